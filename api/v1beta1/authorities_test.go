@@ -39,7 +39,6 @@ func authorityRules() []rule {
 		rejected: append(in(notationOf, "revocation: Ignore, "+lists), fmt.Sprintf(frame, authorities+", "+aws+", "+lists)),
 	}}
 	for _, prefix := range []string{"", "Cluster"} {
-		secret, _ := referenceTo(prefix)
 		access := "awsSigner: {secretRef: " + secret + "}"
 		list = append(list, rule{
 			kinds: []string{prefix + "TrustStore"}, path: "spec", message: "spec.awsSigner is only for spec.type SigningAuthorities; remove it",

@@ -58,11 +58,9 @@ type ClusterQuotaSpec struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcq
-// +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.namespaces`
-// +kubebuilder:printcolumn:name="Tenants",type=string,JSONPath=`.spec.tenants`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterQuota struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -70,11 +68,11 @@ type ClusterQuota struct {
 
 	Spec ClusterQuotaSpec `json:"spec"`
 	// +kubebuilder:default={}
-	Status ClusterQuotaStatus `json:"status,omitempty"`
+	Status Status `json:"status,omitempty"`
 }
 
 // CommonStatus implements [Object].
-func (q *ClusterQuota) CommonStatus() *Status { return &q.Status.Status }
+func (q *ClusterQuota) CommonStatus() *Status { return &q.Status }
 
 // ClusterQuotaList is a list of ClusterQuotas.
 // +kubebuilder:object:root=true

@@ -3,6 +3,7 @@ package v1beta1_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,12 +31,11 @@ func enums() map[string]string {
 		"TrustStore spec.hash":                                            "{type: PublicKeys, hash: %s, source: {inline: x}}",
 		"Store spec.mirrors[].fallback":                                   "{registries: [r], mirrors: [{host: m.example.com, fallback: %s}]}",
 		"Store spec.identity.provider":                                    "{registries: [r], identity: {provider: %s, secretRef: {name: s}}}",
-		"ClusterStore spec.identity.provider":                             "{registries: [r], identity: {provider: %s, secretRef: {namespace: ops, name: s}}}",
 		"VerificationPolicy spec.defaultAction":                           "{defaultAction: %s}",
 		"VerificationPolicy spec.enforcementAction":                       "{enforcementAction: %s}",
 		"VerificationPolicy spec.rules[].require[].types[]":               "{rules: [{images: ['**'], require: [{types: [%s]}]}]}",
 		"VerificationPolicy spec.rules[].index":                           "{rules: [{images: ['**'], require: [{types: [Cosign]}], index: %s}]}",
-		"ClusterVerificationPolicy spec.scope":                            "{scope: %s}",
+		"VerificationPolicy spec.scope":                                   "{scope: %s}",
 		"VerificationPolicy spec.tags":                                    "{tags: %s}",
 		"Tenant spec.namespaceReclaimPolicy":                              "{homeNamespace: a, namespaceReclaimPolicy: %s}",
 		"Tenant spec.isolation.podSecurity":                               "{homeNamespace: a, isolation: {podSecurity: %s}}",
@@ -77,6 +77,9 @@ func valid(kind, path, value string) (string, bool) {
 	}
 	if kind == "ClusterVerificationPolicy" && value == string(v1beta1.DefaultActionInherit) {
 		return "{}", true // only the namespaced twin may inherit, by a rule
+	}
+	if kind == "VerificationPolicy" && path == "spec.scope" && slices.Contains(constants()["VerificationPolicy scope"], value) {
+		return "{}", true // only the cluster's twin has a scope, by a rule
 	}
 	for _, id := range []string{kind + " " + path, strings.TrimPrefix(kind, "Cluster") + " " + path} {
 		if beside, ok := together()[id]; ok {

@@ -20,8 +20,12 @@ const (
 	AnnotationBreakGlassOverrideMandatory = "landwaiter.dev/break-glass-override-mandatory"
 )
 
-// ExceptionTerms are what every exception says of itself.
-type ExceptionTerms struct {
+// ExceptionSpec lets images in for a time although policies deny them. Every image of a
+// pod needs its own.
+// +kubebuilder:validation:ExactlyOneOf=images;delegate
+// +kubebuilder:validation:XValidation:rule="!has(self.overrideMandatory) || !self.overrideMandatory || has(self.images)",message="overrideMandatory: true is for images: nobody can delegate what mandatory policies deny"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !('*' in self.namespaces) || size(self.namespaces) == 1",message="\"*\" is every namespace, so it must be the only entry of spec.namespaces"
+type ExceptionSpec struct {
 	// Until is when it ends, in RFC 3339, such as 2026-12-31T18:00:00Z. It may be at most
 	// --max-exception after the object was created, and --max-delegation with delegate; what
 	// ends later is not in force.
@@ -43,34 +47,9 @@ type ExceptionTerms struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.ticket must be one line of printable characters"
 	Ticket string `json:"ticket,omitempty"`
-}
-
-// ExceptionSpec lets images in for a time although policies deny them. Every image of a
-// pod needs its own.
-type ExceptionSpec struct {
-	ExceptionTerms `json:",inline"`
 
 	// Images that are let in: patterns as in a Verifier, or host/repository@sha256:… for
-	// one digest. A ClusterException has to delegate them to the namespace.
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=512
-	Images []string `json:"images"`
-}
-
-// ClusterExceptionSpec lets images in for a time in the namespaces that it names, or
-// delegates that.
-// +kubebuilder:validation:ExactlyOneOf=images;delegate
-// +kubebuilder:validation:XValidation:rule="has(self.images) == has(self.namespaces)",message="images need spec.namespaces (\"*\" for every namespace), and a delegation names its namespaces in spec.delegate"
-// +kubebuilder:validation:XValidation:rule="!has(self.overrideMandatory) || !self.overrideMandatory || has(self.images)",message="overrideMandatory: true is for images: nobody can delegate what mandatory policies deny"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !('*' in self.namespaces) || size(self.namespaces) == 1",message="\"*\" is every namespace, so it must be the only entry of spec.namespaces"
-type ClusterExceptionSpec struct {
-	ExceptionTerms `json:",inline"`
-
-	// Images that are let in: patterns as in a Verifier, or host/repository@sha256:… for
-	// one digest.
+	// one digest. Those of an Exception have to be delegated to its namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -79,7 +58,8 @@ type ClusterExceptionSpec struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images,omitempty"`
 
-	// Namespaces that it is for. "*" alone is every namespace.
+	// Namespaces that it is for. "*" alone is every namespace. Only a ClusterException has
+	// them: an Exception is for its own namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -88,11 +68,13 @@ type ClusterExceptionSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// OverrideMandatory lets the images in even if a mandatory policy denies them.
+	// OverrideMandatory lets the images in even if a mandatory policy denies them. Only a
+	// ClusterException has it.
 	// +optional
 	OverrideMandatory bool `json:"overrideMandatory,omitempty"`
 
 	// Delegate lets namespaces write Exceptions of their own. It lets no image in itself.
+	// Only a ClusterException has it.
 	// +optional
 	Delegate *ExceptionDelegation `json:"delegate,omitempty"`
 }
@@ -129,14 +111,7 @@ type ExceptionDelegation struct {
 	// MaxDuration is how long after its creation an Exception may end, such as 168h. The
 	// default is --max-exception, which it cannot exceed.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(s|m|h))+$`
-	MaxDuration string `json:"maxDuration,omitempty"`
-}
-
-// ExceptionStatus is the observed state of an Exception or ClusterException.
-type ExceptionStatus struct {
-	Status `json:",inline"`
+	MaxDuration Duration `json:"maxDuration,omitempty"`
 }
 
 // Exception lets images into its namespace for a time although policies deny them, within
@@ -147,24 +122,22 @@ type ExceptionStatus struct {
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.spec.until`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.namespaces)",fieldPath=".spec.namespaces",message="only a ClusterException names namespaces: this is for its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.overrideMandatory)",fieldPath=".spec.overrideMandatory",message="only a ClusterException can override mandatory policies"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.delegate)",fieldPath=".spec.delegate",message="only a ClusterException can delegate"
 type Exception struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ExceptionSpec `json:"spec"`
 	// +kubebuilder:default={}
-	Status ExceptionStatus `json:"status,omitempty"`
+	Status Status `json:"status,omitempty"`
 }
 
 // CommonStatus implements [Object].
-func (e *Exception) CommonStatus() *Status { return &e.Status.Status }
-
-// Qualified returns the spec in its cluster form.
-func (e *Exception) Qualified() ClusterExceptionSpec {
-	return ClusterExceptionSpec{ExceptionTerms: e.Spec.ExceptionTerms, Images: e.Spec.Images}
-}
+func (e *Exception) CommonStatus() *Status { return &e.Status }
 
 // ExceptionList is a list of Exceptions.
 // +kubebuilder:object:root=true
@@ -182,22 +155,20 @@ type ExceptionList struct {
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.spec.until`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="has(self.spec.images) == has(self.spec.namespaces)",fieldPath=".spec.namespaces",message="images need spec.namespaces (\"*\" for every namespace), and a delegation names its namespaces in spec.delegate"
 type ClusterException struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec ClusterExceptionSpec `json:"spec"`
+	Spec ExceptionSpec `json:"spec"`
 	// +kubebuilder:default={}
-	Status ExceptionStatus `json:"status,omitempty"`
+	Status Status `json:"status,omitempty"`
 }
 
 // CommonStatus implements [Object].
-func (e *ClusterException) CommonStatus() *Status { return &e.Status.Status }
-
-// Qualified returns the spec.
-func (e *ClusterException) Qualified() ClusterExceptionSpec { return e.Spec }
+func (e *ClusterException) CommonStatus() *Status { return &e.Status }
 
 // ClusterExceptionList is a list of ClusterExceptions.
 // +kubebuilder:object:root=true

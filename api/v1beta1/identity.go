@@ -12,12 +12,13 @@ const (
 	RegistryProviderGHCR RegistryProvider = "GHCR"
 )
 
-// RegistryIdentity configures a namespace's login at the registries of a cloud.
-// +kubebuilder:validation:ExactlyOneOf=secretRef;serviceAccount
-// +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || has(self.secretRef)",message="GHCR logs in as a GitHub App: use secretRef"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.awsRoleARN)",message="ECR needs serviceAccount.awsRoleARN, the role to assume"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || (has(self.serviceAccount.azureTenantID) && has(self.serviceAccount.azureClientID))",message="ACR needs serviceAccount.azureTenantID and azureClientID"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.googleProvider)",message="GAR needs serviceAccount.googleProvider"
+// RegistryIdentity configures the login at the registries of a cloud. Without secretRef and
+// serviceAccount a ClusterStore logs in as Landwaiter's own pod.
+// +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
+// +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || has(self.secretRef)",message="provider GHCR logs in as a GitHub App and needs secretRef"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.aws)",message="provider ECR needs serviceAccount.aws"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || has(self.serviceAccount.azure)",message="provider ACR needs serviceAccount.azure"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.google)",message="provider GAR needs serviceAccount.google"
 type RegistryIdentity struct {
 	// Provider is ECR (Amazon), ACR (Azure), GAR (Google) or GHCR (GitHub). Credentials
 	// are only sent to the provider's own hosts.
@@ -26,97 +27,85 @@ type RegistryIdentity struct {
 	// ECR; tenantID, clientID and clientSecret for ACR; credentials.json for GAR; appID,
 	// installationID and privateKey of a GitHub App for GHCR.
 	// +optional
-	SecretRef *SecretRef `json:"secretRef,omitempty"`
-	// ServiceAccount logs in as a ServiceAccount of the namespace, with a short-lived
-	// token.
-	// +optional
-	ServiceAccount *ServiceAccountIdentity `json:"serviceAccount,omitempty"`
-}
-
-// ClusterRegistryIdentity configures the cluster's login at the registries of a cloud.
-// +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
-// +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || has(self.secretRef)",message="GHCR logs in as a GitHub App: use secretRef"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.awsRoleARN)",message="ECR needs serviceAccount.awsRoleARN, the role to assume"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || (has(self.serviceAccount.azureTenantID) && has(self.serviceAccount.azureClientID))",message="ACR needs serviceAccount.azureTenantID and azureClientID"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.googleProvider)",message="GAR needs serviceAccount.googleProvider"
-type ClusterRegistryIdentity struct {
-	// Provider is ECR (Amazon), ACR (Azure), GAR (Google) or GHCR (GitHub). Credentials
-	// are only sent to the provider's own hosts.
-	Provider RegistryProvider `json:"provider"`
-	// SecretRef names a Secret with credentials, as for a Store. The default is the
-	// identity of Landwaiter's own pod.
-	// +optional
-	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
+	SecretRef *Reference `json:"secretRef,omitempty"`
 	// ServiceAccount logs in as a ServiceAccount, with a short-lived token.
 	// +optional
-	ServiceAccount *ClusterServiceAccountIdentity `json:"serviceAccount,omitempty"`
+	ServiceAccount *CloudServiceAccount `json:"serviceAccount,omitempty"`
 }
 
-// CloudAccount says which account of a cloud trusts the tokens of a ServiceAccount.
-type CloudAccount struct {
-	// AWSRoleARN is the role to assume (AssumeRoleWithWebIdentity). Tokens have the
-	// audience sts.amazonaws.com.
+// CloudServiceAccount is a ServiceAccount whose short-lived tokens an account of one cloud
+// trusts.
+// +kubebuilder:validation:ExactlyOneOf=aws;azure;google
+type CloudServiceAccount struct {
+	Reference `json:",inline"`
+	// AWS is the role that is assumed.
 	// +optional
+	AWS *AWSRole `json:"aws,omitempty"`
+	// Azure is the identity in Entra that is used.
+	// +optional
+	Azure *AzureIdentity `json:"azure,omitempty"`
+	// Google is the workload identity that is used.
+	// +optional
+	Google *GoogleIdentity `json:"google,omitempty"`
+}
+
+// AWSRole is a role in AWS (AssumeRoleWithWebIdentity). Tokens for it have the audience
+// sts.amazonaws.com.
+type AWSRole struct {
+	// RoleARN is the role to assume.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$`
-	AWSRoleARN string `json:"awsRoleARN,omitempty"`
-	// AWSRegion of the token service and, for a key without an ARN, of the key. The
+	RoleARN string `json:"roleARN"`
+	// Region of the token service and, for a key without an ARN, of the key. The
 	// default is the registry's or the key's.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	AWSRegion string `json:"awsRegion,omitempty"`
-	// AzureTenantID is the Entra tenant. Tokens have the audience
-	// api://AzureADTokenExchange.
-	// +optional
+	Region string `json:"region,omitempty"`
+}
+
+// AzureIdentity is an application or managed identity in Entra. Tokens for it have the
+// audience api://AzureADTokenExchange.
+type AzureIdentity struct {
+	// TenantID is the Entra tenant.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	AzureTenantID string `json:"azureTenantID,omitempty"`
-	// AzureClientID is the application or managed identity with a federated credential
-	// for the ServiceAccount.
-	// +optional
+	TenantID string `json:"tenantID"`
+	// ClientID is the application or managed identity with a federated credential for the
+	// ServiceAccount.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	AzureClientID string `json:"azureClientID,omitempty"`
-	// GoogleProvider is the workload identity provider, as
+	ClientID string `json:"clientID"`
+}
+
+// GoogleIdentity is a workload identity of Google Cloud.
+type GoogleIdentity struct {
+	// Provider is the workload identity provider, as
 	// projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER. Its
 	// full name is the audience of tokens.
-	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+$`
-	GoogleProvider string `json:"googleProvider,omitempty"`
-	// GoogleServiceAccount is the email of a Google service account to impersonate. The
+	Provider string `json:"provider"`
+	// ServiceAccount is the email of a Google service account to impersonate. The
 	// default is direct access of the federated identity.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=320
-	GoogleServiceAccount string `json:"googleServiceAccount,omitempty"`
+	ServiceAccount string `json:"serviceAccount,omitempty"`
 }
 
-// ServiceAccountIdentity is a ServiceAccount of the resource's own namespace.
-type ServiceAccountIdentity struct {
-	ServiceAccountRef `json:",inline"`
-	CloudAccount      `json:",inline"`
-}
-
-// ClusterServiceAccountIdentity is a ServiceAccount for a cluster-scoped resource.
-type ClusterServiceAccountIdentity struct {
-	ClusterServiceAccountRef `json:",inline"`
-	CloudAccount             `json:",inline"`
-}
-
-func (i *RegistryIdentity) in(namespace string) *ClusterRegistryIdentity {
-	if i == nil {
-		return nil
-	}
-	return &ClusterRegistryIdentity{Provider: i.Provider, SecretRef: i.SecretRef.in(namespace), ServiceAccount: i.ServiceAccount.in(namespace)}
-}
-
-func (i *ServiceAccountIdentity) in(namespace string) *ClusterServiceAccountIdentity {
-	if i == nil {
-		return nil
-	}
-	return &ClusterServiceAccountIdentity{ClusterServiceAccountRef: i.ServiceAccountRef.in(namespace), CloudAccount: i.CloudAccount}
+// AWSSignerAccess is the identity at AWS Signer. It needs the permission
+// signer:GetRevocationStatus. With neither field a ClusterTrustStore asks as Landwaiter's own
+// pod.
+// +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
+// +kubebuilder:validation:XValidation:rule="!has(self.serviceAccount) || has(self.serviceAccount.aws)",message="AWS Signer needs serviceAccount.aws"
+type AWSSignerAccess struct {
+	// SecretRef names a Secret with accessKeyID and secretAccessKey.
+	// +optional
+	SecretRef *Reference `json:"secretRef,omitempty"`
+	// ServiceAccount asks as a ServiceAccount, with a short-lived token.
+	// +optional
+	ServiceAccount *CloudServiceAccount `json:"serviceAccount,omitempty"`
 }

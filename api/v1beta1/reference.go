@@ -23,44 +23,18 @@ type TrustStoreRef struct {
 	Kind TrustStoreKind `json:"kind,omitempty"`
 }
 
-// SecretRef names a Secret in the resource's own namespace.
-type SecretRef struct {
-	// Name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-}
-
-// KeyRef names a key of a Secret or ConfigMap in the resource's own namespace.
-type KeyRef struct {
+// Reference names a Secret or a ServiceAccount in the resource's own namespace. Those of
+// Cluster kinds are in the namespace that --cluster-resource-namespace names, by default
+// Landwaiter's own.
+type Reference struct {
 	// Name of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Key in the object.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Key string `json:"key"`
 }
 
-// ClusterSecretRef names a Secret for a cluster-scoped resource.
-type ClusterSecretRef struct {
-	// Namespace of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace"`
-	// Name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-}
-
-// ClusterKeyRef names a key of a Secret or ConfigMap for a cluster-scoped resource.
-type ClusterKeyRef struct {
-	// Namespace of the object.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace"`
+// KeyReference names a key of a Secret or ConfigMap, which is where that of a [Reference] is.
+type KeyReference struct {
 	// Name of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -81,47 +55,8 @@ type CABundle struct {
 	Inline string `json:"inline,omitempty"`
 	// SecretKeyRef names a key of a Secret with PEM text.
 	// +optional
-	SecretKeyRef *KeyRef `json:"secretKeyRef,omitempty"`
+	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
 	// ConfigMapKeyRef names a key of a ConfigMap with PEM text.
 	// +optional
-	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
-}
-
-// ClusterCABundle holds PEM certificates that are trusted in addition to the
-// system's, for a cluster-scoped resource.
-// +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef
-type ClusterCABundle struct {
-	// Inline is PEM text.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=65536
-	Inline string `json:"inline,omitempty"`
-	// SecretKeyRef names a key of a Secret with PEM text.
-	// +optional
-	SecretKeyRef *ClusterKeyRef `json:"secretKeyRef,omitempty"`
-	// ConfigMapKeyRef names a key of a ConfigMap with PEM text.
-	// +optional
-	ConfigMapKeyRef *ClusterKeyRef `json:"configMapKeyRef,omitempty"`
-}
-
-// in returns r qualified with a namespace; nil stays nil.
-func (r *KeyRef) in(namespace string) *ClusterKeyRef {
-	if r == nil {
-		return nil
-	}
-	return &ClusterKeyRef{Namespace: namespace, Name: r.Name, Key: r.Key}
-}
-
-func (r *SecretRef) in(namespace string) *ClusterSecretRef {
-	if r == nil {
-		return nil
-	}
-	return &ClusterSecretRef{Namespace: namespace, Name: r.Name}
-}
-
-func (b *CABundle) in(namespace string) *ClusterCABundle {
-	if b == nil {
-		return nil
-	}
-	return &ClusterCABundle{Inline: b.Inline, SecretKeyRef: b.SecretKeyRef.in(namespace), ConfigMapKeyRef: b.ConfigMapKeyRef.in(namespace)}
+	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
 }

@@ -1,6 +1,7 @@
 package v1beta1_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ func named(name, kind, spec string) string {
 type rule struct {
 	kinds    []string
 	path     string
+	field    string // that the error names, if it is another
 	message  string
 	accepted []string
 	rejected []string
@@ -69,7 +71,7 @@ func atMostOne(fields ...string) string {
 }
 
 func rules() []rule {
-	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), clusterStoreRules(), identityRules(), sourceRules(), quotaRules(), tenantRules(), exceptionRules(), sizeRules())
+	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), identityRules(), sourceRules(), quotaRules(), tenantRules(), exceptionRules(), durationRules(), sizeRules())
 }
 
 // Specifications of verifiers without what a test is about.
@@ -147,27 +149,23 @@ func policyRules() []rule {
 		accepted: in(rules, "require: [{anyOf: [v]}]", "action: Require, require: [{anyOf: [v]}]", "action: Allow", "action: Deny"),
 		rejected: append(in(rules, "action: Require", "action: Allow, require: [{anyOf: [v]}]", "action: Deny, require: [{anyOf: [v]}]"), "{rules: [{images: ['**']}]}"),
 	}, {
-		kinds: []string{"ClusterVerificationPolicy"}, path: "spec", message: inheritsNothing,
+		kinds: []string{"ClusterVerificationPolicy"}, field: "spec.defaultAction", message: "no level comes after the cluster's: set Deny or Allow",
 		accepted: []string{"{}", "{defaultAction: Allow}", "{scope: Mandatory, defaultAction: Deny}"}, rejected: []string{"{defaultAction: Inherit}", "{scope: Mandatory, defaultAction: Inherit}"},
+	}, {
+		kinds: []string{"VerificationPolicy"}, field: "spec.scope", message: "only a ClusterVerificationPolicy has a scope",
+		accepted: []string{"{}", "{defaultAction: Inherit}"}, rejected: []string{"{scope: Mandatory}", "{scope: Fallback}"},
 	}}
 }
 
-// inheritsNothing is the message of a rule that the namespaced twin does not have.
-const inheritsNothing = "no level comes after the cluster's, so spec.defaultAction must be Deny or Allow"
-
-// referenceTo writes references as a kind has them: those of a cluster resource say
-// the namespace.
-func referenceTo(prefix string) (secret, key string) {
-	if prefix == "" {
-		return "{name: s}", "{name: s, key: k}"
-	}
-	return "{namespace: ops, name: s}", "{namespace: ops, name: s, key: k}"
-}
+// References to a Secret or ServiceAccount, and to a key.
+const (
+	secret = "{name: s}"
+	key    = "{name: s, key: k}"
+)
 
 func sourceRules() []rule {
 	var list []rule
 	for _, prefix := range []string{"", "Cluster"} {
-		secret, key := referenceTo(prefix)
 		kind, kinds := prefix+"TrustStore", []string{prefix + "TrustStore"}
 		secretKey, configMapKey := "secretKeyRef: "+key, "configMapKeyRef: "+key
 		kms, vault := "kms: {uri: 'awskms:///k', secretRef: "+secret+"}", "vault: {address: 'https://v', path: p, vaultNamespace: eu, tokenSecretKeyRef: "+key+"}"
@@ -182,14 +180,14 @@ func sourceRules() []rule {
 			kinds: kinds, path: "spec", message: "spec.source.vault is not for spec.type SigstoreRoot or RevocationLists",
 			accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"), rejected: in("{type: %s, source: {"+vault+"}}", "SigstoreRoot", "RevocationLists"),
 		},
-			bundleRule(kind, "spec.source.vault.caBundle", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, tokenSecretKeyRef: "+key+", caBundle: {%s}}}}", key),
-			bundleRule(kind, "spec.source.tuf.caBundle", "{type: SigstoreRoot, source: {tuf: {caBundle: {%s}}}}", key))
+			bundleRule(kind, "spec.source.vault.caBundle", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, tokenSecretKeyRef: "+key+", caBundle: {%s}}}}"),
+			bundleRule(kind, "spec.source.tuf.caBundle", "{type: SigstoreRoot, source: {tuf: {caBundle: {%s}}}}"))
 	}
 	return append(list, rule{
 		kinds: both("TrustStore"), path: "spec", message: "spec.source.tuf is only for spec.type SigstoreRoot",
 		accepted: []string{"{type: SigstoreRoot, source: {tuf: {}}}"}, rejected: in("{type: %s, source: {tuf: {}}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities", "RevocationLists"),
 	}, rule{
-		kinds: both("TrustStore"), path: "spec.source.tuf", message: "spec.source.tuf needs both mirror and root, or neither for the public-good repository",
+		kinds: both("TrustStore"), path: "spec.source.tuf", message: "mirror and root go together; leave out both for the public-good repository",
 		accepted: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "", "mirror: 'https://m', root: '{}'"), rejected: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "mirror: 'https://m'", "root: '{}'"),
 	}, rule{
 		kinds: both("TrustStore"), path: "spec", message: "spec.hash is only for spec.type PublicKeys; remove it",
@@ -208,7 +206,7 @@ func exceptionRules() []rule {
 		cluster   = "{" + terms + ", %s}"
 		delegates = "{" + terms + ", delegate: {images: [r.example.com/**], %s}}"
 	)
-	kinds := []string{"ClusterException"}
+	kinds, own := []string{"ClusterException"}, []string{"Exception"}
 	var list []rule
 	for kind, where := range map[string]string{"Exception": "", "ClusterException": ", namespaces: [team-a]"} {
 		for field, other := range map[string]string{"reason": "", "ticket": ", reason: r"} {
@@ -224,7 +222,17 @@ func exceptionRules() []rule {
 		kinds: kinds, path: "spec", message: exactlyOne("images", "delegate"),
 		accepted: in(cluster, images+", namespaces: [team-a]", delegate), rejected: in(cluster, images+", namespaces: [team-a], "+delegate),
 	}, {
-		kinds: kinds, path: "spec", message: `images need spec.namespaces ("*" for every namespace), and a delegation names its namespaces in spec.delegate`,
+		kinds: own, path: "spec", message: exactlyOne("images", "delegate"), accepted: in(cluster, images), rejected: in(cluster, "ticket: t"),
+	}, {
+		kinds: own, field: "spec.namespaces", message: "only a ClusterException names namespaces: this is for its own",
+		accepted: in(cluster, images), rejected: in(cluster, images+", namespaces: [team-a]", images+", namespaces: ['*']"),
+	}, {
+		kinds: own, field: "spec.overrideMandatory", message: "only a ClusterException can override mandatory policies",
+		accepted: in(cluster, images), rejected: in(cluster, images+", overrideMandatory: true", images+", overrideMandatory: false"),
+	}, {
+		kinds: own, field: "spec.delegate", message: "only a ClusterException can delegate", accepted: in(cluster, images), rejected: in(cluster, delegate),
+	}, {
+		kinds: kinds, field: "spec.namespaces", message: `images need spec.namespaces ("*" for every namespace), and a delegation names its namespaces in spec.delegate`,
 		accepted: in(cluster, images+", namespaces: ['*']"), rejected: in(cluster, images, delegate+", namespaces: [team-a]"),
 	}, {
 		kinds: kinds, path: "spec", message: "overrideMandatory: true is for images: nobody can delegate what mandatory policies deny",
@@ -236,6 +244,18 @@ func exceptionRules() []rule {
 		kinds: kinds, path: "spec.delegate", message: "set namespaces, tenants or both: otherwise the delegation is for nobody",
 		accepted: in(delegates, "namespaces: [team-a]", "tenants: [iris]", "namespaces: [team-a], tenants: [iris], maxDuration: 168h"), rejected: in(delegates, "maxDuration: 1h"),
 	}}...)
+}
+
+// durationRules are those of every length of time.
+func durationRules() []rule {
+	const delegation = "{" + terms + ", delegate: {images: [r.example.com/**], tenants: [iris], maxDuration: %s}}"
+	const message = "it must be more than 0, such as 168h"
+	good, bad := []string{"1s", "168h", "1h30m", "0.5h", "999999h"}, []string{"0s", "0h0m"}
+	return []rule{
+		{kinds: []string{"ClusterException"}, path: "spec.delegate.maxDuration", message: message, accepted: in(delegation, good...), rejected: in(delegation, bad...)},
+		{kinds: []string{"Tenant"}, path: "spec.reconciler.source.interval", message: message,
+			accepted: in("{homeNamespace: a, reconciler: {source: {url: 'https://g', interval: %s}}}", good...), rejected: in("{homeNamespace: a, reconciler: {source: {url: 'https://g', interval: %s}}}", bad...)},
+	}
 }
 
 func quotaRules() []rule {
@@ -270,7 +290,7 @@ func TestRulesAcceptAndReject(t *testing.T) {
 				for _, spec := range r.rejected {
 					errs := all[kind].check(t, r.text(kind, spec), before...)
 					require.Len(t, errs, 1, spec)
-					require.Equal(t, r.path, at(errs[0]), spec)
+					require.Equal(t, cmp.Or(r.field, r.path), at(errs[0]), spec)
 					require.Equal(t, r.message, errs[0].Detail, spec)
 				}
 			})
@@ -279,7 +299,8 @@ func TestRulesAcceptAndReject(t *testing.T) {
 	for kind, c := range all {
 		walk("", c.schema, func(path string, s *apiextensions.JSONSchemaProps) {
 			for _, declared := range s.XValidations {
-				require.True(t, covered[kind+" "+path+" "+declared.Message], "no test for the rule of %s at %q: %s", kind, path, declared.Message)
+				// Twins have the same specification, and some fields only one of them can use.
+				require.True(t, covered[kind+" "+path+" "+declared.Message] || path != "" && covered["Cluster"+kind+" "+path+" "+declared.Message], "no test for the rule of %s at %q: %s", kind, path, declared.Message)
 			}
 		})
 	}
@@ -289,8 +310,8 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 	all := crds(t)
 	for name, c := range map[string]struct{ kind, spec, path, message string }{
 		"unknown field":                  {"Store", "{registries: [r], registry: r}", "spec.registry", "unknown field"},
-		"tenant without TLS":             {"Store", "{registries: [r], insecurePlainHTTP: true}", "spec.insecurePlainHTTP", "unknown field"},
-		"tenant with a mandatory policy": {"VerificationPolicy", "{scope: Mandatory}", "spec.scope", "unknown field"},
+		"tenant without TLS":             {"Store", "{registries: [r], insecurePlainHTTP: true}", "spec.insecurePlainHTTP", "only a ClusterStore"},
+		"tenant with a mandatory policy": {"VerificationPolicy", "{scope: Mandatory}", "spec.scope", "only a ClusterVerificationPolicy"},
 		"no registry":                    {"Store", "{registries: []}", "spec.registries", "at least 1"},
 		"registries left out":            {"Store", "{}", "spec.registries", "Required value"},
 		"registry twice":                 {"ClusterStore", "{registries: [r, r]}", "spec.registries[]", "Duplicate value"},
@@ -317,37 +338,34 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 		"no request at all":              {"ClusterQuota", "{namespaces: [a], registryRequestsPerSecond: 0}", "spec.registryRequestsPerSecond", "greater than or equal to 1"},
 		"no source":                      {"TrustStore", "{type: PublicKeys}", "spec.source", "Required value"},
 
-		// A namespaced resource uses what its own namespace has; a cluster resource says
-		// whose.
+		// A namespaced resource uses what its own namespace has, a cluster resource what one
+		// namespace has.
+		"Secret that says whose":           {"ClusterTrustStore", "{type: PublicKeys, source: {secretKeyRef: {namespace: other, name: s, key: k}}}", "spec.source.secretKeyRef.namespace", "unknown field"},
+		"pull secret that says whose":      {"ClusterStore", "{registries: [r], imagePullSecrets: [{namespace: other, name: s}]}", "spec.imagePullSecrets[].namespace", "unknown field"},
 		"Secret of another namespace":      {"TrustStore", "{type: PublicKeys, source: {secretKeyRef: {namespace: other, name: s, key: k}}}", "spec.source.secretKeyRef.namespace", "unknown field"},
 		"pull secret of another namespace": {"Store", "{registries: [r], imagePullSecrets: [{namespace: other, name: s}]}", "spec.imagePullSecrets[].namespace", "unknown field"},
-		"Secret of no namespace":           {"ClusterTrustStore", "{type: PublicKeys, source: {secretKeyRef: {name: s, key: k}}}", "spec.source.secretKeyRef.namespace", "Required value"},
-		"pull secret of no namespace":      {"ClusterStore", "{registries: [r], imagePullSecrets: [{name: s}]}", "spec.imagePullSecrets[].namespace", "Required value"},
 		"account of another namespace":     {"Store", "{registries: [r], imagePullSecretsFrom: {serviceAccount: {namespace: other, name: s}}}", "spec.imagePullSecretsFrom.serviceAccount.namespace", "unknown field"},
-		"account of no namespace":          {"ClusterStore", "{registries: [r], imagePullSecretsFrom: {serviceAccount: {name: s}}}", "spec.imagePullSecretsFrom.serviceAccount.namespace", "Required value"},
-		"login as another's account":       {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {namespace: other, name: s, awsRoleARN: '" + role + "'}}}", "spec.identity.serviceAccount.namespace", "unknown field"},
+		"login as another's account":       {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {namespace: other, name: s, " + inAWS + "}}}", "spec.identity.serviceAccount.namespace", "unknown field"},
 		"key as another's account":         {"TrustStore", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k', serviceAccount: {namespace: other, name: s}}}}", "spec.source.kms.serviceAccount.namespace", "unknown field"},
 		"Vault as another's account":       {"TrustStore", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, serviceAccount: {namespace: other, name: s, role: r}}}}", "spec.source.vault.serviceAccount.namespace", "unknown field"},
-		"Vault as an account of nobody":    {"ClusterTrustStore", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, serviceAccount: {name: s, role: r}}}}", "spec.source.vault.serviceAccount.namespace", "Required value"},
 		"Vault without a role":             {"TrustStore", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, serviceAccount: {name: s}}}}", "spec.source.vault.serviceAccount.role", "Required value"},
 		"AWS Signer as another's account":  {"TrustStore", "{type: SigningAuthorities, source: {inline: x}, awsSigner: {serviceAccount: {namespace: other, name: s}}}", "spec.awsSigner.serviceAccount.namespace", "unknown field"},
 		"certificate of another namespace": {"Store", "{registries: [r], clientCertificate: {secretRef: {namespace: other, name: s}}}", "spec.clientCertificate.secretRef.namespace", "unknown field"},
-		"certificate of no namespace":      {"ClusterStore", "{registries: [r], clientCertificate: {secretRef: {name: s}}}", "spec.clientCertificate.secretRef.namespace", "Required value"},
 		"certificate of nobody":            {"Store", "{registries: [r], clientCertificate: {}}", "spec.clientCertificate.secretRef", "Required value"},
-		"tenant with a proxy":              {"Store", "{registries: [r], proxy: {url: 'http://p:3128'}}", "spec.proxy", "unknown field"},
+		"tenant with a proxy":              {"Store", "{registries: [r], proxy: {url: 'http://p:3128'}}", "spec.proxy", "only a ClusterStore"},
 		"proxy with a password":            {"ClusterStore", "{registries: [r], proxy: {url: 'http://me:secret@p:3128'}}", "spec.proxy.url", "should match"},
 		"proxy that is no HTTP proxy":      {"ClusterStore", "{registries: [r], proxy: {url: 'socks5://p:1080'}}", "spec.proxy.url", "should match"},
-		"role that is a user":              {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, awsRoleARN: 'arn:aws:iam::123456789012:user/u'}}}", "spec.identity.serviceAccount.awsRoleARN", "should match"},
-		"role left empty":                  {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, awsRoleARN: ''}}}", "spec.identity.serviceAccount.awsRoleARN", "at least 1 chars"},
-		"Entra tenant left empty":          {"Store", "{registries: [r], identity: {provider: ACR, serviceAccount: {name: s, azureTenantID: '', azureClientID: c}}}", "spec.identity.serviceAccount.azureTenantID", "at least 1 chars"},
-		"Entra client left empty":          {"Store", "{registries: [r], identity: {provider: ACR, serviceAccount: {name: s, azureTenantID: t, azureClientID: ''}}}", "spec.identity.serviceAccount.azureClientID", "at least 1 chars"},
-		"region left empty":                {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, awsRoleARN: '" + role + "', awsRegion: ''}}}", "spec.identity.serviceAccount.awsRegion", "at least 1 chars"},
-		"pool by another name":             {"Store", "{registries: [r], identity: {provider: GAR, serviceAccount: {name: s, googleProvider: pool}}}", "spec.identity.serviceAccount.googleProvider", "should match"},
+		"role that is a user":              {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, aws: {roleARN: 'arn:aws:iam::123456789012:user/u'}}}}", "spec.identity.serviceAccount.aws.roleARN", "should match"},
+		"role left empty":                  {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, aws: {roleARN: ''}}}}", "spec.identity.serviceAccount.aws.roleARN", "at least 1 chars"},
+		"Entra tenant left empty":          {"Store", "{registries: [r], identity: {provider: ACR, serviceAccount: {name: s, azure: {tenantID: '', clientID: c}}}}", "spec.identity.serviceAccount.azure.tenantID", "at least 1 chars"},
+		"Entra client left empty":          {"Store", "{registries: [r], identity: {provider: ACR, serviceAccount: {name: s, azure: {tenantID: t, clientID: ''}}}}", "spec.identity.serviceAccount.azure.clientID", "at least 1 chars"},
+		"region left empty":                {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, aws: {roleARN: '" + role + "', region: ''}}}}", "spec.identity.serviceAccount.aws.region", "at least 1 chars"},
+		"pool by another name":             {"Store", "{registries: [r], identity: {provider: GAR, serviceAccount: {name: s, google: {provider: pool}}}}", "spec.identity.serviceAccount.google.provider", "should match"},
 		"nine more bundles":                {"Store", "{registries: [r], additionalCABundles: [" + strings.Repeat("{inline: x}, ", 9) + "]}", "spec.additionalCABundles", "at most 8"},
 		"revocation lists of nobody":       {"Verifier", fmt.Sprintf(notationOf, "revocation: Check, revocationListTrustStoreRefs: []"), "spec.notation.revocationListTrustStoreRefs", "at least 1"},
-		"key with the pod's identity":      {"TrustStore", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}", "spec.source.kms", exactlyOne("secretRef", "serviceAccount")},
-		"login with the pod's identity":    {"Store", "{registries: [r], identity: {provider: ECR}}", "spec.identity", exactlyOne("secretRef", "serviceAccount")},
-		"AWS Signer with the pod's":        {"TrustStore", "{type: SigningAuthorities, source: {inline: x}, awsSigner: {}}", "spec.awsSigner", exactlyOne("secretRef", "serviceAccount")},
+		"key with the pod's identity":      {"TrustStore", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}", "spec.source.kms", "set secretRef or serviceAccount"},
+		"login with the pod's identity":    {"Store", "{registries: [r], identity: {provider: ECR}}", "spec.identity", "set secretRef or serviceAccount"},
+		"AWS Signer with the pod's":        {"TrustStore", "{type: SigningAuthorities, source: {inline: x}, awsSigner: {}}", "spec.awsSigner", "set secretRef or serviceAccount"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := all[c.kind].check(t, object(c.kind, c.spec))

@@ -49,11 +49,6 @@ type VerifierStatus struct {
 	Fingerprints []string `json:"fingerprints,omitempty"`
 }
 
-// StoreStatus is the observed state of a Store or ClusterStore.
-type StoreStatus struct {
-	Status `json:",inline"`
-}
-
 // TrustStoreStatus is the observed state of a TrustStore or
 // ClusterTrustStore.
 type TrustStoreStatus struct {
@@ -68,15 +63,4 @@ type TrustStoreStatus struct {
 	// from outside the cluster.
 	// +optional
 	FetchedAt *metav1.Time `json:"fetchedAt,omitempty"`
-}
-
-// VerificationPolicyStatus is the observed state of a VerificationPolicy
-// or ClusterVerificationPolicy.
-type VerificationPolicyStatus struct {
-	Status `json:",inline"`
-}
-
-// ClusterQuotaStatus is the observed state of a ClusterQuota.
-type ClusterQuotaStatus struct {
-	Status `json:",inline"`
 }

@@ -4,8 +4,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StoreCommon holds the fields common to Store and ClusterStore.
-type StoreCommon struct {
+// StoreSpec configures access to registries. Those that a ClusterStore lists may have private
+// addresses.
+// +kubebuilder:validation:AtMostOneOf=identity;imagePullSecrets;imagePullSecretsFrom
+// +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || self.registries.all(r, !r.contains('*'))",message="spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host"
+// +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || !has(self.proxy) || !has(self.proxy.url)",message="spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only"
+type StoreSpec struct {
 	// Registries that the store applies to, as host or host:port. If several stores of
 	// a scope list a registry, the first by name applies. In a ClusterStore, "*" stands
 	// for any characters within one label of the host, such as
@@ -28,20 +32,13 @@ type StoreCommon struct {
 	// own repository.
 	// +optional
 	Evidence *Evidence `json:"evidence,omitempty"`
-}
-
-// StoreSpec configures access to registries.
-// +kubebuilder:validation:XValidation:rule="[has(self.identity), has(self.imagePullSecrets), has(self.imagePullSecretsFrom)].filter(x, x).size() <= 1",message="spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one"
-// +kubebuilder:validation:XValidation:rule="self.registries.all(r, !r.contains('*'))",message="only a ClusterStore can list registries by pattern; list each host"
-type StoreSpec struct {
-	StoreCommon `json:",inline"`
 
 	// ImagePullSecrets hold credentials, as for pods. Each credential is only sent to
 	// its own host.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	ImagePullSecrets []SecretRef `json:"imagePullSecrets,omitempty"`
+	ImagePullSecrets []Reference `json:"imagePullSecrets,omitempty"`
 
 	// ImagePullSecretsFrom takes the pull secrets of a ServiceAccount instead, as pods do.
 	// +optional
@@ -66,53 +63,13 @@ type StoreSpec struct {
 	// ClientCertificate is presented to these registries, and to no other host.
 	// +optional
 	ClientCertificate *ClientCertificate `json:"clientCertificate,omitempty"`
-}
-
-// ClusterStoreSpec configures access to registries. Registries listed here may have
-// private addresses.
-// +kubebuilder:validation:XValidation:rule="[has(self.identity), has(self.imagePullSecrets), has(self.imagePullSecretsFrom)].filter(x, x).size() <= 1",message="spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one"
-// +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || self.registries.all(r, !r.contains('*'))",message="spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host"
-// +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || !has(self.proxy) || !has(self.proxy.url)",message="spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only"
-type ClusterStoreSpec struct {
-	StoreCommon `json:",inline"`
-
-	// ImagePullSecrets hold credentials, as for pods. Each credential is only sent to
-	// its own host.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=8
-	ImagePullSecrets []ClusterSecretRef `json:"imagePullSecrets,omitempty"`
-
-	// ImagePullSecretsFrom takes the pull secrets of a ServiceAccount instead, as pods do.
-	// +optional
-	ImagePullSecretsFrom *ClusterImagePullSecretsFrom `json:"imagePullSecretsFrom,omitempty"`
-
-	// Identity logs in with a cloud identity, or as a GitHub App, instead. The clouds
-	// require the image landwaiter:full.
-	// +optional
-	Identity *ClusterRegistryIdentity `json:"identity,omitempty"`
-
-	// CABundle is trusted for these registries, in addition to the system's
-	// certificates.
-	// +optional
-	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
-
-	// AdditionalCABundles are trusted as CABundle is.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=8
-	AdditionalCABundles []ClusterCABundle `json:"additionalCABundles,omitempty"`
-
-	// ClientCertificate is presented to these registries, and to no other host.
-	// +optional
-	ClientCertificate *ClusterClientCertificate `json:"clientCertificate,omitempty"`
 
 	// Proxy is used for these registries, by the Stores of namespaces too. The default
-	// is that of the environment (HTTPS_PROXY, NO_PROXY).
+	// is that of the environment (HTTPS_PROXY, NO_PROXY). Only a ClusterStore has it.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`
 
-	// InsecurePlainHTTP accesses these registries without TLS.
+	// InsecurePlainHTTP accesses these registries without TLS. Only a ClusterStore has it.
 	// +optional
 	InsecurePlainHTTP bool `json:"insecurePlainHTTP,omitempty"`
 }
@@ -121,36 +78,26 @@ type ClusterStoreSpec struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lws
-// +kubebuilder:printcolumn:name="Registries",type=string,JSONPath=`.spec.registries`
+// +kubebuilder:printcolumn:name="First Registry",type=string,JSONPath=`.spec.registries[0]`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.proxy)",fieldPath=".spec.proxy",message="only a ClusterStore can have a proxy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.insecurePlainHTTP)",fieldPath=".spec.insecurePlainHTTP",message="only a ClusterStore can access registries without TLS"
+// +kubebuilder:validation:XValidation:rule="self.spec.registries.all(r, !r.contains('*'))",fieldPath=".spec.registries",message="only a ClusterStore can list registries by pattern; list each host"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.identity) || has(self.spec.identity.secretRef) || has(self.spec.identity.serviceAccount)",fieldPath=".spec.identity",message="set secretRef or serviceAccount: only a ClusterStore can log in as Landwaiter's own pod"
 type Store struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec StoreSpec `json:"spec"`
 	// +kubebuilder:default={}
-	Status StoreStatus `json:"status,omitempty"`
+	Status Status `json:"status,omitempty"`
 }
 
 // CommonStatus implements [Object].
-func (s *Store) CommonStatus() *Status { return &s.Status.Status }
-
-// Qualified returns the spec in its cluster form, with each reference qualified with
-// the store's own namespace, so that both scopes are compiled alike.
-func (s *Store) Qualified() ClusterStoreSpec {
-	made := ClusterStoreSpec{StoreCommon: s.Spec.StoreCommon, CABundle: s.Spec.CABundle.in(s.Namespace), Identity: s.Spec.Identity.in(s.Namespace),
-		ImagePullSecretsFrom: s.Spec.ImagePullSecretsFrom.in(s.Namespace), ClientCertificate: s.Spec.ClientCertificate.in(s.Namespace)}
-	for _, ref := range s.Spec.ImagePullSecrets {
-		made.ImagePullSecrets = append(made.ImagePullSecrets, *ref.in(s.Namespace))
-	}
-	for _, bundle := range s.Spec.AdditionalCABundles {
-		made.AdditionalCABundles = append(made.AdditionalCABundles, *bundle.in(s.Namespace))
-	}
-	return made
-}
+func (s *Store) CommonStatus() *Status { return &s.Status }
 
 // StoreList is a list of Stores.
 // +kubebuilder:object:root=true
@@ -165,25 +112,22 @@ type StoreList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcs
-// +kubebuilder:printcolumn:name="Registries",type=string,JSONPath=`.spec.registries`
+// +kubebuilder:printcolumn:name="First Registry",type=string,JSONPath=`.spec.registries[0]`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec ClusterStoreSpec `json:"spec"`
+	Spec StoreSpec `json:"spec"`
 	// +kubebuilder:default={}
-	Status StoreStatus `json:"status,omitempty"`
+	Status Status `json:"status,omitempty"`
 }
 
 // CommonStatus implements [Object].
-func (s *ClusterStore) CommonStatus() *Status { return &s.Status.Status }
-
-// Qualified returns the spec.
-func (s *ClusterStore) Qualified() ClusterStoreSpec { return s.Spec }
+func (s *ClusterStore) CommonStatus() *Status { return &s.Status }
 
 // ClusterStoreList is a list of ClusterStores.
 // +kubebuilder:object:root=true

@@ -1,47 +1,15 @@
 package v1beta1
 
-// ServiceAccountRef names a ServiceAccount in the resource's own namespace.
-type ServiceAccountRef struct {
-	// Name of the ServiceAccount.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-}
-
-// ClusterServiceAccountRef names a ServiceAccount for a cluster-scoped resource.
-type ClusterServiceAccountRef struct {
-	// Namespace of the ServiceAccount.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace"`
-	// Name of the ServiceAccount.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-}
-
 // ImagePullSecretsFrom names whose pull secrets are used.
 type ImagePullSecretsFrom struct {
 	// ServiceAccount whose imagePullSecrets are used.
-	ServiceAccount ServiceAccountRef `json:"serviceAccount"`
-}
-
-// ClusterImagePullSecretsFrom names whose pull secrets are used.
-type ClusterImagePullSecretsFrom struct {
-	// ServiceAccount whose imagePullSecrets are used.
-	ServiceAccount ClusterServiceAccountRef `json:"serviceAccount"`
+	ServiceAccount Reference `json:"serviceAccount"`
 }
 
 // ClientCertificate is a client certificate for registries that ask for one.
 type ClientCertificate struct {
 	// SecretRef names a Secret of type kubernetes.io/tls.
-	SecretRef SecretRef `json:"secretRef"`
-}
-
-// ClusterClientCertificate is a client certificate for registries that ask for one.
-type ClusterClientCertificate struct {
-	// SecretRef names a Secret of type kubernetes.io/tls.
-	SecretRef ClusterSecretRef `json:"secretRef"`
+	SecretRef Reference `json:"secretRef"`
 }
 
 // Proxy is an HTTP proxy that opens tunnels (CONNECT) to registries. It resolves their
@@ -57,10 +25,10 @@ type Proxy struct {
 	URL string `json:"url,omitempty"`
 	// SecretRef names a Secret with username and password for the proxy.
 	// +optional
-	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
+	SecretRef *Reference `json:"secretRef,omitempty"`
 	// CABundle is trusted for an https proxy, in addition to the system's certificates.
 	// +optional
-	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
+	CABundle *CABundle `json:"caBundle,omitempty"`
 	// NoProxy lists hosts of this store that are reached directly, as in the
 	// environment variable NO_PROXY: hosts, domains with a leading dot, addresses and
 	// CIDR blocks.
@@ -79,22 +47,4 @@ type Proxy struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	AdditionalHosts []string `json:"additionalHosts,omitempty"`
-}
-
-func (r ServiceAccountRef) in(namespace string) ClusterServiceAccountRef {
-	return ClusterServiceAccountRef{Namespace: namespace, Name: r.Name}
-}
-
-func (f *ImagePullSecretsFrom) in(namespace string) *ClusterImagePullSecretsFrom {
-	if f == nil {
-		return nil
-	}
-	return &ClusterImagePullSecretsFrom{ServiceAccount: f.ServiceAccount.in(namespace)}
-}
-
-func (c *ClientCertificate) in(namespace string) *ClusterClientCertificate {
-	if c == nil {
-		return nil
-	}
-	return &ClusterClientCertificate{SecretRef: *c.SecretRef.in(namespace)}
 }

@@ -83,9 +83,9 @@ const (
 
 // TenantSpec describes a team.
 // +kubebuilder:validation:XValidation:rule="self.homeNamespace == oldSelf.homeNamespace",message="spec.homeNamespace cannot be changed: make another Tenant, and release the namespaces of this one first"
-// +kubebuilder:validation:XValidation:rule="!self.homeNamespace.startsWith('kube-') && !(self.homeNamespace in ['default', 'flux-system', 'gatekeeper-system', 'landwaiter-system'])",message="spec.homeNamespace is a namespace of the system; name one of the team"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || self.namespaces.all(n, !n.startsWith('kube-') && !(n in ['default', 'flux-system', 'gatekeeper-system', 'landwaiter-system']))",message="spec.namespaces lists a namespace of the system; list those of the team"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || (!self.namespacePrefix.startsWith('kube-') && ['kube-system', 'flux-system', 'gatekeeper-system', 'landwaiter-system'].all(n, !n.startsWith(self.namespacePrefix)))",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
+// +kubebuilder:validation:XValidation:rule="!self.homeNamespace.startsWith('kube-') && !(self.homeNamespace in ['default', 'flux-system', 'gatekeeper-system'])",message="spec.homeNamespace is a namespace of the system; name one of the team"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || self.namespaces.all(n, !n.startsWith('kube-') && !(n in ['default', 'flux-system', 'gatekeeper-system']))",message="spec.namespaces lists a namespace of the system; list those of the team"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || (!self.namespacePrefix.startsWith('kube-') && ['kube-system', 'flux-system', 'gatekeeper-system'].all(n, !n.startsWith(self.namespacePrefix)))",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.reconciler) || !has(self.reconciler.createNamespaces) || !self.reconciler.createNamespaces || has(self.namespacePrefix)",message="spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make"
 type TenantSpec struct {
 	// HomeNamespace is the namespace of the team's rules, keys, logins and Git account. It is a
@@ -222,13 +222,10 @@ type TenantSource struct {
 	// Interval between two looks at the source.
 	// +optional
 	// +kubebuilder:default="1m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]+)?(ms|s|m|h))+$`
-	Interval *metav1.Duration `json:"interval,omitempty"`
+	Interval Duration `json:"interval,omitempty"`
 	// SecretRef names a Secret in home with credentials for the source.
 	// +optional
-	SecretRef *SecretRef `json:"secretRef,omitempty"`
+	SecretRef *Reference `json:"secretRef,omitempty"`
 }
 
 // TenantIsolation bounds what pods of a team can do.
@@ -309,7 +306,7 @@ type TenantStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Provisioned",type=string,JSONPath=`.status.conditions[?(@.type=="Provisioned")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name a Tenant by at most 40 lower-case letters, digits and dashes: the name is a label value and begins the names of objects"
 type Tenant struct {

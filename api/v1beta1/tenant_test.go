@@ -20,13 +20,13 @@ func tenantRules() []rule {
 		before: "{homeNamespace: a}", accepted: []string{"{homeNamespace: a, namespaces: [b]}"}, rejected: []string{"{homeNamespace: b}", "{homeNamespace: b, namespaces: [a]}"},
 	}, {
 		kinds: kinds, path: "spec", message: "spec.homeNamespace is a namespace of the system; name one of the team",
-		accepted: in("{homeNamespace: %s}", "a", "kube", "default-team"), rejected: in("{homeNamespace: %s}", "kube-system", "kube-x", "default", "flux-system", "gatekeeper-system", "landwaiter-system"),
+		accepted: in("{homeNamespace: %s}", "a", "kube", "default-team", "landwaiter-system"), rejected: in("{homeNamespace: %s}", "kube-system", "kube-x", "default", "flux-system", "gatekeeper-system"),
 	}, {
 		kinds: kinds, path: "spec", message: "spec.namespaces lists a namespace of the system; list those of the team",
-		accepted: in("{homeNamespace: a, namespaces: [%s]}", "", "b", "b, c", "a"), rejected: in("{homeNamespace: a, namespaces: [b, %s]}", "kube-system", "kube-x", "default", "flux-system", "gatekeeper-system", "landwaiter-system"),
+		accepted: in("{homeNamespace: a, namespaces: [%s]}", "", "b", "b, c", "a"), rejected: in("{homeNamespace: a, namespaces: [b, %s]}", "kube-system", "kube-x", "default", "flux-system", "gatekeeper-system"),
 	}, {
 		kinds: kinds, path: "spec", message: "spec.namespacePrefix covers namespaces of the system; choose one of the team",
-		accepted: in("{homeNamespace: a, namespacePrefix: %s}", "iris-", "iris-green-", "flux-system-", "kubernetes-"), rejected: in("{homeNamespace: a, namespacePrefix: %s}", "kube-", "kube-team-", "flux-", "gatekeeper-", "landwaiter-"),
+		accepted: in("{homeNamespace: a, namespacePrefix: %s}", "iris-", "iris-green-", "flux-system-", "kubernetes-"), rejected: in("{homeNamespace: a, namespacePrefix: %s}", "kube-", "kube-team-", "flux-", "gatekeeper-"),
 	}, {
 		kinds: kinds, path: "spec", message: "spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make",
 		accepted: in("{homeNamespace: a, %s}", "reconciler: {createNamespaces: false}", "namespacePrefix: iris-, reconciler: {createNamespaces: true}"), rejected: []string{"{homeNamespace: a, reconciler: {createNamespaces: true}}"},

@@ -29,20 +29,7 @@ const (
 	HashAlgorithmSHA512 HashAlgorithm = "SHA512"
 )
 
-// TrustStoreCommon holds the fields common to TrustStore and ClusterTrustStore.
-type TrustStoreCommon struct {
-	// Type of the material: PublicKeys, Certificates, SigningAuthorities (certificates of
-	// notation's signing authorities), TimestampAuthorities (root certificates) and
-	// RevocationLists are PEM text, SigstoreRoot is a trusted_root.json.
-	Type TrustStoreType `json:"type"`
-
-	// Hash algorithm of signatures by these keys. The default is that of cosign:
-	// SHA256, or for ECDSA P-384 and P-521 also the hash of matching strength.
-	// +optional
-	Hash HashAlgorithm `json:"hash,omitempty"`
-}
-
-// TrustStoreSpec is named trust material of a namespace.
+// TrustStoreSpec is named trust material.
 // +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
@@ -50,34 +37,23 @@ type TrustStoreCommon struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
 // +kubebuilder:validation:XValidation:rule="(has(self.source.inline) ? size(self.source.inline) : 0) + (has(self.source.tuf) ? (has(self.source.tuf.root) ? size(self.source.tuf.root) : 0) + (has(self.source.tuf.caBundle) && has(self.source.tuf.caBundle.inline) ? size(self.source.tuf.caBundle.inline) : 0) : 0) + (has(self.source.vault) && has(self.source.vault.caBundle) && has(self.source.vault.caBundle.inline) ? size(self.source.vault.caBundle.inline) : 0) <= 88000",message="spec holds more than 96 KiB: put the text into a ConfigMap or a Secret"
 type TrustStoreSpec struct {
-	TrustStoreCommon `json:",inline"`
+	// Type of the material: PublicKeys, Certificates, SigningAuthorities (certificates of
+	// notation's signing authorities), TimestampAuthorities (root certificates) and
+	// RevocationLists are PEM text, SigstoreRoot is a trusted_root.json.
+	Type TrustStoreType `json:"type"`
 
 	// Source of the material.
 	Source TrustSource `json:"source"`
+
+	// Hash algorithm of signatures by these keys. The default is that of cosign:
+	// SHA256, or for ECDSA P-384 and P-521 also the hash of matching strength.
+	// +optional
+	Hash HashAlgorithm `json:"hash,omitempty"`
 
 	// AWSSigner says as whom AWS Signer is asked about revoked signatures, for type
 	// SigningAuthorities.
 	// +optional
 	AWSSigner *AWSSignerAccess `json:"awsSigner,omitempty"`
-}
-
-// ClusterTrustStoreSpec is named trust material of the cluster.
-// +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
-// +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
-// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
-// +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
-// +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
-// +kubebuilder:validation:XValidation:rule="(has(self.source.inline) ? size(self.source.inline) : 0) + (has(self.source.tuf) ? (has(self.source.tuf.root) ? size(self.source.tuf.root) : 0) + (has(self.source.tuf.caBundle) && has(self.source.tuf.caBundle.inline) ? size(self.source.tuf.caBundle.inline) : 0) : 0) + (has(self.source.vault) && has(self.source.vault.caBundle) && has(self.source.vault.caBundle.inline) ? size(self.source.vault.caBundle.inline) : 0) <= 88000",message="spec holds more than 96 KiB: put the text into a ConfigMap or a Secret"
-type ClusterTrustStoreSpec struct {
-	TrustStoreCommon `json:",inline"`
-
-	// Source of the material.
-	Source ClusterTrustSource `json:"source"`
-
-	// AWSSigner says as whom AWS Signer is asked about revoked signatures, for type
-	// SigningAuthorities.
-	// +optional
-	AWSSigner *ClusterAWSSignerAccess `json:"awsSigner,omitempty"`
 }
 
 // TrustStore is named trust material of a namespace.
@@ -87,8 +63,10 @@ type ClusterTrustStoreSpec struct {
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.kms) || has(self.spec.source.kms.secretRef) || has(self.spec.source.kms.serviceAccount)",fieldPath=".spec.source.kms",message="set secretRef or serviceAccount: only a ClusterTrustStore can read a key as Landwaiter's own pod"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.awsSigner) || has(self.spec.awsSigner.secretRef) || has(self.spec.awsSigner.serviceAccount)",fieldPath=".spec.awsSigner",message="set secretRef or serviceAccount: only a ClusterTrustStore can ask as Landwaiter's own pod"
 type TrustStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -107,12 +85,6 @@ func (t *TrustStore) Trusts() *[]string { return &t.Status.Fingerprints }
 // Details returns the status of the material.
 func (t *TrustStore) Details() *TrustStoreStatus { return &t.Status }
 
-// Qualified returns the spec in its cluster form, with each reference qualified with
-// the trust store's own namespace, so that both scopes are compiled alike.
-func (t *TrustStore) Qualified() ClusterTrustStoreSpec {
-	return ClusterTrustStoreSpec{TrustStoreCommon: t.Spec.TrustStoreCommon, Source: t.Spec.Source.in(t.Namespace), AWSSigner: t.Spec.AWSSigner.in(t.Namespace)}
-}
-
 // TrustStoreList is a list of TrustStores.
 // +kubebuilder:object:root=true
 type TrustStoreList struct {
@@ -129,13 +101,13 @@ type TrustStoreList struct {
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterTrustStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec ClusterTrustStoreSpec `json:"spec"`
+	Spec TrustStoreSpec `json:"spec"`
 	// +kubebuilder:default={}
 	Status TrustStoreStatus `json:"status,omitempty"`
 }
@@ -148,9 +120,6 @@ func (t *ClusterTrustStore) Trusts() *[]string { return &t.Status.Fingerprints }
 
 // Details returns the status of the material.
 func (t *ClusterTrustStore) Details() *TrustStoreStatus { return &t.Status }
-
-// Qualified returns the spec.
-func (t *ClusterTrustStore) Qualified() ClusterTrustStoreSpec { return t.Spec }
 
 // ClusterTrustStoreList is a list of ClusterTrustStores.
 // +kubebuilder:object:root=true

@@ -92,6 +92,12 @@ type VerificationPolicySpec struct {
 	// and at last Leave.
 	// +optional
 	Tags TagAction `json:"tags,omitempty"`
+
+	// Scope is Fallback, for namespaces without their own policy, or Mandatory, for every
+	// namespace in addition to its own policy. The default is Fallback. Only a
+	// ClusterVerificationPolicy has it.
+	// +optional
+	Scope PolicyScope `json:"scope,omitempty"`
 }
 
 // PolicyRule states the requirements for some images.
@@ -165,19 +171,6 @@ type Requirement struct {
 	AtLeast *int32 `json:"atLeast,omitempty"`
 }
 
-// ClusterVerificationPolicySpec is a VerificationPolicySpec with the fields that only
-// cluster admins may set.
-// +kubebuilder:validation:XValidation:rule="self.defaultAction != 'Inherit'",message="no level comes after the cluster's, so spec.defaultAction must be Deny or Allow"
-type ClusterVerificationPolicySpec struct {
-	VerificationPolicySpec `json:",inline"`
-
-	// Scope is Fallback, for namespaces without their own policy, or Mandatory, for every
-	// namespace in addition to its own policy.
-	// +optional
-	// +kubebuilder:default=Fallback
-	Scope PolicyScope `json:"scope,omitempty"`
-}
-
 // VerificationPolicy decides for its namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -186,24 +179,20 @@ type ClusterVerificationPolicySpec struct {
 // +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcementAction`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.scope)",fieldPath=".spec.scope",message="only a ClusterVerificationPolicy has a scope"
 type VerificationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec VerificationPolicySpec `json:"spec"`
 	// +kubebuilder:default={}
-	Status VerificationPolicyStatus `json:"status,omitempty"`
+	Status Status `json:"status,omitempty"`
 }
 
 // CommonStatus implements [Object].
-func (p *VerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
-
-// Qualified returns the spec in its cluster form.
-func (p *VerificationPolicy) Qualified() ClusterVerificationPolicySpec {
-	return ClusterVerificationPolicySpec{VerificationPolicySpec: p.Spec}
-}
+func (p *VerificationPolicy) CommonStatus() *Status { return &p.Status }
 
 // VerificationPolicyList is a list of VerificationPolicies.
 // +kubebuilder:object:root=true
@@ -223,22 +212,20 @@ type VerificationPolicyList struct {
 // +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcementAction`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.spec.defaultAction != 'Inherit'",fieldPath=".spec.defaultAction",message="no level comes after the cluster's: set Deny or Allow"
 type ClusterVerificationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec ClusterVerificationPolicySpec `json:"spec"`
+	Spec VerificationPolicySpec `json:"spec"`
 	// +kubebuilder:default={}
-	Status VerificationPolicyStatus `json:"status,omitempty"`
+	Status Status `json:"status,omitempty"`
 }
 
 // CommonStatus implements [Object].
-func (p *ClusterVerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
-
-// Qualified returns the spec.
-func (p *ClusterVerificationPolicy) Qualified() ClusterVerificationPolicySpec { return p.Spec }
+func (p *ClusterVerificationPolicy) CommonStatus() *Status { return &p.Status }
 
 // ClusterVerificationPolicyList is a list of ClusterVerificationPolicies.
 // +kubebuilder:object:root=true

@@ -89,8 +89,7 @@ type AttestationVerifier struct {
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Images",type=string,JSONPath=`.spec.images`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Verifier struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -106,9 +105,6 @@ func (v *Verifier) CommonStatus() *Status { return &v.Status.Status }
 
 // Trusts returns the fingerprints in the status.
 func (v *Verifier) Trusts() *[]string { return &v.Status.Fingerprints }
-
-// Qualified returns the spec.
-func (v *Verifier) Qualified() VerifierSpec { return v.Spec }
 
 // VerifierList is a list of Verifiers.
 // +kubebuilder:object:root=true
@@ -126,8 +122,7 @@ type VerifierList struct {
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Images",type=string,JSONPath=`.spec.images`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterVerifier struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -143,9 +138,6 @@ func (v *ClusterVerifier) CommonStatus() *Status { return &v.Status.Status }
 
 // Trusts returns the fingerprints in the status.
 func (v *ClusterVerifier) Trusts() *[]string { return &v.Status.Fingerprints }
-
-// Qualified returns the spec.
-func (v *ClusterVerifier) Qualified() VerifierSpec { return v.Spec }
 
 // ClusterVerifierList is a list of ClusterVerifiers.
 // +kubebuilder:object:root=true

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,14 +24,32 @@ func (f *serviceFlags) registerServerNamespace(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.landwaiter, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter, whose Deployment says which exceptions count there")
 }
 
+// observed is how serve runs in the cluster, nil if that is not known, and then why not.
+type observed struct {
+	serve *doctor.Serve
+	why   string
+}
+
+// observe finds out how serve runs in the cluster, as far as the person may know.
+func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observed, error) {
+	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.landwaiter)
+	return observed{serve, why}, err
+}
+
+// clusterResources returns the namespace of the objects that cluster resources reference.
+func (f *serviceFlags) clusterResources(server observed) string {
+	namespace := f.options.ClusterResourceNamespace
+	if namespace == "" && server.serve != nil {
+		namespace, _ = server.serve.Flag("cluster-resource-namespace")
+	}
+	return cmp.Or(namespace, f.landwaiter)
+}
+
 // asServer gives the flags about exceptions that the person did not the values that serve has
 // in the cluster. Where these are not known, break-glass neither counts nor is said not to.
 // What the server may not read is not used either.
-func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person *live.Person, states ...*live.State) error {
-	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.landwaiter)
-	if err != nil {
-		return err
-	}
+func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person *live.Person, server observed, states ...*live.State) error {
+	serve, why := server.serve, server.why
 	if err := person.ReadableBy(ctx, f.server(serve), states...); err != nil {
 		return err
 	}

@@ -97,7 +97,10 @@ func TestExceptionsCountAsOnTheServer(t *testing.T) {
 			require.NoError(t, cmd.ParseFlags(c.given))
 			opened := map[string]string{v1beta1.AnnotationBreakGlassReason: "OPS-4711"}
 			state := live.State{Objects: resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: opened}}}}}
-			require.NoError(t, f.asServer(t.Context(), cmd, runningServe(t, c.refuses, c.serve...), &state))
+			person := runningServe(t, c.refuses, c.serve...)
+			server, err := f.observe(t.Context(), person)
+			require.NoError(t, err)
+			require.NoError(t, f.asServer(t.Context(), cmd, person, server, &state))
 			require.Equal(t, c.breakGlass, f.exceptions.breakGlass)
 			require.Equal(t, c.longest, f.exceptions.longest)
 			require.Equal(t, c.forgotten, len(state.Objects.Namespaces[0].Annotations) == 0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,7 +166,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, duties, func(namespace verify.Namespace) {
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, flags, duties, func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
 		if reporter != nil {
@@ -210,8 +211,9 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *clusterFlags) options(s *service.Service, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
-	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, OperatedRole: c.operatedRole, ShowRules: c.showRules, Forget: forget, External: s.External(), Duties: duties}
+func (c *clusterFlags) options(s *service.Service, flags serviceFlags, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
+	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, ClusterResourceNamespace: cmp.Or(flags.options.ClusterResourceNamespace, c.ownNamespace),
+		MaterialRole: c.materialRole, OperatedRole: c.operatedRole, ShowRules: c.showRules, Forget: forget, External: s.External(), Duties: duties}
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

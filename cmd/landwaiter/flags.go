@@ -51,6 +51,8 @@ func (f *serviceFlags) registerLive(cmd *cobra.Command) {
 // registerNetwork declares the flags that say what may be reached, and where it is.
 func (f *serviceFlags) registerNetwork(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	flags.StringVar(&f.options.ClusterResourceNamespace, "cluster-resource-namespace", "",
+		"namespace of the Secrets, ConfigMaps and ServiceAccounts that Cluster… resources reference (empty: that of Landwaiter)")
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.options.EgressHosts, "egress-host", nil,
@@ -69,6 +71,11 @@ func (f *serviceFlags) complete() (service.Options, error) {
 			return service.Options{}, fmt.Errorf("--cluster-cidr %q is not an address range such as 10.96.0.0/12: %w", s, err)
 		}
 		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
+	}
+	if namespace := options.ClusterResourceNamespace; namespace != "" {
+		if _, err := verify.ParseNamespace(namespace); err != nil {
+			return service.Options{}, fmt.Errorf("--cluster-resource-namespace: %w", err)
+		}
 	}
 	if f.exceptions != (exceptionFlags{}) { // serve has its own
 		var err error

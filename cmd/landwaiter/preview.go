@@ -164,13 +164,18 @@ type look struct {
 
 // at looks at the namespaces of scope. It judges nothing if one does not exist.
 func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
+	server, err := l.service.observe(ctx, l.person)
+	if err != nil {
+		return l.failed(err)
+	}
+	scope.ClusterResourceNamespace = l.service.clusterResources(server)
 	if l.before, l.after, err = l.person.Rehearse(ctx, scope, l.change); err != nil {
 		return l.failed(err)
 	}
 	if len(l.before.Missing) > 0 {
 		return nil
 	}
-	if err := l.service.asServer(ctx, l.cmd, l.person, &l.before, &l.after); err != nil {
+	if err := l.service.asServer(ctx, l.cmd, l.person, server, &l.before, &l.after); err != nil {
 		return l.failed(err)
 	}
 	sayShown(l.cmd.ErrOrStderr(), l.before.Shown)

@@ -18,7 +18,7 @@ import (
 // withLogin returns a Store whose login is a Secret, with a condition of generation 2.
 func withLogin(status metav1.ConditionStatus, reason policy.Reason, message string, generation int64) *v1beta1.Store {
 	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "registry", Generation: 2}}
-	store.Spec.Registries, store.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1beta1.SecretRef{{Name: "pull"}}
+	store.Spec.Registries, store.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1beta1.Reference{{Name: "pull"}}
 	if status != "" {
 		store.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: status, Reason: string(reason), Message: message, ObservedGeneration: generation}}
 	}
@@ -76,7 +76,10 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 					states[i].Objects.Secrets = []corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "pull"}}}
 				}
 			}
-			require.NoError(t, f.asServer(t.Context(), cmd, apiServer(t, c.unread, c.may), &states[0], &states[1]))
+			person := apiServer(t, c.unread, c.may)
+			server, err := f.observe(t.Context(), person)
+			require.NoError(t, err)
+			require.NoError(t, f.asServer(t.Context(), cmd, person, server, &states[0], &states[1]))
 			said := func(o resource.Objects) string {
 				source := policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "pull"}
 				switch {

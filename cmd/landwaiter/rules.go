@@ -175,12 +175,16 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question, timeou
 	if err != nil {
 		return rules{}, unavailable(err)
 	}
-	scope := live.Scope{Namespaces: mapped(questions, func(q question) verify.Namespace { return q.namespace })}
+	server, err := f.observe(ctx, person)
+	if err != nil {
+		return rules{}, failed(err)
+	}
+	scope := live.Scope{Namespaces: mapped(questions, func(q question) verify.Namespace { return q.namespace }), ClusterResourceNamespace: f.clusterResources(server)}
 	state, err := person.Read(ctx, scope)
 	if err != nil {
 		return rules{}, failed(err)
 	}
-	if err := f.asServer(ctx, cmd, person, &state); err != nil {
+	if err := f.asServer(ctx, cmd, person, server, &state); err != nil {
 		return rules{}, failed(err)
 	}
 	sayShown(cmd.ErrOrStderr(), state.Shown)

@@ -247,7 +247,7 @@ func (f *tenantFlags) source() (*v1beta1.TenantSource, error) {
 	case f.gitURL != "":
 		source := &v1beta1.TenantSource{URL: f.gitURL, Branch: f.gitBranch}
 		if f.gitSecret != "" {
-			source.SecretRef = &v1beta1.SecretRef{Name: f.gitSecret}
+			source.SecretRef = &v1beta1.Reference{Name: f.gitSecret}
 		}
 		return source, nil
 	}

@@ -56,7 +56,7 @@ func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.
 		return nil, err
 	}
 	if source.SecretRef == nil {
-		source.SecretRef = &v1beta1.SecretRef{Name: defaultLogin}
+		source.SecretRef = &v1beta1.Reference{Name: defaultLogin}
 	}
 	switch {
 	case f.recipient != "" && f.recipient != platform.SOPSAge:
@@ -127,7 +127,7 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 		team.Auth, f.kept = text, filepath.Join(repo, filepath.FromSlash(file.Path))
 	}
 	if r := team.Tenant.Spec.Reconciler; team.Auth != "" && r != nil && r.Source != nil && r.Source.SecretRef == nil {
-		r.Source.SecretRef = &v1beta1.SecretRef{Name: defaultLogin}
+		r.Source.SecretRef = &v1beta1.Reference{Name: defaultLogin}
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func TestAnAPIServerThatHangsEndsCommandsAtTheirTimeout(t *testing.T) {
 		args []string
 		says string
 	}{
-		"verify":    {[]string{"verify", "registry.example.com/app:v1"}, "list clusterverifiers"},
-		"preview":   {[]string{"preview", "-f", change}, "list clusterverifiers"},
+		"verify":    {[]string{"verify", "registry.example.com/app:v1"}, "list deployments.apps"},
+		"preview":   {[]string{"preview", "-f", change}, "list deployments.apps"},
 		"status":    {[]string{"status"}, "list clusterverifiers"},
 		"doctor":    {[]string{"doctor"}, "list validatingwebhookconfigurations"},
 		"isolation": {[]string{"doctor", "--isolation"}, "list "},

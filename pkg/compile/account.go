@@ -188,7 +188,7 @@ func (s *Snapshot) settle(namespaces iter.Seq[verify.Namespace], excesses map[ve
 			if l.compiled { // an earlier snapshot has it
 				l = &level{objects: l.objects, weight: l.weight, load: l.load, uses: l.uses}
 			}
-			c := &compiler{material: l.objects.material, outside: s.outside}
+			c := &compiler{outside: s.outside}
 			s.levels[namespace] = c.level(l, s.cluster, excesses[namespace])
 			compiled = append(compiled, namespace)
 		}

@@ -170,7 +170,7 @@ func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
 func TestAHostStaysPermittedWhenTheClusterStoresCredentialsAreGone(t *testing.T) {
 	o := objects(t, append(sound(t, "team-a"), namespace("team-b", "2"),
 		object("Store", "team-a", "own", "registries: [\"10.0.0.1:5000\"]"),
-		object("ClusterStore", "", "shared", "registries: [\"10.0.0.1:5000\"]\ninsecurePlainHTTP: true\nimagePullSecrets: [{name: gone, namespace: infra}]"))...)
+		object("ClusterStore", "", "shared", "registries: [\"10.0.0.1:5000\"]\ninsecurePlainHTTP: true\nimagePullSecrets: [{name: gone}]"))...)
 	snapshot, problems := compiled(o)
 	require.Len(t, problems, 1)
 	for _, namespace := range []verify.Namespace{"team-a", "team-b"} {

@@ -42,10 +42,10 @@ type Outside struct {
 // fix. It never fails: a problem in a namespace denies in that namespace, and one in
 // the cluster's objects denies wherever they apply.
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	levels, c := groupByLevel(o), &compiler{material: newMaterial(o, fetched), outside: outside}
+	levels, c, m := groupByLevel(o), &compiler{outside: outside}, newMaterial(o, fetched)
 	sizeSpecs(levels, o.Resources)
-	for _, found := range levels {
-		found.material = c.material
+	for namespace, found := range levels {
+		found.material = m.of(namespace)
 	}
 	s := &Snapshot{outside: outside, cluster: c.level(weighed(levels[verify.Cluster], nil), nil, excess{}), tenants: newTenancy(levels[verify.Cluster]),
 		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}, members: &members{}}
@@ -80,7 +80,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 		next.members = &members{}
 	}
 	if exists {
-		found.material = newMaterial(o, fetched)
+		found.material = newMaterial(o, fetched).of(namespace)
 		next.levels[namespace] = weighed(found, s.cluster)
 	} else {
 		delete(next.levels, namespace)
@@ -104,10 +104,11 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 // problems; s itself does not change. Namespaces that the change does not affect are
 // not recompiled. WithCluster ignores namespaced objects in o.
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
-	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
+	c := &compiler{outside: s.outside}
+	m := newMaterial(o, fetched).of(verify.Cluster)
 	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1beta1.Object) bool { return object.GetNamespace() != "" })
 	found := groupByLevel(o)[verify.Cluster]
-	found.material = c.material
+	found.material = m
 	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},
 		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
 	for namespace, own := range s.levels {
@@ -165,8 +166,7 @@ func (s *Snapshot) affects(v *view, was *level) bool {
 
 // compiler compiles levels.
 type compiler struct {
-	material material
-	outside  Outside
+	outside Outside
 }
 
 // level compiles l, which is only weighed, and returns it. Cluster is nil for the cluster's own
@@ -198,13 +198,13 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 		l.trustStores = make(map[string]*trustStore, len(o.trustStores))
 	}
 	for _, e := range o.trustStores {
-		t := compileTrustStore(e, c.material)
+		t := compileTrustStore(e, o.material)
 		l.trustStores[e.source.Name] = t
 		l.problem(e.source, t.err)
 	}
 	c.verifiers(l, cluster)
 	for _, e := range o.stores {
-		s, err := compileStore(o.namespace, e, c.material)
+		s, err := compileStore(o.namespace, e, o.material)
 		l.stores = append(l.stores, s)
 		l.problem(e.source, err)
 	}
@@ -219,7 +219,7 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	}
 	c.exceptions(l)
 	l.hide()
-	l.ends = l.endsOf(c.material)
+	l.ends = l.endsOf(o.material)
 	if cluster == nil {
 		l.limitSteps()
 		l.reachStores()
@@ -242,7 +242,7 @@ func (c *compiler) verifiers(l, cluster *level) {
 		reach.levels = append(reach.levels, cluster)
 	}
 	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1beta1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
-		reach.publicGood = publicGoodStore(l.objects.namespace, c.material)
+		reach.publicGood = publicGoodStore(l.objects.namespace, l.objects.material)
 		l.publicGood = reach.publicGood
 	}
 	for _, e := range l.objects.verifiers {
@@ -289,7 +289,7 @@ func sharedFingerprints(l *level) shared {
 		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
 		mandatory: digestOf(mapSlice(l.mandatory, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
-		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1beta1.ClusterExceptionSpec]) string {
+		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1beta1.ExceptionSpec]) string {
 			return fingerprint(e.source, e.spec, []byte(e.created.String()), e.err())
 		})),
 

@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -184,21 +185,21 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		"expression and anyOf":            {"VerificationPolicy", "strict", policySpec("{anyOf: [release], expression: \"true\"}"), "exactly one of", "VerificationPolicy team-a/strict"},
 		"kms":                             {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\", secretRef: {name: gone}}}", "Secret team-a/gone does not exist", "TrustStore team-a/keys"},
 		"kms without credentials":         {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\"}}", "spec.source.kms needs secretRef or serviceAccount", "TrustStore team-a/keys"},
-		"kms by two ways":                 {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\", secretRef: {name: s}, serviceAccount: {name: puller}}}", "spec.source.kms must have only one of secretRef and serviceAccount", "TrustStore team-a/keys"},
-		"kms as nobody":                   {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\", serviceAccount: {name: ''}}}", "spec.source.kms.serviceAccount: the reference to a ServiceAccount has no name", "TrustStore team-a/keys"},
-		"vault by no way":                 {"TrustStore", "keys", "type: PublicKeys\nsource: {vault: {address: \"https://v\", path: p}}", "spec.source.vault must have exactly one of tokenSecretKeyRef and serviceAccount", "TrustStore team-a/keys"},
+		"kms by two ways":                 {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\", secretRef: {name: s}, serviceAccount: {name: puller, aws: {roleARN: r}}}}", "spec.source.kms must have at most one of secretRef, serviceAccount; it has 2", "TrustStore team-a/keys"},
+		"kms as nobody":                   {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\", serviceAccount: {name: '', aws: {roleARN: r}}}}", "spec.source.kms.serviceAccount: the reference to a ServiceAccount has no name", "TrustStore team-a/keys"},
+		"vault by no way":                 {"TrustStore", "keys", "type: PublicKeys\nsource: {vault: {address: \"https://v\", path: p}}", "spec.source.vault must have exactly one of tokenSecretKeyRef, serviceAccount; it has 0", "TrustStore team-a/keys"},
 		"vault by two ways":               {"TrustStore", "keys", "type: PublicKeys\nsource: {vault: {address: \"https://v\", path: p, tokenSecretKeyRef: {name: s, key: k}, serviceAccount: {name: puller, role: r}}}", "must have exactly one of", "TrustStore team-a/keys"},
 		"vault without a role":            {"TrustStore", "keys", "type: PublicKeys\nsource: {vault: {address: \"https://v\", path: p, serviceAccount: {name: puller}}}", "spec.source.vault.serviceAccount.role is missing", "TrustStore team-a/keys"},
-		"ECR without a role":              {"Store", "registry", "registries: [123456789012.dkr.ecr.eu-west-1.amazonaws.com]\nidentity: {provider: ECR, serviceAccount: {name: puller}}", "spec.identity.serviceAccount: ECR needs awsRoleARN", "Store team-a/registry"},
-		"ACR without a client":            {"Store", "registry", "registries: [team.azurecr.io]\nidentity: {provider: ACR, serviceAccount: {name: puller, azureTenantID: t}}", "ACR needs azureTenantID and azureClientID", "Store team-a/registry"},
-		"GAR without a provider":          {"Store", "registry", "registries: [gcr.io]\nidentity: {provider: GAR, serviceAccount: {name: puller}}", "GAR needs googleProvider", "Store team-a/registry"},
-		"GHCR as a ServiceAccount":        {"Store", "registry", "registries: [ghcr.io]\nidentity: {provider: GHCR, serviceAccount: {name: puller}}", "GHCR logs in as a GitHub App: use secretRef", "Store team-a/registry"},
-		"a login by two ways":             {"Store", "registry", "registries: [gcr.io]\nidentity: {provider: GAR, secretRef: {name: s}, serviceAccount: {name: puller, googleProvider: p}}", "spec.identity must have only one of secretRef and serviceAccount", "Store team-a/registry"},
+		"ECR without a role":              {"Store", "registry", "registries: [123456789012.dkr.ecr.eu-west-1.amazonaws.com]\nidentity: {provider: ECR, serviceAccount: {name: puller}}", "spec.identity: provider ECR needs serviceAccount.aws", "Store team-a/registry"},
+		"ACR without a client":            {"Store", "registry", "registries: [team.azurecr.io]\nidentity: {provider: ACR, serviceAccount: {name: puller, azure: {tenantID: t}}}", "spec.identity.serviceAccount.azure needs tenantID and clientID", "Store team-a/registry"},
+		"GAR without a provider":          {"Store", "registry", "registries: [gcr.io]\nidentity: {provider: GAR, serviceAccount: {name: puller}}", "provider GAR needs serviceAccount.google", "Store team-a/registry"},
+		"GHCR as a ServiceAccount":        {"Store", "registry", "registries: [ghcr.io]\nidentity: {provider: GHCR, serviceAccount: {name: puller}}", "provider GHCR needs secretRef, because it logs in as a GitHub App", "Store team-a/registry"},
+		"a login by two ways":             {"Store", "registry", "registries: [gcr.io]\nidentity: {provider: GAR, secretRef: {name: s}, serviceAccount: {name: puller, google: {provider: p}}}", "spec.identity must have at most one of secretRef, serviceAccount; it has 2", "Store team-a/registry"},
 		"no type of verifier":             {"Verifier", "release", "images: [\"**\"]", "spec.type is \"\"", "Verifier team-a/release cannot be used"},
 		"unknown type of verifier":        {"Verifier", "release", "type: Pgp\ncosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}", "must be one of Cosign, Notation, Attestation", "Verifier team-a/release cannot be used"},
-		"type without its field":          {"Verifier", "release", "type: Cosign", "must have the field of that name", "Verifier team-a/release cannot be used"},
-		"field of another type":           {"Verifier", "release", "type: Notation\ncosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}", "must have the field of that name", "Verifier team-a/release cannot be used"},
-		"two kinds of verifier":           {"Verifier", "release", cosignVerifier + "\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"]}", "no other of cosign, notation, attestation; it has 2", "Verifier team-a/release"},
+		"type without its field":          {"Verifier", "release", "type: Cosign", "spec.type Cosign needs spec.cosign, and no other type may have it", "Verifier team-a/release cannot be used"},
+		"field of another type":           {"Verifier", "release", "type: Notation\ncosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}", "spec.type Cosign needs spec.cosign, and no other type may have it", "Verifier team-a/release cannot be used"},
+		"two kinds of verifier":           {"Verifier", "release", cosignVerifier + "\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"]}", "spec.type Notation needs spec.notation, and no other type may have it", "Verifier team-a/release"},
 		"no signers":                      {"Verifier", "release", "type: Cosign\ncosign: {}", "exactly one of keys, keyless; it has 0", "Verifier team-a/release"},
 		"no keys":                         {"Verifier", "release", "type: Cosign\ncosign: {keys: {trustStoreRefs: []}}", "spec.cosign.keys must have exactly one of inline, trustStoreRefs; it has 0", "Verifier team-a/release"},
 		"keys in two places":              {"Verifier", "release", "type: Cosign\ncosign: {keys: {inline: x, trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}", "spec.cosign.keys must have exactly one of inline, trustStoreRefs; it has 2", "Verifier team-a/release"},
@@ -331,15 +332,21 @@ func TestTrustStoreReferencesStayWithinTheirReach(t *testing.T) {
 	}
 }
 
-func TestClusterResourcesNameTheNamespaceOfWhatTheyUse(t *testing.T) {
-	pem := string(newKey(t).PEM)
-	pub := secret("ops", "pub", "cosign.pub", pem)
-	_, problems := compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {namespace: ops, name: pub, key: cosign.pub}}")))
-	require.Empty(t, problems)
-	_, problems = compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: pub, key: cosign.pub}}")))
-	require.Contains(t, problems[0].Message, "needs a namespace")
-	_, problems = compiled(objects(t, object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]")))
-	require.Contains(t, problems[0].Message, "needs a namespace")
+func TestClusterResourcesReferenceObjectsOfOneNamespace(t *testing.T) {
+	keys := object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: pub, key: cosign.pub}}")
+	for _, chosen := range []string{"", "ops"} {
+		in := cmp.Or(chosen, resource.DefaultClusterResourceNamespace)
+		o := objects(t, secret(in, "pub", "cosign.pub", string(newKey(t).PEM)), keys)
+		o.ClusterResourceNamespace = chosen
+		_, problems := compiled(o)
+		require.Empty(t, problems)
+		o.ClusterResourceNamespace = "elsewhere"
+		_, problems = compiled(o)
+		require.Contains(t, problems[0].Message, "Secret elsewhere/pub does not exist")
+		o.ClusterResourceNamespace = "../team-a"
+		_, problems = compiled(o)
+		require.Contains(t, problems[0].Message, "cannot be the name of one")
+	}
 }
 
 func TestOnlyClusterStoresOpenPrivateAndPlainHosts(t *testing.T) {

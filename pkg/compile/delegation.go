@@ -26,11 +26,9 @@ func (d *delegation) covers(namespace verify.Namespace, tenant string) bool {
 }
 
 // delegate fills in what a ClusterException delegates.
-func (x *exception) delegate(spec v1beta1.ClusterExceptionSpec, limits ExceptionLimits) error {
+func (x *exception) delegate(spec v1beta1.ExceptionSpec, limits ExceptionLimits) error {
 	d := &delegation{namespaces: spec.Delegate.Namespaces, tenants: spec.Delegate.Tenants, most: limits.max()}
 	switch {
-	case x.source.Namespace != "":
-		return errors.New("spec.delegate is for a ClusterException")
 	case spec.OverrideMandatory:
 		return errors.New("spec.overrideMandatory is for images: nobody can delegate what mandatory policies deny; remove it")
 	case len(spec.Namespaces) > 0:
@@ -42,7 +40,7 @@ func (x *exception) delegate(spec v1beta1.ClusterExceptionSpec, limits Exception
 		return err
 	}
 	if text := spec.Delegate.MaxDuration; text != "" {
-		most, err := time.ParseDuration(text)
+		most, err := text.Parse()
 		if err != nil || most <= 0 {
 			return fmt.Errorf("spec.delegate.maxDuration is %.40q, it must be a duration of more than 0, such as 168h", text)
 		}

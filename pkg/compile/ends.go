@@ -107,7 +107,7 @@ func (l *level) endsOf(m material) map[policy.ObjectRef]*Ends {
 
 // endsIn returns the ends of a trust store's material, and those that the ConfigMap it is
 // from says of the repository that it was exported from.
-func (t *trustStore) endsIn(m material, from *v1beta1.ClusterKeyRef) *Ends {
+func (t *trustStore) endsIn(m material, from *v1beta1.KeyReference) *Ends {
 	if t.err != nil {
 		return &Ends{Unknown: "the material cannot be used; see the condition Ready"}
 	}
@@ -118,7 +118,7 @@ func (t *trustStore) endsIn(m material, from *v1beta1.ClusterKeyRef) *Ends {
 	if from == nil {
 		return found
 	}
-	source := policy.ObjectRef{Kind: kindConfigMap, Namespace: from.Namespace, Name: from.Name}
+	source := policy.ObjectRef{Kind: kindConfigMap, Namespace: m.namespace, Name: from.Name}
 	roles, err := external.DecodeRoles(m.roles[source])
 	if err != nil {
 		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1beta1.AnnotationTUFRoles, source, err)

@@ -44,9 +44,9 @@ func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 		if roles != "" {
 			annotation = fmt.Sprintf(", annotations: {landwaiter.dev/tuf-roles: %q}", roles)
 		}
-		return fmt.Sprintf("kind: ConfigMap\nmetadata: {name: exported, namespace: system%s}\ndata:\n  root: |\n    %s", annotation, strings.ReplaceAll(strings.TrimSpace(later), "\n", "\n    "))
+		return fmt.Sprintf("kind: ConfigMap\nmetadata: {name: exported, namespace: landwaiter-system%s}\ndata:\n  root: |\n    %s", annotation, strings.ReplaceAll(strings.TrimSpace(later), "\n", "\n    "))
 	}
-	const exported = "type: TimestampAuthorities\nsource: {configMapKeyRef: {namespace: system, name: exported, key: root}}"
+	const exported = "type: TimestampAuthorities\nsource: {configMapKeyRef: {name: exported, key: root}}"
 	roles := func(after time.Duration) string {
 		return fmt.Sprintf(`[{"role":"root","version":14,"expires":%q},{"role":"timestamp","version":9,"expires":%q}]`, now.Add(after).Format(time.RFC3339), now.Add(endsDay).Format(time.RFC3339))
 	}
@@ -65,7 +65,7 @@ func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 		"a ConfigMap without roles":      {[]string{configMap(""), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
 		"exported roles that last":       {[]string{configMap(roles(100 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
 		"an exported role ends soon":     {[]string{configMap(roles(5 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "Expiring", "TUF role root, version 14 ends at"},
-		"roles that nobody can read":     {[]string{configMap("yes"), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap system/exported cannot be read"},
+		"roles that nobody can read":     {[]string{configMap("yes"), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap landwaiter-system/exported cannot be read"},
 		"roles without an end":           {[]string{configMap(`[{"role":"root"}]`), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "export the ConfigMap again"},
 		"a store without a bundle":       {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]")}, "ClusterStore x", "!NoExpiry", ""},
 		"a store whose bundle ends":      {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle:\n  inline: |\n    "+strings.ReplaceAll(strings.TrimSpace(soon), "\n", "\n    "))}, "ClusterStore x", "Expiring", "soon"},
@@ -97,8 +97,8 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 	require.NoError(t, err)
 	text := authorityUntil(t, "later", now.Add(400*endsDay))
 	keyless := object("ClusterVerifier", "", "v", "type: Cosign\ncosign: {keyless: {identities: [{issuer: i, subject: s}]}}")
-	store := object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {vault: {address: \"https://vault.example.com\", path: pki/cert/ca, tokenSecretKeyRef: {namespace: system, name: token, key: t}}}")
-	token := "kind: Secret\nmetadata: {name: token, namespace: system}\nstringData: {t: x}"
+	store := object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {vault: {address: \"https://vault.example.com\", path: pki/cert/ca, tokenSecretKeyRef: {name: token, key: t}}}")
+	token := "kind: Secret\nmetadata: {name: token, namespace: landwaiter-system}\nstringData: {t: x}"
 	for name, c := range map[string]struct {
 		document string
 		value    external.Value

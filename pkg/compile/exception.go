@@ -94,7 +94,7 @@ func (x *exception) delegated() *verify.Excepted {
 	return x.delegates.images
 }
 
-func weightOf(spec v1beta1.ClusterExceptionSpec) int {
+func weightOf(spec v1beta1.ExceptionSpec) int {
 	weight := resourceWeight + patternsOf(spec.Images) + texts(spec.Namespaces)
 	if d := spec.Delegate; d != nil {
 		weight += patternsOf(d.Images) + texts(d.Namespaces) + texts(d.Tenants)
@@ -102,7 +102,7 @@ func weightOf(spec v1beta1.ClusterExceptionSpec) int {
 	return weight
 }
 
-func compileException(e entry[v1beta1.ClusterExceptionSpec], limits ExceptionLimits) (*exception, error) {
+func compileException(e entry[v1beta1.ExceptionSpec], limits ExceptionLimits) (*exception, error) {
 	x := &exception{source: e.source, created: e.created, overrideMandatory: e.spec.OverrideMandatory}
 	spec := e.spec
 	switch {
@@ -112,10 +112,13 @@ func compileException(e entry[v1beta1.ClusterExceptionSpec], limits ExceptionLim
 		return nil, errors.New("spec.until is missing: an exception has to end; write a time such as 2026-12-31T18:00:00Z")
 	case strings.TrimSpace(spec.Reason) == "":
 		return nil, errors.New("spec.reason is empty; say why the exception is needed")
-	case (len(spec.Images) == 0) == (spec.Delegate == nil):
-		return nil, errors.New("spec must have exactly one of images and delegate, and not empty")
+	case e.source.Namespace != "" && (spec.Delegate != nil || spec.OverrideMandatory || len(spec.Namespaces) > 0):
+		return nil, errors.New("only a ClusterException can have spec.delegate, spec.overrideMandatory and spec.namespaces; remove them")
 	}
-	x.why = why(spec.ExceptionTerms)
+	if err := exactlyOne("spec", member{"images", len(spec.Images) > 0}, member{"delegate", spec.Delegate != nil}); err != nil {
+		return nil, err
+	}
+	x.why = why(spec)
 	if spec.Delegate != nil {
 		late := x.ends(spec.Until, cmp.Or(limits.Delegation, DefaultMaxDelegation), "--max-delegation lets a delegation")
 		return x, errors.Join(late, x.delegate(spec, limits))
@@ -219,10 +222,10 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 }
 
 // why returns what an exception says of itself, bounded: from files it may be of any length.
-func why(terms v1beta1.ExceptionTerms) string {
-	text := cutTo(strings.TrimSpace(terms.Reason), maxExceptionReason)
-	if terms.Ticket != "" {
-		text += ", " + cutTo(terms.Ticket, maxExceptionTicket)
+func why(spec v1beta1.ExceptionSpec) string {
+	text := cutTo(strings.TrimSpace(spec.Reason), maxExceptionReason)
+	if spec.Ticket != "" {
+		text += ", " + cutTo(spec.Ticket, maxExceptionTicket)
 	}
 	return text
 }

@@ -19,8 +19,9 @@ import (
 // in o, because credentials are part of a source. Externals skips resources with
 // errors: compiling reports those.
 func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
-	all, m := map[verify.Namespace][]external.Source{}, newMaterial(o, nil)
+	all, objects := map[verify.Namespace][]external.Source{}, newMaterial(o, nil)
 	for namespace, l := range groupByLevel(o) {
+		m := objects.of(namespace)
 		found := map[external.Source]bool{}
 		for _, t := range l.trustStores {
 			if source, err := externalSource(namespace, t.spec, m); err == nil && source != nil {
@@ -67,9 +68,12 @@ func usesPublicGood(spec v1beta1.VerifierSpec) bool {
 
 // externalSource returns the source from which a trust store's material is fetched,
 // nil if the material is in the cluster.
-func externalSource(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, m material) (*external.Source, error) {
+func externalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m material) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
+		if err := checkCloud(*s.KMS); err != nil {
+			return nil, err
+		}
 		as, err := identityOf(owner, "spec.source.kms", s.KMS.SecretRef, s.KMS.ServiceAccount, m)
 		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, As: as}, err
 	case s.Vault != nil:
@@ -84,7 +88,25 @@ func externalSource(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, 
 	return nil, nil //nolint:nilnil // most material is in the cluster
 }
 
-func vaultSource(owner verify.Namespace, material v1beta1.TrustStoreType, v v1beta1.ClusterVaultSource, m material) (*external.Source, error) {
+// checkCloud rejects a ServiceAccount of another cloud than that of the key.
+func checkCloud(kms v1beta1.KMSSource) error {
+	as := kms.ServiceAccount
+	if as == nil {
+		return nil
+	}
+	service, _, _ := strings.Cut(kms.URI, ":")
+	for _, cloud := range []struct {
+		service, field string
+		set            bool
+	}{{"awskms", "aws", as.AWS != nil}, {"azurekms", "azure", as.Azure != nil}, {"gcpkms", "google", as.Google != nil}} {
+		if cloud.service == service && !cloud.set {
+			return fmt.Errorf("spec.source.kms: a uri of %s needs serviceAccount.%s", service, cloud.field)
+		}
+	}
+	return nil
+}
+
+func vaultSource(owner verify.Namespace, material v1beta1.TrustStoreType, v v1beta1.VaultSource, m material) (*external.Source, error) {
 	as, err := vaultIdentity(owner, v, m)
 	if err != nil {
 		return nil, err
@@ -101,7 +123,7 @@ func vaultSource(owner verify.Namespace, material v1beta1.TrustStoreType, v v1be
 }
 
 // loginSources returns the sources of a store's registry credentials, one per host.
-func loginSources(owner verify.Namespace, spec v1beta1.ClusterStoreSpec, m material) ([]external.Source, error) {
+func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m material) ([]external.Source, error) {
 	if spec.Identity == nil {
 		return nil, nil
 	}
@@ -121,7 +143,7 @@ func loginSources(owner verify.Namespace, spec v1beta1.ClusterStoreSpec, m mater
 // logins returns the fetched credentials for a store's registries, and bytes that
 // identify the cloud identity. The fingerprint covers the identity instead of the
 // tokens, which change every hour.
-func logins(owner verify.Namespace, spec v1beta1.ClusterStoreSpec, m material) (map[string]registry.Credential, []byte, error) {
+func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m material) (map[string]registry.Credential, []byte, error) {
 	sources, err := loginSources(owner, spec, m)
 	if err != nil {
 		return nil, nil, err

@@ -114,7 +114,7 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 	t.Cleanup(client.Close)
 	documents := []string{namespace("team-a", "1"), namespace("landwaiter-system", "9"),
 		secret("landwaiter-system", "pull", ".dockerconfigjson", `{"auths": {"`+host+`": {"username": "cluster", "password": "secret"}}}`),
-		object("ClusterStore", "", "company", "registries: ["+host+"]\ninsecurePlainHTTP: true\nimagePullSecrets: [{namespace: landwaiter-system, name: pull}]")}
+		object("ClusterStore", "", "company", "registries: ["+host+"]\ninsecurePlainHTTP: true\nimagePullSecrets: [{name: pull}]")}
 	for name, more := range map[string][]string{"without a Store": nil, "with a Store for another host": {store("team-a", "own", "own.example.com")}} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, problems := compile.New(objects(t, append(documents, more...)...), nil, compile.Outside{Registry: client.For})

@@ -12,13 +12,17 @@ import (
 // identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
 // ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
 // may leave out.
-func identityOf(owner verify.Namespace, field string, secret *v1beta1.ClusterSecretRef, as *v1beta1.ClusterServiceAccountIdentity, m material) (external.Identity, error) {
+func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m material) (external.Identity, error) {
+	if err := atMostOne(field, member{"secretRef", secret != nil}, member{"serviceAccount", as != nil}); err != nil {
+		return nil, err
+	}
 	switch {
-	case secret != nil && as != nil:
-		return nil, fmt.Errorf("%s must have only one of secretRef and serviceAccount", field)
 	case as != nil:
-		made, err := accountOf(owner, as.ClusterServiceAccountRef, external.Federation{AWSRoleARN: as.AWSRoleARN, AWSRegion: as.AWSRegion,
-			AzureTenantID: as.AzureTenantID, AzureClientID: as.AzureClientID, GoogleProvider: as.GoogleProvider, GoogleServiceAccount: as.GoogleServiceAccount})
+		federation, err := federationOf(field+".serviceAccount", *as)
+		if err != nil {
+			return nil, err
+		}
+		made, err := accountOf(owner, as.Reference, federation, m)
 		return made, fieldError(field+".serviceAccount", err)
 	case secret != nil:
 		made, err := secretIdentity(*secret, m)
@@ -31,9 +35,29 @@ func identityOf(owner verify.Namespace, field string, secret *v1beta1.ClusterSec
 	return made, nil
 }
 
+// federationOf returns which account of which cloud trusts a ServiceAccount.
+func federationOf(field string, as v1beta1.CloudServiceAccount) (external.Federation, error) {
+	if err := exactlyOne(field, member{"aws", as.AWS != nil}, member{"azure", as.Azure != nil}, member{"google", as.Google != nil}); err != nil {
+		return external.Federation{}, err
+	}
+	switch {
+	case as.AWS != nil && as.AWS.RoleARN == "":
+		return external.Federation{}, errors.New(field + ".aws.roleARN is missing: the role to assume")
+	case as.AWS != nil:
+		return external.Federation{AWSRoleARN: as.AWS.RoleARN, AWSRegion: as.AWS.Region}, nil
+	case as.Azure != nil && (as.Azure.TenantID == "" || as.Azure.ClientID == ""):
+		return external.Federation{}, errors.New(field + ".azure needs tenantID and clientID")
+	case as.Azure != nil:
+		return external.Federation{AzureTenantID: as.Azure.TenantID, AzureClientID: as.Azure.ClientID}, nil
+	case as.Google.Provider == "":
+		return external.Federation{}, errors.New(field + ".google.provider is missing: the workload identity provider")
+	}
+	return external.Federation{GoogleProvider: as.Google.Provider, GoogleServiceAccount: as.Google.ServiceAccount}, nil
+}
+
 // accountOf returns the identity of a ServiceAccount.
-func accountOf(owner verify.Namespace, ref v1beta1.ClusterServiceAccountRef, federation external.Federation) (external.Identity, error) {
-	source, err := locate("ServiceAccount", ref.Namespace, ref.Name)
+func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation external.Federation, m material) (external.Identity, error) {
+	source, err := m.locate("ServiceAccount", ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +65,8 @@ func accountOf(owner verify.Namespace, ref v1beta1.ClusterServiceAccountRef, fed
 }
 
 // secretIdentity returns the identity of the credentials in a Secret.
-func secretIdentity(ref v1beta1.ClusterSecretRef, m material) (external.Identity, error) {
-	source, err := locate(kindSecret, ref.Namespace, ref.Name)
+func secretIdentity(ref v1beta1.Reference, m material) (external.Identity, error) {
+	source, err := m.locate(kindSecret, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,47 +90,48 @@ func secretIdentity(ref v1beta1.ClusterSecretRef, m material) (external.Identity
 }
 
 // registryIdentity returns as whom a store logs in.
-func registryIdentity(owner verify.Namespace, identity v1beta1.ClusterRegistryIdentity, m material) (external.Identity, error) {
+func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m material) (external.Identity, error) {
 	const field = "spec.identity"
 	as := identity.ServiceAccount
-	missing := ""
+	needs := ""
 	switch identity.Provider {
 	case v1beta1.RegistryProviderECR:
-		if as != nil && as.AWSRoleARN == "" {
-			missing = "awsRoleARN, the role to assume"
+		if as != nil && as.AWS == nil {
+			needs = "serviceAccount.aws"
 		}
 	case v1beta1.RegistryProviderACR:
-		if as != nil && (as.AzureTenantID == "" || as.AzureClientID == "") {
-			missing = "azureTenantID and azureClientID"
+		if as != nil && as.Azure == nil {
+			needs = "serviceAccount.azure"
 		}
 	case v1beta1.RegistryProviderGAR:
-		if as != nil && as.GoogleProvider == "" {
-			missing = "googleProvider, the workload identity provider"
+		if as != nil && as.Google == nil {
+			needs = "serviceAccount.google"
 		}
 	case v1beta1.RegistryProviderGHCR:
-		if as != nil || identity.SecretRef == nil {
-			return nil, fmt.Errorf("%s: GHCR logs in as a GitHub App: use secretRef", field)
+		if identity.SecretRef == nil {
+			needs = "secretRef, because it logs in as a GitHub App"
 		}
 	default:
 		return nil, fmt.Errorf("%s.provider is %q, it must be ECR, ACR, GAR or GHCR", field, identity.Provider)
 	}
-	if missing != "" {
-		return nil, fmt.Errorf("%s.serviceAccount: %s needs %s", field, identity.Provider, missing)
+	if needs != "" {
+		return nil, fmt.Errorf("%s: provider %s needs %s", field, identity.Provider, needs)
 	}
 	return identityOf(owner, field, identity.SecretRef, as, m)
 }
 
 // vaultIdentity returns as whom Vault is read.
-func vaultIdentity(owner verify.Namespace, v v1beta1.ClusterVaultSource, m material) (external.Identity, error) {
+func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m material) (external.Identity, error) {
 	const field = "spec.source.vault"
+	if err := exactlyOne(field, member{"tokenSecretKeyRef", v.TokenSecretKeyRef != nil}, member{"serviceAccount", v.ServiceAccount != nil}); err != nil {
+		return nil, err
+	}
 	switch {
-	case (v.TokenSecretKeyRef == nil) == (v.ServiceAccount == nil):
-		return nil, errors.New(field + " must have exactly one of tokenSecretKeyRef and serviceAccount")
 	case v.ServiceAccount != nil && v.ServiceAccount.Role == "":
 		return nil, errors.New(field + ".serviceAccount.role is missing: the role in Vault to log in with")
 	case v.ServiceAccount != nil:
-		as, err := accountOf(owner, v.ServiceAccount.ClusterServiceAccountRef,
-			external.Federation{VaultRole: v.ServiceAccount.Role, VaultMount: v.ServiceAccount.Mount, VaultNamespace: v.VaultNamespace})
+		as, err := accountOf(owner, v.ServiceAccount.Reference,
+			external.Federation{VaultRole: v.ServiceAccount.Role, VaultMount: v.ServiceAccount.Mount, VaultNamespace: v.VaultNamespace}, m)
 		return as, fieldError(field+".serviceAccount", err)
 	}
 	token, err := m.key(kindSecret, *v.TokenSecretKeyRef)

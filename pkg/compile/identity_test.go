@@ -50,7 +50,7 @@ func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
 	require.Equal(t, "AKID", compile.Externals(o)["team-a"][0].Credential("accessKeyID"))
 	cluster := objects(t, object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], "")))
 	require.Len(t, compile.Externals(cluster)[verify.Cluster], 1, "only the cluster may")
-	for _, ref := range []string{", secretRef: {namespace: team-a, name: creds}", ", secretRef: {namespace: team-a, name: gone}"} {
+	for _, ref := range []string{", secretRef: {name: creds}", ", secretRef: {name: gone}"} {
 		cluster = objects(t, object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], ref)))
 		cluster.Secrets = append(cluster.Secrets, *secret("creds", nil))
 		require.Empty(t, compile.Externals(cluster), "a Secret that is named and empty is a mistake there too")
@@ -58,7 +58,7 @@ func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
 }
 
 func TestAServiceAccountIsOneOfTheResourcesOwnNamespace(t *testing.T) {
-	const role = "awsRoleARN: 'arn:aws:iam::123456789012:role/r', awsRegion: eu-west-1"
+	const role = "aws: {roleARN: 'arn:aws:iam::123456789012:role/r', region: eu-west-1}"
 	specs := map[string]string{
 		"TrustStore of AWS":   "type: PublicKeys\nsource: {kms: {uri: 'awskms:///alias/release', serviceAccount: {%s, " + role + "}}}",
 		"TrustStore of Vault": "type: PublicKeys\nsource: {vault: {address: 'https://v', path: p, serviceAccount: {%s, role: r}}}",
@@ -75,10 +75,6 @@ func TestAServiceAccountIsOneOfTheResourcesOwnNamespace(t *testing.T) {
 		a, b := own("team-a", "name: puller"), own("team-b", "name: puller")
 		require.NotEqual(t, a.As, b.As, "%s: the same words are another account in another namespace", what)
 		require.NotEqual(t, a.As, own("team-a", "name: other").As, what)
-		require.Equal(t, a.As, own(verify.Cluster, "namespace: team-a, name: puller").As, "%s: the cluster names the namespace", what)
-		wrong := objects(t, object("Cluster"+kind, "", "own", fmt.Sprintf(spec, "name: puller")))
-		require.Empty(t, compile.Externals(wrong), what)
-		_, problems := compiled(wrong)
-		require.Contains(t, problems[0].Message, "the reference to ServiceAccount puller needs a namespace", what)
+		require.Equal(t, own("landwaiter-system", "name: puller").As, own(verify.Cluster, "name: puller").As, "%s: the cluster's accounts are in one namespace", what)
 	}
 }

@@ -143,13 +143,13 @@ func TestAVerifierSaysWhichHostsRevocationNeedsAsFarAsItsTrustStoresTell(t *test
 	}{
 		"its own":               {"{name: ca}", "inline: |\n    " + text, true},
 		"the cluster's":         {"{kind: ClusterTrustStore, name: ca}", "inline: |\n    " + text, true},
-		"the cluster's, secret": {"{kind: ClusterTrustStore, name: ca}", "secretKeyRef: {namespace: system, name: ca, key: ca.crt}", false},
+		"the cluster's, secret": {"{kind: ClusterTrustStore, name: ca}", "secretKeyRef: {name: ca, key: ca.crt}", false},
 	} {
 		kind, namespaceOf := "TrustStore", "team-a"
 		if strings.Contains(c.ref, "Cluster") {
 			kind, namespaceOf = "ClusterTrustStore", ""
 		}
-		snapshot, problems := compile.New(objects(t, namespace("team-a", "1"), secret("system", "ca", "ca.crt", string(issuing.CertificatePEM)),
+		snapshot, problems := compile.New(objects(t, namespace("team-a", "1"), secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
 			object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source), object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref))), nil, outsideOf(&asked{}))
 		require.Empty(t, problems, name)
 		message := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}].Ready.Message

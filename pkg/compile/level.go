@@ -73,10 +73,10 @@ type objects struct {
 	sizes []sizeOf
 
 	verifiers   []entry[v1beta1.VerifierSpec]
-	stores      []entry[v1beta1.ClusterStoreSpec]
-	trustStores []entry[v1beta1.ClusterTrustStoreSpec]
-	policies    []entry[v1beta1.ClusterVerificationPolicySpec]
-	exceptions  []entry[v1beta1.ClusterExceptionSpec]
+	stores      []entry[v1beta1.StoreSpec]
+	trustStores []entry[v1beta1.TrustStoreSpec]
+	policies    []entry[v1beta1.VerificationPolicySpec]
+	exceptions  []entry[v1beta1.ExceptionSpec]
 	quotas      []entry[v1beta1.ClusterQuotaSpec] // cluster level only
 	tenants     []entry[*v1beta1.Tenant]          // cluster level only
 }
@@ -146,24 +146,26 @@ type sizeOf struct {
 // add adds a resource. It has the only switch over kinds.
 func (l *objects) add(source policy.ObjectRef, object v1beta1.Object, broken error) {
 	switch o := object.(type) {
-	case interface{ Qualified() v1beta1.VerifierSpec }:
-		l.verifiers = append(l.verifiers, newEntry(source, object, o.Qualified(), broken))
-	case interface {
-		Qualified() v1beta1.ClusterStoreSpec
-	}:
-		l.stores = append(l.stores, newEntry(source, object, o.Qualified(), broken))
-	case interface {
-		Qualified() v1beta1.ClusterTrustStoreSpec
-	}:
-		l.trustStores = append(l.trustStores, newEntry(source, object, o.Qualified(), broken))
-	case interface {
-		Qualified() v1beta1.ClusterVerificationPolicySpec
-	}:
-		l.policies = append(l.policies, newEntry(source, object, o.Qualified(), broken))
-	case interface {
-		Qualified() v1beta1.ClusterExceptionSpec
-	}:
-		l.exceptions = append(l.exceptions, newEntry(source, object, o.Qualified(), broken))
+	case *v1beta1.Verifier:
+		l.verifiers = append(l.verifiers, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterVerifier:
+		l.verifiers = append(l.verifiers, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.Store:
+		l.stores = append(l.stores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterStore:
+		l.stores = append(l.stores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.TrustStore:
+		l.trustStores = append(l.trustStores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterTrustStore:
+		l.trustStores = append(l.trustStores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.VerificationPolicy:
+		l.policies = append(l.policies, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterVerificationPolicy:
+		l.policies = append(l.policies, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.Exception:
+		l.exceptions = append(l.exceptions, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterException:
+		l.exceptions = append(l.exceptions, newEntry(source, object, o.Spec, broken))
 	case *v1beta1.ClusterQuota:
 		l.quotas = append(l.quotas, newEntry(source, object, o.Spec, broken))
 	case *v1beta1.Tenant:

@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // Fetched maps the sources of [Externals] to their values.
@@ -28,11 +29,14 @@ type material struct {
 	fetched Fetched
 	hidden  map[policy.ObjectRef]error
 	person  bool // as [resource.Objects.Person]
+	// cluster is where references of cluster resources are, and namespace where those of the
+	// level at hand are, set by [material.of].
+	cluster, namespace string
 }
 
 func newMaterial(o resource.Objects, fetched Fetched) material {
 	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched,
-		hidden: map[policy.ObjectRef]error{}, person: o.Person}
+		hidden: map[policy.ObjectRef]error{}, person: o.Person, cluster: o.ForCluster()}
 	for _, h := range o.Hidden {
 		m.hidden[h.Source] = resource.HiddenError(h.Why)
 	}
@@ -72,21 +76,28 @@ func newMaterial(o resource.Objects, fetched Fetched) material {
 	return m
 }
 
-// locate returns the object that a reference names. References of namespaced
-// resources are already qualified with their own namespace, since their type has no
-// namespace field. Names from files were not validated by an API server.
-func locate(kind, namespace, name string) (policy.ObjectRef, error) {
+// of returns m for the resources of owner: those of a namespace reference objects of it
+// alone, and those of the cluster objects of one namespace.
+func (m material) of(owner verify.Namespace) material {
+	m.namespace = string(owner)
+	if owner == verify.Cluster {
+		m.namespace = m.cluster
+	}
+	return m
+}
+
+// locate returns the object that a reference names. Names from files were not validated by
+// an API server.
+func (m material) locate(kind, name string) (policy.ObjectRef, error) {
 	switch {
 	case name == "":
 		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s has no name", kind)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s names %q, which cannot be the name of one", kind, name)
-	case namespace == "":
-		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s needs a namespace, because the resource has none", kind, name)
-	case len(validation.IsDNS1123Label(namespace)) > 0:
-		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s names namespace %q, which cannot be the name of one", kind, name, namespace)
+	case len(validation.IsDNS1123Label(m.namespace)) > 0:
+		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s is to namespace %q, which cannot be the name of one", kind, name, m.namespace)
 	}
-	return policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, nil
+	return policy.ObjectRef{Kind: kind, Namespace: m.namespace, Name: name}, nil
 }
 
 // unreadable returns why an object is hidden or broken, nil if it is neither.
@@ -113,8 +124,8 @@ func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
 }
 
 // key returns one value of a Secret or ConfigMap.
-func (m material) key(kind string, ref v1beta1.ClusterKeyRef) ([]byte, error) {
-	source, err := locate(kind, ref.Namespace, ref.Name)
+func (m material) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
+	source, err := m.locate(kind, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +146,12 @@ func (m material) key(kind string, ref v1beta1.ClusterKeyRef) ([]byte, error) {
 }
 
 // caBundle returns the PEM text of a bundle, empty if there is none.
-func (m material) caBundle(field string, bundle *v1beta1.ClusterCABundle) ([]byte, error) {
+func (m material) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, error) {
 	if bundle == nil {
 		return nil, nil
 	}
-	if n := countTrue(bundle.Inline != "", bundle.SecretKeyRef != nil, bundle.ConfigMapKeyRef != nil); n != 1 {
-		return nil, fmt.Errorf("%s must have exactly one of inline, secretKeyRef, configMapKeyRef; it has %d", field, n)
+	if err := exactlyOne(field, member{"inline", bundle.Inline != ""}, member{"secretKeyRef", bundle.SecretKeyRef != nil}, member{"configMapKeyRef", bundle.ConfigMapKeyRef != nil}); err != nil {
+		return nil, err
 	}
 	switch {
 	case bundle.SecretKeyRef != nil:
@@ -155,8 +166,8 @@ func (m material) caBundle(field string, bundle *v1beta1.ClusterCABundle) ([]byt
 
 // pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
 // without any is an error: who names one asks for a login.
-func (m material) pullSecrets(ref v1beta1.ClusterServiceAccountRef) ([]v1beta1.ClusterSecretRef, error) {
-	source, err := locate(kindServiceAccount, ref.Namespace, ref.Name)
+func (m material) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
+	source, err := m.locate(kindServiceAccount, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -172,13 +183,11 @@ func (m material) pullSecrets(ref v1beta1.ClusterServiceAccountRef) ([]v1beta1.C
 	case len(names) > maxPullSecrets:
 		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), maxPullSecrets)
 	}
-	return mapSlice(names, func(name string) v1beta1.ClusterSecretRef {
-		return v1beta1.ClusterSecretRef{Namespace: ref.Namespace, Name: name}
-	}), nil
+	return mapSlice(names, func(name string) v1beta1.Reference { return v1beta1.Reference{Name: name} }), nil
 }
 
 // accountCredentials returns the credentials of a ServiceAccount's pull secrets.
-func (m material) accountCredentials(ref v1beta1.ClusterServiceAccountRef) (map[string]registry.Credential, error) {
+func (m material) accountCredentials(ref v1beta1.Reference) (map[string]registry.Credential, error) {
 	const field = "spec.imagePullSecretsFrom.serviceAccount"
 	secrets, err := m.pullSecrets(ref)
 	if err != nil {
@@ -186,7 +195,7 @@ func (m material) accountCredentials(ref v1beta1.ClusterServiceAccountRef) (map[
 	}
 	all := map[string]registry.Credential{}
 	for i, secret := range secrets {
-		if err := addCredentials(all, fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, ref.Namespace, ref.Name), secret, m); err != nil {
+		if err := addCredentials(all, fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, m.namespace, ref.Name), secret, m); err != nil {
 			return nil, err
 		}
 	}
@@ -215,17 +224,6 @@ func (m material) known(source external.Source) (external.Value, error) {
 		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s has not been fetched yet", source))
 	}
 	return known, nil
-}
-
-// countTrue returns how many conditions are true, for one-of fields.
-func countTrue(conditions ...bool) int {
-	n := 0
-	for _, condition := range conditions {
-		if condition {
-			n++
-		}
-	}
-	return n
 }
 
 // fieldError wraps err with the name of the field; nil stays nil.

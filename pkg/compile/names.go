@@ -12,7 +12,7 @@ import (
 
 // verifierProblems returns a problem for each policy that names a missing or broken
 // verifier. Problems of the policy itself are reported when it is compiled.
-func verifierProblems(policies []entry[v1beta1.ClusterVerificationPolicySpec], verifiers []verifier, allFaults bool) []resource.Problem {
+func verifierProblems(policies []entry[v1beta1.VerificationPolicySpec], verifiers []verifier, allFaults bool) []resource.Problem {
 	var problems []resource.Problem
 	for _, e := range policies {
 		if e.broken != nil {
@@ -25,7 +25,7 @@ func verifierProblems(policies []entry[v1beta1.ClusterVerificationPolicySpec], v
 
 // checkVerifierNames returns an error for each verifier in spec that is missing or broken,
 // joined.
-func checkVerifierNames(spec v1beta1.ClusterVerificationPolicySpec, verifiers []verifier) error {
+func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []verifier) error {
 	var wrong []error
 	for i, rule := range spec.Rules {
 		for j, requirement := range rule.Require {

@@ -79,8 +79,8 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 		"every profile":                   {access, authorities + ", awsSigner: {profiles: [\"*\"]}", "not the full ARN"},
 		"no profile":                      {access, authorities + ", awsSigner: {profiles: []}", "every AWS customer"},
 		"another word for revocation":     {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", "must be Check or Ignore"},
-		"a ServiceAccount with a role":    {"awsSigner: {serviceAccount: {name: signer, awsRoleARN: \"arn:aws:iam::123456789012:role/signer\"}}\n", authorities + ", " + aws, ""},
-		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, "needs awsRoleARN"},
+		"a ServiceAccount with a role":    {"awsSigner: {serviceAccount: {name: signer, aws: {roleARN: \"arn:aws:iam::123456789012:role/signer\"}}}\n", authorities + ", " + aws, ""},
+		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, "AWS Signer needs serviceAccount.aws"},
 		"a namespace as the pod":          {"awsSigner: {}\n", authorities + ", " + aws, "spec.awsSigner needs secretRef or serviceAccount"},
 		"credentials that are not there":  {"awsSigner: {secretRef: {name: other}}\n", authorities + ", " + aws, "Secret team-a/other does not exist"},
 	} {
@@ -143,7 +143,7 @@ func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
 
 // Verifiers hold the identity that asks, so they are compiled again when it changes.
 func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
-	store := object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {secretRef: {namespace: landwaiter-system, name: aws}}\n"))
+	store := object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {secretRef: {name: aws}}\n"))
 	const spec = "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\"" + awsProfile + "\"]}"
 	for _, verifier := range []string{object("Verifier", "team-a", "release", spec), object("ClusterVerifier", "", "release", spec)} {
 		var a asked

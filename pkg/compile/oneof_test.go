@@ -27,13 +27,13 @@ func TestCompileKnowsEveryOneOfField(t *testing.T) {
 		return problems
 	}
 	compileSource := func(source v1beta1.TrustSource) []resource.Problem {
-		s := v1beta1.TrustStore{Spec: v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: v1beta1.TrustStoreTypePublicKeys}, Source: source}}
+		s := v1beta1.TrustStore{Spec: v1beta1.TrustStoreSpec{Type: v1beta1.TrustStoreTypePublicKeys, Source: source}}
 		s.Name, s.Namespace = "s", "team-a"
 		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
 		return problems
 	}
 	compileBundle := func(bundle v1beta1.CABundle) []resource.Problem {
-		s := v1beta1.Store{Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}, CABundle: &bundle}}
+		s := v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}, CABundle: &bundle}}
 		s.Name, s.Namespace = "s", "team-a"
 		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
 		return problems

@@ -13,7 +13,7 @@ import (
 
 // readPlaces fills in where the images of s and their evidence are. In a ClusterStore, a
 // cluster admin names the hosts.
-func (s *store) readPlaces(spec v1beta1.StoreCommon) error {
+func (s *store) readPlaces(spec v1beta1.StoreSpec) error {
 	named := s.Source.Namespace == ""
 	if n := len(spec.Mirrors); n > maxPlaces {
 		return fmt.Errorf("spec.mirrors has %d mirrors, the limit is %d", n, maxPlaces)

@@ -30,7 +30,7 @@ const hubMirror = "registries: [hub.example.com]\nmirrors: [{host: mirror.exampl
 
 func TestAPlaceIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 	clusterSecret := pull("landwaiter-system", "admin", "mirror.example.com", "admin")
-	cluster := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{namespace: landwaiter-system, name: admin}]")
+	cluster := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: admin}]")
 	own := object("Store", "team-a", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: own}]")
 	ownSecret := pull("team-a", "own", "mirror.example.com", "team")
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestAPlaceThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
 }
 
 func TestABrokenStoreOfAPlaceBreaksThePlace(t *testing.T) {
-	broken := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{namespace: landwaiter-system, name: gone}]")
+	broken := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: gone}]")
 	snapshot, _ := compiled(objects(t, object("Store", "team-a", "hub", hubMirror), broken, namespace("team-a", "1")))
 	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores)
 	require.Contains(t, reached.Broken, "ClusterStore mirror")
@@ -88,7 +88,7 @@ func TestAnEditOfWhatReachesAPlaceIsANewGeneration(t *testing.T) {
 		return snapshot.For("team-a").Generation
 	}
 	mirror := func(secret string) string {
-		return object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{namespace: landwaiter-system, name: "+secret+"}]")
+		return object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: "+secret+"}]")
 	}
 	own := object("Store", "team-a", "mirror", "registries: [mirror.example.com]") // hides the ClusterStore for images
 	hub := func(spec string) string {

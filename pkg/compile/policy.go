@@ -26,7 +26,7 @@ type compiledPolicy struct {
 // decides reports whether p can deny, and not only warn.
 func (p compiledPolicy) decides() bool { return !p.warns }
 
-func compilePolicy(e entry[v1beta1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
+func compilePolicy(e entry[v1beta1.VerificationPolicySpec]) (compiledPolicy, error) {
 	p := compiledPolicy{source: e.source}
 	err := p.read(e)
 	if err != nil {
@@ -39,7 +39,7 @@ func compilePolicy(e entry[v1beta1.ClusterVerificationPolicySpec]) (compiledPoli
 
 // read fills p from its spec. It reads scope, enforcement and tags first, so that a policy
 // that is broken otherwise keeps them.
-func (p *compiledPolicy) read(e entry[v1beta1.ClusterVerificationPolicySpec]) (err error) {
+func (p *compiledPolicy) read(e entry[v1beta1.VerificationPolicySpec]) (err error) {
 	if p.mandatory, err = isMandatory(e); err != nil {
 		return err
 	}
@@ -61,10 +61,13 @@ func (p *compiledPolicy) read(e entry[v1beta1.ClusterVerificationPolicySpec]) (e
 // isMandatory reports whether the policy applies to every namespace. If the scope is
 // unknown, it returns an error, and true for a cluster policy: an unreadable mandatory policy
 // must not vanish.
-func isMandatory(e entry[v1beta1.ClusterVerificationPolicySpec]) (bool, error) {
+func isMandatory(e entry[v1beta1.VerificationPolicySpec]) (bool, error) {
 	inCluster := e.source.Kind == v1beta1.KindClusterVerificationPolicy
 	if e.broken != nil {
 		return inCluster, e.broken
+	}
+	if !inCluster && e.spec.Scope != "" {
+		return false, errors.New("only a ClusterVerificationPolicy has spec.scope; remove it")
 	}
 	switch e.spec.Scope {
 	case "", v1beta1.PolicyScopeFallback:
@@ -151,8 +154,8 @@ func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule)
 
 func compileRequirement(field string, r v1beta1.Requirement) (verify.Requirement, error) {
 	compiled := verify.Requirement{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
-	if n := countTrue(len(r.AnyOf) > 0, len(r.AllOf) > 0, len(r.Types) > 0, r.Expression != ""); n != 1 {
-		return verify.Requirement{}, fmt.Errorf("%s must have exactly one of anyOf, allOf, types, expression, and not empty; it has %d", field, n)
+	if err := exactlyOne(field, member{"anyOf", len(r.AnyOf) > 0}, member{"allOf", len(r.AllOf) > 0}, member{"types", len(r.Types) > 0}, member{"expression", r.Expression != ""}); err != nil {
+		return verify.Requirement{}, err
 	}
 	for _, t := range r.Types {
 		switch t {

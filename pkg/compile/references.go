@@ -12,12 +12,13 @@ import (
 
 // References returns the Secrets, ConfigMaps and ServiceAccounts that resources reference,
 // by the namespace of the resources ([verify.Cluster] for cluster resources), sorted and
-// without duplicates, and the pull secrets of those ServiceAccounts that are in o. Namespaced resources reference their own namespace only, so
-// reading these objects never exposes one namespace's data to another.
+// without duplicates, and the pull secrets of those ServiceAccounts that are in o. Namespaced resources
+// reference their own namespace only, so reading these objects never exposes one namespace's
+// data to another.
 func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
-	all, m := map[verify.Namespace][]policy.ObjectRef{}, newMaterial(resource.Objects{ServiceAccounts: o.ServiceAccounts}, nil)
+	all, accounts := map[verify.Namespace][]policy.ObjectRef{}, pullSecretsOf(o)
 	for namespace, l := range groupByLevel(o) {
-		var found references
+		found := references{material: accounts.of(namespace)}
 		for _, t := range l.trustStores {
 			found.trustSource(t.spec.Source)
 			if access := t.spec.AWSSigner; access != nil {
@@ -25,20 +26,29 @@ func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 			}
 		}
 		for _, s := range l.stores {
-			found.store(s.spec, m)
+			found.store(s.spec)
 		}
-		if len(found) > 0 {
-			slices.SortFunc(found, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
-			all[namespace] = slices.Compact(found)
+		if len(found.list) > 0 {
+			slices.SortFunc(found.list, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
+			all[namespace] = slices.Compact(found.list)
 		}
 	}
 	return all
 }
 
-// references collects the references of one level's resources.
-type references []policy.ObjectRef
+// pullSecretsOf returns the material that decides which objects are referenced: the pull secrets
+// of ServiceAccounts.
+func pullSecretsOf(o resource.Objects) material {
+	return newMaterial(resource.Objects{ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}, nil)
+}
 
-func (r *references) trustSource(s v1beta1.ClusterTrustSource) {
+// references collects the references of one level's resources.
+type references struct {
+	material material
+	list     []policy.ObjectRef
+}
+
+func (r *references) trustSource(s v1beta1.TrustSource) {
 	r.key(kindSecret, s.SecretKeyRef)
 	r.key(kindConfigMap, s.ConfigMapKeyRef)
 	if s.KMS != nil {
@@ -53,13 +63,13 @@ func (r *references) trustSource(s v1beta1.ClusterTrustSource) {
 	}
 }
 
-func (r *references) store(s v1beta1.ClusterStoreSpec, m material) {
+func (r *references) store(s v1beta1.StoreSpec) {
 	for _, secret := range s.ImagePullSecrets {
 		r.secret(&secret)
 	}
 	if from := s.ImagePullSecretsFrom; from != nil {
-		r.add(kindServiceAccount, from.ServiceAccount.Namespace, from.ServiceAccount.Name)
-		secrets, _ := m.pullSecrets(from.ServiceAccount) // compiling reports errors
+		r.add(kindServiceAccount, from.ServiceAccount.Name)
+		secrets, _ := r.material.pullSecrets(from.ServiceAccount) // compiling reports errors
 		for _, secret := range secrets {
 			r.secret(&secret)
 		}
@@ -80,27 +90,27 @@ func (r *references) store(s v1beta1.ClusterStoreSpec, m material) {
 	}
 }
 
-func (r *references) caBundle(bundle *v1beta1.ClusterCABundle) {
+func (r *references) caBundle(bundle *v1beta1.CABundle) {
 	if bundle != nil {
 		r.key(kindSecret, bundle.SecretKeyRef)
 		r.key(kindConfigMap, bundle.ConfigMapKeyRef)
 	}
 }
 
-func (r *references) secret(ref *v1beta1.ClusterSecretRef) {
+func (r *references) secret(ref *v1beta1.Reference) {
 	if ref != nil {
-		r.add(kindSecret, ref.Namespace, ref.Name)
+		r.add(kindSecret, ref.Name)
 	}
 }
 
-func (r *references) key(kind string, ref *v1beta1.ClusterKeyRef) {
+func (r *references) key(kind string, ref *v1beta1.KeyReference) {
 	if ref != nil {
-		r.add(kind, ref.Namespace, ref.Name)
+		r.add(kind, ref.Name)
 	}
 }
 
-func (r *references) add(kind, namespace, name string) {
-	if source, err := locate(kind, namespace, name); err == nil {
-		*r = append(*r, source)
+func (r *references) add(kind, name string) {
+	if source, err := r.material.locate(kind, name); err == nil {
+		r.list = append(r.list, source)
 	}
 }

@@ -183,11 +183,11 @@ func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T)
 
 func TestANamespaceReadsNothingOfOthersInWhatTheClusterBroke(t *testing.T) {
 	snapshot, problems := compiled(objects(t, namespace("team-a", "1"),
-		object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {namespace: team-b, name: merger, key: k}}"),
+		object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: merger, key: k}}"),
 		object("ClusterVerifier", "", "base", cosignVerifier),
-		object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{namespace: team-b, name: merger}]"),
+		object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: merger}]"),
 		object("Verifier", "team-a", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: keys}], insecureIgnoreTransparencyLog: true}}")))
-	require.Contains(t, problems[0].Message, "Secret team-b/merger does not exist", "cluster admins read why")
+	require.Contains(t, problems[0].Message, "Secret landwaiter-system/merger does not exist", "cluster admins read why")
 	report := reportOn(t, snapshot, "Verifier team-a/v")
 	require.Contains(t, report.Ready.Message, "ClusterTrustStore keys cannot be used; its condition Ready says why")
 	for _, text := range []string{report.Ready.Message, whyUnusable(snapshot.For("team-a")), whyUnusable(snapshot.For("team-b"))} {

@@ -9,7 +9,7 @@ import (
 func TestReadySaysWhoElseMayReplaceWhatATrustStoreTrusts(t *testing.T) {
 	pem := string(newKey(t).PEM)
 	const inSecret = "type: PublicKeys\nsource: {secretKeyRef: {name: keys, key: cosign.pub}}"
-	const clusters = "type: PublicKeys\nsource: {secretKeyRef: {namespace: team-a, name: keys, key: cosign.pub}}"
+	const clusters = "type: PublicKeys\nsource: {secretKeyRef: {name: keys, key: cosign.pub}}"
 	snapshot, _ := compiled(objects(t, namespace("team-a", "1"), secret("team-a", "keys", "cosign.pub", pem),
 		object("TrustStore", "team-a", "open", inSecret), object("TrustStore", "team-a", "closed", inlineKey(pem)),
 		object("TrustStore", "team-a", "broken", "type: PublicKeys\nsource: {secretKeyRef: {name: gone, key: cosign.pub}}"),

@@ -65,10 +65,11 @@ type sending struct {
 
 // sendings returns what resources send, each with a resource that does.
 func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending]policy.ObjectRef {
-	all, m := map[sending]policy.ObjectRef{}, newMaterial(resource.Objects{ServiceAccounts: o.ServiceAccounts}, nil)
+	all, accounts := map[sending]policy.ObjectRef{}, pullSecretsOf(o)
 	for namespace, l := range groupByLevel(o) {
+		m := accounts.of(namespace)
 		for _, t := range l.trustStores {
-			addTrust(all, namespace, t, touched)
+			addTrust(all, namespace, t, m, touched)
 		}
 		for _, s := range l.stores {
 			addStore(all, namespace, s, m, touched)
@@ -79,8 +80,8 @@ func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending
 
 // addTrust adds the credentials of a trust store for servers. A key that is in a Secret is
 // sent to nobody.
-func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t entry[v1beta1.ClusterTrustStoreSpec], touched map[policy.ObjectRef]bool) {
-	var secrets, authorities references
+func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t entry[v1beta1.TrustStoreSpec], m material, touched map[policy.ObjectRef]bool) {
+	secrets, authorities := references{material: m}, references{material: m}
 	if kms := t.spec.Source.KMS; kms != nil {
 		secrets.secret(kms.SecretRef)
 	}
@@ -92,19 +93,19 @@ func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t en
 		secrets.secret(access.SecretRef)
 	}
 	to := destination(namespace, authorities, touched, t.spec)
-	for _, secret := range secrets {
+	for _, secret := range secrets.list {
 		all[sending{wayDirect, secret, to}] = t.source
 	}
 }
 
-func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s entry[v1beta1.ClusterStoreSpec], m material, touched map[policy.ObjectRef]bool) {
+func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s entry[v1beta1.StoreSpec], m material, touched map[policy.ObjectRef]bool) {
 	network := s.spec
 	network.ImagePullSecrets, network.ImagePullSecretsFrom = nil, nil
-	var logins, authorities, others references
-	logins.store(v1beta1.ClusterStoreSpec{ImagePullSecrets: s.spec.ImagePullSecrets, ImagePullSecretsFrom: s.spec.ImagePullSecretsFrom}, m)
-	others.store(v1beta1.ClusterStoreSpec{Identity: network.Identity, ClientCertificate: network.ClientCertificate}, m)
+	logins, authorities, others := references{material: m}, references{material: m}, references{material: m}
+	logins.store(v1beta1.StoreSpec{ImagePullSecrets: s.spec.ImagePullSecrets, ImagePullSecretsFrom: s.spec.ImagePullSecretsFrom})
+	others.store(v1beta1.StoreSpec{Identity: network.Identity, ClientCertificate: network.ClientCertificate})
 	detour := network.CABundle != nil || len(network.AdditionalCABundles) > 0 || network.InsecurePlainHTTP || network.Proxy != nil
-	authorities.store(v1beta1.ClusterStoreSpec{CABundle: network.CABundle, AdditionalCABundles: network.AdditionalCABundles}, m)
+	authorities.store(v1beta1.StoreSpec{CABundle: network.CABundle, AdditionalCABundles: network.AdditionalCABundles})
 	if network.Proxy != nil {
 		others.secret(network.Proxy.SecretRef)
 		authorities.caBundle(network.Proxy.CABundle)
@@ -113,10 +114,10 @@ func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s en
 	if detour {
 		all[sending{way: wayDetour, to: to}] = s.source
 	}
-	for _, secret := range others {
+	for _, secret := range others.list {
 		all[sending{wayDirect, secret, to}] = s.source
 	}
-	for _, secret := range logins {
+	for _, secret := range logins.list {
 		if secret.Kind == kindSecret {
 			all[sending{wayLogin, secret, to}] = s.source
 		}
@@ -125,7 +126,7 @@ func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s en
 
 // destination returns a text that is the same only for the same servers and ways.
 func destination(namespace verify.Namespace, authorities references, touched map[policy.ObjectRef]bool, spec any) string {
-	changed := slices.ContainsFunc(authorities, func(source policy.ObjectRef) bool { return touched[source] })
+	changed := slices.ContainsFunc(authorities.list, func(source policy.ObjectRef) bool { return touched[source] })
 	text, err := json.Marshal([]any{namespace, changed, spec})
 	if err != nil {
 		return "" // unreachable: specs were read from JSON

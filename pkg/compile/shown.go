@@ -123,7 +123,7 @@ func (s *showing) verifiers() []entry[v1beta1.VerifierSpec] {
 
 // policies shows the mandatory policies, and the other ClusterVerificationPolicies if they apply. It
 // returns those that are shown.
-func (s *showing) policies() []entry[v1beta1.ClusterVerificationPolicySpec] {
+func (s *showing) policies() []entry[v1beta1.VerificationPolicySpec] {
 	const kind = v1beta1.KindClusterVerificationPolicy
 	all := s.cluster.objects.policies
 	broken := func(p compiledPolicy) bool { return p.broken != "" }
@@ -132,7 +132,7 @@ func (s *showing) policies() []entry[v1beta1.ClusterVerificationPolicySpec] {
 		return nil
 	}
 	apply := s.some(func(a *applicable) bool { return a.deciding.at == s.last() })
-	var shown []entry[v1beta1.ClusterVerificationPolicySpec]
+	var shown []entry[v1beta1.VerificationPolicySpec]
 	for _, e := range all {
 		if !apply && e.spec.Scope != v1beta1.PolicyScopeMandatory {
 			continue
@@ -152,7 +152,7 @@ func (s *showing) policies() []entry[v1beta1.ClusterVerificationPolicySpec] {
 // in there, so they need not be withheld.
 func (s *showing) exceptions() {
 	namespace := verify.Namespace(s.shown.Namespace)
-	specs := map[string]entry[v1beta1.ClusterExceptionSpec]{}
+	specs := map[string]entry[v1beta1.ExceptionSpec]{}
 	for _, e := range s.cluster.objects.exceptions {
 		specs[e.source.Name] = e
 	}
@@ -179,7 +179,7 @@ func (s *showing) exceptions() {
 
 // visibleHosts returns the registries that the Tenant and its resources name, and those of
 // the image patterns that are shown, sorted and at most [maxVisibleHosts].
-func visibleHosts(v *view, registries []string, verifiers []entry[v1beta1.VerifierSpec], policies []entry[v1beta1.ClusterVerificationPolicySpec]) []string {
+func visibleHosts(v *view, registries []string, verifiers []entry[v1beta1.VerifierSpec], policies []entry[v1beta1.VerificationPolicySpec]) []string {
 	texts := slices.Clone(registries)
 	for _, l := range v.chain[:v.last()] {
 		verifiers, policies = append(slices.Clip(verifiers), l.objects.verifiers...), append(slices.Clip(policies), l.objects.policies...)

@@ -39,7 +39,7 @@ func foreignWorld(t *testing.T) resource.Objects {
 		object("ClusterTrustStore", "", "kms", "type: PublicKeys\nsource: {kms: {uri: 'awskms:///alias/zzforeign'}}"),
 		object("ClusterTrustStore", "", "zzforeign-vault", "type: PublicKeys\nsource: {vault: {address: 'https://zzforeign.example.com', path: transit/keys/zzforeign}}"),
 		object("ClusterStore", "", "mixed", "registries: [registry.example.com, zzforeign.example.com]"),
-		object("ClusterStore", "", "login", "registries: [login.example.com]\nimagePullSecrets: [{namespace: zzforeign, name: zzforeign}]\nproxy: {url: 'http://zzforeign.example.com:3128'}"),
+		object("ClusterStore", "", "login", "registries: [login.example.com]\nimagePullSecrets: [{name: zzforeign}]\nproxy: {url: 'http://zzforeign.example.com:3128'}"),
 		object("ClusterStore", "", "mirror", "registries: [zzforeign.example.org]\nmirrors: [{host: zzforeign.example.net}]"),
 		object("ClusterQuota", "", "quota", "tenants: [zzforeign]\nmaxInFlight: 64"),
 	)

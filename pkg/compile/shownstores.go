@@ -50,13 +50,13 @@ func (s store) touches(host string) bool {
 
 // plain reports whether a ClusterStore names nothing but its registries: no other host, no
 // Secret and no identity.
-func plain(spec v1beta1.ClusterStoreSpec) bool {
-	inline := func(bundle v1beta1.ClusterCABundle) bool {
+func plain(spec v1beta1.StoreSpec) bool {
+	inline := func(bundle v1beta1.CABundle) bool {
 		return bundle.SecretKeyRef == nil && bundle.ConfigMapKeyRef == nil
 	}
 	return len(spec.Mirrors) == 0 && spec.Evidence == nil && len(spec.ImagePullSecrets) == 0 && spec.ImagePullSecretsFrom == nil && spec.Identity == nil &&
 		spec.ClientCertificate == nil && spec.Proxy == nil && (spec.CABundle == nil || inline(*spec.CABundle)) &&
-		!slices.ContainsFunc(spec.AdditionalCABundles, func(bundle v1beta1.ClusterCABundle) bool { return !inline(bundle) })
+		!slices.ContainsFunc(spec.AdditionalCABundles, func(bundle v1beta1.CABundle) bool { return !inline(bundle) })
 }
 
 // trustStores shows the ClusterTrustStores that ClusterVerifiers which apply, or Verifiers
@@ -86,7 +86,7 @@ func (s *showing) trustStores(verifiers []entry[v1beta1.VerifierSpec]) {
 		}
 		made := &v1beta1.ClusterTrustStore{}
 		made.Name = e.source.Name
-		made.Spec.TrustStoreCommon, made.Spec.Source.Inline = e.spec.TrustStoreCommon, text
+		made.Spec.Type, made.Spec.Hash, made.Spec.Source.Inline = e.spec.Type, e.spec.Hash, text
 		s.shown.Resources = append(s.shown.Resources, made)
 	}
 	s.withhold(v1beta1.KindClusterTrustStore, resource.Known{})
@@ -94,7 +94,7 @@ func (s *showing) trustStores(verifiers []entry[v1beta1.VerifierSpec]) {
 
 // public returns what t proves, without comments, headers and addresses, and false if it
 // cannot be shown: material from a Secret, a server or a key management service never is.
-func (t *trustStore) public(spec v1beta1.ClusterTrustStoreSpec) (string, bool) {
+func (t *trustStore) public(spec v1beta1.TrustStoreSpec) (string, bool) {
 	if t.err != nil || !t.open || spec.AWSSigner != nil || len(t.text) > maxShownMaterial {
 		return "", false
 	}

@@ -92,12 +92,12 @@ func belowField(field string, err error) error {
 }
 
 func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers, stores trustStores) (compiled signers, err error) {
-	switch {
-	case spec.Keys != nil && spec.Keyless != nil, spec.Keys == nil && spec.Keyless == nil:
-		return compiled, fmt.Errorf("%s must have exactly one of keys, keyless; it has %d", field, countTrue(spec.Keys != nil, spec.Keyless != nil))
-	case spec.Keyless != nil:
+	if err := exactlyOne(field, member{"keys", spec.Keys != nil}, member{"keyless", spec.Keyless != nil}); err != nil {
+		return compiled, err
+	}
+	if spec.Keyless != nil {
 		err = compiled.trustIdentities(field+".keyless", *spec.Keyless, stores)
-	default:
+	} else {
 		err = compiled.trustKeys(field+".keys", source, *spec.Keys, stores)
 	}
 	return compiled, err
@@ -105,8 +105,8 @@ func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers,
 
 // trustKeys trusts keys, which are named after source where it holds them itself.
 func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.Keys, stores trustStores) error {
-	if n := countTrue(spec.Inline != "", len(spec.TrustStoreRefs) > 0); n != 1 {
-		return fmt.Errorf("%s must have exactly one of inline, trustStoreRefs; it has %d", field, n)
+	if err := exactlyOne(field, member{"inline", spec.Inline != ""}, member{"trustStoreRefs", len(spec.TrustStoreRefs) > 0}); err != nil {
+		return err
 	}
 	var wrong []error
 	if spec.Inline != "" {

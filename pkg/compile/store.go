@@ -18,7 +18,7 @@ type store struct {
 	proxy       *registry.Proxy
 }
 
-func compileStore(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], m material) (store, error) {
+func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m material) (store, error) {
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
@@ -43,7 +43,7 @@ func compileStore(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], m m
 }
 
 // read fills s from its spec, and returns the cloud identity that logs in, if any.
-func (s *store) read(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], m material) (identity []byte, err error) {
+func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m material) (identity []byte, err error) {
 	if e.broken != nil {
 		return nil, e.broken
 	}
@@ -51,12 +51,18 @@ func (s *store) read(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], 
 	if s.Registries, s.Patterns, err = hosts(owner, e.spec.Registries); err != nil {
 		return nil, err
 	}
+	if owner != verify.Cluster && (e.spec.Proxy != nil || e.spec.InsecurePlainHTTP) {
+		return nil, errors.New("only a ClusterStore can have spec.proxy and spec.insecurePlainHTTP; remove them")
+	}
 	// The proxy is in force for the Stores of namespaces, too, whatever else is broken.
 	if s.proxy, err = m.proxy(e.spec); err != nil {
 		s.proxy = &registry.Proxy{Broken: unusable(e.source, err), Hidden: resource.IsHidden(err)}
 		return nil, err
 	}
-	if err := s.readPlaces(e.spec.StoreCommon); err != nil {
+	if err := s.readPlaces(e.spec); err != nil {
+		return nil, err
+	}
+	if err := atMostOne("spec", member{"identity", e.spec.Identity != nil}, member{"imagePullSecrets", len(e.spec.ImagePullSecrets) > 0}, member{"imagePullSecretsFrom", e.spec.ImagePullSecretsFrom != nil}); err != nil {
 		return nil, err
 	}
 	switch {
@@ -64,8 +70,6 @@ func (s *store) read(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], 
 		return nil, e.refused
 	case len(s.Patterns) > 0 && e.spec.InsecurePlainHTTP:
 		return nil, errors.New("spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host")
-	case countTrue(e.spec.Identity != nil, len(e.spec.ImagePullSecrets) > 0, e.spec.ImagePullSecretsFrom != nil) > 1:
-		return nil, errors.New("spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one")
 	case e.spec.Identity != nil:
 		if s.Credentials, identity, err = logins(owner, e.spec, m); err == nil {
 			s.Logins, err = patternLogins(e.spec, s.Credentials)
@@ -81,7 +85,7 @@ func (s *store) read(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], 
 	return identity, errors.Join(err, errAuthorities, errCertificate)
 }
 
-func credentials(refs []v1beta1.ClusterSecretRef, m material) (map[string]registry.Credential, error) {
+func credentials(refs []v1beta1.Reference, m material) (map[string]registry.Credential, error) {
 	all := map[string]registry.Credential{}
 	var wrong []error
 	for i, ref := range refs {
@@ -95,8 +99,8 @@ func credentials(refs []v1beta1.ClusterSecretRef, m material) (map[string]regist
 
 // addCredentials adds those of a pull secret that an earlier one does not have: the first
 // secret wins, as with kubelet.
-func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.ClusterSecretRef, m material) error {
-	source, err := locate(kindSecret, ref.Namespace, ref.Name)
+func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m material) error {
+	source, err := m.locate(kindSecret, ref.Name)
 	if err != nil {
 		return fieldError(field, err)
 	}
@@ -126,7 +130,7 @@ func addCredentials(all map[string]registry.Credential, field string, ref v1beta
 // private addresses, and plain HTTP if the store allows it. They come from the spec alone
 // and hold for the Stores of namespaces, so a store whose credentials are broken keeps its
 // rules. The proxy is that of the first store by name.
-func hostRules(specs []entry[v1beta1.ClusterStoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
+func hostRules(specs []entry[v1beta1.StoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
 	var patterns []registry.PatternRule
 	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec

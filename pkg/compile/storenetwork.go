@@ -42,8 +42,8 @@ func hosts(owner verify.Namespace, list []string) (named []string, patterns []im
 }
 
 // authorities returns the PEM text of all CA bundles of a store, empty if there is none.
-func (m material) authorities(spec v1beta1.ClusterStoreSpec) ([]byte, error) {
-	fields, bundles := []string{"spec.caBundle"}, []*v1beta1.ClusterCABundle{spec.CABundle}
+func (m material) authorities(spec v1beta1.StoreSpec) ([]byte, error) {
+	fields, bundles := []string{"spec.caBundle"}, []*v1beta1.CABundle{spec.CABundle}
 	for i := range spec.AdditionalCABundles {
 		fields, bundles = append(fields, fmt.Sprintf("spec.additionalCABundles[%d]", i)), append(bundles, &spec.AdditionalCABundles[i])
 	}
@@ -69,12 +69,12 @@ func (m material) authorities(spec v1beta1.ClusterStoreSpec) ([]byte, error) {
 }
 
 // clientCertificate returns the certificate of a Secret, nil if there is none.
-func (m material) clientCertificate(spec *v1beta1.ClusterClientCertificate) (*tls.Certificate, error) {
+func (m material) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Certificate, error) {
 	if spec == nil {
 		return nil, nil //nolint:nilnil // most registries ask for none
 	}
 	const field = "spec.clientCertificate.secretRef"
-	source, err := locate(kindSecret, spec.SecretRef.Namespace, spec.SecretRef.Name)
+	source, err := m.locate(kindSecret, spec.SecretRef.Name)
 	if err != nil {
 		return nil, fieldError(field, err)
 	}
@@ -90,7 +90,7 @@ func (m material) clientCertificate(spec *v1beta1.ClusterClientCertificate) (*tl
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.
-func (m material) proxy(spec v1beta1.ClusterStoreSpec) (*registry.Proxy, error) {
+func (m material) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	p := spec.Proxy
 	if p == nil {
 		return nil, nil //nolint:nilnil // that of the environment
@@ -138,8 +138,8 @@ func (m material) proxy(spec v1beta1.ClusterStoreSpec) (*registry.Proxy, error) 
 }
 
 // login returns the username and password of a Secret, as of type kubernetes.io/basic-auth.
-func (m material) login(ref v1beta1.ClusterSecretRef) (username, password string, err error) {
-	source, err := locate(kindSecret, ref.Namespace, ref.Name)
+func (m material) login(ref v1beta1.Reference) (username, password string, err error) {
+	source, err := m.locate(kindSecret, ref.Name)
 	if err != nil {
 		return "", "", err
 	}
@@ -162,7 +162,7 @@ func (m material) login(ref v1beta1.ClusterSecretRef) (username, password string
 // loginHosts returns the hosts at which a store with an identity logs in: those that it
 // lists, and one for each pattern. A pattern must lie within the provider's own hosts, and
 // all hosts that it matches must have the same login.
-func loginHosts(owner verify.Namespace, spec v1beta1.ClusterStoreSpec) ([]string, error) {
+func loginHosts(owner verify.Namespace, spec v1beta1.StoreSpec) ([]string, error) {
 	named, patterns, err := hosts(owner, spec.Registries)
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func sampleHost(provider v1beta1.RegistryProvider, pattern string) (string, erro
 
 // patternLogins moves the logins for patterns out of the credentials of a store. Each is
 // for the hosts of the provider that its pattern matches.
-func patternLogins(spec v1beta1.ClusterStoreSpec, credentials map[string]registry.Credential) ([]registry.Login, error) {
+func patternLogins(spec v1beta1.StoreSpec, credentials map[string]registry.Credential) ([]registry.Login, error) {
 	var found []registry.Login
 	provider := string(spec.Identity.Provider)
 	for _, text := range spec.Registries {

@@ -75,21 +75,21 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 	require.NoError(t, err)
 	other, err := authority.IssueClient("other")
 	require.NoError(t, err)
-	material := []string{namespace("team-a", "1"), namespace("ops", "2"),
+	material := []string{namespace("team-a", "1"), namespace("landwaiter-system", "2"),
 		secretOf("team-a", "good", map[string]string{"tls.crt": string(client.CertificatePEM), "tls.key": string(client.KeyPEM)}),
 		secretOf("team-a", "mixed", map[string]string{"tls.crt": string(client.CertificatePEM), "tls.key": string(other.KeyPEM)}),
 		secretOf("team-a", "large", map[string]string{"tls.crt": strings.Repeat("x", 65<<10), "tls.key": "x"}),
 		secretOf("team-a", "half", map[string]string{"tls.crt": string(client.CertificatePEM)}),
-		secretOf("ops", "login", map[string]string{"username": "u", "password": "p"}), secretOf("ops", "nobody", map[string]string{"password": "p"}),
-		secretOf("ops", "lines", map[string]string{"username": "u", "password": "p\r\nX: y"}),
+		secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "p"}), secretOf("landwaiter-system", "nobody", map[string]string{"password": "p"}),
+		secretOf("landwaiter-system", "lines", map[string]string{"username": "u", "password": "p\r\nX: y"}),
 		account("team-a", "none", ""), account("team-a", "gone", "{name: gone}"), account("team-a", "many", strings.Repeat("{name: x}, ", 8)+"{name: x}"),
-		account("ops", "elsewhere", "{name: pull}")}
+		account("landwaiter-system", "elsewhere", "{name: pull}")}
 	const host = "registries: [registry.example.com]\n"
 	for name, c := range map[string]struct{ namespace, spec, says string }{
 		"a pattern":                     {"team-a", `registries: ["*.example.com"]`, "spec.registries[0]: only a ClusterStore can list registries by pattern"},
 		"a wide pattern":                {"", `registries: ["*.com"]`, "spec.registries[0]: host pattern \"*.com\": the last two labels"},
 		"a pattern without TLS":         {"", "registries: [\"*.example.com\"]\ninsecurePlainHTTP: true", "insecurePlainHTTP cannot be used with patterns"},
-		"two logins":                    {"team-a", host + "imagePullSecrets: [{name: x}]\nimagePullSecretsFrom: {serviceAccount: {name: none}}", "three ways to log in"},
+		"two logins":                    {"team-a", host + "imagePullSecrets: [{name: x}]\nimagePullSecretsFrom: {serviceAccount: {name: none}}", "spec must have at most one of identity, imagePullSecrets, imagePullSecretsFrom; it has 2"},
 		"no account":                    {"team-a", host + "imagePullSecretsFrom: {serviceAccount: {name: elsewhere}}", "ServiceAccount team-a/elsewhere does not exist"},
 		"an account without secrets":    {"team-a", host + "imagePullSecretsFrom: {serviceAccount: {name: none}}", "ServiceAccount team-a/none has no imagePullSecrets"},
 		"an account without its secret": {"team-a", host + "imagePullSecretsFrom: {serviceAccount: {name: gone}}", "imagePullSecrets[0] of ServiceAccount team-a/gone: Secret team-a/gone does not exist"},
@@ -103,9 +103,9 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 		"a proxy and no TLS":            {"", host + "insecurePlainHTTP: true\nproxy: {url: \"http://proxy:3128\"}", "proxies open tunnels for TLS only"},
 		"a proxy of another kind":       {"", host + "proxy: {url: \"socks5://proxy:1080\"}", "spec.proxy.url: it must be http://HOST:PORT"},
 		"a proxy with a password":       {"", host + "proxy: {url: \"http://u:p@proxy:3128\"}", "spec.proxy.secretRef"},
-		"a proxy without its secret":    {"", host + "proxy: {url: \"http://proxy:3128\", secretRef: {namespace: ops, name: gone}}", "spec.proxy.secretRef: Secret ops/gone does not exist"},
-		"a proxy without a user":        {"", host + "proxy: {url: \"http://proxy:3128\", secretRef: {namespace: ops, name: nobody}}", "has no username"},
-		"a header in a password":        {"", host + "proxy: {url: \"http://proxy:3128\", secretRef: {namespace: ops, name: lines}}", "is not usable"},
+		"a proxy without its secret":    {"", host + "proxy: {url: \"http://proxy:3128\", secretRef: {name: gone}}", "spec.proxy.secretRef: Secret landwaiter-system/gone does not exist"},
+		"a proxy without a user":        {"", host + "proxy: {url: \"http://proxy:3128\", secretRef: {name: nobody}}", "has no username"},
+		"a header in a password":        {"", host + "proxy: {url: \"http://proxy:3128\", secretRef: {name: lines}}", "is not usable"},
 		"a proxy without a URL":         {"", host + "proxy: {noProxy: [a.example.com]}", "spec.proxy.url is missing"},
 		"noProxy as one text":           {"", host + "proxy: {url: \"http://proxy:3128\", noProxy: [\"a.example.com,b.example.com\"]}", "spec.proxy.noProxy[0]"},
 		"additionalHosts everything":    {"", host + "proxy: {additionalHosts: [\"*\"]}", "spec.proxy.additionalHosts[0]: host pattern"},
@@ -135,7 +135,7 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 }
 
 func TestABrokenProxyIsNotGoneAround(t *testing.T) {
-	snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]\nproxy: {url: \"http://proxy:3128\", secretRef: {namespace: ops, name: gone}}"),
+	snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: gone}}"),
 		store("team-a", "own", "registry.example.com")))
 	access := accessOf(t, snapshot, "team-a")
 	require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
@@ -144,10 +144,10 @@ func TestABrokenProxyIsNotGoneAround(t *testing.T) {
 }
 
 func TestAProxysCredentialsChangeWithoutChangingVerdicts(t *testing.T) {
-	documents := []string{namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\", secretRef: {namespace: ops, name: login}}")}
-	snapshot, problems := compiled(objects(t, append(documents, secretOf("ops", "login", map[string]string{"username": "u", "password": "old"}))...))
+	documents := []string{namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: login}}")}
+	snapshot, problems := compiled(objects(t, append(documents, secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "old"}))...))
 	require.Empty(t, problems)
-	next, _ := snapshot.WithCluster(objects(t, documents[1], secretOf("ops", "login", map[string]string{"username": "u", "password": "new"})), nil)
+	next, _ := snapshot.WithCluster(objects(t, documents[1], secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "new"})), nil)
 	require.Equal(t, "new", accessOf(t, next, "team-a").Hosts["registry.example.com"].Proxy.Own.Password)
 	require.Equal(t, snapshot.For("team-a").Generation, next.For("team-a").Generation)
 }
@@ -168,8 +168,8 @@ func TestAnEditedClientCertificateIsAnotherGeneration(t *testing.T) {
 
 func TestPullSecretsOfAServiceAccountAreReferenced(t *testing.T) {
 	o := objects(t, namespace("team-a", "1"), object("Store", "team-a", "s", "registries: [registry.example.com]\nimagePullSecretsFrom: {serviceAccount: {name: builder}}"),
-		object("ClusterStore", "", "c", "registries: [other.example.com]\nimagePullSecretsFrom: {serviceAccount: {namespace: ops, name: puller}}\nadditionalCABundles: [{configMapKeyRef: {namespace: ops, name: ca, key: a}}]\n"+
-			"clientCertificate: {secretRef: {namespace: ops, name: tls}}\nproxy: {url: \"http://proxy\", secretRef: {namespace: ops, name: login}, caBundle: {secretKeyRef: {namespace: ops, name: proxy-ca, key: a}}}"))
+		object("ClusterStore", "", "c", "registries: [other.example.com]\nimagePullSecretsFrom: {serviceAccount: {name: puller}}\nadditionalCABundles: [{configMapKeyRef: {name: ca, key: a}}]\n"+
+			"clientCertificate: {secretRef: {name: tls}}\nproxy: {url: \"http://proxy\", secretRef: {name: login}, caBundle: {secretKeyRef: {name: proxy-ca, key: a}}}"))
 	names := func(namespace verify.Namespace) (all []string) {
 		for _, ref := range compile.References(o)[namespace] {
 			all = append(all, ref.String())
@@ -177,11 +177,11 @@ func TestPullSecretsOfAServiceAccountAreReferenced(t *testing.T) {
 		return all
 	}
 	require.Equal(t, []string{"ServiceAccount team-a/builder"}, names("team-a"))
-	require.Equal(t, []string{"ConfigMap ops/ca", "Secret ops/login", "Secret ops/proxy-ca", "Secret ops/tls", "ServiceAccount ops/puller"}, names(verify.Cluster))
-	more := objects(t, account("team-a", "builder", "{name: one}, {name: two}"), account("ops", "puller", "{name: one}"), account("team-a", "other", "{name: three}"))
+	require.Equal(t, []string{"ConfigMap landwaiter-system/ca", "Secret landwaiter-system/login", "Secret landwaiter-system/proxy-ca", "Secret landwaiter-system/tls", "ServiceAccount landwaiter-system/puller"}, names(verify.Cluster))
+	more := objects(t, account("team-a", "builder", "{name: one}, {name: two}"), account("landwaiter-system", "puller", "{name: one}"), account("team-a", "other", "{name: three}"))
 	o.ServiceAccounts = more.ServiceAccounts
 	require.Equal(t, []string{"Secret team-a/one", "Secret team-a/two", "ServiceAccount team-a/builder"}, names("team-a"), "only those of the account that is named")
-	require.Contains(t, names(verify.Cluster), "Secret ops/one")
+	require.Contains(t, names(verify.Cluster), "Secret landwaiter-system/one")
 }
 
 func TestOneLoginServesTheHostsOfAPatternThatAreTheProviders(t *testing.T) {

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func newTenancy(cluster *objects) *tenancy {
 			t.unusable[e.source], t.hidden = err, true
 			continue
 		}
-		if err := checkDecides(e.spec.Spec.Verification.PolicyLevel); err != nil {
+		if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.material.cluster)); err != nil {
 			t.unusable[e.source] = err
 		}
 		known, t.names = append(known, e.spec), append(t.names, e.source.Name)
@@ -66,6 +67,22 @@ func checkMembership(spec v1beta1.TenantSpec) error {
 	prefix := spec.NamespacePrefix
 	if prefix != "" && (len(prefix) < 3 || !strings.HasSuffix(prefix, "-") || len(validation.IsDNS1123Label(prefix+"x")) > 0) {
 		return fmt.Errorf("spec.namespacePrefix is %.80q, it must be the beginning of the names of namespaces, have at least 3 characters and end with a dash", prefix)
+	}
+	return nil
+}
+
+// checkClaims returns an error if a Tenant would have the namespace of what cluster resources
+// reference: its admins could replace the keys of all.
+func checkClaims(spec v1beta1.TenantSpec, reserved string) error {
+	switch {
+	case reserved == "":
+		return nil
+	case spec.HomeNamespace == reserved:
+		return fmt.Errorf("spec.homeNamespace is %s, which has what cluster resources reference; name one of the team", reserved)
+	case slices.Contains(spec.Namespaces, reserved):
+		return fmt.Errorf("spec.namespaces has %s, which has what cluster resources reference; remove it", reserved)
+	case spec.NamespacePrefix != "" && strings.HasPrefix(reserved, spec.NamespacePrefix):
+		return fmt.Errorf("spec.namespacePrefix covers %s, which has what cluster resources reference; choose another", reserved)
 	}
 	return nil
 }

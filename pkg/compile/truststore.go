@@ -37,7 +37,7 @@ type trustStore struct {
 	err          error
 }
 
-func compileTrustStore(e entry[v1beta1.ClusterTrustStoreSpec], m material) *trustStore {
+func compileTrustStore(e entry[v1beta1.TrustStoreSpec], m material) *trustStore {
 	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err(), open: e.spec.Source.Inline != "" || e.spec.Source.ConfigMapKeyRef != nil}
 	if t.err == nil {
 		var value external.Value
@@ -59,12 +59,12 @@ func compileTrustStore(e entry[v1beta1.ClusterTrustStoreSpec], m material) *trus
 }
 
 // awsSignerIdentity returns as whom a trust store has AWS Signer asked.
-func awsSignerIdentity(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, m material) (external.Identity, error) {
+func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m material) (external.Identity, error) {
 	if spec.Type != v1beta1.TrustStoreTypeSigningAuthorities {
 		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1beta1.TrustStoreTypeSigningAuthorities)
 	}
-	if as := spec.AWSSigner.ServiceAccount; as != nil && as.AWSRoleARN == "" {
-		return nil, errors.New("spec.awsSigner.serviceAccount needs awsRoleARN, the role to assume")
+	if as := spec.AWSSigner.ServiceAccount; as != nil && as.AWS == nil {
+		return nil, errors.New("spec.awsSigner: AWS Signer needs serviceAccount.aws")
 	}
 	return identityOf(owner, "spec.awsSigner", spec.AWSSigner.SecretRef, spec.AWSSigner.ServiceAccount, m)
 }
@@ -95,10 +95,11 @@ func hashed(content []byte) string {
 
 // trustContent reads the material from the source in spec. The value of material in the
 // cluster has no times.
-func trustContent(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, m material) (external.Value, error) {
+func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m material) (external.Value, error) {
 	s := spec.Source
-	if n := countTrue(s.Inline != "", s.SecretKeyRef != nil, s.ConfigMapKeyRef != nil, s.KMS != nil, s.Vault != nil, s.TUF != nil); n != 1 {
-		return external.Value{}, fmt.Errorf("spec.source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has %d", n)
+	if err := exactlyOne("spec.source", member{"inline", s.Inline != ""}, member{"secretKeyRef", s.SecretKeyRef != nil}, member{"configMapKeyRef", s.ConfigMapKeyRef != nil},
+		member{"kms", s.KMS != nil}, member{"vault", s.Vault != nil}, member{"tuf", s.TUF != nil}); err != nil {
+		return external.Value{}, err
 	}
 	if err := checkSourceType(spec); err != nil {
 		return external.Value{}, err
@@ -123,7 +124,7 @@ func trustContent(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, m 
 }
 
 // checkSourceType rejects sources that cannot provide material of the spec's type.
-func checkSourceType(spec v1beta1.ClusterTrustStoreSpec) error {
+func checkSourceType(spec v1beta1.TrustStoreSpec) error {
 	switch s := spec.Source; {
 	case s.TUF != nil && spec.Type != v1beta1.TrustStoreTypeSigstoreRoot:
 		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1beta1.TrustStoreTypeSigstoreRoot)
@@ -135,7 +136,7 @@ func checkSourceType(spec v1beta1.ClusterTrustStoreSpec) error {
 	return nil
 }
 
-func (t *trustStore) parse(spec v1beta1.ClusterTrustStoreSpec, content []byte) (err error) {
+func (t *trustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err error) {
 	wrong := func(err error) error { return fieldError(materialField(spec.Source), err) }
 	switch spec.Type {
 	case v1beta1.TrustStoreTypePublicKeys:
@@ -168,7 +169,7 @@ func (t *trustStore) parse(spec v1beta1.ClusterTrustStoreSpec, content []byte) (
 }
 
 // materialField names the field that trust material is from.
-func materialField(source v1beta1.ClusterTrustSource) string {
+func materialField(source v1beta1.TrustSource) string {
 	switch {
 	case source.Inline != "":
 		return "spec.source.inline"

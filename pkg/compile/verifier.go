@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -46,15 +47,22 @@ func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outsi
 	v.Images, wrong = patterns("spec.images", e.spec.Images, true)
 	v.uses = trustStoresOf(stores.owner(), e.spec)
 	spec := e.spec
-	set := map[v1beta1.VerifierType]bool{
-		v1beta1.VerifierTypeCosign: spec.Cosign != nil, v1beta1.VerifierTypeNotation: spec.Notation != nil, v1beta1.VerifierTypeAttestation: spec.Attestation != nil,
+	types := []struct {
+		name  v1beta1.VerifierType
+		field string
+		set   bool
+	}{{v1beta1.VerifierTypeCosign, "cosign", spec.Cosign != nil}, {v1beta1.VerifierTypeNotation, "notation", spec.Notation != nil}, {v1beta1.VerifierTypeAttestation, "attestation", spec.Attestation != nil}}
+	known := false
+	for _, t := range types {
+		if known = known || t.name == spec.Type; (t.name == spec.Type) != t.set {
+			err = cmp.Or(err, fmt.Errorf("spec.type %s needs spec.%s, and no other type may have it", t.name, t.field))
+		}
 	}
-	switch has, known := set[spec.Type]; {
-	case !known:
-		return nil, errors.Join(wrong, fmt.Errorf("spec.type is %q, it must be one of Cosign, Notation, Attestation", spec.Type))
-	case !has, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil) != 1:
-		return nil, errors.Join(wrong, fmt.Errorf("spec.type is %s, so spec must have the field of that name and no other of cosign, notation, attestation; it has %d of them",
-			spec.Type, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil)))
+	if !known {
+		err = fmt.Errorf("spec.type is %q, it must be one of Cosign, Notation, Attestation", spec.Type)
+	}
+	if err != nil {
+		return nil, errors.Join(wrong, err)
 	}
 	v.Command = command(spec)
 	var used []string

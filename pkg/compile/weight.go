@@ -135,7 +135,7 @@ func exceptionsOf(o *objects) (weight int) {
 	return min(weight, maxExceptionWeight)
 }
 
-func (s *scale) trustStore(e entry[v1beta1.ClusterTrustStoreSpec]) int {
+func (s *scale) trustStore(e entry[v1beta1.TrustStoreSpec]) int {
 	value, err := trustContent(verify.Namespace(e.source.Namespace), e.spec, s.material)
 	if err != nil {
 		return resourceWeight // it is not compiled
@@ -149,7 +149,7 @@ func (s *scale) trustStore(e entry[v1beta1.ClusterTrustStoreSpec]) int {
 	return resourceWeight + len(content)*materialWeight
 }
 
-func (s *scale) store(spec v1beta1.ClusterStoreSpec) int {
+func (s *scale) store(spec v1beta1.StoreSpec) int {
 	weight := resourceWeight + texts(spec.Registries)
 	for _, m := range spec.Mirrors {
 		weight += placeWeight + texts([]string{m.Host, m.Path})
@@ -164,7 +164,7 @@ func (s *scale) store(spec v1beta1.ClusterStoreSpec) int {
 		secrets, _ = s.material.pullSecrets(from.ServiceAccount) // compiling reports errors
 	}
 	for _, ref := range secrets {
-		content, _ := s.material.object(policy.ObjectRef{Kind: kindSecret, Namespace: ref.Namespace, Name: ref.Name})
+		content, _ := s.material.object(policy.ObjectRef{Kind: kindSecret, Namespace: s.material.namespace, Name: ref.Name})
 		for _, value := range content {
 			weight += len(value) * loginWeight
 		}
@@ -176,7 +176,7 @@ func (s *scale) store(spec v1beta1.ClusterStoreSpec) int {
 	return weight + len(authorities)*materialWeight
 }
 
-func policyOf(spec v1beta1.ClusterVerificationPolicySpec) int {
+func policyOf(spec v1beta1.VerificationPolicySpec) int {
 	weight := resourceWeight
 	for _, rule := range spec.Rules {
 		weight += ruleWeight + patternsOf(rule.Images)

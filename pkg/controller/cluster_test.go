@@ -106,7 +106,7 @@ func team(namespace, pem string) []client.Object {
 	keys := &v1beta1.TrustStore{ObjectMeta: labelled(namespace, "keys")}
 	keys.Spec.Type, keys.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, pem
 	if pem == "" {
-		keys.Spec.Source = v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: "cosign-pub", Key: "cosign.pub"}}
+		keys.Spec.Source = v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyReference{Name: "cosign-pub", Key: "cosign.pub"}}
 	}
 	release := &v1beta1.Verifier{ObjectMeta: labelled(namespace, "release")}
 	release.Spec.Type = v1beta1.VerifierTypeCosign

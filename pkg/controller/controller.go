@@ -46,6 +46,9 @@ type Options struct {
 	// LeaderElection lets one replica of several write statuses and run Duties.
 	// Every replica compiles and serves.
 	LeaderElection bool
+	// ClusterResourceNamespace is where objects that cluster resources reference are, as in
+	// [resource.Objects].
+	ClusterResourceNamespace string
 	// MaterialRole is the ClusterRole that a condition tells users to bind if
 	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-reference-reader".
 	MaterialRole string
@@ -155,7 +158,7 @@ func (c *Controller) assemble() error {
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
-	c.reader, c.writer, c.events = objectReader{c.manager.GetCache()}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
+	c.reader, c.writer, c.events = objectReader{c.manager.GetCache(), c.options.ClusterResourceNamespace}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
 	c.withheld = newWithheldSpecs(c.manager.GetAPIReader(), &c.ledger, c.enqueue)
 	c.synced = c.manager.GetCache().WaitForCacheSync
 	once := true // tests run several controllers with this name in one process

@@ -138,7 +138,12 @@ func levelOf(object client.Object) verify.Namespace {
 
 // objectReader reads resources from a cache or an API server. Callers must not modify
 // the objects: they may belong to the cache.
-type objectReader struct{ client.Reader }
+type objectReader struct {
+	client.Reader
+
+	// clusterResources is [Options.ClusterResourceNamespace].
+	clusterResources string
+}
 
 // all returns the resources of all existing namespaces and of the cluster. It skips a
 // resource whose namespace is not known yet: without the UID, its results could be
@@ -152,7 +157,7 @@ func (r objectReader) all(ctx context.Context) (resource.Objects, error) {
 	for i := range list.Items {
 		known[list.Items[i].Name] = true
 	}
-	o := resource.Objects{Namespaces: list.Items}
+	o := resource.Objects{Namespaces: list.Items, ClusterResourceNamespace: r.clusterResources}
 	for _, kind := range v1beta1.Kinds() {
 		err := r.forEach(ctx, kind, func(object v1beta1.Object) error {
 			if !known[object.GetNamespace()] {
@@ -170,7 +175,7 @@ func (r objectReader) all(ctx context.Context) (resource.Objects, error) {
 // level returns the resources of a namespace, or of the cluster. It returns none if
 // the namespace does not exist.
 func (r objectReader) level(ctx context.Context, level verify.Namespace) (resource.Objects, error) {
-	var o resource.Objects
+	o := resource.Objects{ClusterResourceNamespace: r.clusterResources}
 	var options []client.ListOption
 	if level != verify.Cluster {
 		var found corev1.Namespace

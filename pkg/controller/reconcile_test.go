@@ -65,7 +65,7 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 	}
 	b := &bench{api: builder.Build(), events: events.NewFakeRecorder(100)}
 	b.Controller = &Controller{set: &tenant.Set{}, log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
-		reader: objectReader{b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
+		reader: objectReader{Reader: b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
 		outside: compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
 	b.secrets, b.withheld = newSecretWatches(b.clients, b.ledger.Holder, b.enqueue), newWithheldSpecs(b.api, &b.ledger, b.enqueue)
@@ -116,7 +116,7 @@ func lax(namespace, name string) *v1beta1.VerificationPolicy {
 func keyStore(namespace, secret string) *v1beta1.TrustStore {
 	s := &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys", Generation: 1}}
 	s.Spec.Type = v1beta1.TrustStoreTypePublicKeys
-	s.Spec.Source.SecretKeyRef = &v1beta1.KeyRef{Name: secret, Key: "key"}
+	s.Spec.Source.SecretKeyRef = &v1beta1.KeyReference{Name: secret, Key: "key"}
 	return s
 }
 
@@ -214,7 +214,7 @@ func TestSecretsThatResourcesNameAreReadBeforeAnythingIsInForce(t *testing.T) {
 func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
 	kms := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "kms"}}
 	kms.Spec.Type = v1beta1.TrustStoreTypePublicKeys
-	kms.Spec.Source.KMS = &v1beta1.ClusterKMSSource{KMSKey: v1beta1.KMSKey{URI: "awskms:///alias/release"}}
+	kms.Spec.Source.KMS = &v1beta1.KMSSource{URI: "awskms:///alias/release"}
 	b := newBench(t, interceptor.Funcs{}, team("team-a"), kms)
 	fetcher := external.New(external.Options{UnsafePod: true, Fetch: map[external.Kind]external.Fetch{
 		external.KMS: func(context.Context, external.Source) (external.Content, error) {

@@ -31,7 +31,7 @@ func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {
 	second, _ := run(t, running.Config, options)
 	eventually(t, func(context.Context) error { return errors.Join(first.Ready(), second.Ready()) })
 
-	store := &v1beta1.Store{ObjectMeta: labelled(team, "registry"), Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"registry.example.com"}}}}
+	store := &v1beta1.Store{ObjectMeta: labelled(team, "registry"), Spec: v1beta1.StoreSpec{Registries: []string{"registry.example.com"}}}
 	require.NoError(t, running.Client.Create(t.Context(), store))
 	ready := func(ctx context.Context) error {
 		if err := running.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
@@ -75,9 +75,9 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	run(t, running.Config, controller.Options{OwnNamespace: system, External: keeper})
 
 	require.NoError(t, running.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled(team, "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
-	store := &v1beta1.TrustStore{ObjectMeta: labelled(team, "keys"), Spec: v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: v1beta1.TrustStoreTypePublicKeys},
-		Source: v1beta1.TrustSource{Vault: &v1beta1.VaultSource{VaultPath: v1beta1.VaultPath{Address: "https://vault.example.com", Path: "transit/keys/release"},
-			TokenSecretKeyRef: &v1beta1.KeyRef{Name: "vault", Key: "token"}}}}}
+	store := &v1beta1.TrustStore{ObjectMeta: labelled(team, "keys"), Spec: v1beta1.TrustStoreSpec{Type: v1beta1.TrustStoreTypePublicKeys,
+		Source: v1beta1.TrustSource{Vault: &v1beta1.VaultSource{Address: "https://vault.example.com", Path: "transit/keys/release",
+			TokenSecretKeyRef: &v1beta1.KeyReference{Name: "vault", Key: "token"}}}}}
 	require.NoError(t, running.Client.Create(t.Context(), store))
 	shows := func(status metav1.ConditionStatus, fingerprints int) func(context.Context) error {
 		return func(ctx context.Context) error {

@@ -48,7 +48,7 @@ func TestAHomeThatIsEndingDeniesInEveryMember(t *testing.T) {
 	home := team("home")
 	home.Finalizers = []string{"example.com/hold"}
 	b := newBench(t, interceptor.Funcs{}, home, team("one"), lax("home", "p"), tenantOf("iris", "home", "one"), &v1beta1.ClusterVerificationPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1beta1.ClusterVerificationPolicySpec{VerificationPolicySpec: v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow}}})
+		ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow}})
 	b.reconcile(t, verify.Cluster)
 	require.True(t, b.allows("one"))
 	require.NoError(t, b.api.Delete(t.Context(), team("home")))

@@ -72,7 +72,7 @@ func keeping(t *testing.T, reads *int, tenants ...*v1beta1.Tenant) interceptor.F
 
 func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	everywhere := lax("", "everywhere")
-	objects := []client.Object{team("hoard"), team("quiet"), &v1beta1.ClusterVerificationPolicy{ObjectMeta: everywhere.ObjectMeta, Spec: everywhere.Qualified()}}
+	objects := []client.Object{team("hoard"), team("quiet"), &v1beta1.ClusterVerificationPolicy{ObjectMeta: everywhere.ObjectMeta, Spec: everywhere.Spec}}
 	const many = 120
 	for i := range many {
 		objects = append(objects, large("hoard", i))

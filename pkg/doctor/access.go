@@ -158,7 +158,7 @@ func parentOf(field string) string {
 // keyOf returns the key that a resource names in a Secret or ConfigMap, if the material can
 // stand in the resource instead.
 func keyOf(o v1beta1.Object, field string) string {
-	var secret, config *v1beta1.KeyRef
+	var secret, config *v1beta1.KeyReference
 	switch o := o.(type) {
 	case *v1beta1.TrustStore:
 		if parentOf(field) == "spec.source" {

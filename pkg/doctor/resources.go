@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,12 +166,31 @@ func ends(v *view) []Finding {
 		if c.Reason == string(policy.ReasonExpired) {
 			f.Severity = Error
 		}
-		if command := renewal(o); command != "" {
+		if command := v.renewal(o); command != "" {
 			f.Command, f.Keep = command, "new.pem has the certificates that follow, and those that older signatures still need"
 		}
 		found = append(found, f)
 	}
 	return found
+}
+
+// trustOf returns the spec of a TrustStore or ClusterTrustStore, nil for others.
+func trustOf(o v1beta1.Object) *v1beta1.TrustStoreSpec {
+	switch o := o.(type) {
+	case *v1beta1.TrustStore:
+		return &o.Spec
+	case *v1beta1.ClusterTrustStore:
+		return &o.Spec
+	}
+	return nil
+}
+
+// forCluster returns the namespace of the objects that cluster resources reference.
+func (v *view) forCluster() string {
+	if v.serve == nil {
+		return v.Namespace
+	}
+	return v.serve.last("cluster-resource-namespace", v.Namespace)
 }
 
 // withFile returns a command that prints JSON with the content of the file new.pem, as a
@@ -180,27 +200,21 @@ func withFile(before, after string) string {
 }
 
 // renewal returns the command that replaces the material of a trust store by that in new.pem.
-func renewal(o v1beta1.Object) string {
-	var spec v1beta1.ClusterTrustStoreSpec
-	q, ok := o.(interface {
-		Qualified() v1beta1.ClusterTrustStoreSpec
-	})
-	if ok {
-		spec = q.Qualified()
-	} else if cluster, is := o.(*v1beta1.ClusterTrustStore); is {
-		spec = cluster.Spec
-	} else {
+func (v *view) renewal(o v1beta1.Object) string {
+	spec := trustOf(o)
+	if spec == nil {
 		return ""
 	}
+	namespace := cmp.Or(o.GetNamespace(), v.forCluster())
 	var into target
 	var before, after, key string
 	switch source := spec.Source; {
 	case source.Inline != "":
 		into, before, after = targetOf(o), `{"spec":{"source":{"inline":`, `}}}`
 	case source.SecretKeyRef != nil:
-		into, before, key = target{"secret", source.SecretKeyRef.Namespace, source.SecretKeyRef.Name}, "stringData", source.SecretKeyRef.Key
+		into, before, key = target{"secret", namespace, source.SecretKeyRef.Name}, "stringData", source.SecretKeyRef.Key
 	case source.ConfigMapKeyRef != nil:
-		into, before, key = target{"configmap", source.ConfigMapKeyRef.Namespace, source.ConfigMapKeyRef.Name}, "data", source.ConfigMapKeyRef.Key
+		into, before, key = target{"configmap", namespace, source.ConfigMapKeyRef.Name}, "data", source.ConfigMapKeyRef.Key
 	default:
 		return ""
 	}

@@ -79,8 +79,11 @@ func allowed(listed []string, u *url.URL) bool {
 
 // notationOf returns the notation settings of a Verifier or ClusterVerifier, nil for others.
 func notationOf(o v1beta1.Object) *v1beta1.NotationVerifier {
-	if q, ok := o.(interface{ Qualified() v1beta1.VerifierSpec }); ok {
-		return q.Qualified().Notation
+	switch o := o.(type) {
+	case *v1beta1.Verifier:
+		return o.Spec.Notation
+	case *v1beta1.ClusterVerifier:
+		return o.Spec.Notation
 	}
 	return nil
 }
@@ -108,13 +111,11 @@ func storeOf(verifier v1beta1.Object, ref v1beta1.TrustStoreRef) policy.ObjectRe
 // responders returns the addresses for revocation in the certificates of a trust store that
 // has them in its text.
 func responders(o v1beta1.Object) (list []*url.URL) {
-	q, ok := o.(interface {
-		Qualified() v1beta1.ClusterTrustStoreSpec
-	})
-	if !ok {
+	spec := trustOf(o)
+	if spec == nil {
 		return nil
 	}
-	certificates, err := trust.ParseCertificates([]byte(q.Qualified().Source.Inline))
+	certificates, err := trust.ParseCertificates([]byte(spec.Source.Inline))
 	if err != nil {
 		return nil
 	}

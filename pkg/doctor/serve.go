@@ -2,7 +2,7 @@ package doctor
 
 import (
 	"context"
-	"errors"
+	"cmp"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +19,7 @@ func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *S
 	list(r, SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
 		r.into.Landwaiters = append(r.into.Landwaiters, l.Items...)
 	})
-	if err := errors.Join(r.failed, ctx.Err()); err != nil {
+	if err := cmp.Or(r.failed, ctx.Err()); err != nil {
 		return nil, "", err
 	}
 	if unread, ok := r.into.Unread[SourceLandwaiter]; ok {

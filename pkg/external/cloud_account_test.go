@@ -127,10 +127,10 @@ func TestAServiceAccountThatLacksWhatItIsForGetsNoToken(t *testing.T) {
 	c, tokens := nobody(t), &issued{}
 	c.tokens = tokens
 	for says, source := range map[string]Source{
-		"awsRoleARN is missing":                {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com", As: puller(t, Federation{})},
-		"set serviceAccount.awsRegion":         {Kind: KMS, Address: awsRelease, As: puller(t, everywhere())},
+		"aws.roleARN is missing":               {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com", As: puller(t, Federation{})},
+		"set serviceAccount.aws.region":        {Kind: KMS, Address: awsRelease, As: puller(t, everywhere())},
 		`"evil.example/" is not a region`:      {Kind: KMS, Address: awsRelease, As: puller(t, Federation{AWSRoleARN: teamRole, AWSRegion: "evil.example/"})},
-		"googleProvider is missing":            {Kind: Registry, Path: "GAR", Address: "gcr.io", As: puller(t, Federation{})},
+		"google.provider is missing":           {Kind: Registry, Path: "GAR", Address: "gcr.io", As: puller(t, Federation{})},
 		"is not the email":                     {Kind: Registry, Path: "GAR", Address: "gcr.io", As: puller(t, Federation{GoogleProvider: provider, GoogleServiceAccount: "../../x"})},
 		"is not the email of a Google service": {Kind: Registry, Path: "GAR", Address: "eu.gcr.io", As: puller(t, Federation{GoogleProvider: provider, GoogleServiceAccount: "a@../x"})},
 	} {
@@ -139,7 +139,7 @@ func TestAServiceAccountThatLacksWhatItIsForGetsNoToken(t *testing.T) {
 	}
 	require.Empty(t, tokens.all())
 	_, err := c.fetcher()[Registry](t.Context(), Source{Kind: Registry, Path: "ACR", Address: "team.azurecr.io", As: puller(t, Federation{AzureTenantID: "../../evil"})})
-	require.ErrorContains(t, err, "azureTenantID is not the identifier")
+	require.ErrorContains(t, err, "azure.tenantID is not the identifier")
 }
 
 func TestKeysOfAzureAreReadWithTheCredentialsOfANamespace(t *testing.T) {

@@ -35,10 +35,10 @@ func (n network) awsRole(ctx context.Context, as account, region string) (made a
 		at = region
 	}
 	if !isRegion(made.Region) || !isRegion(at) {
-		return made, problemf("%.64q is not a region of AWS; set serviceAccount.awsRegion", at)
+		return made, problemf("%.64q is not a region of AWS; set serviceAccount.aws.region", at)
 	}
 	if as.federation.AWSRoleARN == "" {
-		return made, problem("serviceAccount.awsRoleARN is missing: the role to assume")
+		return made, problem("serviceAccount.aws.roleARN is missing: the role to assume")
 	}
 	token, err := n.token(ctx, as, audienceAWS)
 	if err != nil {

@@ -62,7 +62,7 @@ func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope
 		if err != nil {
 			return "", err
 		}
-		tenant, wrong = as.federation.AzureTenantID, "azureTenantID"
+		tenant, wrong = as.federation.AzureTenantID, "azure.tenantID"
 		form.Set("client_id", as.federation.AzureClientID)
 		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
 		form.Set("client_assertion", assertion)

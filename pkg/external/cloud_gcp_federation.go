@@ -20,10 +20,10 @@ const (
 func (n network) gcpAccountToken(ctx context.Context, as account, scope string) (string, time.Time, error) {
 	provider, email := as.federation.GoogleProvider, as.federation.GoogleServiceAccount
 	if provider == "" {
-		return "", time.Time{}, problem("serviceAccount.googleProvider is missing: the workload identity provider")
+		return "", time.Time{}, problem("serviceAccount.google.provider is missing: the workload identity provider")
 	}
 	if name, domain, ok := strings.Cut(email, "@"); email != "" && (!ok || !isSegment(name) || !isSegment(domain)) {
-		return "", time.Time{}, problem("serviceAccount.googleServiceAccount is not the email of a Google service account")
+		return "", time.Time{}, problem("serviceAccount.google.serviceAccount is not the email of a Google service account")
 	}
 	token, err := n.token(ctx, as, audienceGoogle+provider)
 	if err != nil {

@@ -175,7 +175,7 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 		"a Verifier of the cluster":                 {cluster("ClusterVerificationPolicy", notSigned), lint.Error},
 		"a Verifier of any name":                    {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"), lint.Error},
 		"a trust store of the cluster":              {cluster("ClusterVerifier", fromKeys), lint.Error},
-		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {namespace: x, name: s, key: k}}"), lint.Warning},
+		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"), lint.Warning},
 		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), lint.Error},
 		"a trust store, named by a namespace":       {object("Verifier", ofCluster), lint.Error},
 		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), lint.Warning},

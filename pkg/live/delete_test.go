@@ -34,11 +34,11 @@ func reader(t *testing.T, objects ...client.Object) *Person {
 func TestWhatAChangeDeletesIsNotReadFromTheClusterAgain(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: team, Name: name} }
 	inSecret, inMap := &v1beta1.TrustStore{ObjectMeta: meta("secret")}, &v1beta1.TrustStore{ObjectMeta: meta("map")}
-	inSecret.Spec.Source.SecretKeyRef = &v1beta1.KeyRef{Name: "s", Key: "key"}
-	inMap.Spec.Source.ConfigMapKeyRef = &v1beta1.KeyRef{Name: "m", Key: "key"}
+	inSecret.Spec.Source.SecretKeyRef = &v1beta1.KeyReference{Name: "s", Key: "key"}
+	inMap.Spec.Source.ConfigMapKeyRef = &v1beta1.KeyReference{Name: "m", Key: "key"}
 	store := &v1beta1.Store{ObjectMeta: meta("store")}
 	store.Spec.Registries = []string{"registry.example.com"}
-	store.Spec.ImagePullSecretsFrom = &v1beta1.ImagePullSecretsFrom{ServiceAccount: v1beta1.ServiceAccountRef{Name: "a"}}
+	store.Spec.ImagePullSecretsFrom = &v1beta1.ImagePullSecretsFrom{ServiceAccount: v1beta1.Reference{Name: "a"}}
 	account := &corev1.ServiceAccount{ObjectMeta: meta("a"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
 	p := reader(t, inSecret, inMap, store, account, &corev1.Secret{ObjectMeta: meta("s")}, &corev1.ConfigMap{ObjectMeta: meta("m")}, &corev1.Secret{ObjectMeta: meta("pull")})
 	count := func(o resource.Objects) [3]int {

@@ -128,7 +128,7 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 				store := &v1beta1.TrustStore{ObjectMeta: meta(name)}
 				store.Spec.Type, store.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(key.PEM)
 				if inSecret {
-					store.Spec.Source = v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: name, Key: "key"}}
+					store.Spec.Source = v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyReference{Name: name, Key: "key"}}
 				}
 				w.add(store)
 			}
@@ -167,7 +167,7 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 		store := &v1beta1.Store{ObjectMeta: meta("registry")}
 		store.Spec.Registries = []string{l.registry.Host()}
 		if some("login") {
-			store.Spec.ImagePullSecrets = []v1beta1.SecretRef{{Name: "login"}}
+			store.Spec.ImagePullSecrets = []v1beta1.Reference{{Name: "login"}}
 			if some("login exists") {
 				w.add(&corev1.Secret{ObjectMeta: meta("login"), Data: map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"registry.example.com":{"auth":"YTpi"}}}`)}})
 			}
@@ -208,7 +208,7 @@ func (l *lab) drawPolicy(t *rapid.T, w world, meta metav1.ObjectMeta) {
 		return
 	}
 	p := &v1beta1.ClusterVerificationPolicy{ObjectMeta: meta}
-	p.Spec.VerificationPolicySpec = spec
+	p.Spec = spec
 	if p.Spec.DefaultAction == v1beta1.DefaultActionInherit {
 		p.Spec.DefaultAction = ""
 	}

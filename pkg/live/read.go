@@ -26,6 +26,8 @@ type Scope struct {
 	// Namespaces are looked at, if All is not set.
 	Namespaces []verify.Namespace
 	All        bool
+	// ClusterResourceNamespace is where objects that cluster resources reference are.
+	ClusterResourceNamespace string
 }
 
 // State is what a person may know of a cluster.
@@ -51,7 +53,7 @@ func (p *Person) Read(ctx context.Context, scope Scope) (State, error) {
 
 // Rehearse returns the state as it is and as change would make it.
 func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (before, after State, err error) {
-	r := &reading{client: p.client, objects: resource.Objects{Person: true}}
+	r := &reading{client: p.client, objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
 	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
 		return before, after, err
 	}

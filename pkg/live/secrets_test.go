@@ -14,10 +14,10 @@ import (
 )
 
 // place returns a ClusterStore whose pull secret is home/login, with one thing changed.
-func place(change func(*v1beta1.ClusterStoreSpec)) *v1beta1.ClusterStore {
+func place(change func(*v1beta1.StoreSpec)) *v1beta1.ClusterStore {
 	store := &v1beta1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
 	store.Spec.Registries = []string{"registry.example.com"}
-	store.Spec.ImagePullSecrets = []v1beta1.ClusterSecretRef{{Namespace: home, Name: "login"}}
+	store.Spec.ImagePullSecrets = []v1beta1.Reference{{Name: "login"}}
 	if change != nil {
 		change(&store.Spec)
 	}
@@ -28,7 +28,7 @@ func place(change func(*v1beta1.ClusterStoreSpec)) *v1beta1.ClusterStore {
 func vaulted(address string) *v1beta1.ClusterTrustStore {
 	store := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "keys"}}
 	store.Spec.Type = v1beta1.TrustStoreTypePublicKeys
-	store.Spec.Source.Vault = &v1beta1.ClusterVaultSource{TokenSecretKeyRef: &v1beta1.ClusterKeyRef{Namespace: home, Name: "login", Key: "token"}}
+	store.Spec.Source.Vault = &v1beta1.VaultSource{TokenSecretKeyRef: &v1beta1.KeyReference{Name: "login", Key: "token"}}
 	store.Spec.Source.Vault.Address, store.Spec.Source.Vault.Path = address, "transit/keys/x"
 	return store
 }
@@ -36,18 +36,18 @@ func vaulted(address string) *v1beta1.ClusterTrustStore {
 func TestAChangeSendsNoSecretToServersThatDoNotGetItNow(t *testing.T) {
 	login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "login"}, Data: map[string][]byte{"token": []byte("t")}}
 	pulls := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "team"}}
-	pulls.Spec.Registries, pulls.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1beta1.SecretRef{{Name: "pull"}}
+	pulls.Spec.Registries, pulls.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1beta1.Reference{{Name: "pull"}}
 	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "pull"}}
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "ca"}, Data: map[string]string{"ca.crt": "other"}}
-	withCA := place(func(s *v1beta1.ClusterStoreSpec) {
-		s.CABundle = &v1beta1.ClusterCABundle{ConfigMapKeyRef: &v1beta1.ClusterKeyRef{Namespace: home, Name: "ca", Key: "ca.crt"}}
+	withCA := place(func(s *v1beta1.StoreSpec) {
+		s.CABundle = &v1beta1.CABundle{ConfigMapKeyRef: &v1beta1.KeyReference{Name: "ca", Key: "ca.crt"}}
 	})
-	inline := place(func(s *v1beta1.ClusterStoreSpec) { s.CABundle = &v1beta1.ClusterCABundle{Inline: "x"} })
-	plainHTTP := place(func(s *v1beta1.ClusterStoreSpec) { s.InsecurePlainHTTP = true })
-	noLogin := place(func(s *v1beta1.ClusterStoreSpec) { s.InsecurePlainHTTP, s.ImagePullSecrets = true, nil })
-	proxied := place(func(s *v1beta1.ClusterStoreSpec) {
+	inline := place(func(s *v1beta1.StoreSpec) { s.CABundle = &v1beta1.CABundle{Inline: "x"} })
+	plainHTTP := place(func(s *v1beta1.StoreSpec) { s.InsecurePlainHTTP = true })
+	noLogin := place(func(s *v1beta1.StoreSpec) { s.InsecurePlainHTTP, s.ImagePullSecrets = true, nil })
+	proxied := place(func(s *v1beta1.StoreSpec) {
 		s.ImagePullSecrets = nil
-		s.Proxy = &v1beta1.Proxy{URL: "https://attacker.example:8443", SecretRef: &v1beta1.ClusterSecretRef{Namespace: home, Name: "login"}}
+		s.Proxy = &v1beta1.Proxy{URL: "https://attacker.example:8443", SecretRef: &v1beta1.Reference{Name: "login"}}
 	})
 	renamed := plainHTTP.DeepCopy()
 	renamed.Spec.Registries = append(renamed.Spec.Registries, "other.example.com")
@@ -76,7 +76,7 @@ func TestAChangeSendsNoSecretToServersThatDoNotGetItNow(t *testing.T) {
 			for _, o := range c.after {
 				require.NoError(t, change.Objects.Add(o))
 			}
-			before, after, err := p.Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}}, change)
+			before, after, err := p.Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
 			require.NoError(t, err)
 			require.Empty(t, before.Objects.Hidden)
 			require.Len(t, after.Objects.Hidden, c.hidden)
@@ -87,7 +87,7 @@ func TestAChangeSendsNoSecretToServersThatDoNotGetItNow(t *testing.T) {
 				}
 			}
 			change.SendSecrets = true
-			_, after, err = p.Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}}, change)
+			_, after, err = p.Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
 			require.NoError(t, err)
 			require.Empty(t, after.Objects.Hidden)
 		})

@@ -35,11 +35,11 @@ func TestATokenArrivesAtAnotherVaultOnlyIfTheChangeIsTrusted(t *testing.T) {
 		}))
 		t.Cleanup(vault.Close)
 		store := vaulted(vault.URL)
-		store.Spec.Source.Vault.CABundle = &v1beta1.ClusterCABundle{Inline: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: vault.Certificate().Raw}))}
+		store.Spec.Source.Vault.CABundle = &v1beta1.CABundle{Inline: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: vault.Certificate().Raw}))}
 		login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "login"}, Data: map[string][]byte{"token": []byte("t")}}
 		change := Change{SendSecrets: trusted}
 		require.NoError(t, change.Objects.Add(store))
-		before, after, err := reader(t, login).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}}, change)
+		before, after, err := reader(t, login).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
 		require.NoError(t, err)
 		s, _, err := service.Open(t.Context(), before.Objects, service.Options{})
 		require.NoError(t, err)
@@ -111,10 +111,10 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 	store := func(registry, rest string) string {
 		return "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterStore\nmetadata: {name: registry}\nspec:\n  registries: [\"" + registry + "\"]\n" + rest
 	}
-	pulls := "  imagePullSecrets: [{namespace: " + home + ", name: pull}]\n"
+	pulls := "  imagePullSecrets: [{name: pull}]\n"
 	for name, way := range map[string]func(*attacker) (registry, spec string){
 		"the login of a proxy": func(a *attacker) (string, string) {
-			return "example.com", "  proxy: {url: \"" + a.plain.URL + "\", secretRef: {namespace: " + home + ", name: login}}\n"
+			return "example.com", "  proxy: {url: \"" + a.plain.URL + "\", secretRef: {name: login}}\n"
 		},
 		"a pull secret through a proxy that answers for the registry": func(a *attacker) (string, string) {
 			ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.tls.Certificate().Raw})
@@ -135,7 +135,7 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 				change, _, err := ReadChange(t.Context(), []string{"-"}, strings.NewReader(rules+store(registry, spec)), team, time.Now())
 				require.NoError(t, err)
 				change.SendSecrets = trusted
-				before, after, err := reader(t, login, pull).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}}, change)
+				before, after, err := reader(t, login, pull).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)
 				require.NoError(t, err)
 				s, _, err := service.Open(t.Context(), before.Objects, service.Options{})
 				require.NoError(t, err)

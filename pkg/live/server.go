@@ -104,7 +104,7 @@ func (q *readable) fromConditions(o resource.Objects) {
 			if refuses != refusing || !refuses && ready.Status != metav1.ConditionTrue {
 				continue
 			}
-			for _, sources := range compile.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts}) {
+			for _, sources := range compile.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}) {
 				for _, source := range sources {
 					switch {
 					case !refuses:

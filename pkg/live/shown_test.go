@@ -30,7 +30,7 @@ func (l *lab) drawForeign(t *rapid.T, w world) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(began())}
 	}
-	secret := v1beta1.ClusterSecretRef{Namespace: foreign, Name: foreign}
+	secret := v1beta1.Reference{Name: foreign}
 	if some("another team") {
 		other := &v1beta1.Tenant{ObjectMeta: meta(foreign)}
 		other.Spec.HomeNamespace, other.Spec.Namespaces, other.Spec.NamespacePrefix = foreign+"-home", []string{foreign}, foreign+"-x-"
@@ -38,13 +38,13 @@ func (l *lab) drawForeign(t *rapid.T, w world) {
 	}
 	if some("a store of others") {
 		store := &v1beta1.ClusterStore{ObjectMeta: meta("others")}
-		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{foreign + ".example.com"}, []v1beta1.ClusterSecretRef{secret}
+		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{foreign + ".example.com"}, []v1beta1.Reference{secret}
 		w.add(store)
 	}
 	switch rapid.IntRange(0, 7).Draw(t, "what else is said of the registry") {
 	case 0:
 		store := &v1beta1.ClusterStore{ObjectMeta: meta("a-login")}
-		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{l.registry.Host()}, []v1beta1.ClusterSecretRef{secret}
+		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{l.registry.Host()}, []v1beta1.Reference{secret}
 		w.add(store)
 	case 1:
 		store := &v1beta1.ClusterStore{ObjectMeta: meta("a-mirror")}
@@ -72,7 +72,7 @@ func (l *lab) drawForeign(t *rapid.T, w world) {
 	}
 	if some("a key of others") {
 		store := &v1beta1.ClusterTrustStore{ObjectMeta: meta(foreign)}
-		store.Spec.Type, store.Spec.Source.KMS = v1beta1.TrustStoreTypePublicKeys, &v1beta1.ClusterKMSSource{KMSKey: v1beta1.KMSKey{URI: "awskms:///alias/" + foreign}}
+		store.Spec.Type, store.Spec.Source.KMS = v1beta1.TrustStoreTypePublicKeys, &v1beta1.KMSSource{URI: "awskms:///alias/" + foreign}
 		w.add(store)
 	}
 	if some("a quota of others") {

@@ -220,7 +220,7 @@ func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
 	store := func(namespace, name string, s v1beta1.Status) *v1beta1.TrustStore {
 		return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: v1beta1.TrustStoreStatus{Status: s}}
 	}
-	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1beta1.ClusterVerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory}}
+	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1beta1.VerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory}}
 	mandatory.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
 	s := statusOf(t, reads(t, nil, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
 		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "True", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))

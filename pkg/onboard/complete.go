@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,9 +28,7 @@ func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 		fillIn(&reconciler.ClusterRole, RoleReconciler)
 		fillIn(&reconciler.Path, "./")
 		if source := reconciler.Source; source != nil {
-			if source.Interval == nil {
-				source.Interval = &metav1.Duration{Duration: time.Minute}
-			}
+			fillIn(&source.Interval, "1m")
 			branch := "main"
 			if isArtifact(source) {
 				branch = "latest"
@@ -160,6 +157,9 @@ func checkReconciler(t *v1beta1.Tenant) error {
 	}
 	if url := reconciler.Source.URL; !regexp.MustCompile(`^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(url) {
 		return fmt.Errorf("spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef")
+	}
+	if every, err := reconciler.Source.Interval.Parse(); err != nil || every <= 0 {
+		return fmt.Errorf("spec.reconciler.source.interval: %q is not a duration of more than 0; write one such as 1m", reconciler.Source.Interval)
 	}
 	return nil
 }

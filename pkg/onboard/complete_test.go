@@ -2,7 +2,6 @@ package onboard
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +18,7 @@ func TestCompleteFillsInTheDefaultsOfTheDefinition(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, v1beta1.TenantSpec{HomeNamespace: "web", NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain,
 		Reconciler: &v1beta1.TenantReconciler{ClusterRole: "landwaiter-reconciler", Path: "./",
-			Source: &v1beta1.TenantSource{URL: "oci://registry.example.com/web", Branch: "latest", Interval: &metav1.Duration{Duration: time.Minute}}},
+			Source: &v1beta1.TenantSource{URL: "oci://registry.example.com/web", Branch: "latest", Interval: "1m"}},
 		Isolation:    v1beta1.TenantIsolation{PodSecurity: v1beta1.PodSecurityRestricted, Network: v1beta1.NetworkIsolationDeny},
 		Verification: v1beta1.TenantVerification{PolicyLevel: v1beta1.PolicyLevelNamespace},
 	}, got.Spec)

@@ -3,7 +3,6 @@ package onboard
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -52,7 +51,7 @@ func (r *rendering) sync() {
 
 // source renders where Flux fetches from, and returns its kind.
 func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
-	spec := map[string]any{"interval": short(source.Interval.Duration), "timeout": fetchTimeout, "url": source.URL}
+	spec := map[string]any{"interval": string(source.Interval), "timeout": fetchTimeout, "url": source.URL}
 	if source.SecretRef != nil {
 		spec["secretRef"] = map[string]any{"name": source.SecretRef.Name}
 	}
@@ -65,18 +64,6 @@ func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
 	}
 	r.flux(fluxSource, kind, name, spec)
 	return kind
-}
-
-// short writes whole minutes and hours as people do: 1m rather than 1m0s.
-func short(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 func isArtifact(source *v1beta1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }

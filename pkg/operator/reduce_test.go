@@ -103,13 +103,17 @@ func TestOfTheResourcesOfTeamsTheOperatorKeepsWhatItReads(t *testing.T) {
 	said := v1beta1.VerificationPolicySpec{EnforcementAction: v1beta1.EnforcementActionWarn, DefaultAction: v1beta1.DefaultActionInherit, Tags: v1beta1.TagActionPin}
 	whole := said
 	whole.Rules = rules
+	mandatory := func(spec v1beta1.VerificationPolicySpec) v1beta1.VerificationPolicySpec {
+		spec.Scope = v1beta1.PolicyScopeMandatory
+		return spec
+	}
 	status := v1beta1.Status{Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady}}}
 	for name, c := range map[string]struct{ object, want v1beta1.Object }{
-		"Store":  {&v1beta1.Store{ObjectMeta: identity, Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}}, Status: v1beta1.StoreStatus{Status: status}}, &v1beta1.Store{ObjectMeta: identity}},
-		"policy": {&v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: whole, Status: v1beta1.VerificationPolicyStatus{Status: status}}, &v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: said}},
+		"Store":  {&v1beta1.Store{ObjectMeta: identity, Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}, Status: status}, &v1beta1.Store{ObjectMeta: identity}},
+		"policy": {&v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: whole, Status: status}, &v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: said}},
 		"the cluster's policy": {
-			&v1beta1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1beta1.ClusterVerificationPolicySpec{VerificationPolicySpec: whole, Scope: v1beta1.PolicyScopeMandatory}, Status: v1beta1.VerificationPolicyStatus{Status: status}},
-			&v1beta1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1beta1.ClusterVerificationPolicySpec{VerificationPolicySpec: said, Scope: v1beta1.PolicyScopeMandatory}}},
+			&v1beta1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: mandatory(whole), Status: status},
+			&v1beta1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: mandatory(said)}},
 	} {
 		reduced, err := reduce(c.object)
 		require.NoError(t, err)

@@ -172,11 +172,11 @@ func keep(object any) error {
 	}
 	switch object := object.(type) {
 	case *v1beta1.Store:
-		object.Spec, object.Status = v1beta1.StoreSpec{}, v1beta1.StoreStatus{}
+		object.Spec, object.Status = v1beta1.StoreSpec{}, v1beta1.Status{}
 	case *v1beta1.VerificationPolicy:
-		object.Spec.Rules, object.Status = nil, v1beta1.VerificationPolicyStatus{}
+		object.Spec.Rules, object.Status = nil, v1beta1.Status{}
 	case *v1beta1.ClusterVerificationPolicy:
-		object.Spec.Rules, object.Status = nil, v1beta1.VerificationPolicyStatus{}
+		object.Spec.Rules, object.Status = nil, v1beta1.Status{}
 	}
 	return nil
 }

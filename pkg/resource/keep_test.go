@@ -39,7 +39,7 @@ func TestASpecPastTheLimitIsDroppedAndItsSizeIsNamed(t *testing.T) {
 func TestATrustStoreMayHoldARootAndACertificate(t *testing.T) {
 	for _, object := range []v1beta1.Object{
 		&v1beta1.TrustStore{Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{Inline: strings.Repeat("x", 90_000)}}},
-		&v1beta1.ClusterTrustStore{Spec: v1beta1.ClusterTrustStoreSpec{Source: v1beta1.ClusterTrustSource{Inline: strings.Repeat("x", 90_000)}}},
+		&v1beta1.ClusterTrustStore{Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{Inline: strings.Repeat("x", 90_000)}}},
 	} {
 		require.NoError(t, resource.Keep(object))
 		require.NoError(t, resource.Oversized(object))

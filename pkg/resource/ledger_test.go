@@ -54,7 +54,7 @@ func TestSpecsThatANamespaceHasNoRoomForAreWithheldWithTheirSize(t *testing.T) {
 	}
 	require.Empty(t, resource.ReadAgain(objects, nowhere), "all together do not fit")
 	err := resource.Share{Namespace: "team-a"}.Excess(map[string]int{"VerificationPolicy": total, "Store": 1 << 20, "Verifier": 0})
-	require.EqualError(t, err, "the specs of the resources of namespace team-a take 7049 KiB, the limit is 4096 KiB (VerificationPolicy 6025 KiB, Store 1024 KiB): delete some")
+	require.EqualError(t, err, "the specs of the resources of namespace team-a take 7051 KiB, the limit is 4096 KiB (VerificationPolicy 6027 KiB, Store 1024 KiB): delete some")
 	require.Equal(t, policy.ReasonLimitExceeded, resource.ReasonOf(err))
 }
 
@@ -70,7 +70,7 @@ func TestOtherNamespacesAndExceptionsAndTheClusterHaveRoomOfTheirOwn(t *testing.
 		require.NoError(t, resource.Missing(object))
 	}
 	for i := range 100 {
-		cluster := &v1beta1.ClusterVerificationPolicy{Spec: policyOf(60 << 10).Qualified()}
+		cluster := &v1beta1.ClusterVerificationPolicy{Spec: policyOf(60 << 10).Spec}
 		cluster.Name = fmt.Sprint(i)
 		require.NoError(t, l.Keep(cluster))
 		require.NoError(t, resource.Missing(cluster))

@@ -4,6 +4,7 @@
 package resource
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +37,18 @@ type Objects struct {
 	// What depends on either is Undecided. In the cluster and with files there is none.
 	Hidden []Hidden
 	Person bool
+	// ClusterResourceNamespace is where the Secrets, ConfigMaps and ServiceAccounts are that
+	// cluster resources reference; empty is [DefaultClusterResourceNamespace].
+	ClusterResourceNamespace string
+}
+
+// DefaultClusterResourceNamespace is where objects that cluster resources reference are,
+// unless a flag says otherwise: Landwaiter's own namespace, as it is called by default.
+const DefaultClusterResourceNamespace = "landwaiter-system"
+
+// ForCluster returns the namespace of the objects that cluster resources reference.
+func (o *Objects) ForCluster() string {
+	return cmp.Or(o.ClusterResourceNamespace, DefaultClusterResourceNamespace)
 }
 
 // Add adds objects of the kinds above. It returns an error for other kinds.

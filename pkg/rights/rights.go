@@ -53,16 +53,12 @@ func Of(resources ...v1beta1.Object) []Finding {
 	for _, object := range resources {
 		ref := policy.ObjectRef{Namespace: object.GetNamespace(), Name: object.GetName()}
 		switch o := object.(type) {
-		case interface {
-			Qualified() v1beta1.ClusterTrustStoreSpec
-		}:
+		case *v1beta1.TrustStore:
 			ref.Kind = v1beta1.KindTrustStore
-			found = append(found, OfTrustStore(ref, o.Qualified())...)
-		case interface {
-			Qualified() v1beta1.ClusterStoreSpec
-		}:
+			found = append(found, OfTrustStore(ref, o.Spec)...)
+		case *v1beta1.Store:
 			ref.Kind = v1beta1.KindStore
-			found = append(found, OfStore(ref, o.Qualified())...)
+			found = append(found, OfStore(ref, o.Spec)...)
 		}
 	}
 	slices.SortFunc(found, func(a, b Finding) int {
@@ -71,9 +67,9 @@ func Of(resources ...v1beta1.Object) []Finding {
 	return found
 }
 
-// OfTrustStore returns the findings of one TrustStore, given its qualified spec. A
+// OfTrustStore returns the findings of one TrustStore, given its spec. A
 // ClusterTrustStore has none.
-func OfTrustStore(resource policy.ObjectRef, spec v1beta1.ClusterTrustStoreSpec) []Finding {
+func OfTrustStore(resource policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Finding {
 	c := collector{resource: resource}
 	material := materialOf(spec.Type)
 	replaces := "so replace " + material + " and decide whose signatures count"
@@ -81,7 +77,7 @@ func OfTrustStore(resource policy.ObjectRef, spec v1beta1.ClusterTrustStoreSpec)
 	c.key("spec.source.secretKeyRef", kindSecret, spec.Source.SecretKeyRef, replaces, inline)
 	c.key("spec.source.configMapKeyRef", kindConfigMap, spec.Source.ConfigMapKeyRef, replaces, inline)
 	if kms := spec.Source.KMS; kms != nil && kms.SecretRef != nil && accountIsInCredentials(kms.URI) {
-		c.add("spec.source.kms.secretRef", kindSecret, kms.SecretRef.Namespace, kms.SecretRef.Name,
+		c.add("spec.source.kms.secretRef", kindSecret, kms.SecretRef.Name,
 			"so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline")
 	}
 	if vault := spec.Source.Vault; vault != nil {
@@ -90,9 +86,9 @@ func OfTrustStore(resource policy.ObjectRef, spec v1beta1.ClusterTrustStoreSpec)
 	return c.found
 }
 
-// OfStore returns the findings of one Store, given its qualified spec. A ClusterStore
+// OfStore returns the findings of one Store, given its spec. A ClusterStore
 // has none.
-func OfStore(resource policy.ObjectRef, spec v1beta1.ClusterStoreSpec) []Finding {
+func OfStore(resource policy.ObjectRef, spec v1beta1.StoreSpec) []Finding {
 	c := collector{resource: resource}
 	const allows = "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified"
 	c.bundle("spec.caBundle", spec.CABundle, allows)
@@ -134,21 +130,21 @@ type collector struct {
 	found    []Finding
 }
 
-func (c *collector) add(field, kind, namespace, name, allows, fix string) {
+func (c *collector) add(field, kind, name, allows, fix string) {
 	if c.resource.Namespace == "" {
 		return
 	}
 	c.found = append(c.found, Finding{Resource: c.resource, Field: field,
-		Object: policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, Allows: allows, Fix: fix})
+		Object: policy.ObjectRef{Kind: kind, Namespace: c.resource.Namespace, Name: name}, Allows: allows, Fix: fix})
 }
 
-func (c *collector) key(field, kind string, ref *v1beta1.ClusterKeyRef, allows, fix string) {
+func (c *collector) key(field, kind string, ref *v1beta1.KeyReference, allows, fix string) {
 	if ref != nil {
-		c.add(field, kind, ref.Namespace, ref.Name, allows, fix)
+		c.add(field, kind, ref.Name, allows, fix)
 	}
 }
 
-func (c *collector) bundle(field string, bundle *v1beta1.ClusterCABundle, allows string) {
+func (c *collector) bundle(field string, bundle *v1beta1.CABundle, allows string) {
 	if bundle == nil {
 		return
 	}

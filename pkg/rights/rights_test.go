@@ -49,8 +49,8 @@ func TestFindsEveryFieldThroughWhichTheRoleEditDecidesWhatIsTrusted(t *testing.T
 		"a certificate in the Store":           {"Store", "{registries: [r], caBundle: {inline: x}}", nil},
 		"a Verifier":                           {"Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: it}], insecureIgnoreTransparencyLog: true}}}", nil},
 		"a policy":                             {"VerificationPolicy", "{rules: [{images: ['**'], require: [{anyOf: [it]}]}]}", nil},
-		"keys where a cluster admin said":      {"ClusterTrustStore", "{type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: it, key: k}}}", nil},
-		"certificates where an admin said":     {"ClusterStore", "{registries: [r], caBundle: {secretKeyRef: {namespace: team-a, name: it, key: k}}}", nil},
+		"keys where a cluster admin said":      {"ClusterTrustStore", "{type: PublicKeys, source: {secretKeyRef: {name: it, key: k}}}", nil},
+		"certificates where an admin said":     {"ClusterStore", "{registries: [r], caBundle: {secretKeyRef: {name: it, key: k}}}", nil},
 		"a quota, which refers to nothing":     {"ClusterQuota", "{namespaces: [team-a], maxInFlight: 64}", nil},
 		"a trust store of a type not yet here": {"TrustStore", "{type: Other, source: {secretKeyRef: " + key + "}}", []said{{"spec.source.secretKeyRef", "Secret team-a/it", "replace the material"}}},
 	} {
@@ -79,7 +79,7 @@ func TestFindsEveryFieldThroughWhichTheRoleEditDecidesWhatIsTrusted(t *testing.T
 func TestListsFindingsInOneOrder(t *testing.T) {
 	in := func(name string) v1beta1.Object {
 		return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name},
-			Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: "s", Key: "k"}}}}
+			Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyReference{Name: "s", Key: "k"}}}}
 	}
 	found := rights.Of(in("b"), in("a"), in("c"))
 	require.Equal(t, rights.Of(in("c"), in("b"), in("a")), found)

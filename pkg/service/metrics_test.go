@@ -36,7 +36,7 @@ func registered(t *testing.T) (*Service, *prometheus.Registry) {
 func broken(t *testing.T, o *resource.Objects, namespace string) {
 	t.Helper()
 	require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"}, Spec: v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: "PublicKeys"}}}))
+		&v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"}, Spec: v1beta1.TrustStoreSpec{Type: "PublicKeys"}}))
 }
 
 func TestResourcesThatAreNotReadyAreCountedByKindAndNamespace(t *testing.T) {
@@ -50,7 +50,7 @@ landwaiter_resources_loaded_timestamp_seconds 0
 	var o resource.Objects
 	broken(t, &o, "team-a")
 	require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b"}},
-		&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}}}))
+		&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}}))
 	before := time.Now()
 	s.Apply(t.Context(), o)
 	require.WithinRange(t, s.set.Changed(), before, time.Now())
@@ -74,7 +74,7 @@ func until(t *testing.T, namespace string, end time.Time) *v1beta1.TrustStore {
 	authority, err := fixture.NewAuthorityWith("ca", fixture.CertificateOptions{NotBefore: end.Add(-time.Hour), NotAfter: end})
 	require.NoError(t, err)
 	return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca-" + strconv.FormatInt(end.Unix(), 10)}, Spec: v1beta1.TrustStoreSpec{
-		TrustStoreCommon: v1beta1.TrustStoreCommon{Type: v1beta1.TrustStoreTypeCertificates}, Source: v1beta1.TrustSource{Inline: string(authority.CertificatePEM)}}}
+		Type: v1beta1.TrustStoreTypeCertificates, Source: v1beta1.TrustSource{Inline: string(authority.CertificatePEM)}}}
 }
 
 func TestTheFirstEndOfTrustIsAMetricByKindAndNamespace(t *testing.T) {
@@ -83,9 +83,8 @@ func TestTheFirstEndOfTrustIsAMetricByKindAndNamespace(t *testing.T) {
 	var o resource.Objects
 	shared := until(t, "", now.Add(time.Hour))
 	require.NoError(t, o.Add(until(t, "team-a", now.Add(3*time.Hour)), until(t, "team-a", now.Add(2*time.Hour)),
-		&v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "ca"}, Spec: v1beta1.ClusterTrustStoreSpec{TrustStoreCommon: shared.Spec.TrustStoreCommon,
-			Source: v1beta1.ClusterTrustSource{Inline: shared.Spec.Source.Inline}}},
-		&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}}}))
+		&v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "ca"}, Spec: shared.Spec},
+		&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}}))
 	for _, name := range []string{"team-a", "team-b"} {
 		require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}

@@ -90,6 +90,9 @@ type Options struct {
 	External external.Options
 	// Exceptions are what an admin allows of exceptions.
 	Exceptions ExceptionLimits
+	// ClusterResourceNamespace is where objects are that the resources of [Service.Apply]
+	// reference as cluster resources, if they do not say it themselves.
+	ClusterResourceNamespace string
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
 	Wait bool
@@ -125,6 +128,8 @@ type Service struct {
 	external   *external.Fetcher
 	firstFetch time.Duration
 	exceptions ExceptionLimits
+	// clusterResources is [Options.ClusterResourceNamespace].
+	clusterResources string
 
 	applying sync.Mutex
 	objects  resource.Objects  // last applied
@@ -140,7 +145,7 @@ const (
 
 // New returns a Service. It opens no connections.
 func New(options Options) (*Service, error) {
-	s := &Service{firstFetch: firstFetch, exceptions: options.Exceptions}
+	s := &Service{firstFetch: firstFetch, exceptions: options.Exceptions, clusterResources: options.ClusterResourceNamespace}
 	s.namespaces = newNamespaces(s.exists)
 	s.requests = newRequests(s.namespaces.label)
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
@@ -323,6 +328,7 @@ func (s *Service) PassTTL() time.Duration { return s.engine.PassTTL() }
 func (s *Service) Apply(ctx context.Context, objects resource.Objects) []resource.Problem {
 	s.applying.Lock()
 	defer s.applying.Unlock()
+	objects.ClusterResourceNamespace = cmp.Or(objects.ClusterResourceNamespace, s.clusterResources)
 	s.objects = objects
 	wanted := compile.Externals(objects)
 	s.sources = slices.Concat(slices.Collect(maps.Values(wanted))...)

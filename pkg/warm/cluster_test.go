@@ -109,7 +109,7 @@ func (w *world) declare(ctx context.Context) error {
 		return err
 	}
 	store := &v1beta1.ClusterStore{ObjectMeta: named("registry")}
-	store.Spec.Registries, store.Spec.CABundle = []string{w.registry.Host()}, &v1beta1.ClusterCABundle{Inline: string(w.registry.CertificatePEM())}
+	store.Spec.Registries, store.Spec.CABundle = []string{w.registry.Host()}, &v1beta1.CABundle{Inline: string(w.registry.CertificatePEM())}
 	keys := &v1beta1.ClusterTrustStore{ObjectMeta: named("keys")}
 	keys.Spec.Type, keys.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(w.key.PEM)
 	release := &v1beta1.ClusterVerifier{ObjectMeta: named("release")}

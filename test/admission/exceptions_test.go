@@ -96,7 +96,7 @@ func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
 	for i, until := range []string{"2026-12-31t18:00:00z", "2026-12-31T18:00:00z", "2026-12-31T18:00:00Ztomorrow", "2026-12-31T18:00:00x5Z",
 		"2026-12-31T18:00:00+99:99", "2026-99-99T99:99:99Z"} {
 		x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: teamB, Name: fmt.Sprintf("x-%d", i)},
-			Spec: v1beta1.ExceptionSpec{ExceptionTerms: v1beta1.ExceptionTerms{Until: until, Reason: "r"}, Images: []string{"**"}}}
+			Spec: v1beta1.ExceptionSpec{Until: until, Reason: "r", Images: []string{"**"}}}
 		require.NoError(t, cluster.Until(suite.Within(t), func(ctx context.Context) error {
 			switch err := team.Create(ctx, x); {
 			case err == nil:

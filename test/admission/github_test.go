@@ -66,8 +66,8 @@ func (w *world) githubRoot(t *testing.T, instance *sigstore.GitHub) *tuf.Reposit
 	address, authority := tuf.Serve(t, repository)
 	store := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "github"}}
 	store.Spec.Type = v1beta1.TrustStoreTypeSigstoreRoot
-	store.Spec.Source.TUF = &v1beta1.ClusterTUFSource{TUFRepository: v1beta1.TUFRepository{Mirror: address, Root: repository.Root()},
-		CABundle: &v1beta1.ClusterCABundle{Inline: authority}}
+	store.Spec.Source.TUF = &v1beta1.TUFSource{Mirror: address, Root: repository.Root(),
+		CABundle: &v1beta1.CABundle{Inline: authority}}
 	require.NoError(t, w.Client.Create(suite.Within(t), store))
 	t.Cleanup(func() {
 		if err := w.Client.Delete(context.Background(), store); client.IgnoreNotFound(err) != nil {

@@ -191,7 +191,7 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 {apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: pull, namespace: %[1]s},
   stringData: {.dockerconfigjson: '{"auths": {"%[2]s": {"username": "puller", "password": "secret"}}}'}}`, platform, host))
 	store := fmt.Sprintf(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: private},
-  spec: {registries: ["%s"], insecurePlainHTTP: true, imagePullSecrets: [{namespace: %s, name: pull}]}}`, host, platform)
+  spec: {registries: ["%s"], insecurePlainHTTP: true, imagePullSecrets: [{name: pull}]}}`, host, platform)
 	w.during(t, store)
 	w.condition(t, &v1beta1.ClusterStore{}, "", "private", metav1.ConditionTrue, "Valid")
 	w.apply(t, own(home, w.teamA))

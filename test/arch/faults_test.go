@@ -116,7 +116,7 @@ func suiteMutants() []mutant {
 		{tag: "nightly", folder: "test/inspect", test: "TestEachFindingIsMendedByItsCommand", file: "pkg/doctor/gatekeeper.go",
 			old: "err == nil && ttl > maxCacheTTL", new: "err == nil && ttl < 0"},
 		{tag: "e2e", folder: "api/v1beta1", test: "TestAPIServerHoldsEveryRule", file: "config/crd/landwaiter.dev_clusterverificationpolicies.yaml",
-			old: "self.defaultAction != 'Inherit'", new: "self.defaultAction != 'inherit'"},
+			old: "self.spec.defaultAction != 'Inherit'", new: "self.spec.defaultAction != 'inherit'"},
 		{tag: "e2e", folder: "test/library", test: "TestEveryRuleOfEveryTemplateIsNoticedByItsSuite", file: "library/no-privileged-containers/template.yaml",
 			old: "violation contains {\"msg\": msg} if some msg in review.added(problems)",
 			new: "violation contains {\"msg\": msg} if some msg in review.added(problems)\n\n              violation contains {\"msg\": \"never\"} if input.never"},

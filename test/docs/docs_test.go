@@ -73,7 +73,7 @@ func granted(t *testing.T, name string) string {
 		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
 	}
 	if name == "docs/attestations.md" { // the others bring their own
-		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {name: cosign-pub, key: cosign.pub}}}\n")
 	}
 	if name == "docs/attestations.md" { // which writes GitHub's root with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
@@ -82,7 +82,9 @@ func granted(t *testing.T, name string) string {
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
-	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
+	for _, name := range []string{"platform-keys", "cosign-pub"} {
+		add("Secret", resource.DefaultClusterResourceNamespace, name, "cosign.pub", indented(key.PEM))
+	}
 	add("Secret", "team-a", "vault-token", "token", "hvs.x")
 	add("Secret", "team-a", "github-app", "appID", "'4711'")
 	add("Secret", "team-a", "pull", ".dockerconfigjson", pull)

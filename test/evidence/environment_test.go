@@ -96,7 +96,7 @@ func (e *environment) clusterStore(t *testing.T) func(*resource.Objects) {
 		store.Name = "fixture"
 		store.Spec.Registries = []string{e.registry.Host()}
 		if pem := e.registry.CertificatePEM(); pem != nil {
-			store.Spec.CABundle = &v1beta1.ClusterCABundle{Inline: string(pem)}
+			store.Spec.CABundle = &v1beta1.CABundle{Inline: string(pem)}
 		} else {
 			store.Spec.InsecurePlainHTTP = true
 		}

@@ -60,15 +60,15 @@ func (g *github) publish(t *testing.T) {
 func (g *github) host() string { return strings.TrimPrefix(g.address, "https://") }
 
 // source names the TUF repository.
-func (g *github) source() v1beta1.TUFRepository {
-	return v1beta1.TUFRepository{Mirror: g.address, Root: g.repository.Root()}
+func (g *github) source() *v1beta1.TUFSource {
+	return &v1beta1.TUFSource{Mirror: g.address, Root: g.repository.Root(), CABundle: &v1beta1.CABundle{Inline: g.authority}}
 }
 
 // cluster is the recipe's ClusterTrustStore.
 func (g *github) cluster() func(*resource.Objects) {
 	store := &v1beta1.ClusterTrustStore{}
 	store.Name, store.Spec.Type = "github", v1beta1.TrustStoreTypeSigstoreRoot
-	store.Spec.Source.TUF = &v1beta1.ClusterTUFSource{TUFRepository: g.source(), CABundle: &v1beta1.ClusterCABundle{Inline: g.authority}}
+	store.Spec.Source.TUF = g.source()
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, store) }
 }
 
@@ -236,7 +236,7 @@ func TestThePageWritesGitHubsRootAsItIs(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict(text, store))
 	require.Equal(t, "https://tuf-repo.github.com", store.Spec.Source.TUF.Mirror)
 	require.JSONEq(t, g.repository.Root(), store.Spec.Source.TUF.Root)
-	store.Spec.Source.TUF.Mirror, store.Spec.Source.TUF.CABundle = g.address, &v1beta1.ClusterCABundle{Inline: g.authority}
+	store.Spec.Source.TUF.Mirror, store.Spec.Source.TUF.CABundle = g.address, &v1beta1.CABundle{Inline: g.authority}
 	e.fetching(t, g.options(), func(o *resource.Objects) { o.Resources = append(o.Resources, store) },
 		verifying(t, "release", onThePage(t, "github-private")), e.policy(t, "team-a", "p", releaseNeeded))
 	e.eventually(t, e.attested(t, g.GitHub, build()), policy.Allowed, "")
@@ -354,7 +354,7 @@ func TestATeamNamesGitHubsRepositoryOnlyIfAnAdminListsIt(t *testing.T) {
 				options.EgressHosts = []string{g.host()}
 			}
 			store := trustStore("team-a", "github", v1beta1.TrustStoreTypeSigstoreRoot, "")
-			store.Spec.Source.TUF = &v1beta1.TUFSource{TUFRepository: g.source(), CABundle: &v1beta1.CABundle{Inline: g.authority}}
+			store.Spec.Source.TUF = g.source()
 			e.fetching(t, options, func(o *resource.Objects) { o.Resources = append(o.Resources, store) },
 				verifying(t, "release", changed(t, onThePage(t, "github-private"), "kind: ClusterTrustStore, ", "")), e.policy(t, "team-a", "p", releaseNeeded))
 			e.eventually(t, e.attested(t, g.GitHub, build()), c.want, c.says)

@@ -74,7 +74,7 @@ func TestAHostileRegistryGetsNothingIn(t *testing.T) {
 			h.Handle("", c.part, c.handler)
 			e := newEnvironment(t, fixture.RegistryOptions{})
 			store := func(o *resource.Objects) {
-				s := &v1beta1.ClusterStore{Spec: v1beta1.ClusterStoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{h.Host()}}, InsecurePlainHTTP: true}}
+				s := &v1beta1.ClusterStore{Spec: v1beta1.StoreSpec{Registries: []string{h.Host()}, InsecurePlainHTTP: true}}
 				s.Name = "hostile"
 				o.Resources = append(o.Resources, s)
 			}

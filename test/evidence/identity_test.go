@@ -27,9 +27,9 @@ import (
 
 // What a team needs for each cloud, with the names that its stand-in trusts.
 var (
-	forAWS    = "awsRoleARN: '" + roleARN + "', awsRegion: eu-central-1"
-	forAzure  = "azureTenantID: " + entra + ", azureClientID: " + clientID
-	forGoogle = "googleProvider: " + pool + ", googleServiceAccount: " + email
+	forAWS    = "aws: {roleARN: '" + roleARN + "', region: eu-central-1}"
+	forAzure  = "azure: {tenantID: " + entra + ", clientID: " + clientID + "}"
+	forGoogle = "google: {provider: " + pool + ", serviceAccount: " + email + "}"
 )
 
 // identified is a Store that logs in as the ServiceAccount puller.
@@ -130,7 +130,7 @@ func TestWithoutTheRightTheMessageHasTheCommandsThatGiveIt(t *testing.T) {
 	w := connected(t)
 	team := w.team(t, "team-late")
 	suite.Apply(t, w.Cluster, pullerAccount(team))
-	require.NoError(t, w.Apply(suite.Within(t), identified(team, "gar", garHost, "GAR", "googleProvider: "+pool)))
+	require.NoError(t, w.Apply(suite.Within(t), identified(team, "gar", garHost, "GAR", "google: {provider: "+pool+"}")))
 	said := w.becomes(t, "Store", team, "gar", "False", "AccessDenied: ")
 	require.Contains(t, said, "ServiceAccount "+team+"/puller: landwaiter has no right to get its tokens; grant it with: kubectl create role")
 	_, commands, ok := strings.Cut(said, "grant it with: ")

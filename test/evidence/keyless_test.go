@@ -139,7 +139,7 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 		"spec.cosign.keys.rootTrustStoreRef":                                            "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], rootTrustStoreRef: {name: keys}}}}",
 		"exactly one of keys, keyless; it has 2":                                        strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}, ", 1),
 		"exactly one of keys, keyless; it has 0":                                        "{type: Cosign, cosign: {}}",
-		"spec.type is Notation":                                                         strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
+		"spec.type Cosign needs spec.cosign, and no other type may have it":             strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
 		"spec.type is \"\"":                                                             strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),
 	} {
 		keys := func(o *resource.Objects) {

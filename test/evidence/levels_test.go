@@ -72,7 +72,7 @@ func TestAnotherTeamsPrivateDigestOpensNothing(t *testing.T) {
 		return func(o *resource.Objects) {
 			pull := corev1.Secret{StringData: map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": "x"}}}`, e.registry.Host(), namespace)}}
 			pull.Name, pull.Namespace = "pull", namespace
-			store := &v1beta1.Store{Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{e.registry.Host()}}, ImagePullSecrets: []v1beta1.SecretRef{{Name: "pull"}}}}
+			store := &v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{e.registry.Host()}, ImagePullSecrets: []v1beta1.Reference{{Name: "pull"}}}}
 			store.Name, store.Namespace = "registry", namespace
 			o.Secrets, o.Resources = append(o.Secrets, pull), append(o.Resources, store)
 		}

@@ -56,7 +56,7 @@ func TestAProxyThatDoesNotConnectLeavesImagesUndecided(t *testing.T) {
 	r := startRegistry(t, key, authority, nil, "registry.corp.example")
 	p := startProxy(t, map[string]string{"registry.corp.example:443": r.host})
 	through := func(url string) string {
-		return store("", "corp", []string{"registry.corp.example"}, authority, `proxy: {url: "`+url+`", secretRef: {namespace: landwaiter-system, name: proxy}}`)
+		return store("", "corp", []string{"registry.corp.example"}, authority, `proxy: {url: "`+url+`", secretRef: {name: proxy}}`)
 	}
 	login := func(password string) string {
 		return secret("landwaiter-system", "proxy", "kubernetes.io/basic-auth", map[string]string{"username": "landwaiter", "password": password})
@@ -114,7 +114,7 @@ func TestHostsByPatternAreReachedThroughTheProxyWithTheirOwnLogin(t *testing.T) 
 	r := startRegistry(t, key, authority, nil, ours, theirs)
 	login(r.Registry, "AWS", "token")
 	p := startProxy(t, map[string]string{ours + ":443": r.host, theirs + ":443": r.host})
-	clouds := store("", "clouds", []string{"*.dkr.ecr.*.amazonaws.com"}, authority, `imagePullSecrets: [{namespace: landwaiter-system, name: pull}]`, `proxy: {url: "`+p.url()+`"}`)
+	clouds := store("", "clouds", []string{"*.dkr.ecr.*.amazonaws.com"}, authority, `imagePullSecrets: [{name: pull}]`, `proxy: {url: "`+p.url()+`"}`)
 	s := serve(t, map[string]string{"cluster": clouds, "pull": pullSecret("landwaiter-system", "pull", ours, "AWS", "token"), "team-a": rules("team-a", key), "team-b": rules("team-b", key)})
 	s.requireVerdict(t, gatekeeper.Allowed, "team-a", ours+r.image)
 	s.requireVerdict(t, gatekeeper.Denied, "team-a", theirs+r.image, "no Store gives any")

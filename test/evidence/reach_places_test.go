@@ -156,8 +156,8 @@ func TestEvidenceInASecondRegistryIsReadWithItsOwnLogin(t *testing.T) {
 	login(origin, "reader", "reader")
 	login(signatures, "auditor", "auditor")
 	resources := func(only bool) string {
-		return store("", "origin", []string{origin.Host()}, nil, plainHTTP, "imagePullSecrets: [{namespace: landwaiter-system, name: origin}]", evidence(only, signatures.Host()+"/signatures")) +
-			store("", "signatures", []string{signatures.Host()}, nil, plainHTTP, "imagePullSecrets: [{namespace: landwaiter-system, name: signatures}]") +
+		return store("", "origin", []string{origin.Host()}, nil, plainHTTP, "imagePullSecrets: [{name: origin}]", evidence(only, signatures.Host()+"/signatures")) +
+			store("", "signatures", []string{signatures.Host()}, nil, plainHTTP, "imagePullSecrets: [{name: signatures}]") +
 			pullSecret("landwaiter-system", "origin", origin.Host(), "reader", "reader") + pullSecret("landwaiter-system", "signatures", signatures.Host(), "auditor", "auditor")
 	}
 	s := serve(t, map[string]string{"cluster": resources(false), "team-a": rules("team-a", key)})

@@ -75,8 +75,8 @@ func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*resource.Objects) {
 	t.Helper()
 	trust := trustStore(namespace, "release", v1beta1.TrustStoreTypePublicKeys, "")
-	trust.Spec.Source.Vault = &v1beta1.VaultSource{VaultPath: v1beta1.VaultPath{Address: v.address, Path: "transit/keys/release"},
-		CABundle: &v1beta1.CABundle{Inline: v.authority}, TokenSecretKeyRef: &v1beta1.KeyRef{Name: "vault", Key: "token"}}
+	trust.Spec.Source.Vault = &v1beta1.VaultSource{Address: v.address, Path: "transit/keys/release",
+		CABundle: &v1beta1.CABundle{Inline: v.authority}, TokenSecretKeyRef: &v1beta1.KeyReference{Name: "vault", Key: "token"}}
 	secret := corev1.Secret{StringData: map[string]string{"token": token}}
 	secret.Namespace, secret.Name = namespace, "vault"
 	verifier := &v1beta1.Verifier{Spec: byKey("release")}

@@ -80,7 +80,7 @@ func TestALoginInHomeWorksForItsMembersAndNoOthers(t *testing.T) {
 	login := func(o *resource.Objects) {
 		pull := corev1.Secret{StringData: map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"username": "iris", "password": "of-home"}}}`, e.registry.Host())}}
 		pull.Name, pull.Namespace = "pull", "iris"
-		store := &v1beta1.Store{Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{e.registry.Host()}}, ImagePullSecrets: []v1beta1.SecretRef{{Name: "pull"}}}}
+		store := &v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{e.registry.Host()}, ImagePullSecrets: []v1beta1.Reference{{Name: "pull"}}}}
 		store.Name, store.Namespace = "registry", "iris"
 		o.Secrets, o.Resources = append(o.Secrets, pull), append(o.Resources, store)
 	}

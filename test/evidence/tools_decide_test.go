@@ -80,12 +80,12 @@ func resources(source *fixture.Registry, verifier v1beta1.VerifierSpec, material
 		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "uid-of-team-a"}}},
 		Secrets:    []corev1.Secret{{ObjectMeta: own("material"), Data: map[string][]byte{materialFile: material}}},
 		Resources: []v1beta1.Object{
-			&v1beta1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1beta1.ClusterStoreSpec{
-				StoreCommon: v1beta1.StoreCommon{Registries: []string{source.Host()}}, InsecurePlainHTTP: true,
+			&v1beta1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1beta1.StoreSpec{
+				Registries: []string{source.Host()}, InsecurePlainHTTP: true,
 			}},
 			&v1beta1.TrustStore{ObjectMeta: own(trusted), Spec: v1beta1.TrustStoreSpec{
-				TrustStoreCommon: v1beta1.TrustStoreCommon{Type: kind},
-				Source:           v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: "material", Key: materialFile}},
+				Type:   kind,
+				Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyReference{Name: "material", Key: materialFile}},
 			}},
 			&v1beta1.Verifier{ObjectMeta: own("release"), Spec: verifier},
 			&v1beta1.VerificationPolicy{ObjectMeta: own("images"), Spec: v1beta1.VerificationPolicySpec{

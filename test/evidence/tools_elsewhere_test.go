@@ -21,7 +21,7 @@ type elsewhere struct {
 	origin *fixture.Registry // that images name
 	others []*fixture.Registry
 	// store says where to read, in the team's Store or else in a ClusterStore.
-	store   v1beta1.StoreCommon
+	store   v1beta1.StoreSpec
 	ofTeam  bool
 	trusted []byte
 }
@@ -31,17 +31,19 @@ func (e elsewhere) resources(verifier v1beta1.VerifierSpec) resource.Objects {
 	for _, other := range e.others {
 		objects.Resources = append(objects.Resources, &v1beta1.ClusterStore{
 			ObjectMeta: metav1.ObjectMeta{Name: "other"},
-			Spec:       v1beta1.ClusterStoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{other.Host()}}, InsecurePlainHTTP: true},
+			Spec:       v1beta1.StoreSpec{Registries: []string{other.Host()}, InsecurePlainHTTP: true},
 		})
 	}
 	e.store.Registries = []string{e.origin.Host()}
 	if e.ofTeam {
-		objects.Resources = append(objects.Resources, &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "own"}, Spec: v1beta1.StoreSpec{StoreCommon: e.store}})
+		objects.Resources = append(objects.Resources, &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "own"}, Spec: e.store})
 		return objects
 	}
 	for _, object := range objects.Resources {
 		if store, ok := object.(*v1beta1.ClusterStore); ok && store.Name == "loopback" {
-			store.Spec.StoreCommon = e.store
+			plain := store.Spec.InsecurePlainHTTP
+			store.Spec = e.store
+			store.Spec.InsecurePlainHTTP = plain
 		}
 	}
 	return objects

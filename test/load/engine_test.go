@@ -109,7 +109,7 @@ func own(namespace verify.Namespace, key string) []v1beta1.Object {
 
 // clusterStore permits a registry on a loopback address.
 func clusterStore(host string) *v1beta1.ClusterStore {
-	store := &v1beta1.ClusterStore{Spec: v1beta1.ClusterStoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{host}}, InsecurePlainHTTP: true}}
+	store := &v1beta1.ClusterStore{Spec: v1beta1.StoreSpec{Registries: []string{host}, InsecurePlainHTTP: true}}
 	store.Name = "bench"
 	return store
 }

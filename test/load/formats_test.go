@@ -33,7 +33,7 @@ type format struct {
 }
 
 func inline(kind v1beta1.TrustStoreType, text string) v1beta1.TrustStoreSpec {
-	return v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: kind}, Source: v1beta1.TrustSource{Inline: text}}
+	return v1beta1.TrustStoreSpec{Type: kind, Source: v1beta1.TrustSource{Inline: text}}
 }
 
 // formats are those of the field.

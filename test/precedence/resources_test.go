@@ -93,7 +93,7 @@ func (o *resources) level(l Level) {
 	for i, p := range l.Policies {
 		name, spec := fmt.Sprintf("policy-%d", i), policySpec(p)
 		cluster := &v1beta1.ClusterVerificationPolicy{ObjectMeta: o.meta("", name)}
-		cluster.Spec.VerificationPolicySpec = spec
+		cluster.Spec = spec
 		if p.Mandatory {
 			cluster.Spec.Scope = v1beta1.PolicyScopeMandatory
 		}
@@ -103,8 +103,8 @@ func (o *resources) level(l Level) {
 		named, cluster := &v1beta1.Store{ObjectMeta: o.meta(l.Name, "store")}, &v1beta1.ClusterStore{ObjectMeta: o.meta("", "store")}
 		named.Spec.Registries, cluster.Spec.Registries = []string{s.Host}, []string{s.Host}
 		if s.Broken {
-			named.Spec.ImagePullSecrets = []v1beta1.SecretRef{{Name: "missing"}}
-			cluster.Spec.ImagePullSecrets = []v1beta1.ClusterSecretRef{{Namespace: home, Name: "missing"}}
+			named.Spec.ImagePullSecrets = []v1beta1.Reference{{Name: "missing"}}
+			cluster.Spec.ImagePullSecrets = []v1beta1.Reference{{Name: "missing"}}
 		}
 		if s.Evidence != "" {
 			named.Spec.Evidence = &v1beta1.Evidence{Exclusive: true, Repositories: []v1beta1.EvidenceRepository{{Repository: hostA + "/" + s.Evidence}}}
@@ -162,12 +162,13 @@ func policySpec(p Policy) v1beta1.VerificationPolicySpec {
 }
 
 func (o *resources) exception(namespace, name string, x Exception) {
-	terms := v1beta1.ExceptionTerms{Until: x.Until.Format(time.RFC3339), Reason: "a test"}
+	spec := v1beta1.ExceptionSpec{Until: x.Until.Format(time.RFC3339), Reason: "a test", Images: x.Images}
 	if namespace != "" {
-		o.add(&v1beta1.Exception{ObjectMeta: o.meta(namespace, name), Spec: v1beta1.ExceptionSpec{ExceptionTerms: terms, Images: x.Images}}, false)
+		o.add(&v1beta1.Exception{ObjectMeta: o.meta(namespace, name), Spec: spec}, false)
 		return
 	}
-	made := &v1beta1.ClusterException{ObjectMeta: o.meta("", name), Spec: v1beta1.ClusterExceptionSpec{ExceptionTerms: terms, Images: x.Images, Namespaces: x.Namespaces, OverrideMandatory: x.OverrideMandatory}}
+	made := &v1beta1.ClusterException{ObjectMeta: o.meta("", name), Spec: spec}
+	made.Spec.Namespaces, made.Spec.OverrideMandatory = x.Namespaces, x.OverrideMandatory
 	if x.Delegates {
 		made.Spec.Images, made.Spec.Namespaces = nil, nil
 		made.Spec.Delegate = &v1beta1.ExceptionDelegation{Images: x.Images, Namespaces: x.Namespaces, Tenants: x.Tenants}

@@ -257,8 +257,9 @@ func (l *lab) judge(t *testing.T, resources string) map[string]string {
 // renames returns what became of the fields and values of worlds since they were frozen.
 func renames() map[string]string {
 	return map[string]string{
-		`landwaiter.dev/v1alpha1`: "landwaiter.dev/v1beta1",
-		`(?m)^  home: `:           "  homeNamespace: ", `(?m)^  people: `: "  access: ", `(?m)^    decides: `: "    policyLevel: ",
+		`landwaiter.dev/v1alpha1`:                     "landwaiter.dev/v1beta1",
+		`(?m)^  - name: missing\n    namespace: home`: "  - name: missing",
+		`(?m)^  home: `:                               "  homeNamespace: ", `(?m)^  people: `: "  access: ", `(?m)^    decides: `: "    policyLevel: ",
 		`(?m)^    only: true`: "    exclusive: true",
 		`(?m)^  scope: Floor`: "  scope: Mandatory", `(?m)^  floors: true`: "  overrideMandatory: true", `break-glass-floors`: "break-glass-override-mandatory",
 	}

@@ -21,7 +21,7 @@ import (
 // forms are Tenants that differ in what is rendered for them.
 func forms() map[string]*v1beta1.Tenant {
 	source := func(url string) *v1beta1.TenantSource {
-		return &v1beta1.TenantSource{URL: url, SecretRef: &v1beta1.SecretRef{Name: "login"}}
+		return &v1beta1.TenantSource{URL: url, SecretRef: &v1beta1.Reference{Name: "login"}}
 	}
 	group := []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "people"}}
 	variables := map[string]v1beta1.Variable{"REGION": "eu"}
@@ -38,7 +38,7 @@ func forms() map[string]*v1beta1.Tenant {
 	for name, tenant := range made {
 		tenant.Name, tenant.Spec.HomeNamespace = "form-"+name, "form-"+name
 		if source := tenant.Spec.Reconciler; source != nil && source.Source != nil {
-			source.Source.Interval = &metav1.Duration{Duration: 90e9}
+			source.Source.Interval = "1m30s"
 		}
 	}
 	return made

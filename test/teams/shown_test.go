@@ -38,7 +38,7 @@ kind: ClusterStore
 metadata: {name: shown}
 spec:
   registries: [unseen.example.com]
-  imagePullSecrets: [{namespace: landwaiter-system, name: unseen}]
+  imagePullSecrets: [{name: unseen}]
 `
 
 func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {

@@ -20,6 +20,9 @@
 {{- define "landwaiter.args" -}}
 - serve
 - --own-namespace=$(POD_NAMESPACE)
+{{- with .Values.clusterResourceNamespace }}
+- --cluster-resource-namespace={{ . }}
+{{- end }}
 - --material-role={{ include "landwaiter.fullname" . }}-reference-reader
 {{- if .Values.operator.enabled }}
 - --operated-tenants-role={{ include "landwaiter.fullname" . }}-operated-tenants

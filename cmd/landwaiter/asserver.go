@@ -40,7 +40,7 @@ func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observ
 func (f *serviceFlags) clusterResources(server observed) string {
 	namespace := f.options.ClusterResourceNamespace
 	if namespace == "" && server.serve != nil {
-		namespace, _ = server.serve.Flag("cluster-resource-namespace")
+		namespace, _ = server.serve.Flag(clusterResourcesFlag)
 	}
 	return cmp.Or(namespace, f.landwaiter)
 }

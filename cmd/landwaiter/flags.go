@@ -48,11 +48,15 @@ func (f *serviceFlags) registerLive(cmd *cobra.Command) {
 	f.person.registerCluster(cmd)
 }
 
+const (
+	clusterResourcesFlag  = "cluster-resource-namespace"
+	clusterResourcesUsage = "namespace of the Secrets, ConfigMaps and ServiceAccounts that Cluster… resources reference (empty: Landwaiter's own, else landwaiter-system)"
+)
+
 // registerNetwork declares the flags that say what may be reached, and where it is.
 func (f *serviceFlags) registerNetwork(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.options.ClusterResourceNamespace, "cluster-resource-namespace", "",
-		"namespace of the Secrets, ConfigMaps and ServiceAccounts that Cluster… resources reference (empty: that of Landwaiter)")
+	flags.StringVar(&f.options.ClusterResourceNamespace, clusterResourcesFlag, "", clusterResourcesUsage)
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.options.EgressHosts, "egress-host", nil,
@@ -74,7 +78,7 @@ func (f *serviceFlags) complete() (service.Options, error) {
 	}
 	if namespace := options.ClusterResourceNamespace; namespace != "" {
 		if _, err := verify.ParseNamespace(namespace); err != nil {
-			return service.Options{}, fmt.Errorf("--cluster-resource-namespace: %w", err)
+			return service.Options{}, fmt.Errorf("--%s: %w", clusterResourcesFlag, err)
 		}
 	}
 	if f.exceptions != (exceptionFlags{}) { // serve has its own

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/lint"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
 )
 
@@ -36,6 +37,7 @@ type printedIssue struct {
 func newLint() *cobra.Command {
 	var output format
 	var strict bool
+	var clusterResources string
 	cmd := &cobra.Command{
 		Use:   "lint FILE|DIR|-...",
 		Short: "Find what is wrong with resources in files, before a cluster has them",
@@ -61,7 +63,11 @@ written.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := lint.Check(cmd.Context(), args, cmd.InOrStdin(), service.Check)
+			problems := func(o resource.Objects) []resource.Problem {
+				o.ClusterResourceNamespace = clusterResources
+				return service.Check(o)
+			}
+			report, err := lint.Check(cmd.Context(), args, cmd.InOrStdin(), problems)
 			if err != nil {
 				return err
 			}
@@ -78,6 +84,7 @@ written.`,
 	}
 	output.register(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 for warnings too")
+	cmd.Flags().StringVar(&clusterResources, clusterResourcesFlag, "", clusterResourcesUsage)
 	return cmd
 }
 

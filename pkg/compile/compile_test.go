@@ -222,6 +222,11 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		"unknown rule action":             {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], action: Skip}]", "spec.rules[0].action is \"Skip\", it must be Require, Allow or Deny", "VerificationPolicy team-a/strict"},
 		"allowing with requirements":      {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], action: Allow, require: [{anyOf: [release]}]}]", "spec.rules[0].require is for action Require", "VerificationPolicy team-a/strict"},
 		"signer's expression":             {"Verifier", "release", "type: Attestation\nattestation: {predicateType: x, keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}, expression: \"unknown\"}", "spec.attestation.expression: ", "Verifier team-a/release"},
+		"a scope in a namespace":          {"VerificationPolicy", "strict", "scope: Mandatory\n" + policySpec("{anyOf: [release]}"), "only a ClusterVerificationPolicy has spec.scope", "VerificationPolicy team-a/strict"},
+		"a proxy of a namespace":          {"Store", "registry", "registries: [r.example.com]\nproxy: {url: 'http://proxy.example.com'}", "only a ClusterStore can have spec.proxy", "Store team-a/registry"},
+		"plain HTTP of a namespace":       {"Store", "registry", "registries: [r.example.com]\ninsecurePlainHTTP: true", "only a ClusterStore can have spec.proxy and spec.insecurePlainHTTP", "Store team-a/registry"},
+		"two clouds":                      {"Store", "registry", "registries: [r.azurecr.io]\nidentity: {provider: ACR, serviceAccount: {name: s, aws: {roleARN: r}, azure: {tenantID: t, clientID: c}}}", "spec.identity.serviceAccount must have exactly one of aws, azure, google; it has 2", "Store team-a/registry"},
+		"a key of another cloud":          {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"gcpkms://k\", serviceAccount: {name: s, aws: {roleARN: r}}}}", "spec.source.kms: a uri of gcpkms needs serviceAccount.google", "TrustStore team-a/keys"},
 		"bad pattern in a rule":           {"VerificationPolicy", "strict", "rules: [{images: [\"*\"], require: [{anyOf: [release]}]}]", "spec.rules[0].images[0]", "VerificationPolicy team-a/strict"},
 	}
 	good, problems := compiled(objects(t, append(healthy, team("team-a")...)...))

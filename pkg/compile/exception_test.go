@@ -183,8 +183,11 @@ func TestABrokenExceptionAllowsNothingAndDisturbsNothing(t *testing.T) {
 		"delegates to nobody":          {"ClusterException", terms(time.Hour, "delegate: {images: ['**']}"), "the delegation is for nobody"},
 		"delegates no images":          {"ClusterException", terms(time.Hour, "delegate: {namespaces: [shop]}"), "spec.delegate.images has 0 entries"},
 		"delegates for nothing":        {"ClusterException", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 0s}"), `spec.delegate.maxDuration is "0s"`},
-		"a team's, no end":             {"Exception", "reason: r\nimages: [r.example.com/app]", "spec.until is missing"},
-		"a team's, too long":           {"Exception", terms(91*24*time.Hour, "images: [r.example.com/app]"), "--max-exception lets an exception of"},
+		"a team's that delegates":      {"Exception", terms(time.Hour, delegates), "only a ClusterException can have spec.delegate"},
+		"a team's that overrides mandatory policies": {"Exception", terms(time.Hour, "images: [r.example.com/app]\noverrideMandatory: true"), "only a ClusterException can have"},
+		"a team's for other namespaces":              {"Exception", terms(time.Hour, "images: [r.example.com/app]\nnamespaces: ['*']"), "only a ClusterException can have"},
+		"a team's, no end":                           {"Exception", "reason: r\nimages: [r.example.com/app]", "spec.until is missing"},
+		"a team's, too long":                         {"Exception", terms(91*24*time.Hour, "images: [r.example.com/app]"), "--max-exception lets an exception of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			where := ""

@@ -245,6 +245,24 @@ func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
 	require.Contains(t, got.Reason, "a Tenant cannot be read")
 }
 
+func TestNoTenantMayHaveTheNamespaceOfWhatTheClusterReferences(t *testing.T) {
+	for spec, field := range map[string]string{
+		"homeNamespace: keys-of-all":                     "spec.homeNamespace is keys-of-all",
+		"homeNamespace: iris\nnamespaces: [keys-of-all]": "spec.namespaces has keys-of-all",
+		"homeNamespace: iris\nnamespacePrefix: keys-":    "spec.namespacePrefix covers keys-of-all",
+	} {
+		o := objects(t, object("Tenant", "", "iris", spec), namespace("iris", "1"), namespace("keys-of-all", "2"), object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
+		_, problems := compiled(o)
+		require.Empty(t, problems, "only the cluster resource namespace is taken")
+		o.ClusterResourceNamespace = "keys-of-all"
+		s, problems := compiled(o)
+		require.NotEmpty(t, problems, spec)
+		require.Equal(t, policy.ObjectRef{Kind: "Tenant", Name: "iris"}, problems[0].Source)
+		require.Contains(t, problems[0].Message, field)
+		require.Equal(t, policy.Denied, verdict(t, s, "keys-of-all", "r.example.com/app").Outcome, "%s: what it claims is not judged by the cluster's laxer rules", spec)
+	}
+}
+
 func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	at := func(name, spec string, year int) v1beta1.Object {
 		tenant := objects(t, object("Tenant", "", name, spec)).Resources[0]

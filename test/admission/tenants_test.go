@@ -183,15 +183,12 @@ func private(t *testing.T, key *fixture.CosignKey, user, password string) (host,
 
 func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 	w := installed(t)
-	platform, home, one := w.namespace(t), w.namespace(t), w.namespace(t)
+	home, one := w.namespace(t), w.namespace(t)
 	host, image := private(t, w.teamA, "puller", "secret")
-	w.apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: landwaiter-reference-reader, namespace: %[1]s},
-  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-reference-reader}, subjects: [{kind: ServiceAccount, name: landwaiter, namespace: landwaiter-system}]}
----
-{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: pull, namespace: %[1]s},
-  stringData: {.dockerconfigjson: '{"auths": {"%[2]s": {"username": "puller", "password": "secret"}}}'}}`, platform, host))
+	w.apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: pull, namespace: landwaiter-system},
+  stringData: {.dockerconfigjson: '{"auths": {"%s": {"username": "puller", "password": "secret"}}}'}}`, host))
 	store := fmt.Sprintf(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: private},
-  spec: {registries: ["%s"], insecurePlainHTTP: true, imagePullSecrets: [{name: pull}]}}`, host, platform)
+  spec: {registries: ["%s"], insecurePlainHTTP: true, imagePullSecrets: [{name: pull}]}}`, host)
 	w.during(t, store)
 	w.condition(t, &v1beta1.ClusterStore{}, "", "private", metav1.ConditionTrue, "Valid")
 	w.apply(t, own(home, w.teamA))

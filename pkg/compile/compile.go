@@ -42,8 +42,7 @@ type Outside struct {
 // fix. It never fails: a problem in a namespace denies in that namespace, and one in
 // the cluster's objects denies wherever they apply.
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	levels, c, m := groupByLevel(o), &compiler{outside: outside}, newMaterial(o, fetched)
-	sizeSpecs(levels, o.Resources)
+	levels, c, m := groupAndSize(o), &compiler{outside: outside}, newMaterial(o, fetched)
 	for namespace, found := range levels {
 		found.material = m.of(namespace)
 	}
@@ -73,8 +72,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 		panic("compile: a change of cluster objects needs WithCluster")
 	}
 	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces), members: s.members}
-	levels := groupByLevel(o)
-	sizeSpecs(levels, o.Resources)
+	levels := groupAndSize(o)
 	found, exists := levels[namespace]
 	if _, existed := s.levels[namespace]; existed != exists {
 		next.members = &members{}

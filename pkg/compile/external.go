@@ -80,7 +80,7 @@ func externalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m mater
 		return vaultSource(owner, spec.Type, *s.Vault, m)
 	case s.TUF != nil:
 		if (s.TUF.Mirror == "") != (s.TUF.Root == "") {
-			return nil, errors.New("spec.source.tuf needs both mirror and root, or neither for the public-good repository")
+			return nil, errors.New("spec.source.tuf: mirror and root go together; leave out both for the public-good repository")
 		}
 		authority, err := m.caBundle("spec.source.tuf.caBundle", s.TUF.CABundle)
 		return &external.Source{Owner: owner, Kind: external.TUF, Address: s.TUF.Mirror, Root: s.TUF.Root, Authority: string(authority)}, err

@@ -69,7 +69,7 @@ type objects struct {
 	material  material
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
-	// sizes is what the specs of each kind take in memory, in bytes, set by [sizeSpecs].
+	// sizes is what the specs of each kind take in memory, in bytes, set by [groupAndSize].
 	sizes []sizeOf
 
 	verifiers   []entry[v1beta1.VerifierSpec]
@@ -118,9 +118,11 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 	return levels
 }
 
-// sizeSpecs fills in the sizes of levels that are weighed. Those of the cluster have no limit.
-func sizeSpecs(levels map[verify.Namespace]*objects, resources []v1beta1.Object) {
-	for _, object := range resources {
+// groupAndSize groups objects by level with the sizes of their specs, for levels that are
+// weighed. Those of the cluster have no limit.
+func groupAndSize(o resource.Objects) map[verify.Namespace]*objects {
+	levels := groupByLevel(o)
+	for _, object := range o.Resources {
 		l := levels[verify.Namespace(object.GetNamespace())]
 		if l.namespace == verify.Cluster {
 			continue
@@ -135,6 +137,7 @@ func sizeSpecs(levels map[verify.Namespace]*objects, resources []v1beta1.Object)
 		}
 		l.sizes[i].bytes += resource.Size(object)
 	}
+	return levels
 }
 
 // sizeOf is what the specs of a kind take in memory: there are few kinds.

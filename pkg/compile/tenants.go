@@ -36,14 +36,16 @@ func newTenancy(cluster *objects) *tenancy {
 	var known []*v1beta1.Tenant
 	for _, e := range cluster.tenants {
 		err := e.broken
-		if err == nil {
+		if err == nil || e.spec.Spec.HomeNamespace != "" { // a broken one that says its namespaces denies these
 			err = checkMembership(e.spec.Spec)
 		}
 		if err != nil {
 			t.unusable[e.source], t.hidden = err, true
 			continue
 		}
-		if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.material.cluster)); err != nil {
+		if e.broken != nil {
+			t.unusable[e.source] = e.broken
+		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.material.cluster)); err != nil {
 			t.unusable[e.source] = err
 		}
 		known, t.names = append(known, e.spec), append(t.names, e.source.Name)
@@ -122,7 +124,7 @@ func (s *Snapshot) bind(own *level) binding {
 		if tenant.Spec.Verification.PolicyLevel != "" {
 			b.policyLevel = tenant.Spec.Verification.PolicyLevel
 		}
-		if err := s.homeError(tenant); err != nil && b.policyLevel != v1beta1.PolicyLevelCluster {
+		if err := s.homeError(tenant); err != nil && (b.policyLevel != v1beta1.PolicyLevelCluster || s.tenants.unusable[tenantRef(tenant.Name)] != nil) {
 			b.broken, b.by, b.hidden = cut(err.Error()), tenantRef(tenant.Name), resource.IsHidden(err)
 		}
 		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {

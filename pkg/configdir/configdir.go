@@ -1,9 +1,9 @@
 // Package configdir reads resources from YAML and JSON files and watches them,
 // so that Landwaiter works without the Kubernetes API: the kinds of
 // landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and ServiceAccounts that they reference.
-// It does not validate specs: package compile does. It refuses to treat an
-// unreadable object as a missing one: such an object is reported as broken, and
-// denies. It refuses to guess a namespace, to follow links out of the directory,
+// It validates resources by the CRDs, as an API server does; package compile checks what
+// they mean. It refuses to treat an unreadable object as a missing one: such an object is
+// reported as broken, and denies. It refuses to guess a namespace, to follow links out of the directory,
 // and to start with a file that contains a document it cannot identify.
 package configdir
 

@@ -1,6 +1,7 @@
 package configdir
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -18,6 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/schema"
 )
 
 // parsedFile is the content of one file.
@@ -65,10 +67,11 @@ func (u unidentified) Error() string {
 // decoder turns the text of files into objects, strictly, as an API server with
 // fieldValidation=Strict does.
 type decoder struct {
-	scheme *runtime.Scheme
-	codec  runtime.Decoder
-	keep   bool // whether entries keep what they were parsed from
-	now    func() time.Time
+	scheme  *runtime.Scheme
+	codec   runtime.Decoder
+	schemas *schema.Set
+	keep    bool // whether entries keep what they were parsed from
+	now     func() time.Time
 	// namespace is that of objects that need one and name none; empty means that this is an
 	// error.
 	namespace string
@@ -83,7 +86,7 @@ func newDecoder(keep bool) (*decoder, error) {
 		}
 	}
 	factory := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep, now: time.Now}, nil
+	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), schemas: schema.New(), keep: keep, now: time.Now}, nil
 }
 
 // file parses one file. A document that cannot be parsed does not affect the
@@ -202,6 +205,9 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 		if err := errors.Join(resource.Keep(ours), resource.Oversized(ours)); err != nil {
 			return nil, err
 		}
+		if err := d.schemas.RefusesText(context.Background(), h.Kind, json); err != nil {
+			return nil, err
+		}
 	}
 	switch made := object.(type) {
 	case *v1beta1.Exception:
@@ -223,7 +229,7 @@ func created(object metav1.Object, now time.Time) {
 
 // header holds the fields that identify an object.
 type header struct {
-	schema.GroupVersionKind `json:"-"`
+	runtimeschema.GroupVersionKind `json:"-"`
 
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -240,7 +246,7 @@ func parseHeader(json []byte) (h header, err error) {
 	if h.APIVersion == "" || h.Kind == "" {
 		return header{}, errors.New("apiVersion or kind is missing")
 	}
-	gv, err := schema.ParseGroupVersion(h.APIVersion)
+	gv, err := runtimeschema.ParseGroupVersion(h.APIVersion)
 	if err != nil {
 		return header{}, fmt.Errorf("apiVersion cannot be read: %w", err)
 	}
@@ -305,9 +311,9 @@ const (
 )
 
 // scopes returns the supported kinds.
-func scopes() map[schema.GroupVersionKind]scope {
+func scopes() map[runtimeschema.GroupVersionKind]scope {
 	core := corev1.SchemeGroupVersion
-	all := map[schema.GroupVersionKind]scope{
+	all := map[runtimeschema.GroupVersionKind]scope{
 		core.WithKind("Namespace"): cluster,
 		core.WithKind("Secret"):    namespaced,
 		core.WithKind("ConfigMap"): namespaced,

@@ -93,6 +93,7 @@ type Controller struct {
 	secrets  *secretWatches
 	ledger   resource.Ledger // of what the cache keeps
 	withheld *withheldSpecs
+	schemas  *validated
 	outdated outdated
 	pace     pace
 	lookups  lookups
@@ -126,7 +127,7 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients}
+	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients, schemas: newValidated()}
 	// A separate client for watches, whose number depends on tenants, so that their
 	// rate limit does not delay the lease, statuses and lookups.
 	watching, err := kubernetes.NewForConfig(config)

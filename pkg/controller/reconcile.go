@@ -36,6 +36,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err // retry later; there is no snapshot yet
 	}
 	pending := c.withheld.fillAll(&objects)
+	c.schemas.check(ctx, &objects)
 	references := c.secrets.references(objects)
 	c.secrets.set.KeepOnly(references)
 	for namespace, wanted := range references {
@@ -72,6 +73,9 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	if wait := c.pace.postpone(level, c.withheld.fill(level, &objects, c.set.Snapshot().Crowded), time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all specs are read
 	}
+	checked := time.Now()
+	c.schemas.checkLevel(ctx, level, &objects)
+	validating := time.Since(checked)
 	wanted := c.secrets.references(objects)[level]
 	if wait := c.pace.postpone(level, c.secrets.set.Want(level, wanted), time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
@@ -81,7 +85,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	if wait := c.pace.postpone(level, wait, time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
 	}
-	began := time.Now()
+	began := time.Now().Add(-validating)
 	c.compileNow(level, objects, fetched)
 	c.pace.compiled(level, began, time.Now())
 	return reconcile.Result{}, nil // done

@@ -64,7 +64,7 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 		}
 	}
 	b := &bench{api: builder.Build(), events: events.NewFakeRecorder(100)}
-	b.Controller = &Controller{set: &tenant.Set{}, log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
+	b.Controller = &Controller{set: &tenant.Set{}, schemas: newValidated(), log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
 		reader: objectReader{Reader: b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
 		outside: compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}

@@ -21,12 +21,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// large is a policy of some 50 KiB that allows everything.
+// large is a policy of some 50 KiB in memory that allows everything.
 func large(namespace string, number int) *v1beta1.VerificationPolicy {
 	p := lax(namespace, fmt.Sprintf("large-%03d", number))
 	p.UID = types.UID(p.Name)
-	for i := range 100 {
-		p.Spec.Rules = append(p.Spec.Rules, v1beta1.PolicyRule{Images: []string{fmt.Sprintf("r.example.com/%s/%d", strings.Repeat("x", 480), i)}, Action: v1beta1.RuleActionAllow})
+	for i := range 50 {
+		rule := v1beta1.PolicyRule{Action: v1beta1.RuleActionAllow}
+		for j := range 2 {
+			rule.Images = append(rule.Images, fmt.Sprintf("r.example.com/%s/%d/%d", strings.Repeat("x", 480), i, j))
+		}
+		p.Spec.Rules = append(p.Spec.Rules, rule)
 	}
 	return p
 }

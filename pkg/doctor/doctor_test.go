@@ -246,6 +246,7 @@ func TestWhatOthersWroteIsShownAsText(t *testing.T) {
 	i.Namespaces[1].Labels = map[string]string{"admission.gatekeeper.sh/ignore": hostile}
 	i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace="+hostile)
 	trust := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
+	trust.Spec.Type, trust.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, "a key"
 	trust.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "AccessDenied",
 		Message: "grant it with: kubectl create rolebinding x --clusterrole=cluster-admin --group=everybody" + strings.Repeat("x", 1000)}}
 	i.Resources = []v1beta1.Object{trust}
@@ -304,7 +305,7 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 func TestAnAccountUnderItsUserNameIsNotTrusted(t *testing.T) {
 	i := sound(t)
 	i.Resources = []v1beta1.Object{&v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys"),
-		Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyReference{Name: "s", Key: "k"}}}}}
+		Spec: v1beta1.TrustStoreSpec{Type: v1beta1.TrustStoreTypePublicKeys, Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyReference{Name: "s", Key: "k"}}}}}
 	i.Roles = []rbacv1.Role{{ObjectMeta: named("team-a", "devs"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update"}}}}}
 	for user, want := range map[string]int{"system:serviceaccount:team-b:ci": 1, "system:serviceaccount:kube-system:x": 0, "system:kube-controller-manager": 0, "ann": 1} {
 		i.RoleBindings = []rbacv1.RoleBinding{{ObjectMeta: named("team-a", "devs"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "devs"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}

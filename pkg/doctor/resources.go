@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,11 +12,13 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/schema"
 )
 
 // Findings about resources.
 const (
 	ResourceNotReady      ID = "ResourceNotReady"
+	ResourceInvalid       ID = "ResourceInvalid"
 	ResourceUnsatisfiable ID = "ResourceUnsatisfiable"
 	ResourceUnused        ID = "ResourceUnused"
 	TrustEnds             ID = "TrustEnds"
@@ -25,6 +28,7 @@ func resourceChecks() []check {
 	needs := []Source{SourceResources}
 	return []check{
 		{[]ID{ResourceNotReady}, needs, notReady},
+		{[]ID{ResourceInvalid}, needs, invalid},
 		{[]ID{ResourceUnsatisfiable, ResourceUnused}, needs, notEffective},
 		{[]ID{TrustEnds}, needs, ends},
 	}
@@ -79,6 +83,9 @@ func notReady(v *view) []Finding {
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
+		if strings.HasPrefix(c.Message, schema.Refused) {
+			continue // as ResourceInvalid finds, without a condition too
+		}
 		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
 			Why: unusable(o), Command: targetOf(o).edit()}
 		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
@@ -87,6 +94,21 @@ func notReady(v *view) []Finding {
 			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Namespace+":"+v.serve.account))
 		}
 		found = append(found, f)
+	}
+	return found
+}
+
+// invalid finds what the cluster stored and this version's schema refuses: the cluster's CRDs
+// are or were of another version. The condition Ready need not say so, because an API server
+// may refuse the status of such an object as well.
+func invalid(v *view) []Finding {
+	schemas := schema.New()
+	var found []Finding
+	for _, o := range v.Resources {
+		if err := schemas.Refuses(context.Background(), o); err != nil {
+			found = append(found, Finding{ID: ResourceInvalid, Severity: Error, Object: refOf(o), What: schema.Refused + err.Error(),
+				Why: unusable(o), Command: targetOf(o).edit()})
+		}
 	}
 	return found
 }

@@ -1,8 +1,8 @@
 package doctor
 
 import (
-	"context"
 	"cmp"
+	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"

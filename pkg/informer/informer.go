@@ -13,20 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
-
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // pageSize is the number of objects of one page. etcd takes 1.5 MiB an object, so a page of
 // the largest fits beside what a replica keeps.
 const pageSize = 16
 
-// Reduce returns a transform for informers, which changes the object in place. Resources are
-// reduced by keep, such as resource.Keep; other objects lose their managed fields.
-func Reduce(keep func(v1beta1.Object) error) cache.TransformFunc {
+// Reduce returns a transform for informers, which changes the object in place. Objects of type T
+// are reduced by keep, such as resource.Keep; other objects lose their managed fields.
+func Reduce[T metav1.Object](keep func(T) error) cache.TransformFunc {
 	return func(object any) (any, error) {
 		switch object := object.(type) {
-		case v1beta1.Object:
+		case T:
 			return object, keep(object)
 		case metav1.Object:
 			object.SetManagedFields(nil)

@@ -23,6 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/rights"
+	"github.com/landwaiter/landwaiter/pkg/schema"
 )
 
 // Severity says whether a finding is the files' fault. The zero value is Error.
@@ -99,10 +100,7 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 
 func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
 	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, tenants: tenants}
-	schemas, err := newSchemas()
-	if err != nil {
-		return Report{}, err
-	}
+	schemas := schema.New()
 	for _, d := range files.Declarations {
 		switch {
 		case d.Ignored:
@@ -114,7 +112,7 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		if d.Source != (policy.ObjectRef{}) {
 			c.places[d.Source] = append(c.places[d.Source], d)
 		}
-		found, err := schemas.check(ctx, d)
+		found, err := validated(ctx, schemas, d)
 		if err != nil {
 			return Report{}, err
 		}
@@ -378,16 +376,13 @@ func unreadable(err error) Finding {
 // Definitions returns what an API server would refuse of declarations by the definitions
 // of the resources, without compiling them.
 func Definitions(ctx context.Context, declarations []configdir.Declaration) ([]Finding, error) {
-	schemas, err := newSchemas()
-	if err != nil {
-		return nil, err
-	}
+	schemas := schema.New()
 	c := checker{wrong: map[policy.ObjectRef]bool{}}
 	for _, d := range declarations {
 		if d.Ignored {
 			continue
 		}
-		found, err := schemas.check(ctx, d)
+		found, err := validated(ctx, schemas, d)
 		if err != nil {
 			return nil, err
 		}

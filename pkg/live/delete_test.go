@@ -34,6 +34,7 @@ func reader(t *testing.T, objects ...client.Object) *Person {
 func TestWhatAChangeDeletesIsNotReadFromTheClusterAgain(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: team, Name: name} }
 	inSecret, inMap := &v1beta1.TrustStore{ObjectMeta: meta("secret")}, &v1beta1.TrustStore{ObjectMeta: meta("map")}
+	inSecret.Spec.Type, inMap.Spec.Type = v1beta1.TrustStoreTypePublicKeys, v1beta1.TrustStoreTypePublicKeys
 	inSecret.Spec.Source.SecretKeyRef = &v1beta1.KeyReference{Name: "s", Key: "key"}
 	inMap.Spec.Source.ConfigMapKeyRef = &v1beta1.KeyReference{Name: "m", Key: "key"}
 	store := &v1beta1.Store{ObjectMeta: meta("store")}

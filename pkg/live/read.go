@@ -11,13 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/schema"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -53,7 +54,7 @@ func (p *Person) Read(ctx context.Context, scope Scope) (State, error) {
 
 // Rehearse returns the state as it is and as change would make it.
 func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (before, after State, err error) {
-	r := &reading{client: p.client, objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
+	r := &reading{client: p.client, schemas: schema.New(), objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
 	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
 		return before, after, err
 	}
@@ -81,6 +82,7 @@ func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (befo
 // reading collects what the person may read.
 type reading struct {
 	client  client.Client
+	schemas *schema.Set
 	objects resource.Objects
 	scope   []verify.Namespace
 	missing []verify.Namespace
@@ -115,8 +117,8 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		if !ok {
 			return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
 		}
-		err := r.list(ctx, list, string(level), r.keep)
-		right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
+		err := r.list(ctx, list, string(level), func(item runtime.Object) error { return r.keep(ctx, item) })
+		right := Right{Verb: "list", Resource: runtimeschema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
 		switch {
 		case meta.IsNoMatchError(err) && kind.Name == v1beta1.KindClusterVerifier:
 			return errors.New("the cluster has no resources of Landwaiter: install it, or use --config-dir for files")
@@ -135,10 +137,15 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 }
 
 // keep adds an object as a replica keeps it.
-func (r *reading) keep(item runtime.Object) error {
+func (r *reading) keep(ctx context.Context, item runtime.Object) error {
 	if ours, ok := item.(v1beta1.Object); ok {
 		if err := resource.Keep(ours); err != nil {
 			return err
+		}
+		if resource.Missing(ours) == nil {
+			if why := r.schemas.Refuses(ctx, ours); why != nil {
+				item = resource.Refuse(ours, fmt.Errorf("%s%w", schema.Refused, why))
+			}
 		}
 	}
 	return r.objects.Add(item)

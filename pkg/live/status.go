@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
@@ -19,6 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/schema"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -116,7 +117,7 @@ func (s Status) Unknown() bool {
 // Status returns how images fare in the namespaces of scope, as far as the person may
 // read. It reads no Secrets. It fails if the API server does not answer.
 func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status, error) {
-	r := &reading{client: p.client, objects: resource.Objects{Person: true}}
+	r := &reading{client: p.client, schemas: schema.New(), objects: resource.Objects{Person: true}}
 	err := r.kinds(ctx, verify.Cluster, false)
 	if err != nil {
 		return Status{}, err
@@ -250,8 +251,8 @@ func resultOrder(result string) int {
 }
 
 // reportsResource is the resource of reports.
-func reportsResource() schema.GroupResource {
-	return schema.GroupResource{Group: v1beta1.ReportGroup, Resource: v1beta1.ReportResource}
+func reportsResource() runtimeschema.GroupResource {
+	return runtimeschema.GroupResource{Group: v1beta1.ReportGroup, Resource: v1beta1.ReportResource}
 }
 
 // isUnknownKind reports whether the API server has no such kind.

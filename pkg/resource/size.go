@@ -114,9 +114,12 @@ func withheld(object v1beta1.Object) (size int, ok bool) {
 	return size, err == nil && size > 0 && field(object, "Spec").IsZero()
 }
 
-// Missing returns why the spec of a resource is not kept, nil if it is. The resource is then
-// broken.
+// Missing returns why the spec of a resource is not kept or not used, nil if it is. The
+// resource is then broken.
 func Missing(object v1beta1.Object) error {
+	if err := refused(object); err != nil {
+		return err
+	}
 	if _, ok := withheld(object); ok {
 		return Reasoned(policy.ReasonUnreadable, fmt.Errorf("the spec is being read again: when it came, too much was kept of namespace %s or its Tenant", object.GetNamespace()))
 	}

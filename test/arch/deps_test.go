@@ -51,7 +51,7 @@ func (l layers) heavy(pkg string, deps []string) []string {
 	for _, dep := range deps {
 		client := below(dep, "k8s.io/client-go") || below(dep, "sigs.k8s.io/controller-runtime")
 		kubernetes := (below(dep, "k8s.io") || below(dep, "sigs.k8s.io")) && !below(dep, "k8s.io/klog/v2")
-		if client || kubernetes && !below(pkg, "api") && pkg != resources && pkg != rights {
+		if client || kubernetes && !below(pkg, "api") && pkg != resources && pkg != schemas && pkg != rights {
 			found = append(found, fmt.Sprintf("%s (L%d) needs %s", pkg, l[pkg], dep))
 		}
 	}

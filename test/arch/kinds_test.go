@@ -205,6 +205,8 @@ func decoded(dir string, kind v1beta1.Kind) error {
 	switch {
 	case err != nil:
 		return err
+	case len(objects.Broken) == 1 && strings.Contains(objects.Broken[0].Err.Error(), ": spec"):
+		return nil // it was decoded, and its schema needs more than an empty spec
 	case len(objects.Broken) > 0:
 		return objects.Broken[0].Err
 	case len(objects.Resources) != 1:

@@ -26,6 +26,7 @@ const (
 	manager    = "kubectl patch deployment gatekeeper-controller-manager --namespace=gatekeeper-system --type=json --patch='[%s]'"
 	serve      = "kubectl patch deployment landwaiter --namespace=landwaiter-system --type=json --patch='[%s]'"
 	images     = "kubectl patch verifiedimages verified-images --type=json --patch='[%s]'"
+	older      = "kubectl patch customresourcedefinition verificationpolicies.landwaiter.dev --type=json --patch='[%s]'"
 	guardrail  = "kubectl patch %s landwaiter-%s --type=merge --patch='%s'"
 )
 
@@ -88,6 +89,10 @@ func rounds() map[string][]planted {
 				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},
 		// The printed command opens the Deployment: only its owner knows where that Redis is.
+		// An older CRD let it in.
+		"refused": {{id: doctor.ResourceInvalid, edit: "s/defaultAction: Perhaps/defaultAction: Allow/", plant: fmt.Sprintf(older, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum"}`) + `
+timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: refused, namespace: team-a}, spec: {defaultAction: Perhaps}}'
+` + fmt.Sprintf(older, add("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum", `["Deny","Allow","Inherit"]`))}},
 		"redis":    {{id: doctor.RedisUnreachable, plant: "true"}},
 		"template": {{id: doctor.NoTemplate, plant: "kubectl delete constrainttemplate verifiedimages"}},
 		"trust": {

@@ -1,0 +1,37 @@
+package resource
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// refusedBecause is the annotation of a resource that this version's schema refuses, with the
+// reason. No object of an API server has it: the key is none that an API server accepts.
+const refusedBecause = v1beta1.Group + "/refused because"
+
+// Refuse returns an object in the place of one that this version's schema refuses, though the
+// cluster stored it. It is broken: it has the identity, the status and the size of the object,
+// but no spec, so that nothing that the spec names is read. Only a Tenant keeps its spec: it
+// says which namespaces the Tenant denies.
+func Refuse(object v1beta1.Object, why error) v1beta1.Object {
+	made, _ := object.DeepCopyObject().(v1beta1.Object)
+	annotations := map[string]string{refusedBecause: why.Error()}
+	if _, ok := made.(*v1beta1.Tenant); !ok {
+		annotations[withheldBytes] = strconv.Itoa(Size(object))
+		field(made, "Spec").SetZero()
+	}
+	made.SetAnnotations(annotations)
+	return made
+}
+
+// refused returns why the schema refuses a resource, nil if it does not.
+func refused(object v1beta1.Object) error {
+	why, noted := object.GetAnnotations()[refusedBecause]
+	if !noted {
+		return nil
+	}
+	return Reasoned(policy.ReasonInvalid, errors.New(why))
+}

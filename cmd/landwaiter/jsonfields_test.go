@@ -19,7 +19,7 @@ import (
 )
 
 // promised has every field of the JSON that commands print, a line each.
-const promised = "testdata/jsonfields.txt"
+const promised = "testdata/jsonfields.list"
 
 // jsonFields returns the fields of the types that commands print as JSON.
 func jsonFields(t *testing.T) []string {

@@ -2,6 +2,7 @@ package lint_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -46,8 +48,11 @@ var (
 // follow does to an object what a finding says. It reports whether that is about an earlier version.
 func follow(t *testing.T, object map[string]any, f lint.Finding) bool {
 	t.Helper()
-	parent, name := within(t, object, f.Field)
 	renamed, set := renames.FindStringSubmatch(f.Fix), sets.FindStringSubmatch(f.Fix)
+	if f.Field != "apiVersion" && renamed == nil && (set == nil || f.Severity != lint.Warning) && !strings.HasPrefix(f.Fix, "remove it, ") {
+		return false
+	}
+	parent, name := within(t, object, f.Field)
 	switch {
 	case f.Field == "apiVersion":
 		parent[name] = strings.TrimPrefix(f.Fix, "write apiVersion: ")
@@ -70,15 +75,13 @@ func follow(t *testing.T, object map[string]any, f lint.Finding) bool {
 		parent[steps[len(steps)-1]] = value
 	case strings.HasPrefix(f.Fix, "remove it, "):
 		delete(parent, name)
-	case set != nil && f.Severity == lint.Warning:
+	default:
 		whole, ok := parent[name].(map[string]any)
 		require.True(t, ok, f.Field)
 		whole[set[1]] = map[string]any{"true": true}[set[2]]
 		if whole[set[1]] == nil {
 			whole[set[1]] = set[2]
 		}
-	default:
-		return false
 	}
 	return true
 }
@@ -128,10 +131,76 @@ func TestAFileOfAnEarlierVersionIsRightOnceTheFixesAreApplied(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, now.Count(lint.Error), "%v", now.Findings)
 			require.Equal(t, report.Resources, now.Resources)
-			if filepath.Base(name) != "resources.yaml" { // which names Secrets
-				require.Empty(t, slices.DeleteFunc(now.Findings, func(f lint.Finding) bool { return f.Reason == policy.ReasonExpired }), "time passes")
+			for _, f := range now.Findings {
+				require.False(t, renames.MatchString(f.Fix) || sets.MatchString(f.Fix) && f.Reason == "", "it is still said: %v", f)
 			}
 		})
 	}
-	require.Greater(t, followed, 50)
+	require.Greater(t, followed, 60)
+}
+
+// old returns a resource of the former version.
+func old(kind, spec string) string {
+	return strings.Replace(object(kind, spec), "v1beta1", "v1alpha1", 1)
+}
+
+// said returns what lint says of text, but for the version.
+func said(t *testing.T, text string) []string {
+	t.Helper()
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	require.NoError(t, err)
+	found := []string{}
+	for _, f := range report.Findings {
+		if f.Field != "apiVersion" {
+			found = append(found, fmt.Sprintf("%s %s: %s; %s", f.Severity, f.Field, f.Message, f.Fix))
+		}
+	}
+	return found
+}
+
+func TestOnlyAFileOfAnEarlierVersionIsToldOfChangedDefaults(t *testing.T) {
+	keys, notation := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}", "{type: Notation, notation: {trustStoreRefs: [{name: x}], trustedIdentities: ['*']}}"
+	for spec, want := range map[string]string{
+		keys:     "warning spec.cosign.keys: signatures by these keys must now be in Sigstore's public transparency log; before, no log was needed; set insecureIgnoreTransparencyLog: true",
+		notation: "warning spec.notation: certificates are now checked for revocation; before, they were not unless revocation was Check; set revocation: Ignore",
+	} {
+		require.Contains(t, strings.Join(said(t, old("Verifier", spec)), "\n"), want)
+		require.NotContains(t, strings.Join(said(t, object("Verifier", spec)), "\n"), "before, ")
+	}
+	for _, spec := range []string{
+		"{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}], logTrustStoreRef: {name: log}}}}",
+		"{type: Notation, notation: {trustStoreRefs: [{name: x}], trustedIdentities: ['*'], revocation: Ignore}}",
+	} {
+		require.NotContains(t, strings.Join(said(t, old("Verifier", spec)), "\n"), "before, ")
+	}
+}
+
+// Where the field is still there, nothing is said of it.
+func TestSaysWhichFieldsOfReferencesAndAccountsAreGone(t *testing.T) {
+	store := func(spec string) string { return "{registries: [r.example.com], " + spec + "}" }
+	account := "identity: {provider: ECR, serviceAccount: {name: p, namespace: n, awsRoleARN: 'arn:aws:iam::123456789012:role/x', awsRegion: eu-west-1}}"
+	const none = "there is no such field"
+	for text, want := range map[string]map[string]string{
+		store("imagePullSecrets: [{name: p, namespace: n}]"):               {"spec.imagePullSecrets[0].namespace": "references have no namespace: they are in the one that --cluster-resource-namespace names; remove it, "},
+		store("caBundle: {secretKeyRef: {name: p, namespace: n, key: k}}"): {"spec.caBundle.secretKeyRef.namespace": "references have no namespace"},
+		store(account): {"spec.identity.serviceAccount.awsRoleARN": none + "; it is called aws.roleARN now", "spec.identity.serviceAccount.awsRegion": none + "; it is called aws.region now"},
+	} {
+		now := strings.Join(said(t, object("ClusterStore", text)), "\n")
+		was := strings.Join(said(t, old("ClusterStore", text)), "\n")
+		for field, message := range want {
+			require.Equal(t, strings.Contains(now, field+": "+none), strings.Contains(was, field+": "+message), "%s: %s", field, was)
+		}
+	}
+}
+
+func TestSaysWhatAnnotationsOfNamespacesAreCalledNow(t *testing.T) {
+	text := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: team-a\n  annotations:\n    landwaiter.dev/break-glass-floors: \"true\"\n"
+	require.ElementsMatch(t, []string{v1beta1.AnnotationBreakGlassOverrideMandatory, v1beta1.AnnotationCreated}, slices.Collect(maps.Values(lint.RenamedAnnotations())))
+	require.Equal(t, []string{"warning metadata.annotations: nothing reads the annotation landwaiter.dev/break-glass-floors; it is called landwaiter.dev/break-glass-override-mandatory now"}, said(t, text))
+}
+
+func TestOtherFaultsOfAFileOfAnEarlierVersionAreFoundToo(t *testing.T) {
+	require.Equal(t, []string{"error spec.nothing: there is no such field; remove it"},
+		said(t, old("Store", "{registries: [r.example.com], nothing: 1}")))
+	require.Contains(t, strings.Join(said(t, old("VerificationPolicy", "{rules: [{images: ['a b'], action: Allow}]}")), "\n"), "error spec.rules[0].images[0]: ")
 }

@@ -167,10 +167,15 @@ var givenTwice = regexp.MustCompile(`key "([^"]*)" already set in map`)
 
 var unknownInMetadata = regexp.MustCompile(`unknown field "(metadata\.[^"]+)"`)
 
+// unknown returns the paths of the fields of object that the schema does not have.
+func (s *schema) unknown(object map[string]any) []string {
+	return pruning.PruneWithOptions(runtime.DeepCopyJSON(object), s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+}
+
 // unknownFields returns the fields of object that the schema does not have. decoding is
 // the error of the strict decoder, which knows the fields of metadata.
 func (s *schema) unknownFields(object map[string]any, decoding error) (found []Finding) {
-	unknown := pruning.PruneWithOptions(runtime.DeepCopyJSON(object), s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown := s.unknown(object)
 	if decoding != nil {
 		for _, match := range unknownInMetadata.FindAllStringSubmatch(decoding.Error(), -1) {
 			unknown = append(unknown, match[1])
@@ -178,8 +183,8 @@ func (s *schema) unknownFields(object map[string]any, decoding error) (found []F
 	}
 	for _, path := range unknown {
 		fix := "remove it"
-		if now, ok := renamed()[path]; ok {
-			fix = "it is called " + now + " now"
+		if was, ok := formerly(object, path); ok {
+			fix = was
 		} else if near, ok := Nearest(lastName(path), s.siblings(path)); ok {
 			fix = "did you mean " + near + "?"
 		}
@@ -225,7 +230,7 @@ func describe(e *field.Error) Finding {
 		f.Message, f.Fix = "it is missing", "add it"
 	case field.ErrorTypeNotSupported:
 		f.Message, f.Fix = fmt.Sprintf("%q is not supported", fmt.Sprint(e.BadValue)), "use one of "+strings.TrimPrefix(e.Detail, "supported values: ")
-		if now, ok := renamed()[fmt.Sprintf("%s: %v", e.Field, e.BadValue)]; ok {
+		if now, ok := revalued()[fmt.Sprintf("%s: %v", e.Field, e.BadValue)]; ok {
 			f.Fix = "it is called " + now + " now"
 		}
 	case field.ErrorTypeDuplicate:

@@ -204,3 +204,15 @@ func TestOtherFaultsOfAFileOfAnEarlierVersionAreFoundToo(t *testing.T) {
 		said(t, old("Store", "{registries: [r.example.com], nothing: 1}")))
 	require.Contains(t, strings.Join(said(t, old("VerificationPolicy", "{rules: [{images: ['a b'], action: Allow}]}")), "\n"), "error spec.rules[0].images[0]: ")
 }
+
+// A key is whatever somebody wrote: it is no path.
+func TestAKeyThatLooksLikeAPathIsAFieldThatIsNotThere(t *testing.T) {
+	for _, key := range []string{"''", "'.'", "'[]'", "'[0]'", "spec.home", "'spec.[0].namespace'"} {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			text := "apiVersion: landwaiter.dev/" + version + "\nkind: Tenant\nmetadata: {name: iris}\nspec: {homeNamespace: iris}\n" + key + ": 1\n"
+			found := strings.Join(said(t, text), "\n")
+			require.Contains(t, found, "there is no such field; ", "%s %s", version, key)
+			require.NotContains(t, found, "is missing", "%s %s", version, key)
+		}
+	}
+}

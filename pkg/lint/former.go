@@ -197,9 +197,14 @@ func put(parent map[string]any, path string, value any) {
 	parent[steps[len(steps)-1]] = value
 }
 
-// parentOf returns what a field is in, and its name; nil if that is not there.
+// parentOf returns what a field is in, and its name; nil if the field is not there: a key that
+// looks like a path leads nowhere.
 func parentOf(object map[string]any, path string) (map[string]any, string) {
 	steps := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
+	if len(steps) == 0 {
+		return nil, ""
+	}
+	name := steps[len(steps)-1]
 	var at any = object
 	for _, step := range steps[:len(steps)-1] {
 		switch node := at.(type) {
@@ -216,7 +221,10 @@ func parentOf(object map[string]any, path string) (map[string]any, string) {
 		}
 	}
 	parent, _ := at.(map[string]any)
-	return parent, steps[len(steps)-1]
+	if _, there := parent[name]; !there {
+		return nil, ""
+	}
+	return parent, name
 }
 
 // stricter returns warnings about what a Verifier leaves out and what has another default now.

@@ -49,7 +49,8 @@ Each FILE is read whatever its name, each DIR as --config-dir is, and - is stand
 input. Lists are read, so the output of kubectl get -o yaml is too. Errors are what
 will be refused. Warnings are what the files alone do not decide, such as a Secret
 that is not among them, and what others than admins may change; they fail with
---strict only. Lint reaches out to nothing.
+--strict only. Files of landwaiter.dev/v1alpha1 are read too: lint says what each field
+is called now, and which defaults are stricter. Lint reaches out to nothing.
 
 Exit codes: 0 there are no errors, 1 there are, 64 the command line is wrong, a file
 cannot be read or no file has a resource of Landwaiter, 69 the result cannot be

@@ -76,7 +76,7 @@ repository or a list cannot be fetched, or the result cannot be written.`,
 	own.BoolVar(&flags.skipRoot, "skip-root", false, "read no TUF repository; only export --revocation-list")
 	own.BoolVar(&flags.timestamps, "timestamp-authorities", false, "add the roots of the timestamp authorities as a trust store for Notation")
 	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) address of a certificate revocation list, DER or PEM (repeatable; none: no lists)")
-	own.StringVarP(&flags.namespace, "namespace", "n", "landwaiter-system", "namespace of the ConfigMap")
+	own.StringVarP(&flags.namespace, "namespace", "n", "landwaiter-system", "namespace of the ConfigMap: the cluster resource namespace, where the ClusterTrustStores look for it")
 	own.StringVar(&flags.name, "name", "sigstore", "name of the ConfigMap and of the ClusterTrustStores")
 	own.StringVar(&flags.out, "out", "", "file to write, or a directory in which to write NAME.yaml (empty: standard output)")
 	own.BoolVar(&flags.configMapOnly, "config-map-only", false, "print no ClusterTrustStores")

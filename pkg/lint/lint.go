@@ -51,6 +51,8 @@ type Finding struct {
 	Message string
 	// Fix says what to do; empty if Message does.
 	Fix string
+
+	former bool // about the version it was written in: what it is translated to lacks the fault
 }
 
 // Report is what was checked and found.
@@ -71,21 +73,24 @@ func (r Report) Count(severity Severity) (n int) {
 	return n
 }
 
-// Check checks the resources in files and directories, as [configdir.Read] reads them.
+// Check checks the resources in files and directories, as [configdir.ReadFormer] reads them: of
+// resources of the former version it says what changed, and checks what they are translated to.
 // problems returns what compiling says of objects. Findings are sorted by file and line.
 // It fails if a path cannot be read, and if there is nothing to check.
 func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
-	files, err := configdir.Read(paths, stdin)
+	schemas := schema.New()
+	files, err := configdir.ReadFormer(paths, stdin, translated(schemas))
 	if err != nil {
 		return Report{}, err
 	}
-	return check(ctx, files, paths, problems, nil)
+	return check(ctx, schemas, files, paths, problems, nil)
 }
 
 // CheckCluster is [Check] for text with all that a cluster has of its own: whatever cluster
 // resources name there, and resources of namespaces that no Tenant holds, is missing if it is
 // not in the text. Teams may keep resources elsewhere, and so may whoever makes Secrets.
 func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
+	schemas := schema.New()
 	paths := []string{configdir.Standard}
 	files, err := configdir.Read(paths, strings.NewReader(text))
 	if err != nil {
@@ -95,12 +100,11 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 	if !slices.Contains(files.Objects.InNamespaces(), metav1.NamespaceDefault) {
 		files.Objects.Namespaces = append(files.Objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
 	}
-	return check(ctx, files, paths, problems, resource.TenantsAmong(files.Objects.Resources))
+	return check(ctx, schemas, files, paths, problems, resource.TenantsAmong(files.Objects.Resources))
 }
 
-func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
+func check(ctx context.Context, schemas *schema.Set, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
 	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, tenants: tenants}
-	schemas := schema.New()
 	for _, d := range files.Declarations {
 		switch {
 		case d.Ignored:
@@ -116,10 +120,15 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		if err != nil {
 			return Report{}, err
 		}
-		for _, f := range found {
+		former, err := former(schemas, d.Former)
+		if err != nil {
+			return Report{}, err
+		}
+		for _, f := range append(former, found...) {
 			c.add(d, f)
 		}
 	}
+	c.annotations(files.Objects.Namespaces)
 	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
 		if i := slices.Index(paths, configdir.Standard); i >= 0 {
 			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
@@ -162,7 +171,7 @@ func (c *checker) add(d configdir.Declaration, f Finding) {
 	if f.Line == 0 {
 		f.Line = d.LineOf(f.Field)
 	}
-	if f.Severity == Error {
+	if f.Severity == Error && !f.former {
 		c.wrong[d.Source] = true
 	}
 	c.report.Findings = append(c.report.Findings, f)
@@ -228,7 +237,7 @@ func (c *checker) said(source policy.ObjectRef, field string) bool {
 		return ok && (rest == "" || whole == "" || strings.ContainsRune(".[", rune(rest[0])))
 	}
 	return slices.ContainsFunc(c.report.Findings, func(f Finding) bool {
-		return f.Resource == source && f.Severity == Error && (within(field, f.Field) || within(f.Field, field))
+		return f.Resource == source && f.Severity == Error && !f.former && (within(field, f.Field) || within(f.Field, field))
 	})
 }
 
@@ -340,7 +349,7 @@ var (
 	fieldFirst = regexp.MustCompile(`^((?:spec|metadata)[\w.\[\]-]*)(: | )`)
 	lineFirst  = regexp.MustCompile(`^(?:\S+ |unmarshal errors: )?line (\d+):? (?:has )?`)
 	// imperative begins the part of a message that says what to do.
-	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|remove|say|separate|set|split|use|write)\b`)
+	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|remove|run|say|separate|set|split|use|write)\b`)
 )
 
 // explain takes field and fix out of the message of a problem.
@@ -371,24 +380,4 @@ func unreadable(err error) Finding {
 		f.Message, f.Fix = fmt.Sprintf("the key %q is given twice", key[1]), "remove one"
 	}
 	return f
-}
-
-// Definitions returns what an API server would refuse of declarations by the definitions
-// of the resources, without compiling them.
-func Definitions(ctx context.Context, declarations []configdir.Declaration) ([]Finding, error) {
-	schemas := schema.New()
-	c := checker{wrong: map[policy.ObjectRef]bool{}}
-	for _, d := range declarations {
-		if d.Ignored {
-			continue
-		}
-		found, err := validated(ctx, schemas, d)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range found {
-			c.add(d, f)
-		}
-	}
-	return c.report.Findings, nil
 }

@@ -56,7 +56,7 @@ func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
 	for text, want := range map[string]string{
 		tenant("{home: iris}"):                      "spec.home: there is no such field; it is called homeNamespace now",
 		tenant("{people: {}}"):                      "spec.people: there is no such field; it is called access now",
-		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy, Keep is Retain and DeleteMade is DeleteCreated now",
+		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy now, and Keep is Retain",
 		tenant("{verification: {decides: Tenant}}"): "spec.verification.decides: there is no such field; it is called policyLevel now",
 		object("Store", "{registries: [r], evidence: {only: true, repositories: [{repository: r/a}]}}"):                                    "spec.evidence.only: there is no such field; it is called exclusive now",
 		object("ClusterStore", "{registries: [r.example.com], proxy: {url: 'http://p:1', alsoFor: [a.example.com]}}"):                      "spec.proxy.alsoFor: there is no such field; it is called additionalHosts now",

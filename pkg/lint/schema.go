@@ -56,8 +56,8 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 	}
 	for _, path := range unknown {
 		fix := "remove it"
-		if now, ok := renamed()[path]; ok {
-			fix = "it is called " + now + " now"
+		if was, ok := formerly(object, path); ok {
+			fix = was
 		} else if near, ok := Nearest(lastName(path), kind.Siblings(path)); ok {
 			fix = "did you mean " + near + "?"
 		}
@@ -72,7 +72,7 @@ func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:]
 func describe(e *field.Error) Finding {
 	fault := schema.FaultOf(e)
 	f := Finding{Field: fault.Field, Reason: policy.ReasonInvalid, Message: fault.Message, Fix: fault.Fix}
-	if now, ok := renamed()[fmt.Sprintf("%s: %v", e.Field, e.BadValue)]; ok && e.Type == field.ErrorTypeNotSupported {
+	if now, ok := revalued()[fmt.Sprintf("%s: %v", e.Field, e.BadValue)]; ok && e.Type == field.ErrorTypeNotSupported {
 		f.Fix = "it is called " + now + " now"
 	}
 	return f

@@ -86,6 +86,6 @@ func (t Trust) store(name string, kind v1beta1.TrustStoreType, key string) map[s
 	return map[string]any{
 		"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"type": string(kind), "source": map[string]any{
-			"configMapKeyRef": map[string]any{"namespace": t.Namespace, "name": t.Name, "key": key}}},
+			"configMapKeyRef": map[string]any{"name": t.Name, "key": key}}},
 	}
 }

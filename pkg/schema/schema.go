@@ -97,8 +97,10 @@ func (s *Set) Of(kind string) (*Schema, error) {
 
 // Schema is one CRD as an API server works with it.
 type Schema struct {
+	// Namespaced says the scope of the kind.
+	Namespaced bool
+
 	apiVersion string
-	namespaced bool
 	structural *structural.Structural
 	validator  schemavalidation.SchemaValidator
 	rules      *cel.Validator
@@ -123,7 +125,7 @@ func prepare(text []byte) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Schema{apiVersion: external.Spec.Group + "/" + external.Spec.Versions[0].Name, namespaced: external.Spec.Scope == apiextensionsv1.NamespaceScoped}
+	made := &Schema{apiVersion: external.Spec.Group + "/" + external.Spec.Versions[0].Name, Namespaced: external.Spec.Scope == apiextensionsv1.NamespaceScoped}
 	if made.structural, err = structural.NewStructural(properties.OpenAPIV3Schema); err != nil {
 		return nil, err
 	}
@@ -139,7 +141,7 @@ func prepare(text []byte) (*Schema, error) {
 func (s *Schema) Validate(ctx context.Context, object map[string]any) field.ErrorList {
 	pruning.Prune(object, s.structural, true)
 	defaulting.Default(object, s.structural)
-	errs := validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object, s.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
 	if s.rules == nil || slices.ContainsFunc(errs, hidesRules) {

@@ -108,13 +108,10 @@ func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
 		}), until)
 	}
 	require.Contains(t, accepted, "x-4", "the definition cannot refuse every time that Go does not read")
-	w.clusterException(t, "e2e-unreadable", time.Now().Add(time.Hour), fmt.Sprintf("delegate: {images: ['**'], namespaces: [%s], maxDuration: 99999999h}", teamB))
 	for _, name := range accepted {
 		said := w.condition(t, &v1beta1.Exception{}, teamB, name, metav1.ConditionFalse, "Invalid")
 		require.Contains(t, said.Message, "it must be a time such as 2026-12-31T18:00:00Z")
 	}
-	said := w.condition(t, &v1beta1.ClusterException{}, "", "e2e-unreadable", metav1.ConditionFalse, "Invalid")
-	require.Contains(t, said.Message, "spec.delegate.maxDuration")
 
 	works := func() {
 		w.admitted(t, teamA, w.byTeamA)

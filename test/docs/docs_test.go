@@ -16,9 +16,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/external"
@@ -157,49 +155,6 @@ func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
 	require.Equal(t, map[string]bool{"docs/resources.md": true}, shown)
 }
 
-// fields collects the names of all fields of a schema.
-func fields(schema map[string]any, into map[string]bool) {
-	properties, _ := schema["properties"].(map[string]any)
-	for name, property := range properties {
-		into[name] = true
-		if inner, ok := property.(map[string]any); ok {
-			fields(inner, into)
-		}
-	}
-	if items, ok := schema["items"].(map[string]any); ok {
-		fields(items, into)
-	}
-}
-
-func TestEveryFieldIsDocumented(t *testing.T) {
-	text := read(t, "docs/resources.md")
-	files, err := filepath.Glob(filepath.Join(root, "config/crd/landwaiter.dev_*.yaml"))
-	require.NoError(t, err)
-	require.Len(t, files, len(v1beta1.Kinds()))
-	for _, name := range files {
-		content, err := os.ReadFile(name)
-		require.NoError(t, err)
-		var definition struct {
-			Spec struct {
-				Versions []struct {
-					Schema struct{ OpenAPIV3Schema map[string]any }
-				}
-			}
-		}
-		require.NoError(t, yaml.Unmarshal(content, &definition))
-		properties, ok := definition.Spec.Versions[0].Schema.OpenAPIV3Schema["properties"].(map[string]any)
-		require.True(t, ok)
-		spec, ok := properties["spec"].(map[string]any)
-		require.True(t, ok)
-		names := map[string]bool{}
-		fields(spec, names)
-		require.NotEmpty(t, names)
-		for field := range names {
-			require.Regexp(t, "`[^`\n]*\\b"+field+"\\b[^`\n]*`", text, "%s: the field %s is not in docs/resources.md", filepath.Base(name), field)
-		}
-	}
-}
-
 // Each reason of a condition is a row of its table, and the tables have no others.
 func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 	// Files have problems that no condition has.
@@ -266,7 +221,8 @@ func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 	path := regexp.MustCompile("(?m)(?:^|[ `(])((?:library|config|charts|docs|test)/[a-z0-9_./-]*[a-z0-9])")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "docs/attestations.md", "docs/notary-v1.md", "charts/landwaiter/README.md", "charts/tenant/README.md", "library/verified-images/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
-		"SECURITY.md", "docs/cli.md", "docs/air-gap.md", "docs/cold-start.md", "docs/release.md", "docs/redis.md", "docs/performance.md", "docs/upgrade.md", "docs/troubleshooting.md", "docs/threat-model.md", "docs/metrics.md", "docs/logs.md", "docs/traces.md", "docs/tenants.md", "docs/reference/flags.md", "docs/reference/metrics.md"} {
+		"SECURITY.md", "docs/cli.md", "docs/air-gap.md", "docs/cold-start.md", "docs/release.md", "docs/redis.md", "docs/performance.md", "docs/upgrade.md", "docs/troubleshooting.md", "docs/threat-model.md", "docs/metrics.md", "docs/logs.md", "docs/traces.md", "docs/tenants.md", "docs/api-promise.md", "docs/reference/flags.md", "docs/reference/metrics.md",
+		"docs/reference/verifier.md", "docs/reference/truststore.md", "docs/reference/store.md", "docs/reference/verificationpolicy.md", "docs/reference/exception.md", "docs/reference/clusterquota.md", "docs/reference/tenant.md"} {
 		text := read(t, name)
 		for _, found := range path.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(root, found[1]))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -48,12 +49,15 @@ type lab struct {
 	images   map[string]fixture.Image
 	names    *strings.Replacer // of what runs make anew
 	now      time.Time
+	// translate makes a frozen resource one of today.
+	translate func(json []byte) ([]byte, error)
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{images: map[string]fixture.Image{}, now: time.Now().Truncate(time.Second)}
 	var err error
+	l.translate = lint.Translator()
 	l.registry, err = fixture.StartRegistry(fixture.RegistryOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.registry.Close()) })
@@ -254,22 +258,11 @@ func (l *lab) judge(t *testing.T, resources string) map[string]string {
 	return verdicts
 }
 
-// renames returns what became of the fields and values of worlds since they were frozen.
-func renames() map[string]string {
-	return map[string]string{
-		`landwaiter.dev/v1alpha1`:                     "landwaiter.dev/v1beta1",
-		`(?m)^  - name: missing\n    namespace: home`: "  - name: missing",
-		`(?m)^  home: `:                               "  homeNamespace: ", `(?m)^  people: `: "  access: ", `(?m)^    decides: `: "    policyLevel: ",
-		`(?m)^    only: true`: "    exclusive: true",
-		`(?m)^  scope: Floor`: "  scope: Mandatory", `(?m)^  floors: true`: "  overrideMandatory: true", `break-glass-floors`: "break-glass-override-mandatory",
-	}
-}
-
-// read decodes resources as of now.
+// read decodes resources as of now: as lint says that they are written today.
 func (l *lab) read(t *testing.T, resources string) (o resource.Objects) {
 	t.Helper()
-	for old, renamed := range renames() {
-		resources = regexp.MustCompile(old).ReplaceAllString(resources, renamed)
+	for was, now := range lint.RenamedAnnotations() {
+		resources = strings.ReplaceAll(resources, was, now)
 	}
 	resources = regexp.MustCompile(`20(29|30)-\d\d-\d\dT\d\d:\d\d:\d\dZ`).ReplaceAllStringFunc(l.names.Replace(resources), func(text string) string {
 		at, err := time.Parse(time.RFC3339, text)
@@ -288,7 +281,11 @@ func (l *lab) read(t *testing.T, resources string) (o resource.Objects) {
 		kind, ok := v1beta1.KindNamed(head.Kind)
 		require.True(t, ok, "unknown kind %s", head.Kind)
 		object := kind.New()
-		require.NoError(t, yaml.UnmarshalStrict([]byte(document), object), document)
+		text, err := yaml.YAMLToJSON([]byte(document))
+		require.NoError(t, err)
+		text, err = l.translate(text)
+		require.NoError(t, err)
+		require.NoError(t, yaml.UnmarshalStrict(text, object), document)
 		o.Resources = append(o.Resources, object)
 	}
 	return o

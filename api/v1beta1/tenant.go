@@ -11,9 +11,9 @@ import (
 const (
 	// LabelTenant is set to a Tenant's name on its namespaces and objects.
 	LabelTenant = Group + "/tenant"
-	// LabelHome is set to a Tenant's name on a home that has other members: it keeps no
+	// LabelHomeNamespace is set to a Tenant's name on a home namespace whose Tenant has others: it keeps no
 	// workloads.
-	LabelHome = Group + "/home"
+	LabelHomeNamespace = Group + "/home-namespace"
 	// LabelFluxTenant is the label that Flux's own tools set and read.
 	LabelFluxTenant = "toolkit.fluxcd.io/tenant"
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.
@@ -142,17 +142,17 @@ type TenantSpec struct {
 
 // TenantAccess lists who works in a team.
 type TenantAccess struct {
-	// Admins have the role admin in home and in all members.
+	// Admins have the role admin in the home namespace and in all members.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Admins []TenantSubject `json:"admins,omitempty"`
-	// Developers have the role edit in the members, never in home.
+	// Developers have the role edit in the members, never in the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Developers []TenantSubject `json:"developers,omitempty"`
-	// Viewers have the role view in the members, never in home.
+	// Viewers have the role view in the members, never in the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -176,13 +176,13 @@ type TenantSubject struct {
 
 // TenantReconciler is the account that applies a team's Git repository.
 type TenantReconciler struct {
-	// ServiceAccount in home; the default is the Tenant's name.
+	// ServiceAccount in the home namespace; the default is the Tenant's name.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="pods that name no account run as default and would have its rights; name another"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// ClusterRole that is bound to the account in home and in all members.
+	// ClusterRole that is bound to the account in the home namespace and in all members.
 	// +optional
 	// +kubebuilder:default=landwaiter-reconciler
 	// +kubebuilder:validation:MaxLength=253
@@ -226,7 +226,7 @@ type TenantSource struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]+)?(ms|s|m|h))+$`
 	Interval *metav1.Duration `json:"interval,omitempty"`
-	// SecretRef names a Secret in home with credentials for the source.
+	// SecretRef names a Secret in the home namespace with credentials for the source.
 	// +optional
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
@@ -259,7 +259,7 @@ type TenantIsolation struct {
 // TenantVerification says whose resources decide about a team's images.
 type TenantVerification struct {
 	// PolicyLevel is the nearest level whose resources count: Namespace, Tenant (those in
-	// home) or Cluster.
+	// the home namespace) or Cluster.
 	// +optional
 	// +kubebuilder:default=Namespace
 	PolicyLevel PolicyLevel `json:"policyLevel,omitempty"`

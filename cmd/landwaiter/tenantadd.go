@@ -260,7 +260,7 @@ func (p printedAdded) print(out io.Writer) error {
 				others++
 			}
 		}
-		line := fmt.Sprintf("tenant %s: home %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
+		line := fmt.Sprintf("tenant %s: home namespace %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
 			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, would, t.Changed, would, t.Unchanged, stayed)
 		if t.Removed+t.Released > 0 {
 			line += fmt.Sprintf(", %d %sremoved, %d %sreleased", t.Removed, would, t.Released, would)

@@ -131,5 +131,5 @@ func TestTheStatusOfATenantListsItsNamespaces(t *testing.T) {
 	snapshot, _ = compiled(o)
 	require.Len(t, snapshot.TenantNamespaces("iris"), 256)
 	require.Len(t, snapshot.Members("iris"), 303, "the limit is the status's")
-	require.Equal(t, "rules of home iris are in force in 304 namespaces", snapshot.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Effective.Message)
+	require.Equal(t, "rules of the home namespace iris are in force in 304 namespaces", snapshot.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Effective.Message)
 }

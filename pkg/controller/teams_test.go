@@ -25,7 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// onboard makes so many Tenants, each with rules in its home and two further namespaces.
+// onboard makes so many Tenants, each with rules in its home namespace and two further namespaces.
 func onboard(ctx context.Context, into client.Client, tenants int, prefix, pem string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
@@ -104,7 +104,7 @@ func TestAChangeInHomeIsLiveInEveryMemberAndInNoOtherTenant(t *testing.T) {
 	})
 	t.Logf("a new namespace of a Tenant, right after the start, has its rules %s after its creation began", time.Since(began).Round(time.Millisecond))
 	was = generations()
-	t.Logf("a change in a home is live in its members %s after its update began", change(home, mine...))
+	t.Logf("a change in a home namespace is live in its members %s after its update began", change(home, mine...))
 	is := generations()
 	for _, namespace := range mine {
 		delete(was, namespace)

@@ -55,7 +55,7 @@ func TestAHomeThatIsEndingDeniesInEveryMember(t *testing.T) {
 	b.reconcile(t, "home")
 	require.False(t, b.allows("one"), "the cluster's policy, which allows everything, does not take over")
 	require.False(t, b.allows("home"))
-	require.Contains(t, b.set.Snapshot().For("one").Layers[0].Broken, "home home of Tenant iris is being deleted")
+	require.Contains(t, b.set.Snapshot().For("one").Layers[0].Broken, "the home namespace home of Tenant iris is being deleted")
 }
 
 func TestATenantsStatusListsItsNamespaces(t *testing.T) {
@@ -71,7 +71,7 @@ func TestATenantsStatusListsItsNamespaces(t *testing.T) {
 	status := read()
 	require.Equal(t, []v1beta1.TenantNamespace{{Name: "home", State: v1beta1.NamespaceHome}, {Name: "later", State: v1beta1.NamespaceMissing}, {Name: "one", State: v1beta1.NamespaceMember}}, status.Namespaces)
 	require.True(t, meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionReady))
-	require.Equal(t, "rules of home home are in force in 2 namespaces", meta.FindStatusCondition(status.Conditions, v1beta1.ConditionEffective).Message)
+	require.Equal(t, "rules of the home namespace home are in force in 2 namespaces", meta.FindStatusCondition(status.Conditions, v1beta1.ConditionEffective).Message)
 
 	require.NoError(t, b.api.Create(t.Context(), team("later")))
 	b.reconcile(t, "later")

@@ -57,7 +57,7 @@ func (r *rendering) namespace(name string) {
 		podSecurity + "warn-version":    "latest",
 	})
 	if name == r.Spec.HomeNamespace && !alone(r.Tenant) {
-		labels[LabelHome] = r.Name
+		labels[LabelHomeNamespace] = r.Name
 	}
 	if isDemo(r.Tenant) {
 		labels[LabelDemo] = r.Name
@@ -65,7 +65,7 @@ func (r *rendering) namespace(name string) {
 	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 }
 
-// networkPolicies denies all traffic, then allows DNS and traffic within the team. A home
+// networkPolicies denies all traffic, then allows DNS and traffic within the team. A home namespace
 // that has other members has no pods, so it gets the deny alone.
 func (r *rendering) networkPolicies(namespace string) {
 	if r.Spec.Isolation.Network != v1beta1.NetworkIsolationDeny {

@@ -29,27 +29,27 @@ const (
 	RoleNamespaceMaker = "landwaiter-namespace-maker"
 	// VariablesName is the ConfigMap of the variables that Flux substitutes.
 	VariablesName = "tenant-vars"
-	// SummaryName is the ConfigMap in home that tells the team about its Tenant.
+	// SummaryName is the ConfigMap in the home namespace that tells the team about its Tenant.
 	SummaryName = "landwaiter-tenant"
-	// QuotaName is the ResourceQuota of each namespace, home too.
+	// QuotaName is the ResourceQuota of each namespace, the home namespace too.
 	QuotaName = "tenant"
 	// KindRegistries is the kind of the constraint that limits a team's registries. The
 	// template tenant-allowed-registries of the library makes it known.
 	KindRegistries = "TenantAllowedRegistries"
 )
 
-// LabelHome marks a home that keeps no workloads, because its Tenant has other namespaces
+// LabelHomeNamespace marks a home namespace that keeps no workloads, because its Tenant has other namespaces
 // for them. A guardrail refuses pods there.
-const LabelHome = v1beta1.Group + "/home"
+const LabelHomeNamespace = v1beta1.Group + "/home-namespace"
 
 // Options are what a Tenant's objects depend on besides the Tenant. The zero value
 // renders what needs no other product than Kubernetes, and Flux where the Tenant has a
 // source.
 type Options struct {
 	// Members are the namespaces to equip, those of resource.Tenants.Members. Nil means
-	// home and the listed ones, for callers without a cluster.
+	// the home namespace and the listed ones, for callers without a cluster.
 	Members []string
-	// Landwaiter is the ServiceAccount that reads the Secrets of home; the default is
+	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace; the default is
 	// landwaiter-system/landwaiter.
 	Landwaiter types.NamespacedName
 	// NamespaceMaker renders the ClusterRoleBinding of spec.reconciler.createNamespaces.
@@ -98,7 +98,7 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 type rendering struct {
 	*v1beta1.Tenant
 	landwaiter types.NamespacedName
-	members    []string // home first, then by name
+	members    []string // the home namespace first, then by name
 	objects    []*unstructured.Unstructured
 	err        error
 }
@@ -111,7 +111,7 @@ func newRendering(tenant *v1beta1.Tenant, o Options) *rendering {
 	return r
 }
 
-// Members returns home, then the other namespaces by name: those given, or those that the
+// Members returns the home namespace, then the other namespaces by name: those given, or those that the
 // Tenant lists if nil is given.
 func Members(tenant *v1beta1.Tenant, members []string) []string {
 	if members == nil {
@@ -121,7 +121,7 @@ func Members(tenant *v1beta1.Tenant, members []string) []string {
 	return append([]string{tenant.Spec.HomeNamespace}, slices.Compact(others)...)
 }
 
-// alone reports whether home is the only namespace that the Tenant can have.
+// alone reports whether the home namespace is the only namespace that the Tenant can have.
 func alone(tenant *v1beta1.Tenant) bool {
 	return tenant.Spec.NamespacePrefix == "" && len(Members(tenant, nil)) == 1
 }
@@ -146,7 +146,7 @@ func (r *rendering) owned() map[string]string {
 	return r.labels(map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform})
 }
 
-// Account returns the name of a Tenant's account in home, "" if it has none.
+// Account returns the name of a Tenant's account in the home namespace, "" if it has none.
 func Account(tenant *v1beta1.Tenant) string {
 	if tenant.Spec.Reconciler == nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 const redisReads = "+get +strlen +ttl +exists +ping +hello +auth +select"
 
 // RedisACL returns the commands that let a team read its part of Landwaiter's Redis, as
-// redis-cli takes them. With members it names each of them. Without, it names home, the
+// redis-cli takes them. With members it names each of them. Without, it names the home namespace, the
 // listed namespaces and the prefix; that is right only as long as no other Tenant lists a
 // namespace with that prefix.
 //

@@ -17,7 +17,7 @@ import (
 type Row struct {
 	Name        string
 	Home        string
-	Namespaces  int // besides home
+	Namespaces  int // besides the home namespace
 	PolicyLevel string
 	Reconciler  string // namespace/name of its account, "" if it has none
 	// Ready and Provisioned are statuses of conditions, with the reason unless True.

@@ -24,8 +24,8 @@ type member struct {
 	adopt    bool
 }
 
-// members returns the namespaces to equip, home first, and reports why others are not.
-// Without home there are none.
+// members returns the namespaces to equip, the home namespace first, and reports why others are not.
+// Without the home namespace there are none.
 func (e *Engine) members(ctx context.Context, w *world, tenant *v1beta1.Tenant, report *Report) ([]member, error) {
 	var found []member
 	for _, namespace := range w.tenants.Namespaces(tenant, w.namespaces) {

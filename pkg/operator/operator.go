@@ -126,7 +126,7 @@ type Problem struct {
 
 // Report is the outcome of one call.
 type Report struct {
-	// Members are the namespaces that were equipped, home first.
+	// Members are the namespaces that were equipped, the home namespace first.
 	Members  []string
 	Outcomes []Outcome
 	Problems []Problem

@@ -81,7 +81,7 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 // Its pod security stays: it only restricts.
 func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespace, tenant string, report *Report) error {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNamespace))
-	labels := []string{v1beta1.LabelTenant, v1beta1.LabelHome}
+	labels := []string{v1beta1.LabelTenant, v1beta1.LabelHomeNamespace}
 	for _, name := range []string{v1beta1.LabelFluxTenant, onboard.LabelDemo} {
 		if namespace.Labels[name] == tenant {
 			labels = append(labels, name)

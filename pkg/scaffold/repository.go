@@ -167,7 +167,7 @@ func (r Repository) arc(t *Tree) {
 	}
 }
 
-// verification adds the team's own rules for its images, in home.
+// verification adds the team's own rules for its images, in the home namespace.
 func (r Repository) verification(t *Tree) {
 	resource := func(kind, name string, spec object) object {
 		return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}

@@ -33,17 +33,34 @@ func former() map[string]*regexp.Regexp {
 		"ClusterRole material":          `landwaiter-material|FULLNAME-material`,
 		"tenantNamespaces, of charts":   `\.tenantNamespaces\b|` + "`tenantNamespaces`",
 		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
+		"label home":                    `landwaiter\\?\.dev/home([^-]|$)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)
 	}
 	return made
 }
 
+// formerTerms returns terms that were replaced, as they would stand in messages or pages. Many are
+// ordinary English in another sense, so a pattern has the words around it.
+func formerTerms() map[string]*regexp.Regexp {
+	made := map[string]*regexp.Regexp{}
+	for name, pattern := range map[string]string{
+		"home, for the home namespace": `(?i)\b(in|of|to|from|into|than|besides|its|a|the|Tenant's) home([^-N\s]| [^n])`,
+		"headers of tenant list":       `NAME +HOME +NAMESPACES|"HOME", "NAMESPACES"|"DECIDES"`,
+	} {
+		made[name] = regexp.MustCompile(pattern)
+	}
+	return made
+}
+
+// comment is one of Go. What is in strings after "//" is an address.
+var comment = regexp.MustCompile(`(?m)(^|\s)// .*$`)
+
 // Whoever reads a former name looks for something that is not there. Tables of old and new names
 // and what translates them have them.
 func TestFormerNamesAreGone(t *testing.T) {
 	tables := []string{"CHANGELOG.md", "docs/upgrade.md", "pkg/lint/renamed.go", "pkg/lint/lint_test.go", "pkg/doctor/renamed.go", "pkg/doctor/renamed_test.go", "test/precedence/vectors_test.go", "test/docs/words_test.go"}
-	names := former()
+	names, terms := former(), formerTerms()
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -62,6 +79,14 @@ func TestFormerNamesAreGone(t *testing.T) {
 		for what, pattern := range names {
 			if found := pattern.Find(text); found != nil {
 				t.Errorf("%s has a former name (%s): %s", name, what, found)
+			}
+		}
+		if filepath.Ext(name) == ".go" {
+			text = comment.ReplaceAll(text, nil) // those of resources are in their CRDs
+		}
+		for what, pattern := range terms {
+			if found := pattern.Find(text); found != nil {
+				t.Errorf("%s has a former term (%s): %s", name, what, found)
 			}
 		}
 		return nil

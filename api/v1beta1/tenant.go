@@ -88,8 +88,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || (!self.namespacePrefix.startsWith('kube-') && ['kube-system', 'flux-system', 'gatekeeper-system', 'landwaiter-system'].all(n, !n.startsWith(self.namespacePrefix)))",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.reconciler) || !has(self.reconciler.createNamespaces) || !self.reconciler.createNamespaces || has(self.namespacePrefix)",message="spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make"
 type TenantSpec struct {
-	// HomeNamespace is the namespace of the team's rules, keys, logins and Git account. It is a
-	// member without being listed.
+	// HomeNamespace is the namespace of the team's rules, keys, logins and Git account. It is
+	// one of the Tenant's namespaces without being listed.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	HomeNamespace string `json:"homeNamespace"`
@@ -103,7 +103,7 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// NamespacePrefix makes every namespace whose name begins with it a member. It ends
+	// NamespacePrefix gives the Tenant every namespace whose name begins with it. It ends
 	// with a dash.
 	// +optional
 	// +kubebuilder:validation:MinLength=3
@@ -142,17 +142,17 @@ type TenantSpec struct {
 
 // TenantAccess lists who works in a team.
 type TenantAccess struct {
-	// Admins have the role admin in the home namespace and in all members.
+	// Admins have the role admin in the home namespace and in all others of the Tenant.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Admins []TenantSubject `json:"admins,omitempty"`
-	// Developers have the role edit in the members, never in the home namespace.
+	// Developers have the role edit in the Tenant's namespaces, never in the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Developers []TenantSubject `json:"developers,omitempty"`
-	// Viewers have the role view in the members, never in the home namespace.
+	// Viewers have the role view in the Tenant's namespaces, never in the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -182,7 +182,7 @@ type TenantReconciler struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// ClusterRole that is bound to the account in the home namespace and in all members.
+	// ClusterRole that is bound to the account in the home namespace and in all others of the Tenant.
 	// +optional
 	// +kubebuilder:default=landwaiter-reconciler
 	// +kubebuilder:validation:MaxLength=253
@@ -242,7 +242,7 @@ type TenantIsolation struct {
 	// +optional
 	// +kubebuilder:default=Deny
 	Network NetworkIsolation `json:"network,omitempty"`
-	// Quota of each member, as in a ResourceQuota.
+	// Quota of each of the Tenant's namespaces, as in a ResourceQuota.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Quota map[corev1.ResourceName]resource.Quantity `json:"quota,omitempty"`
@@ -266,13 +266,13 @@ type TenantVerification struct {
 }
 
 // NamespaceState says what a namespace is to a Tenant.
-// +kubebuilder:validation:Enum=Home;Member;Conflict;Missing;Terminating
+// +kubebuilder:validation:Enum=Home;Active;Conflict;Missing;Terminating
 type NamespaceState string
 
 // The states.
 const (
 	NamespaceHome        NamespaceState = "Home"
-	NamespaceMember      NamespaceState = "Member"
+	NamespaceActive      NamespaceState = "Active"
 	NamespaceConflict    NamespaceState = "Conflict"    // another Tenant has it
 	NamespaceMissing     NamespaceState = "Missing"     // it does not exist
 	NamespaceTerminating NamespaceState = "Terminating" // it is being deleted

@@ -22,7 +22,7 @@ import (
 )
 
 func TestADryRunOfTenantAddSaysWould(t *testing.T) {
-	const result = `"tenants": [{"tenant": "iris", "homeNamespace": "iris", "members": ["iris", "iris-web"], "created": 1, "changed": 1, "unchanged": 2, "removed": 1, "released": 1,
+	const result = `"tenants": [{"tenant": "iris", "homeNamespace": "iris", "namespaces": ["iris", "iris-web"], "created": 1, "changed": 1, "unchanged": 2, "removed": 1, "released": 1,
 		"objects": [{"object": {"kind": "Namespace", "name": "iris-web"}, "result": "created"}, {"object": {"kind": "Tenant", "name": "iris"}, "result": "changed"},
 			{"object": {"kind": "Namespace", "name": "iris"}, "result": "unchanged"}]}]}`
 	for name, c := range map[string]struct{ json, want string }{

@@ -43,7 +43,7 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.home, "home-namespace", "", "namespace of the team's rules, keys, logins and Git account (empty: the Tenant's name)")
 	flags.StringSliceVar(&f.namespaces, "namespace", nil, "another namespace of the team (repeatable)")
-	flags.StringVar(&f.prefix, "prefix", "", "makes every namespace whose name begins with it a member; it ends with a dash")
+	flags.StringVar(&f.prefix, "prefix", "", "gives the Tenant every namespace whose name begins with it; it ends with a dash")
 	flags.StringSliceVar(&f.admins, "admin-group", nil, "group with the role admin in all of the team's namespaces (repeatable)")
 	flags.StringSliceVar(&f.developers, "developer-group", nil, "group with the role edit in the namespaces other than the home namespace (repeatable)")
 	flags.StringSliceVar(&f.viewers, "viewer-group", nil, "group with the role view in the namespaces other than the home namespace (repeatable)")

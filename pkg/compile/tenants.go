@@ -212,7 +212,7 @@ func (s *Snapshot) namespacesOf(name string) []v1beta1.TenantNamespace {
 func (s *Snapshot) Members(name string) []verify.Namespace {
 	var members []verify.Namespace
 	for _, n := range s.namespacesOf(name) {
-		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceMember {
+		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceActive {
 			members = append(members, verify.Namespace(n.Name))
 		}
 	}

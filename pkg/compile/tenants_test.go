@@ -88,7 +88,7 @@ func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
 	for _, v := range snapshot.For("iris-dev-x").Layers[0].Verifiers {
 		require.Empty(t, v.Broken, "a Verifier of the home namespace reaches the home namespace and the cluster")
 	}
-	require.Contains(t, snapshot.For("iris-web").Layers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a member's own does not reach the home namespace")
+	require.Contains(t, snapshot.For("iris-web").Layers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a tenant namespace's own does not reach the home namespace")
 }
 
 func TestTheNearestLevelThatCountsDecides(t *testing.T) {
@@ -229,7 +229,7 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 		object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow")))
 	require.Contains(t, problems[0].Message, `spec.verification.policyLevel is "Everyone", it must be Namespace, Tenant or Cluster`)
 	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
-	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "its members are known, so others are untouched")
+	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "its namespaces are known, so others are untouched")
 }
 
 func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
@@ -331,7 +331,7 @@ func TestLevelsThatAreCostlyTogetherDenyWhereTheyMeet(t *testing.T) {
 
 	both := []string{tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"), half("VerificationPolicy", "iris", "b")}
 	snapshot, problems = compiled(objects(t, both...))
-	require.Len(t, problems, 2, "the home namespace's resources are to blame, a member has none")
+	require.Len(t, problems, 2, "the home namespace's resources are to blame, a tenant namespace has none")
 	for _, member := range []verify.Namespace{"iris", "iris-web"} {
 		require.Contains(t, snapshot.For(member).Layers[0].Broken, "too many rules or patterns", member)
 	}

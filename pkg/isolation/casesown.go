@@ -31,8 +31,8 @@ func ownCases() []isolationCase {
 			}
 			return homeTrust(p.team.home)
 		}},
-		{"member-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach(p.ownMembers(), createOwnKinds) }},
-		{"member-viewers", "change workloads or read Secrets as a viewer", []string{"R1"}, []role{roleViewer}, false, func(_ *scene, p pair) []request {
+		{"namespace-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach(p.ownMembers(), createOwnKinds) }},
+		{"namespace-viewers", "change workloads or read Secrets as a viewer", []string{"R1"}, []role{roleViewer}, false, func(_ *scene, p pair) []request {
 			return inEach(p.ownMembers(), viewerReach)
 		}},
 		{"own-escalation", "bind a role with more rights than its own", []string{"R1", "T10"}, people, false, own(func(n string) []request {

@@ -131,7 +131,7 @@ func (p pair) ownMembers() []string {
 	return slices.DeleteFunc(slices.Clone(p.own), func(n string) bool { return n == p.team.home })
 }
 
-// differing returns the namespaces of a team in which to try cases: the home namespace and one member,
+// differing returns the namespaces of a team in which to try cases: the home namespace and one more,
 // and each other one in which somebody has other rights than in the namespace like.
 func (t *trial) differing(ctx context.Context, people []person, of *team, like string) (chosen []string, left int) {
 	chosen = of.namespaces()

@@ -52,7 +52,7 @@ type team struct {
 	people []person
 	// left counts what was found and is not tried.
 	left struct{ people, objects int }
-	// owned are objects of the platform in the home namespace and in the first member.
+	// owned are objects of the platform in the home namespace and in the first other one.
 	owned []owned
 	// kustomization is one in the home namespace, and fluxKnown whether there is such a kind.
 	kustomization string
@@ -121,7 +121,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		if tenant == nil || known[tenant.Name] != nil {
 			return known[nameOf(tenant)], nil
 		}
-		made, err := api.team(ctx, tenant, holders.Members(tenant, existing), existing)
+		made, err := api.team(ctx, tenant, holders.ActiveNamespaces(tenant, existing), existing)
 		if err == nil {
 			known[tenant.Name] = made
 			s.teams = append(s.teams, made)

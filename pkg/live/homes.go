@@ -37,7 +37,7 @@ func (p *Person) Governed(ctx context.Context, home verify.Namespace, states ...
 			case err != nil:
 				return nil, nil, fmt.Errorf("list namespaces: %w", err)
 			}
-			names = slices.Concat(names, tenants.Members(tenant, all))
+			names = slices.Concat(names, tenants.ActiveNamespaces(tenant, all))
 		}
 		for _, name := range names {
 			if name != string(home) && tenants.Holder(name) == tenant {

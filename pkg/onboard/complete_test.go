@@ -84,6 +84,6 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 func TestATenantWithAPrefixMayHaveDevelopersBeforeItHasNamespaces(t *testing.T) {
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1beta1.TenantSpec{HomeNamespace: "web", NamespacePrefix: "web-",
 		Access: v1beta1.TenantAccess{Developers: []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "devs"}}}}}
-	_, err := Objects(tenant, Options{Members: []string{"web"}})
+	_, err := Objects(tenant, Options{Namespaces: []string{"web"}})
 	require.NoError(t, err)
 }

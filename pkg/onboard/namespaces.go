@@ -66,7 +66,7 @@ func (r *rendering) namespace(name string) {
 }
 
 // networkPolicies denies all traffic, then allows DNS and traffic within the team. A home namespace
-// that has other members has no pods, so it gets the deny alone.
+// with other namespaces has no pods, so it gets the deny alone.
 func (r *rendering) networkPolicies(namespace string) {
 	if r.Spec.Isolation.Network != v1beta1.NetworkIsolationDeny {
 		return
@@ -145,7 +145,7 @@ func (r *rendering) variables(namespace string) {
 // summary tells the team about its Tenant, which it cannot read: Tenants show the names
 // of other teams.
 func (r *rendering) summary() {
-	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.members, "\n")})
+	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.namespaces, "\n")})
 }
 
 // registries limits the team's pods, and their ephemeral containers, to its own

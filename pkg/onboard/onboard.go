@@ -46,9 +46,9 @@ const LabelHomeNamespace = v1beta1.Group + "/home-namespace"
 // renders what needs no other product than Kubernetes, and Flux where the Tenant has a
 // source.
 type Options struct {
-	// Members are the namespaces to equip, those of resource.Tenants.Members. Nil means
+	// Namespaces are those to provision, as resource.Tenants.ActiveNamespaces returns them. Nil means
 	// the home namespace and the listed ones, for callers without a cluster.
-	Members []string
+	Namespaces []string
 	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace; the default is
 	// landwaiter-system/landwaiter.
 	Landwaiter types.NamespacedName
@@ -73,7 +73,7 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 	}
 	r := newRendering(complete, o)
 	for _, step := range []func(namespace string){r.namespace, r.networkPolicies, r.quota, r.variables} {
-		for _, namespace := range r.members {
+		for _, namespace := range r.namespaces {
 			step(namespace)
 		}
 	}
@@ -82,7 +82,7 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 		r.registries()
 	}
 	r.account()
-	for _, namespace := range r.members {
+	for _, namespace := range r.namespaces {
 		r.bindings(namespace)
 	}
 	if o.NamespaceMaker {
@@ -98,32 +98,32 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 type rendering struct {
 	*v1beta1.Tenant
 	landwaiter types.NamespacedName
-	members    []string // the home namespace first, then by name
+	namespaces []string // the home namespace first, then by name
 	objects    []*unstructured.Unstructured
 	err        error
 }
 
 func newRendering(tenant *v1beta1.Tenant, o Options) *rendering {
-	r := &rendering{Tenant: tenant, landwaiter: o.Landwaiter, members: Members(tenant, o.Members)}
+	r := &rendering{Tenant: tenant, landwaiter: o.Landwaiter, namespaces: Namespaces(tenant, o.Namespaces)}
 	if r.landwaiter == (types.NamespacedName{}) {
 		r.landwaiter = types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}
 	}
 	return r
 }
 
-// Members returns the home namespace, then the other namespaces by name: those given, or those that the
+// Namespaces returns the home namespace, then the other namespaces by name: those given, or those that the
 // Tenant lists if nil is given.
-func Members(tenant *v1beta1.Tenant, members []string) []string {
-	if members == nil {
-		members = tenant.Spec.Namespaces
+func Namespaces(tenant *v1beta1.Tenant, existing []string) []string {
+	if existing == nil {
+		existing = tenant.Spec.Namespaces
 	}
-	others := slices.DeleteFunc(slices.Sorted(slices.Values(members)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+	others := slices.DeleteFunc(slices.Sorted(slices.Values(existing)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 	return append([]string{tenant.Spec.HomeNamespace}, slices.Compact(others)...)
 }
 
 // alone reports whether the home namespace is the only namespace that the Tenant can have.
 func alone(tenant *v1beta1.Tenant) bool {
-	return tenant.Spec.NamespacePrefix == "" && len(Members(tenant, nil)) == 1
+	return tenant.Spec.NamespacePrefix == "" && len(Namespaces(tenant, nil)) == 1
 }
 
 // account of a Tenant: the one named, or one of the Tenant's name.

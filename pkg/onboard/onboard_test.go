@@ -131,7 +131,7 @@ func TestDevelopersAndViewersHaveNothingInHome(t *testing.T) {
 }
 
 func TestNamespacesOfThePrefixAreEquippedWhenTheyAreGiven(t *testing.T) {
-	objects := render(t, readTenant(t, "prefix"), Options{Members: []string{"iris-green-new", "iris-green", "greenhouse", "iris-green-new"}})
+	objects := render(t, readTenant(t, "prefix"), Options{Namespaces: []string{"iris-green-new", "iris-green", "greenhouse", "iris-green-new"}})
 	require.Contains(t, ids(objects), "NetworkPolicy iris-green-new/default-deny")
 	require.Contains(t, ids(objects), "RoleBinding iris-green-new/iris-green-reconciler")
 	require.NotContains(t, strings.Join(ids(objects), " "), "iris-green-web", "the caller knows that another Tenant has it")

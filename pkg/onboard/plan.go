@@ -34,7 +34,7 @@ type Plan struct {
 // set is one Provider with its Assigns, and the namespaces that they serve.
 type set struct {
 	tenant     *v1beta1.Tenant
-	namespace  string // with the Stores; the home namespace, or one member
+	namespace  string // with the Stores; the home namespace, or another of the Tenant
 	namespaces []string
 }
 

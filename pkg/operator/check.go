@@ -161,14 +161,14 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)
 		}
 	}
-	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {
+	for _, namespace := range c.tenants.ActiveNamespaces(tenant, c.namespaces) {
 		for _, check := range []func(context.Context, *v1beta1.Tenant, string) error{c.trust, c.bindings, c.pods, c.flux} {
 			if err := check(ctx, tenant, namespace); err != nil {
 				return err
 			}
 		}
 	}
-	for _, namespace := range report.Members {
+	for _, namespace := range report.Namespaces {
 		if c.namespace(namespace) == nil {
 			continue // it is a difference already
 		}

@@ -33,7 +33,7 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 		if namespace := found.Namespace; namespace != "" {
 			at := w.namespace(namespace)
 			left = w.tenants.Holder(namespace) == nil || w.tenants.Holder(namespace).Name != tenant.Name
-			if at != nil && at.DeletionTimestamp != nil || !left && !slices.Contains(report.Members, namespace) {
+			if at != nil && at.DeletionTimestamp != nil || !left && !slices.Contains(report.Namespaces, namespace) {
 				continue // it goes with its namespace, or waits until that is the Tenant's again
 			}
 		}

@@ -48,7 +48,7 @@ func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
 func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 	namespace := func() *corev1.Namespace {
 		tenant := team("green")
-		objects, err := onboard.Objects(tenant, onboard.Options{Members: []string{"green", "web"}})
+		objects, err := onboard.Objects(tenant, onboard.Options{Namespaces: []string{"green", "web"}})
 		require.NoError(t, err)
 		made := &corev1.Namespace{}
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, made))

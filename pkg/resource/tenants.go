@@ -133,7 +133,7 @@ func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace
 		if !listed && (t.overlaps[tenant.Name] != nil || t.Holder(namespace.Name) != tenant) {
 			continue
 		}
-		states[namespace.Name] = v1beta1.NamespaceMember
+		states[namespace.Name] = v1beta1.NamespaceActive
 		switch {
 		case namespace.DeletionTimestamp != nil:
 			states[namespace.Name] = v1beta1.NamespaceTerminating
@@ -152,12 +152,12 @@ func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace
 	return found
 }
 
-// Members returns the names of the namespaces that exist, are not ending and belong to a
+// ActiveNamespaces returns the names of the namespaces that exist, are not ending and belong to a
 // Tenant, the home namespace first, then by name.
-func (t *Tenants) Members(tenant *v1beta1.Tenant, existing []corev1.Namespace) []string {
+func (t *Tenants) ActiveNamespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace) []string {
 	var members []string
 	for _, n := range t.Namespaces(tenant, existing) {
-		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceMember {
+		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceActive {
 			members = append(members, n.Name)
 		}
 	}

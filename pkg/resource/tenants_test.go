@@ -71,6 +71,6 @@ func TestATenantSaysWhatAnotherHas(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "own", DeletionTimestamp: &metav1.Time{}}}}
 	require.Equal(t, []v1beta1.TenantNamespace{{Name: "b", State: v1beta1.NamespaceHome}, {Name: "own", State: v1beta1.NamespaceTerminating}, {Name: "shop", State: v1beta1.NamespaceConflict}},
 		all.Namespaces(younger, existing))
-	require.Equal(t, []string{"b"}, all.Members(younger, existing))
-	require.Equal(t, []v1beta1.TenantNamespace{{Name: "a", State: v1beta1.NamespaceMissing}, {Name: "shop", State: v1beta1.NamespaceMember}}, all.Namespaces(older, existing))
+	require.Equal(t, []string{"b"}, all.ActiveNamespaces(younger, existing))
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "a", State: v1beta1.NamespaceMissing}, {Name: "shop", State: v1beta1.NamespaceActive}}, all.Namespaces(older, existing))
 }

@@ -89,9 +89,9 @@ func (a App) checkChart() error {
 // target installs the application in the first namespace of the team other than the home namespace, if
 // the home namespace keeps no workloads.
 func (team Team) target(spec object) {
-	members := onboard.Members(team.Tenant, nil)
-	if len(members) > 1 {
-		spec["targetNamespace"] = members[1]
+	namespaces := onboard.Namespaces(team.Tenant, nil)
+	if len(namespaces) > 1 {
+		spec["targetNamespace"] = namespaces[1]
 	}
 }
 

@@ -87,8 +87,8 @@ func (r *Repository) complete() error {
 
 // workloads is the namespace that the team's applications run in.
 func (r Repository) workloads() string {
-	members := onboard.Members(r.Tenant, nil)
-	return members[min(1, len(members)-1)]
+	namespaces := onboard.Namespaces(r.Tenant, nil)
+	return namespaces[min(1, len(namespaces)-1)]
 }
 
 // flux adds a base and a folder for each environment.

@@ -47,6 +47,7 @@ func formerTerms() map[string]*regexp.Regexp {
 	for name, pattern := range map[string]string{
 		"home, for the home namespace": `(?i)\b(in|of|to|from|into|than|besides|its|a|the|Tenant's) home([^-N\s]| [^n])`,
 		"headers of tenant list":       `NAME +HOME +NAMESPACES|"HOME", "NAMESPACES"|"DECIDES"`,
+		"member of a Tenant":           `\b(a|each|every|one|all|its|the|of) members?\b|NamespaceMember|(?m:^ *- Member$)|"members": \[|\bmember-(rules|viewers)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)
 	}

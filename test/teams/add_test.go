@@ -26,7 +26,7 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 	require.False(t, w.exists(t, "iris-green"))
 
 	first := w.add(t, typical("iris-green")...)
-	require.Equal(t, []string{"iris-green", "iris-green-web"}, first.Members)
+	require.Equal(t, []string{"iris-green", "iris-green-web"}, first.Namespaces)
 	require.Equal(t, first.Created, preview.Created, "a dry run says what would happen")
 	require.Greater(t, first.Created, 15)
 	require.Zero(t, first.Changed+first.Unchanged)

@@ -38,7 +38,7 @@ func attacksOnLabels() []attack {
 		{"delete a namespace of nobody with a right to make namespaces that was left over", stray(), rule, "", "only namespaces of the Tenant", remove("Namespace", "", "payments")},
 		{"change it", stray(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
 		{"make a namespace of nobody", stray(), rule, "", "only namespaces of the Tenant", create(namespace, "free", "")},
-		{"make a member without pod security", green(), rule, "", "pod-security.kubernetes.io", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: privileged}}}")},
+		{"make a tenant namespace without pod security", green(), rule, "", "pod-security.kubernetes.io", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: privileged}}}")},
 	}
 }
 
@@ -92,12 +92,12 @@ func attacksOnNames() []attack {
 		{"take a name that a Tenant lists", spawner(), rule, "", "the name green-shop belongs to", create(namespace, "green-shop", "")},
 		{"make a namespace outside of the prefix", green(), rule, "", "Tenant iris-green", create(namespace, "payments2", "landwaiter.dev/tenant: iris-green")},
 		{"make a namespace of another team", green(), rule, "", "iris-", create(namespace, "iris-green-x", "landwaiter.dev/tenant: iris-red")},
-		{"make a member that nobody guards", green(), rule, labels, "set the label landwaiter.dev/tenant", create(namespace, "iris-green-x", "")},
+		{"make a tenant namespace that nobody guards", green(), rule, labels, "set the label landwaiter.dev/tenant", create(namespace, "iris-green-x", "")},
 		{"name two teams", green(), rule, "", "name no other Tenant", create(namespace, "iris-green-x", "landwaiter.dev/tenant: iris-green, toolkit.fluxcd.io/tenant: iris-red")},
 		{"change a namespace of nobody", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
 		{"lower pod security before anybody guards it", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
 		{"delete the own home namespace", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red")},
-		{"delete a member", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
+		{"delete a tenant namespace", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
 		{"delete another team's", green(), deletion, "", "Tenant iris-", remove("Namespace", "", "iris-red-web")},
 		{"delete a namespace of nobody", green(), deletion, labels, "only the namespaces that it may make", remove("Namespace", "", "payments")},
 		{"change a namespace that is older than its Tenant", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("x", `"y"`))},

@@ -185,7 +185,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 			"an admin may read one Secret of another team": {func(t *testing.T) { w.planted(t, suite.Object(role), suite.Object(bound)) }, "red-admins",
 				[]string{"other-secrets"}, `may get secrets in namespace iris-green-web, keys; RBAC: allowed by RoleBinding "one/iris-green-web"`},
 			"a viewer has the rights of a cluster admin": {func(t *testing.T) { w.planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) }, "green-viewers",
-				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-rights", "cluster-rules", "cluster-tenants", "member-viewers"}, `ClusterRoleBinding "oops"`},
+				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-rights", "cluster-rules", "cluster-tenants", "namespace-viewers"}, `ClusterRoleBinding "oops"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

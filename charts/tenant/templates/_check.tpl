@@ -3,7 +3,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- define "tenant.check" -}}
 {{- $t := index . 0 }}
 {{- $tenant := index . 1 }}
-{{- range $name := concat $t.members (list (default "" $tenant.namespacePrefix)) }}
+{{- range $name := concat $t.all (list (default "" $tenant.namespacePrefix)) }}
 {{- if or (hasPrefix "kube-" $name) (has $name (list "default" "flux-system" "gatekeeper-system" "landwaiter-system")) }}
 {{- fail (printf "tenants: %s: %s is a namespace of the system; name one of the team" $t.name $name) }}
 {{- end }}

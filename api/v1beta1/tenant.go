@@ -300,7 +300,7 @@ type TenantStatus struct {
 }
 
 // Tenant is a team with namespaces. The resources in its home namespace apply in all of
-// them, and it is one account.
+// them, and it is one quota owner.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwt

@@ -11,7 +11,7 @@ import (
 type ClusterQuotaSpec struct {
 	// Namespaces that the quota applies to; each has its own quota. If several objects
 	// list a namespace, the first by name applies. A namespace of a Tenant that is listed
-	// here is an account of its own.
+	// here is a quota owner of its own.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={}

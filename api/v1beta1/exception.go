@@ -99,7 +99,7 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// Tenants whose namespaces are meant, home among them.
+	// Tenants whose namespaces are meant, the home namespace among them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -11,9 +11,9 @@ import (
 const (
 	// LabelTenant is set to a Tenant's name on its namespaces and objects.
 	LabelTenant = Group + "/tenant"
-	// LabelHome is set to a Tenant's name on a home that has other members: it keeps no
+	// LabelHomeNamespace is set to a Tenant's name on a home namespace whose Tenant has others: it keeps no
 	// workloads.
-	LabelHome = Group + "/home"
+	LabelHomeNamespace = Group + "/home-namespace"
 	// LabelFluxTenant is the label that Flux's own tools set and read.
 	LabelFluxTenant = "toolkit.fluxcd.io/tenant"
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.
@@ -88,8 +88,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || (!self.namespacePrefix.startsWith('kube-') && ['kube-system', 'flux-system', 'gatekeeper-system'].all(n, !n.startsWith(self.namespacePrefix)))",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.reconciler) || !has(self.reconciler.createNamespaces) || !self.reconciler.createNamespaces || has(self.namespacePrefix)",message="spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make"
 type TenantSpec struct {
-	// HomeNamespace is the namespace of the team's rules, keys, logins and Git account. It is a
-	// member without being listed.
+	// HomeNamespace is the namespace of the team's rules, keys, logins and Git account. It is
+	// one of the Tenant's namespaces without being listed.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	HomeNamespace string `json:"homeNamespace"`
@@ -103,7 +103,7 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// NamespacePrefix makes every namespace whose name begins with it a member. It ends
+	// NamespacePrefix gives the Tenant every namespace whose name begins with it. It ends
 	// with a dash.
 	// +optional
 	// +kubebuilder:validation:MinLength=3
@@ -142,17 +142,17 @@ type TenantSpec struct {
 
 // TenantAccess lists who works in a team.
 type TenantAccess struct {
-	// Admins have the role admin in home and in all members.
+	// Admins have the role admin in the home namespace and in all others of the Tenant.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Admins []TenantSubject `json:"admins,omitempty"`
-	// Developers have the role edit in the members, never in home.
+	// Developers have the role edit in the Tenant's namespaces, never in the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Developers []TenantSubject `json:"developers,omitempty"`
-	// Viewers have the role view in the members, never in home.
+	// Viewers have the role view in the Tenant's namespaces, never in the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -176,13 +176,13 @@ type TenantSubject struct {
 
 // TenantReconciler is the account that applies a team's Git repository.
 type TenantReconciler struct {
-	// ServiceAccount in home; the default is the Tenant's name.
+	// ServiceAccount in the home namespace; the default is the Tenant's name.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="pods that name no account run as default and would have its rights; name another"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// ClusterRole that is bound to the account in home and in all members.
+	// ClusterRole that is bound to the account in the home namespace and in all others of the Tenant.
 	// +optional
 	// +kubebuilder:default=landwaiter-reconciler
 	// +kubebuilder:validation:MaxLength=253
@@ -223,7 +223,7 @@ type TenantSource struct {
 	// +optional
 	// +kubebuilder:default="1m"
 	Interval Duration `json:"interval,omitempty"`
-	// SecretRef names a Secret in home with credentials for the source.
+	// SecretRef names a Secret in the home namespace with credentials for the source.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
 }
@@ -239,7 +239,7 @@ type TenantIsolation struct {
 	// +optional
 	// +kubebuilder:default=Deny
 	Network NetworkIsolation `json:"network,omitempty"`
-	// Quota of each member, as in a ResourceQuota.
+	// Quota of each of the Tenant's namespaces, as in a ResourceQuota.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Quota map[corev1.ResourceName]resource.Quantity `json:"quota,omitempty"`
@@ -256,20 +256,20 @@ type TenantIsolation struct {
 // TenantVerification says whose resources decide about a team's images.
 type TenantVerification struct {
 	// PolicyLevel is the nearest level whose resources count: Namespace, Tenant (those in
-	// home) or Cluster.
+	// the home namespace) or Cluster.
 	// +optional
 	// +kubebuilder:default=Namespace
 	PolicyLevel PolicyLevel `json:"policyLevel,omitempty"`
 }
 
 // NamespaceState says what a namespace is to a Tenant.
-// +kubebuilder:validation:Enum=Home;Member;Conflict;Missing;Terminating
+// +kubebuilder:validation:Enum=Home;Active;Conflict;Missing;Terminating
 type NamespaceState string
 
 // The states.
 const (
 	NamespaceHome        NamespaceState = "Home"
-	NamespaceMember      NamespaceState = "Member"
+	NamespaceActive      NamespaceState = "Active"
 	NamespaceConflict    NamespaceState = "Conflict"    // another Tenant has it
 	NamespaceMissing     NamespaceState = "Missing"     // it does not exist
 	NamespaceTerminating NamespaceState = "Terminating" // it is being deleted
@@ -297,7 +297,7 @@ type TenantStatus struct {
 }
 
 // Tenant is a team with namespaces. The resources in its home namespace apply in all of
-// them, and it is one account.
+// them, and it is one quota owner.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwt

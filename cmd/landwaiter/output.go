@@ -74,7 +74,7 @@ type printedFinding struct {
 type printedChoice struct {
 	Kind    string       `json:"kind"`
 	Level   string       `json:"level"`
-	Tenant  string       `json:"tenant,omitempty"` // whose home the level is
+	Tenant  string       `json:"tenant,omitempty"` // whose home namespace the level is
 	Applied []printedRef `json:"applied"`
 	Why     string       `json:"why"`
 }

@@ -82,7 +82,7 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 func notWritten(err error) error {
 	var edited *scaffold.EditedError
 	var lockout *scaffold.LockoutError
-	var home *scaffold.HomeError
+	var home *scaffold.HomeNamespaceError
 	if errors.As(err, &edited) || errors.As(err, &lockout) || errors.As(err, &home) {
 		return &exitError{code: exitDenied, err: err}
 	}

@@ -20,7 +20,7 @@ func newPlatformBootstrap() *cobra.Command {
 that installs Flux, locked down. It talks to no cluster.
 
 With the lockdown, a tenant's Kustomization cannot use a source of another namespace:
-landwaiter tenant add copies the source into the tenant's home. --shared-source leaves
+landwaiter tenant add copies the source into the tenant's home namespace. --shared-source leaves
 that part of the lockdown out, as the demo does; any team can then use every source.
 
 Exit codes: 0 everything is printed, 64 the command line is wrong, 69 the result cannot

@@ -64,7 +64,7 @@ does not get it now, unless you trust the change and say --send-secrets: what de
 it is unknown.
 
 Cluster-scoped objects may count in every namespace: use -A to look at all of them. With
--n of a Tenant's home, the Tenant's other namespaces are judged too.
+-n of a Tenant's home namespace, the Tenant's other namespaces are judged too.
 
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command
@@ -203,18 +203,18 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	return nil
 }
 
-// governed looks, one at a time, at the other namespaces in which the rules of home hold.
+// governed looks, one at a time, at the other namespaces in which the rules of the home namespace hold.
 func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 	others, missing, err := l.person.Governed(ctx, home, l.before, l.after)
 	if err != nil {
 		return l.failed(err)
 	}
 	l.missing = append(l.missing, missing...)
-	if len(l.rows) == 0 { // whether it is a home is not known
+	if len(l.rows) == 0 { // whether it is a home namespace is not known
 		l.missing = append(l.missing, slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
 	}
 	if len(others) > 0 {
-		say(l.cmd.ErrOrStderr(), "note: %s is the home of a Tenant, whose rules hold in %s, too", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
+		say(l.cmd.ErrOrStderr(), "note: %s is the home namespace of a Tenant, whose rules hold in %s, too", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
 	}
 	for _, other := range others {
 		if err := l.at(ctx, live.Scope{Namespaces: []verify.Namespace{other}}); err != nil {

@@ -226,7 +226,7 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 	return nil
 }
 
-// ofNamespaces leaves out that the homes of other Tenants do not exist: only those of the
+// ofNamespaces leaves out that the home namespaces of other Tenants do not exist: only those of the
 // Tenants that hold the namespaces of state were read.
 func ofNamespaces(state live.State, problems []resource.Problem) []resource.Problem {
 	read := map[string]bool{}

@@ -49,12 +49,12 @@ func newTenantExport() *cobra.Command {
 		Use:   "export NAME",
 		Short: "Print a Tenant and the objects it stands for, for Git or kubectl",
 		Long: `Export prints YAML in the order in which to apply it. It needs no cluster, so it
-equips home and the namespaces that are listed; namespaces that only --prefix covers
+provisions the home namespace and those that are listed; namespaces that only --prefix covers
 get their objects from tenant add or from the operator.
 
 --format=objects prints the Tenant and everything that it stands for, --format=tenant
 the Tenant alone, for the operator, and --format=flux the bytes of
-flux create tenant NAME --with-namespace=HOME --export, with the role cluster-admin
+flux create tenant NAME --with-namespace=HOME_NAMESPACE --export, with the role cluster-admin
 unless --cluster-role names another.
 
 Exit codes: 0 the objects are printed, 64 the command line is wrong, or a file or the
@@ -77,7 +77,7 @@ Tenant in it cannot be used, 69 the result cannot be written.`,
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "objects, tenant or flux")
-	cmd.Flags().StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
+	cmd.Flags().StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of the home namespace")
 	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint TenantAllowedRegistries of --registry, which needs its template in the cluster")
 	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")
 	cmd.Flags().StringToStringVar(&flags.labels, "label", nil, "NAME=VALUE of a further label of every object, with --format=flux (repeatable)")

@@ -33,16 +33,16 @@ type printedAdded struct {
 
 // printedTenantAdded is what became of one Tenant.
 type printedTenantAdded struct {
-	Tenant    string           `json:"tenant"`
-	Home      string           `json:"homeNamespace"`
-	Members   []string         `json:"members"`
-	Created   int              `json:"created"`
-	Changed   int              `json:"changed"`
-	Unchanged int              `json:"unchanged"`
-	Removed   int              `json:"removed"`
-	Released  int              `json:"released"`
-	Objects   []printedOutcome `json:"objects"`
-	Problems  []printedProblem `json:"problems"`
+	Tenant     string           `json:"tenant"`
+	Home       string           `json:"homeNamespace"`
+	Namespaces []string         `json:"namespaces"`
+	Created    int              `json:"created"`
+	Changed    int              `json:"changed"`
+	Unchanged  int              `json:"unchanged"`
+	Removed    int              `json:"removed"`
+	Released   int              `json:"released"`
+	Objects    []printedOutcome `json:"objects"`
+	Problems   []printedProblem `json:"problems"`
 }
 
 func newTenantAdd() *cobra.Command {
@@ -167,7 +167,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1beta1.Tena
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
 	report.Outcomes = append([]operator.Outcome{{Object: clusterName(v1beta1.KindTenant, saved.Name), Result: result}}, report.Outcomes...)
-	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Members: report.Members,
+	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Namespaces: report.Namespaces,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
 		Objects: mapped(report.Outcomes, printableOutcome), Problems: mapped(report.Problems, printableProblem)}, report, nil
@@ -255,12 +255,12 @@ func (p printedAdded) print(out io.Writer) error {
 			s.line("… %d more (--output=json for all)", changed-shownOutcomes)
 		}
 		others := 0
-		for _, member := range t.Members {
-			if member != t.Home {
+		for _, namespace := range t.Namespaces {
+			if namespace != t.Home {
 				others++
 			}
 		}
-		line := fmt.Sprintf("tenant %s: home %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
+		line := fmt.Sprintf("tenant %s: home namespace %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
 			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, would, t.Changed, would, t.Unchanged, stayed)
 		if t.Removed+t.Released > 0 {
 			line += fmt.Sprintf(", %d %sremoved, %d %sreleased", t.Removed, would, t.Released, would)

@@ -41,7 +41,7 @@ func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {
 	added, report, err := addTenant(t.Context(), engine, asked(true, "pay"), false)
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
-	require.Equal(t, []string{"paym", "pay"}, added.Members)
+	require.Equal(t, []string{"paym", "pay"}, added.Namespaces)
 	require.Equal(t, []string{"pay"}, stored().Namespaces)
 	require.False(t, stored().Adopt, "the consent is not kept")
 

@@ -43,10 +43,10 @@ func newTenantCheck() *cobra.Command {
 It finds trust that developers can change, roles that may change their namespace,
 rights of default accounts, objects of Flux that act as other accounts, namespaces
 without a default-deny, objects that differ from what the Tenant says, namespaces that
-two Tenants name or that nobody gave, pods in a home, sources of another namespace,
+two Tenants name or that nobody gave, pods in a home namespace, sources of another namespace,
 namespaces whose Tenant is gone, and missing guardrails.
 
-Whoever may not list Tenants checks the namespace of -n and the home of its Tenant, which
+Whoever may not list Tenants checks the namespace of -n and the home namespace of its Tenant, which
 ConfigMap landwaiter-effective-rules of the namespace names (serve --show-effective-rules).
 Checks that need more rights are skipped and listed.
 
@@ -93,7 +93,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 	return cmd
 }
 
-// checkOwn checks a namespace of the person's own team, and its home, by what Landwaiter shows
+// checkOwn checks a namespace of the person's own team, and its home namespace, by what Landwaiter shows
 // there. refused is why the whole cluster is not checked.
 func (a *adminFlags) checkOwn(ctx context.Context, c client.Client, engine *operator.Engine, name string, refused error) ([]operator.Finding, []string, error) {
 	_, namespace, err := a.scope()

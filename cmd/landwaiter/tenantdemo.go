@@ -16,7 +16,7 @@ import (
 )
 
 // demoSource returns the source that the demo's bootstrap makes, to be copied into the
-// home of a Tenant: with Flux locked down, no namespace may use the source of another.
+// home namespace of a Tenant: with Flux locked down, no namespace may use the source of another.
 func demoSource(ctx context.Context, admin *adminFlags) (*v1beta1.TenantSource, error) {
 	const where = onboard.DemoNamespace + "/" + onboard.DemoSource
 	c, _, err := admin.connect(operator.Options{})

@@ -43,13 +43,13 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.home, "home-namespace", "", "namespace of the team's rules, keys, logins and Git account (empty: the Tenant's name)")
 	flags.StringSliceVar(&f.namespaces, "namespace", nil, "another namespace of the team (repeatable)")
-	flags.StringVar(&f.prefix, "prefix", "", "makes every namespace whose name begins with it a member; it ends with a dash")
+	flags.StringVar(&f.prefix, "prefix", "", "gives the Tenant every namespace whose name begins with it; it ends with a dash")
 	flags.StringSliceVar(&f.admins, "admin-group", nil, "group with the role admin in all of the team's namespaces (repeatable)")
-	flags.StringSliceVar(&f.developers, "developer-group", nil, "group with the role edit in the namespaces other than home (repeatable)")
-	flags.StringSliceVar(&f.viewers, "viewer-group", nil, "group with the role view in the namespaces other than home (repeatable)")
+	flags.StringSliceVar(&f.developers, "developer-group", nil, "group with the role edit in the namespaces other than the home namespace (repeatable)")
+	flags.StringSliceVar(&f.viewers, "viewer-group", nil, "group with the role view in the namespaces other than the home namespace (repeatable)")
 	flags.StringVar(&f.gitURL, "git-url", "", "repository that Flux applies as the team's account: https, ssh, or oci for an artifact")
 	flags.StringVar(&f.gitBranch, "git-branch", "", "branch of the repository, or tag of the artifact (empty: main, or latest)")
-	flags.StringVar(&f.gitSecret, "git-secret", "", "Secret in home with credentials for the repository")
+	flags.StringVar(&f.gitSecret, "git-secret", "", "Secret in the home namespace with credentials for the repository")
 	flags.StringVar(&f.path, "path", "", "path in the repository (empty: its root)")
 	flags.StringVar(&f.clusterRole, "cluster-role", "", "ClusterRole of the team's account in its namespaces (empty: "+onboard.RoleReconciler+")")
 	flags.StringVar(&f.serviceAccount, "service-account", "", "name of the team's account (empty: the Tenant's name)")
@@ -64,7 +64,7 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.policyLevel, "policy-level", "", "nearest level whose rules count: Namespace, Tenant or Cluster (empty: Namespace)")
 	flags.StringVar(&f.demoName, "tenant-name", "", "NAME, as ctrl.py of flux-multitenant-demo has it")
 	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "--home-namespace, as ctrl.py of flux-multitenant-demo has it: the objects have the names and labels of the demo")
-	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the one source of all tenants, as the demo does, instead of a copy in home; needs Flux with --no-cross-namespace-refs=false")
+	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the one source of all tenants, as the demo does, instead of a copy in the home namespace; needs Flux with --no-cross-namespace-refs=false")
 	flags.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Tenant, or - for standard input, instead of the flags that describe one (repeatable)")
 }
 
@@ -172,7 +172,7 @@ func (f *tenantFlags) emptied(cmd *cobra.Command) (found string) {
 
 func (f *tenantFlags) fromFlags(name string) (*v1beta1.Tenant, error) {
 	if f.home != "" && f.demoNamespace != "" && f.home != f.demoNamespace {
-		return nil, fmt.Errorf("--home-namespace=%s and --tenant-namespace=%s are two homes for one Tenant: use one", f.home, f.demoNamespace)
+		return nil, fmt.Errorf("--home-namespace=%s and --tenant-namespace=%s are two home namespaces for one Tenant: use one", f.home, f.demoNamespace)
 	}
 	quota, err := parseQuota(f.quota)
 	if err != nil {

@@ -47,7 +47,7 @@ func newTenantList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--namespaces]",
 		Short: "List the Tenants of a cluster, or their namespaces",
-		Long: `List prints the Tenants of a cluster. NAMESPACES counts those besides home; READY
+		Long: `List prints the Tenants of a cluster. NAMESPACES counts those besides the home namespace; READY
 and PROVISIONED are the conditions, with the reason unless they are True. A dash
 stands for a condition that nobody has written: Provisioned is the operator's.
 
@@ -94,7 +94,7 @@ func (p printedTenants) print(out io.Writer) error {
 	// No cell wraps, so that scripts can cut columns as they do with kubectl.
 	s := newScreen(out)
 	s.wide = true
-	s.row("NAME", "HOME", "NAMESPACES", "DECIDES", "RECONCILER", "READY", "PROVISIONED")
+	s.row("NAME", "HOME NAMESPACE", "NAMESPACES", "POLICY LEVEL", "RECONCILER", "READY", "PROVISIONED")
 	for _, t := range p.Tenants {
 		s.row(t.Name, t.Home, t.Namespaces, t.PolicyLevel, cmp.Or(t.Reconciler, "-"), t.Ready, t.Provisioned)
 	}

@@ -85,7 +85,7 @@ func (f *tenantRedisFlags) members(cmd *cobra.Command, args []string) (*v1beta1.
 	}
 	for _, other := range found.tenants {
 		if other != tenant && takes(other, tenant.Spec.NamespacePrefix) {
-			return tenant, all.Members(tenant, found.namespaces), nil
+			return tenant, all.ActiveNamespaces(tenant, found.namespaces), nil
 		}
 	}
 	return tenant, nil, nil

@@ -52,7 +52,7 @@ and prints the public one, for the Git host, and token takes one from a file. Th
 goes to --git-auth-out, outside of the tree, for kubectl apply; in a tree that was made
 with --sops-age, the command sops encrypts it into the tree.
 
-Exit codes: 0 the tree is written, 1 a file was edited or the home would change, 64 the
+Exit codes: 0 the tree is written, 1 a file was edited or the home namespace would change, 64 the
 command line is wrong, 69 a file cannot be read or written.`,
 		Example: `  landwaiter tenant scaffold iris-green --repo fleet --prefix iris-green- --git-url https://github.com/example/iris-green
   landwaiter tenant scaffold shop --repo fleet --cluster cluster1 --app web --app-chart oci://registry.example.com/charts/web
@@ -81,7 +81,7 @@ command line is wrong, 69 a file cannot be read or written.`,
 	own.StringSliceVar(&flags.places, "environment", nil, "environment that has the team, besides those that have it already (repeatable; none: all, for a new team)")
 	own.StringSliceVar(&flags.places, "group", nil, "the same for a group of clusters, in the layout groups")
 	own.StringSliceVar(&flags.places, "cluster", nil, "the same for a cluster, in the layout arc, and in the team's own repository")
-	own.StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
+	own.StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of the home namespace")
 	own.StringVar(&flags.app.Name, "app", "", "application: of the team, in its own repository, or installed by the platform, in the layout arc (empty: none, or podinfo)")
 	own.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
 	own.BoolVar(&flags.withoutHelm, "without-helm", false, "leave the application to the team's own repository, in the layout arc")
@@ -135,7 +135,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant)
 	if err != nil {
 		return err
 	}
-	if err := team.KeepsHome(f.repo, tree); err != nil {
+	if err := team.KeepsHomeNamespace(f.repo, tree); err != nil {
 		return notWritten(err)
 	}
 	if login != nil && !f.dryRun {

@@ -53,7 +53,7 @@ func TestMemoryCountsWhatItKeepsAndWhyEntriesGo(t *testing.T) {
 		put("team-a", n)
 	}
 	require.Positive(t, s.OverShare.Load())
-	require.Zero(t, s.Overflowed.Load(), "one account never fills the memory")
+	require.Zero(t, s.Overflowed.Load(), "one quota owner never fills the memory")
 	for n := range 500 {
 		put(fmt.Sprint("team-", n), n)
 	}

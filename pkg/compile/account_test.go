@@ -92,7 +92,7 @@ func delegating(tenant string, n int) []v1beta1.Object {
 	return list
 }
 
-// hoarding is a Tenant with 64 Exceptions in home and in each of its other namespaces, and with 32
+// hoarding is a Tenant with 64 Exceptions in the home namespace and in each of its other namespaces, and with 32
 // delegations for them.
 func hoarding(members int) content {
 	c := content{verify.Cluster: append(delegating("iris", 32), tenantOf("iris")), "iris": exceptionsOf("iris", 64, 1)}
@@ -109,13 +109,13 @@ func TestExceptionsAndDelegationsAreKeptOnceEach(t *testing.T) {
 	s, _ := compiled(o)
 	kept := memory.InUse() - before
 	t.Logf("%d KiB are kept", kept>>10)
-	require.Less(t, kept, 32<<20, "in each namespace an Exception of home takes a few words, whatever delegates it")
+	require.Less(t, kept, 32<<20, "in each namespace an Exception of the home namespace takes a few words, whatever delegates it")
 	require.Equal(t, "Exception iris/x63", by(t, s, "iris-255", "x.example.com/iris/63/0:1", soon))
 	require.Empty(t, by(t, s, "iris-255", "x.example.com/iris/63/0:1", born.Add(time.Hour)))
 	runtime.KeepAlive(o)
 }
 
-// BenchmarkAChangeAmongManyExceptions changes the home of a Tenant, which concerns all of its
+// BenchmarkAChangeAmongManyExceptions changes the home namespace of a Tenant, which concerns all of its
 // namespaces, and one of these.
 func BenchmarkAChangeAmongManyExceptions(b *testing.B) {
 	c := hoarding(256)
@@ -167,7 +167,7 @@ func TestTheNamespacesOfATenantHaveOneLimitTogetherAndTheHeaviestAreDenied(t *te
 	c := content{verify.Cluster: {tenantOf("iris"), tenantOf("rose")}, "iris": weighing("iris", 8), "iris-a": weighing("iris-a", 7), "iris-b": weighing("iris-b", 1),
 		"iris-c": weighing("iris-c", 6), "iris-d": weighing("iris-d", 6), "iris-e": weighing("iris-e", 7), "rose": weighing("rose", 7), "shop": weighing("shop", 7)}
 	s := c.compiled()
-	require.Equal(t, []verify.Namespace{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "rose", "shop"}, served(t, s, all...), "home first, then those that weigh least, then by name: 8, 1, 6, 6 and 7 of 32 MiB")
+	require.Equal(t, []verify.Namespace{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "rose", "shop"}, served(t, s, all...), "the home namespace first, then those that weigh least, then by name: 8, 1, 6, 6 and 7 of 32 MiB")
 	const why = "the resources of Tenant iris take more than 32768 KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; " +
 		"those of namespace iris-e take about 7161 KiB, the largest is Verifier iris-e/heavy-0 with 1022 KiB: shorten expressions"
 	require.Contains(t, s.For("iris-e").Layers[0].Broken, why)
@@ -263,7 +263,7 @@ func TestTheExceptionsOfATenantHaveOneLimitTogetherAndDenyNothing(t *testing.T) 
 		if by(t, s, namespace, fmt.Sprintf("x.example.com/%s/0/0:1", namespace), soon) != "" {
 			inForce = append(inForce, namespace)
 		}
-		require.NotEmpty(t, by(t, s, namespace, "x.example.com/iris/0/0:1", soon), "those of home count everywhere")
+		require.NotEmpty(t, by(t, s, namespace, "x.example.com/iris/0/0:1", soon), "those of the home namespace count everywhere")
 	}
 	require.Equal(t, []verify.Namespace{"iris-0", "iris-1", "iris-2", "iris-3", "iris-5", "iris"}, inForce)
 	report := reportOn(t, s, "Exception iris-4/x00")

@@ -29,7 +29,7 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 	}
 	switch {
 	case source.Namespace != "" && !c.view.counts():
-		to := "its home"
+		to := "its home namespace"
 		if c.view.policyLevel == v1beta1.PolicyLevelCluster {
 			to = "the cluster"
 		}

@@ -136,8 +136,8 @@ func TestAnExceptionInAHomeCountsWhereHomeDecidesAndTheTenantIsNamed(t *testing.
 		"the Tenant": {"tenants: [iris]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "as far as ClusterException d delegates them, in the namespaces of Tenant iris; mandatory policies hold"},
 		"home alone": {"namespaces: [iris]", "Namespace", []verify.Namespace{"iris"}, "delegates them, in iris; nothing is delegated to the other namespaces of Tenant iris (1), " +
 			"so it does not count there: ask a cluster admin to name the Tenant in delegate.tenants; mandatory policies hold"},
-		"a member alone":              {"namespaces: [iris-web]", "Namespace", nil, "it allows nothing"},
-		"home and a member":           {"namespaces: [iris, iris-web, rose, gone]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "delegates them, in iris, iris-web; mandatory policies hold"},
+		"a tenant namespace alone":    {"namespaces: [iris-web]", "Namespace", nil, "it allows nothing"},
+		"home and a tenant namespace": {"namespaces: [iris, iris-web, rose, gone]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "delegates them, in iris, iris-web; mandatory policies hold"},
 		"the Tenant, home decides":    {"tenants: [iris]", "Tenant", []verify.Namespace{"iris", "iris-web"}, "in the namespaces of Tenant iris"},
 		"the Tenant, cluster decides": {"tenants: [iris]", "Cluster", nil, "leaves decisions to the cluster"},
 		"another Tenant":              {"tenants: [rose]", "Namespace", nil, "it allows nothing"},

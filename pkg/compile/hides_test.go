@@ -23,11 +23,11 @@ func TestADenialNamesWhatHidesAVerifier(t *testing.T) {
 		says      string
 	}{
 		"home's, by those of the namespace": {append(verifiers("iris", "release"), append(verifiers("iris-web", "own"), requires("iris-web", "", "release"))...),
-			"iris-web has no Verifier release, and because it has others, neither the Verifiers of iris, its Tenant's home, nor ClusterVerifiers apply there"},
+			"iris-web has no Verifier release, and because it has others, neither the Verifiers of iris, its Tenant's home namespace, nor ClusterVerifiers apply there"},
 		"nobody's, by those of the namespace": {append(verifiers("iris-web", "own"), requires("iris-web", "", "release")),
 			"iris-web has no Verifier release, and because it has others, no ClusterVerifier applies there"},
-		"nobody's, by those of home": {append(verifiers("iris", "own"), requires("iris-web", "", "release")),
-			"neither iris-web nor iris, its Tenant's home, has a Verifier release, and because iris has others, no ClusterVerifier applies there"},
+		"nobody's, by those of the home namespace": {append(verifiers("iris", "own"), requires("iris-web", "", "release")),
+			"neither iris-web nor iris, its Tenant's home namespace, has a Verifier release, and because iris has others, no ClusterVerifier applies there"},
 		"home's, and its policy is asked": {append(verifiers("iris", "release"), append(verifiers("iris-web", "own"), requires("iris", "", "release"))...),
 			"iris-web has Verifiers of its own, so Verifier release of iris does not apply there"},
 		"the cluster's, and the namespace's policy only warns": {append(verifiers("iris-web", "own"), requires("iris-web", warn, "own"), requires("", "", "company")),

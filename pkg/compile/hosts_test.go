@@ -139,20 +139,20 @@ func TestConditionsOfATenantsResourcesTellTheTruth(t *testing.T) {
 		ready, effective string
 		says             string
 	}{
-		"a Tenant":                        {base, "Tenant iris", "Valid", "InForce", "rules of home iris are in force in 2 namespaces"},
-		"a Tenant with a home alone":      {[]string{object("Tenant", "", "iris", "homeNamespace: iris"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "in 1 namespace"},
-		"a Tenant without a home":         {[]string{object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")}, "Tenant iris", "!NotFound", "Denies", "home iris of Tenant iris does not exist; create the namespace, so every image is denied in 1 namespace"},
-		"a Tenant of cluster rules":       {[]string{object("Tenant", "", "iris", "homeNamespace: iris\nverification: {policyLevel: Cluster}"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "the cluster's resources decide in 1 namespace"},
-		"home's policy":                   {base, "VerificationPolicy iris/p", "Valid", "InForce", "in force in the namespaces of Tenant iris"},
-		"home's trust store":              {base, "TrustStore iris/keys", "Valid", "InForce", ""},
-		"home's verifier":                 {append(base, cluster...), "Verifier iris/release", "Valid", "InForce", "because the Tenant has a Verifier, these no longer apply there: ClusterVerifier base"},
-		"home's verifier, overridden":     {append(base, own...), "Verifier iris/release", "Valid", "!Overridden", "every namespace of Tenant iris has a Verifier of its own"},
-		"a member's own verifier":         {append(append(base, own...), object("VerificationPolicy", "iris-web", "p", policySpec("{anyOf: [own]}"))), "Verifier iris-web/own", "Valid", "InForce", "these no longer apply there: Verifier iris/release"},
-		"one that hides home's":           {append(base, own...), "Verifier iris-web/own", "Valid", "!Unused", "VerificationPolicy iris/p requires release, which does not apply where a namespace has Verifiers of its own, so images are denied"},
-		"a member's, where home is gone":  {append(own, object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")), "Verifier iris-web/own", "Valid", "Denies", "home iris of Tenant iris does not exist"},
-		"a skipped one that is broken":    {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), object("Verifier", "iris-web", "own", cosignVerifier)), "Verifier iris-web/own", "!NotFound", "!Overridden", "TrustStore iris-web/keys does not exist"},
-		"a skipped policy":                {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), object("VerificationPolicy", "iris-web", "p", policySpec("{anyOf: [release]}"))), "VerificationPolicy iris-web/p", "Valid", "!Overridden", "Tenant iris leaves decisions to its home (spec.verification.policyLevel)"},
-		"home, where the cluster decides": {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Cluster}")), "Verifier iris/release", "Valid", "!Overridden", "Tenant iris leaves decisions to the cluster"},
+		"a Tenant":                                 {base, "Tenant iris", "Valid", "InForce", "rules of the home namespace iris are in force in 2 namespaces"},
+		"a Tenant with a home namespace alone":     {[]string{object("Tenant", "", "iris", "homeNamespace: iris"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "in 1 namespace"},
+		"a Tenant without a home namespace":        {[]string{object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")}, "Tenant iris", "!NotFound", "Denies", "the home namespace iris of Tenant iris does not exist; create the namespace, so every image is denied in 1 namespace"},
+		"a Tenant of cluster rules":                {[]string{object("Tenant", "", "iris", "homeNamespace: iris\nverification: {policyLevel: Cluster}"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "the cluster's resources decide in 1 namespace"},
+		"home's policy":                            {base, "VerificationPolicy iris/p", "Valid", "InForce", "in force in the namespaces of Tenant iris"},
+		"home's trust store":                       {base, "TrustStore iris/keys", "Valid", "InForce", ""},
+		"home's verifier":                          {append(base, cluster...), "Verifier iris/release", "Valid", "InForce", "because the Tenant has a Verifier, these no longer apply there: ClusterVerifier base"},
+		"home's verifier, overridden":              {append(base, own...), "Verifier iris/release", "Valid", "!Overridden", "every namespace of Tenant iris has a Verifier of its own"},
+		"a tenant namespace's own verifier":        {append(append(base, own...), object("VerificationPolicy", "iris-web", "p", policySpec("{anyOf: [own]}"))), "Verifier iris-web/own", "Valid", "InForce", "these no longer apply there: Verifier iris/release"},
+		"one that hides home's":                    {append(base, own...), "Verifier iris-web/own", "Valid", "!Unused", "VerificationPolicy iris/p requires release, which does not apply where a namespace has Verifiers of its own, so images are denied"},
+		"a tenant namespace's, where home is gone": {append(own, object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")), "Verifier iris-web/own", "Valid", "Denies", "the home namespace iris of Tenant iris does not exist"},
+		"a skipped one that is broken":             {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), object("Verifier", "iris-web", "own", cosignVerifier)), "Verifier iris-web/own", "!NotFound", "!Overridden", "TrustStore iris-web/keys does not exist"},
+		"a skipped policy":                         {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), object("VerificationPolicy", "iris-web", "p", policySpec("{anyOf: [release]}"))), "VerificationPolicy iris-web/p", "Valid", "!Overridden", "Tenant iris leaves decisions to its home namespace (spec.verification.policyLevel)"},
+		"home, where the cluster decides":          {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Cluster}")), "Verifier iris/release", "Valid", "!Overridden", "Tenant iris leaves decisions to the cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, c.documents...))

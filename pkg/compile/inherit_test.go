@@ -29,20 +29,20 @@ func TestImagesThatNoRuleMatchesAreLeftToTheNextLevel(t *testing.T) {
 		allowed   []string // of own, home, cluster and other
 		says      string   // about other.example.com
 	}{
-		"to home, which denies by default": {[]string{inherits, home(allowing("home.example.com")), cluster("defaultAction: Allow")}, []string{"own", "home"}, "no rule of VerificationPolicy iris/home matches"},
-		"through home to the cluster":      {[]string{inherits, home(allowingAnd("home.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"own", "home", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
-		"to the cluster, which allows":     {[]string{inherits, cluster("defaultAction: Allow")}, []string{"own", "home", "cluster", "other"}, "its defaultAction is Allow"},
-		"to nobody":                        {[]string{inherits}, []string{"own"}, "its defaultAction is Inherit, but no further level has a policy, or a Verifier for it"},
-		"to one that only warns":           {[]string{inherits, cluster(warn + "defaultAction: Allow")}, []string{"own", "home", "cluster", "other"}, "every other policy that applies only warn"},
-		"to one that is broken":            {[]string{inherits, home(broken), cluster("defaultAction: Allow")}, []string{"own"}, "VerificationPolicy iris/home cannot be used"},
-		"Deny in the same level prevails":  {[]string{inherits, own("z", "defaultAction: Deny"), cluster("defaultAction: Allow")}, []string{"own"}, "its defaultAction is Deny"},
-		"Inherit prevails over Allow":      {[]string{inherits, own("z", "defaultAction: Allow"), cluster(allowing("cluster.example.com"))}, []string{"own", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
-		"Inherit first by name":            {[]string{own("a", "defaultAction: Allow"), own("z", allowingAnd("own.example.com", "Inherit"))}, []string{"own"}, "no rule of VerificationPolicy iris-web/z matches"},
-		"a broken one inherits nothing":    {[]string{own("own", "defaultAction: Inherit\n"+broken), cluster("defaultAction: Allow")}, nil, "cannot be used"},
-		"one that warns decides nothing":   {[]string{own("own", warn+allowingAnd("own.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"cluster"}, "no rule of ClusterVerificationPolicy"},
-		"a mandatory policy holds":         {[]string{inherits, cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+allowing("own.example.com"))}, []string{"own"}, "no rule of ClusterVerificationPolicy mandatory"},
-		"not from the cluster":             {[]string{cluster("defaultAction: Inherit")}, nil, "ClusterVerificationPolicy cluster cannot be used"},
-		"not from a mandatory policy":      {[]string{cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\ndefaultAction: Inherit")}, nil, "ClusterVerificationPolicy mandatory cannot be used"},
+		"to the home namespace, which denies by default": {[]string{inherits, home(allowing("home.example.com")), cluster("defaultAction: Allow")}, []string{"own", "home"}, "no rule of VerificationPolicy iris/home matches"},
+		"through home to the cluster":                    {[]string{inherits, home(allowingAnd("home.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"own", "home", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
+		"to the cluster, which allows":                   {[]string{inherits, cluster("defaultAction: Allow")}, []string{"own", "home", "cluster", "other"}, "its defaultAction is Allow"},
+		"to nobody":                                      {[]string{inherits}, []string{"own"}, "its defaultAction is Inherit, but no further level has a policy, or a Verifier for it"},
+		"to one that only warns":                         {[]string{inherits, cluster(warn + "defaultAction: Allow")}, []string{"own", "home", "cluster", "other"}, "every other policy that applies only warn"},
+		"to one that is broken":                          {[]string{inherits, home(broken), cluster("defaultAction: Allow")}, []string{"own"}, "VerificationPolicy iris/home cannot be used"},
+		"Deny in the same level prevails":                {[]string{inherits, own("z", "defaultAction: Deny"), cluster("defaultAction: Allow")}, []string{"own"}, "its defaultAction is Deny"},
+		"Inherit prevails over Allow":                    {[]string{inherits, own("z", "defaultAction: Allow"), cluster(allowing("cluster.example.com"))}, []string{"own", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
+		"Inherit first by name":                          {[]string{own("a", "defaultAction: Allow"), own("z", allowingAnd("own.example.com", "Inherit"))}, []string{"own"}, "no rule of VerificationPolicy iris-web/z matches"},
+		"a broken one inherits nothing":                  {[]string{own("own", "defaultAction: Inherit\n"+broken), cluster("defaultAction: Allow")}, nil, "cannot be used"},
+		"one that warns decides nothing":                 {[]string{own("own", warn+allowingAnd("own.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"cluster"}, "no rule of ClusterVerificationPolicy"},
+		"a mandatory policy holds":                       {[]string{inherits, cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+allowing("own.example.com"))}, []string{"own"}, "no rule of ClusterVerificationPolicy mandatory"},
+		"not from the cluster":                           {[]string{cluster("defaultAction: Inherit")}, nil, "ClusterVerificationPolicy cluster cannot be used"},
+		"not from a mandatory policy":                    {[]string{cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\ndefaultAction: Inherit")}, nil, "ClusterVerificationPolicy mandatory cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, append(c.documents, object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"))...))
@@ -71,14 +71,14 @@ func TestImagesThatAreLeftToTheNextLevelAreJudgedAsInANamespaceWithoutResources(
 		return object(kind, namespace, "rules", policySpec("{anyOf: ["+verifier+"]}"))
 	}
 	for name, documents := range map[string][]string{
-		"a policy that names a Verifier":            append(cluster, named("ClusterVerificationPolicy", "", "company")),
-		"a policy that asks for a type":             append(cluster, object("ClusterVerificationPolicy", "", "rules", policySpec("{types: [Cosign]}"))),
-		"a policy of the home":                      append(append(home, cluster...), named("VerificationPolicy", "iris", "home")),
-		"the home's Verifiers, the cluster's rules": append(append(home, cluster...), named("ClusterVerificationPolicy", "", "home")),
-		"Verifiers without a policy":                cluster,
-		"a policy that only warns":                  append(cluster, object("ClusterVerificationPolicy", "", "rules", warn+policySpec("{anyOf: [company]}"))),
-		"a policy that cannot be used":              append(cluster, object("ClusterVerificationPolicy", "", "rules", "rules: [{images: []}]")),
-		"nothing":                                   nil,
+		"a policy that names a Verifier":                      append(cluster, named("ClusterVerificationPolicy", "", "company")),
+		"a policy that asks for a type":                       append(cluster, object("ClusterVerificationPolicy", "", "rules", policySpec("{types: [Cosign]}"))),
+		"a policy of the home namespace":                      append(append(home, cluster...), named("VerificationPolicy", "iris", "home")),
+		"the home namespace's Verifiers, the cluster's rules": append(append(home, cluster...), named("ClusterVerificationPolicy", "", "home")),
+		"Verifiers without a policy":                          cluster,
+		"a policy that only warns":                            append(cluster, object("ClusterVerificationPolicy", "", "rules", warn+policySpec("{anyOf: [company]}"))),
+		"a policy that cannot be used":                        append(cluster, object("ClusterVerificationPolicy", "", "rules", "rules: [{images: []}]")),
+		"nothing":                                             nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents := append([]string{object("Tenant", "", "iris", "{homeNamespace: iris, namespaces: [iris-web, iris-bare]}"), namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-bare", "2")}, documents...)
@@ -151,7 +151,7 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 		require.Equal(t, want, from(snapshot, host), host)
 	}
 	require.NotEmpty(t, snapshot.For("iris-web").Layers[0].Next.Registry.(*noRegistry).access.StoreFor("other.example.com").Broken, "it may be for any host that the next level does not list")
-	// Past the home, its Stores lend as well, after those of the namespace.
+	// Past the home namespace, its Stores lend as well, after those of the namespace.
 	snapshot, _ = compiled(objects(t, append(documents, object("VerificationPolicy", "iris", "home", "defaultAction: Inherit"))...))
 	further := snapshot.For("iris-web").Layers[0].Next.Next.Registry.(*noRegistry).access
 	require.Equal(t, "ClusterStore company", further.StoreFor("both.example.com").Source.String())
@@ -191,7 +191,7 @@ func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 		"a mandatory policy leaves, others pin":       {"Namespace", "Pin", "", "", "Leave", "Pin"},
 		"a mandatory policy leaves, the cluster pins": {"Namespace", "", "", "Pin", "Leave", "Pin"},
 		"only home and the cluster count":             {"Tenant", "Leave", "Pin", "", "", "Pin"},
-		"home does not say":                           {"Tenant", "Pin", "", "Leave", "", "Leave"},
+		"the home namespace does not say":             {"Tenant", "Pin", "", "Leave", "", "Leave"},
 		"only the cluster counts":                     {"Cluster", "Pin", "Pin", "Leave", "", "Leave"},
 		"the cluster does not say":                    {"Cluster", "Pin", "Pin", "", "", "Leave"},
 	} {

@@ -121,8 +121,8 @@ func TestTheStatusOfATenantListsItsNamespaces(t *testing.T) {
 		namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-dev-a", "3"), namespace("rose", "4"))
 	o.Namespaces = append(o.Namespaces, ending("iris-dev-b"))
 	snapshot, _ := compiled(o)
-	require.Equal(t, []v1beta1.TenantNamespace{{Name: "iris", State: "Home"}, {Name: "gone", State: "Missing"}, {Name: "iris-dev-a", State: "Member"},
-		{Name: "iris-dev-b", State: "Terminating"}, {Name: "iris-web", State: "Member"}}, snapshot.TenantNamespaces("iris"))
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "iris", State: "Home"}, {Name: "gone", State: "Missing"}, {Name: "iris-dev-a", State: "Active"},
+		{Name: "iris-dev-b", State: "Terminating"}, {Name: "iris-web", State: "Active"}}, snapshot.TenantNamespaces("iris"))
 	require.Equal(t, []verify.Namespace{"iris", "iris-dev-a", "iris-web"}, snapshot.Members("iris"))
 	require.Nil(t, snapshot.TenantNamespaces("nobody"))
 	for i := range 300 {
@@ -131,5 +131,5 @@ func TestTheStatusOfATenantListsItsNamespaces(t *testing.T) {
 	snapshot, _ = compiled(o)
 	require.Len(t, snapshot.TenantNamespaces("iris"), 256)
 	require.Len(t, snapshot.Members("iris"), 303, "the limit is the status's")
-	require.Equal(t, "rules of home iris are in force in 304 namespaces", snapshot.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Effective.Message)
+	require.Equal(t, "rules of the home namespace iris are in force in 304 namespaces", snapshot.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Effective.Message)
 }

@@ -49,7 +49,7 @@ func hidden(verifiers []verifier) string {
 	if len(verifiers) == 0 || verifiers[0].Source.Namespace == "" {
 		return ""
 	}
-	return "; the namespace has Verifiers of its own, so those of further levels, its Tenant's home and the cluster, do not apply there"
+	return "; the namespace has Verifiers of its own, so those of further levels, its Tenant's home namespace and the cluster, do not apply there"
 }
 
 // homeOfVerifiers returns the home of v's Tenant if it has Verifiers and v is another

@@ -8,7 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// A home may have thousands of rules, and a Tenant thousands of namespaces.
+// A home namespace may have thousands of rules, and a Tenant thousands of namespaces.
 func TestTheMembersOfATenantShareTheRulesOfHome(t *testing.T) {
 	s, _ := compiled(objects(t, object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-dev-a", "3"),
 		object("VerificationPolicy", "iris", "a", allowing("a.example.com")), object("VerificationPolicy", "iris", "b", allowing("b.example.com")),

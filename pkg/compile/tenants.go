@@ -166,15 +166,15 @@ func (s *Snapshot) homeError(tenant *v1beta1.Tenant) error {
 	l, exists := s.levels[home]
 	switch {
 	case !s.holds(tenant, home):
-		return resource.Reasoned(policy.ReasonConflict, fmt.Errorf("home %s of Tenant %s belongs to another Tenant", home, tenant.Name))
+		return resource.Reasoned(policy.ReasonConflict, fmt.Errorf("the home namespace %s of Tenant %s belongs to another Tenant", home, tenant.Name))
 	case exists && l.objects.unread != nil:
 		return l.objects.unread
 	case !exists:
-		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("home %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
+		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("the home namespace %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
 	case l.objects.ending:
-		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("home %s of Tenant %s is being deleted", home, tenant.Name))
+		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s is being deleted", home, tenant.Name))
 	case l.broken != "":
-		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("home %s of Tenant %s cannot be used: %s", home, tenant.Name, l.broken))
+		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %s", home, tenant.Name, l.broken))
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (s *Snapshot) namespacesOf(name string) []v1beta1.TenantNamespace {
 func (s *Snapshot) Members(name string) []verify.Namespace {
 	var members []verify.Namespace
 	for _, n := range s.namespacesOf(name) {
-		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceMember {
+		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceActive {
 			members = append(members, verify.Namespace(n.Name))
 		}
 	}
@@ -315,7 +315,7 @@ func (s *Snapshot) effectiveTenant(source policy.ObjectRef) Condition {
 	case err != nil:
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
 	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of home %s are in force in %s", tenant.Spec.HomeNamespace, where)}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of the home namespace %s are in force in %s", tenant.Spec.HomeNamespace, where)}
 }
 
 func countOf(n int, what string) string {

@@ -73,7 +73,7 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 		require.Empty(t, storesOf(snapshot.For(namespace).Layers[0]), namespace)
 		require.Empty(t, snapshot.Tenant(namespace))
 	}
-	require.Same(t, snapshot.For("iris").Layers[0].Verifiers[0], snapshot.For("iris-dev-a").Layers[0].Verifiers[0], "home is compiled once")
+	require.Same(t, snapshot.For("iris").Layers[0].Verifiers[0], snapshot.For("iris-dev-a").Layers[0].Verifiers[0], "the home namespace is compiled once")
 }
 
 func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
@@ -86,9 +86,9 @@ func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, "TrustStore iris-web/keys does not exist", strings.TrimPrefix(problems[0].Message, "spec.cosign.keys.trustStoreRefs[0]: "))
 	for _, v := range snapshot.For("iris-dev-x").Layers[0].Verifiers {
-		require.Empty(t, v.Broken, "a Verifier of home reaches home and the cluster")
+		require.Empty(t, v.Broken, "a Verifier of the home namespace reaches the home namespace and the cluster")
 	}
-	require.Contains(t, snapshot.For("iris-web").Layers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a member's own does not reach home")
+	require.Contains(t, snapshot.For("iris-web").Layers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a tenant namespace's own does not reach the home namespace")
 }
 
 func TestTheNearestLevelThatCountsDecides(t *testing.T) {
@@ -154,11 +154,11 @@ func TestHomeThatCannotBeUsedDeniesInEveryMember(t *testing.T) {
 		home resource.Objects
 		says string
 	}{
-		"missing":            {resource.Objects{}, "home iris of Tenant iris does not exist"},
-		"being deleted":      {resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}, "home iris of Tenant iris is being deleted"},
-		"unreadable":         {resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Err: errUnreadable}}}, "home iris of Tenant iris cannot be used: Namespace iris cannot be read"},
-		"over its limit":     {tooMany, "home iris of Tenant iris cannot be used: namespace iris has 257 resources"},
-		"of an older Tenant": {objects(t, namespace("iris", "1"), object("Tenant", "", "a-older", "homeNamespace: other\nnamespaces: [iris]"), namespace("other", "4")), "home iris of Tenant iris belongs to another Tenant"},
+		"missing":            {resource.Objects{}, "the home namespace iris of Tenant iris does not exist"},
+		"being deleted":      {resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}, "the home namespace iris of Tenant iris is being deleted"},
+		"unreadable":         {resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Err: errUnreadable}}}, "the home namespace iris of Tenant iris cannot be used: Namespace iris cannot be read"},
+		"over its limit":     {tooMany, "the home namespace iris of Tenant iris cannot be used: namespace iris has 257 resources"},
+		"of an older Tenant": {objects(t, namespace("iris", "1"), object("Tenant", "", "a-older", "homeNamespace: other\nnamespaces: [iris]"), namespace("other", "4")), "the home namespace iris of Tenant iris belongs to another Tenant"},
 	} {
 		for _, decides := range []string{"Namespace", "Tenant", "Cluster"} {
 			t.Run(name+", decides "+decides, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestHomeThatCannotBeUsedDeniesInEveryMember(t *testing.T) {
 							require.Contains(t, got.Reason, c.says, member)
 						}
 					case member != "iris" || name != "unreadable":
-						require.Equal(t, policy.Allowed, got.Outcome, "home does not count, so it cannot deny: %s", got.Reason)
+						require.Equal(t, policy.Allowed, got.Outcome, "the home namespace does not count, so it cannot deny: %s", got.Reason)
 					}
 				}
 				require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "others are untouched")
@@ -199,7 +199,7 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 		"a prefix without a dash": func(o *resource.Objects) {
 			o.Resources = append(o.Resources, objects(t, object("Tenant", "", "hidden", "homeNamespace: h\nnamespacePrefix: team")).Resources...)
 		},
-		"no home": func(o *resource.Objects) {
+		"no home namespace": func(o *resource.Objects) {
 			o.Resources = append(o.Resources, objects(t, object("Tenant", "", "hidden", "namespacePrefix: team-")).Resources...)
 		},
 		"no namespace": func(o *resource.Objects) {
@@ -229,7 +229,7 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 		object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow")))
 	require.Contains(t, problems[0].Message, `spec.verification.policyLevel is "Everyone", it must be Namespace, Tenant or Cluster`)
 	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
-	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "its members are known, so others are untouched")
+	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "its namespaces are known, so others are untouched")
 }
 
 func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
@@ -241,7 +241,7 @@ func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
 	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "other"}, Err: errors.New("unknown field")}}
 	snapshot, _ = compiled(o)
 	got := verdict(t, snapshot, "iris-dev-a", "r.example.com/app")
-	require.Equal(t, policy.Denied, got.Outcome, "whatever home says: %s", got.Reason)
+	require.Equal(t, policy.Denied, got.Outcome, "whatever the home namespace says: %s", got.Reason)
 	require.Contains(t, got.Reason, "a Tenant cannot be read")
 }
 
@@ -349,7 +349,7 @@ func TestLevelsThatAreCostlyTogetherDenyWhereTheyMeet(t *testing.T) {
 
 	both := []string{tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"), half("VerificationPolicy", "iris", "b")}
 	snapshot, problems = compiled(objects(t, both...))
-	require.Len(t, problems, 2, "home's resources are to blame, a member has none")
+	require.Len(t, problems, 2, "the home namespace's resources are to blame, a tenant namespace has none")
 	for _, member := range []verify.Namespace{"iris", "iris-web"} {
 		require.Contains(t, snapshot.For(member).Layers[0].Broken, "too many rules or patterns", member)
 	}

@@ -65,7 +65,7 @@ func specChanged() predicate.Predicate {
 }
 
 // namespaceChanged passes the creation and deletion of a namespace, the beginning of its
-// deletion (a home that is ending must not leave its Tenant to the cluster's rules), and
+// deletion (a home namespace that is ending must not leave its Tenant to the cluster's rules), and
 // changes of break-glass. Other content has no effect.
 func namespaceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -311,7 +311,7 @@ func TestEventsOfObjectsEnqueueTheirLevel(t *testing.T) {
 	ending := team("team-a")
 	ending.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	predicate := namespaceChanged()
-	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: ending}), "a home that is ending is compiled at once")
+	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: ending}), "a home namespace that is ending is compiled at once")
 	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ending}))
 	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: team("team-a")}))
 	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: again}))

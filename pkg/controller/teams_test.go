@@ -25,7 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// onboard makes so many Tenants, each with rules in its home and two further namespaces.
+// onboard makes so many Tenants, each with rules in its home namespace and two further namespaces.
 func onboard(ctx context.Context, into client.Client, tenants int, prefix, pem string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
@@ -92,7 +92,7 @@ func TestAChangeInHomeIsLiveInEveryMemberAndInNoOtherTenant(t *testing.T) {
 		return time.Since(began).Round(time.Millisecond)
 	}
 	// The watches begin with an event of every object, so each namespace is compiled once
-	// more after the start. A new one, whose name makes it a member, is the last.
+	// more after the start. A new one, whose name makes it a tenant namespace, is the last.
 	last := fmt.Sprintf("%s-%04d-dev-b", prefix, tenants-1)
 	began := time.Now()
 	require.NoError(t, fast.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: last}}))
@@ -104,7 +104,7 @@ func TestAChangeInHomeIsLiveInEveryMemberAndInNoOtherTenant(t *testing.T) {
 	})
 	t.Logf("a new namespace of a Tenant, right after the start, has its rules %s after its creation began", time.Since(began).Round(time.Millisecond))
 	was = generations()
-	t.Logf("a change in a home is live in its members %s after its update began", change(home, mine...))
+	t.Logf("a change in a home namespace is live in its namespaces %s after its update began", change(home, mine...))
 	is := generations()
 	for _, namespace := range mine {
 		delete(was, namespace)

@@ -55,7 +55,7 @@ func TestAHomeThatIsEndingDeniesInEveryMember(t *testing.T) {
 	b.reconcile(t, "home")
 	require.False(t, b.allows("one"), "the cluster's policy, which allows everything, does not take over")
 	require.False(t, b.allows("home"))
-	require.Contains(t, b.set.Snapshot().For("one").Layers[0].Broken, "home home of Tenant iris is being deleted")
+	require.Contains(t, b.set.Snapshot().For("one").Layers[0].Broken, "the home namespace home of Tenant iris is being deleted")
 }
 
 func TestATenantsStatusListsItsNamespaces(t *testing.T) {
@@ -69,14 +69,14 @@ func TestATenantsStatusListsItsNamespaces(t *testing.T) {
 		return iris.Status
 	}
 	status := read()
-	require.Equal(t, []v1beta1.TenantNamespace{{Name: "home", State: v1beta1.NamespaceHome}, {Name: "later", State: v1beta1.NamespaceMissing}, {Name: "one", State: v1beta1.NamespaceMember}}, status.Namespaces)
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "home", State: v1beta1.NamespaceHome}, {Name: "later", State: v1beta1.NamespaceMissing}, {Name: "one", State: v1beta1.NamespaceActive}}, status.Namespaces)
 	require.True(t, meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionReady))
-	require.Equal(t, "rules of home home are in force in 2 namespaces", meta.FindStatusCondition(status.Conditions, v1beta1.ConditionEffective).Message)
+	require.Equal(t, "rules of the home namespace home are in force in 2 namespaces", meta.FindStatusCondition(status.Conditions, v1beta1.ConditionEffective).Message)
 
 	require.NoError(t, b.api.Create(t.Context(), team("later")))
 	b.reconcile(t, "later")
 	status = read()
-	require.Equal(t, v1beta1.TenantNamespace{Name: "later", State: v1beta1.NamespaceMember}, status.Namespaces[1])
+	require.Equal(t, v1beta1.TenantNamespace{Name: "later", State: v1beta1.NamespaceActive}, status.Namespaces[1])
 	require.NoError(t, b.api.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "home"}}))
 	b.reconcile(t, "home")
 	status = read()
@@ -104,6 +104,6 @@ func TestStatusesOfATenantFollowChangesInItsOtherNamespaces(t *testing.T) {
 		require.NoError(t, b.api.Create(t.Context(), lax("one", "p")))
 		b.reconcile(t, "one")
 		time.Sleep(clusterPause)
-		require.NotEqual(t, before, effective(), "the member has a policy of its own now")
+		require.NotEqual(t, before, effective(), "the namespace has a policy of its own now")
 	})
 }

@@ -283,7 +283,7 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 		"another namespace has one":     {[]v1beta1.Object{idle(verifier("team-a", "v")), verifier("team-b", "w")}, []string{"kubectl edit"}},
 		"another one decides":           {[]v1beta1.Object{idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl delete"}},
 		"no other one decides":          {[]v1beta1.Object{idle(verifier("team-a", "v")), idle(verifier("team-a", "w"))}, []string{"kubectl edit", "kubectl edit"}},
-		"a home":                        {[]v1beta1.Object{home, idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl edit"}},
+		"a home namespace":              {[]v1beta1.Object{home, idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl edit"}},
 		"a TrustStore":                  {[]v1beta1.Object{idle(keys)}, []string{"kubectl delete"}},
 		"a TrustStore, broken Verifier": {[]v1beta1.Object{idle(keys), broken}, []string{"kubectl edit"}},
 	} {

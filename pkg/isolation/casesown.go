@@ -23,16 +23,16 @@ func ownCases() []isolationCase {
 		{"own-platform-objects", "change or delete quotas, network policies, bindings and accounts of the platform", []string{"A10", "R18"}, everybody, false,
 			func(_ *scene, p pair) []request { return platformObjects(p.team) }},
 		{"own-namespace", "delete its own namespaces", []string{"R1"}, everybody, false, func(_ *scene, p pair) []request { return ownDeletion(p.team) }},
-		{"home-pods", "run pods in home", []string{"T2"}, everybody, false, func(_ *scene, p pair) []request { return homePods(p.team) }},
-		{"home-flux", "have Flux act as another account in home", []string{"F9", "F16"}, everybody, false, func(_ *scene, p pair) []request { return homeFlux(p.team) }},
+		{"home-pods", "run pods in the home namespace", []string{"T2"}, everybody, false, func(_ *scene, p pair) []request { return homePods(p.team) }},
+		{"home-flux", "have Flux act as another account in the home namespace", []string{"F9", "F16"}, everybody, false, func(_ *scene, p pair) []request { return homeFlux(p.team) }},
 		{"home-developers", "write or read the team's trust as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request {
 			if p.team.home == "" || p.team.alone() {
 				return nil
 			}
 			return homeTrust(p.team.home)
 		}},
-		{"member-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach(p.ownMembers(), createOwnKinds) }},
-		{"member-viewers", "change workloads or read Secrets as a viewer", []string{"R1"}, []role{roleViewer}, false, func(_ *scene, p pair) []request {
+		{"namespace-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach(p.ownMembers(), createOwnKinds) }},
+		{"namespace-viewers", "change workloads or read Secrets as a viewer", []string{"R1"}, []role{roleViewer}, false, func(_ *scene, p pair) []request {
 			return inEach(p.ownMembers(), viewerReach)
 		}},
 		{"own-escalation", "bind a role with more rights than its own", []string{"R1", "T10"}, people, false, own(func(n string) []request {
@@ -70,7 +70,7 @@ func protectedLabels(t *team, namespace string) []request {
 		try("change label "+podSecurity+"enforce", labels(podSecurity+"enforce", level))
 	}
 	if namespace == t.home {
-		try("change label "+v1beta1.LabelHome, labels(v1beta1.LabelHome, probeName))
+		try("change label "+v1beta1.LabelHomeNamespace, labels(v1beta1.LabelHomeNamespace, probeName))
 	}
 	if final, ok := finalize(t, namespace); ok {
 		all = append(all, final)

@@ -180,11 +180,11 @@ func (t *trial) controllers(ctx context.Context, team *team) []Result {
 	}
 	add("platform-objects", "change or delete objects of the platform", collector, owned...)
 	add("namespace-deletion", "delete a team's namespace", collector, guarded("namespace-deletion", inEach(team.namespaces(), func(n string) []request { return []request{remove(core("namespaces"), "", n)} })...)...)
-	if team.spaces[team.home].Labels[v1beta1.LabelHome] != "" {
-		add("home-workloads", "run a pod in home", t.controller(replicaSets), homePods(team)...)
+	if team.spaces[team.home].Labels[v1beta1.LabelHomeNamespace] != "" {
+		add("home-workloads", "run a pod in the home namespace", t.controller(replicaSets), homePods(team)...)
 	}
 	if team.kustomization != "" {
-		add("home-accounts", "have Flux act as another account in home", collector, guarded("home-accounts", change("give Kustomization "+team.kustomization+" another account", group(fluxGroup, "v1", "kustomizations"), team.home, team.kustomization,
+		add("home-accounts", "have Flux act as another account in the home namespace", collector, guarded("home-accounts", change("give Kustomization "+team.kustomization+" another account", group(fluxGroup, "v1", "kustomizations"), team.home, team.kustomization,
 			map[string]any{"spec": map[string]any{"serviceAccountName": "kustomize-controller"}}))...)
 	}
 	return results

@@ -123,7 +123,7 @@ func people(tenant *v1beta1.Tenant, bindings []rbacv1.RoleBinding) (all []person
 	return all[:len(all)-left], left
 }
 
-// ownMembers are the namespaces of a pair's team without home, unless that is all there is.
+// ownMembers are the namespaces of a pair's team without the home namespace, unless that is all there is.
 func (p pair) ownMembers() []string {
 	if p.team.alone() {
 		return p.own
@@ -131,7 +131,7 @@ func (p pair) ownMembers() []string {
 	return slices.DeleteFunc(slices.Clone(p.own), func(n string) bool { return n == p.team.home })
 }
 
-// differing returns the namespaces of a team in which to try cases: home and one member,
+// differing returns the namespaces of a team in which to try cases: the home namespace and one more,
 // and each other one in which somebody has other rights than in the namespace like.
 func (t *trial) differing(ctx context.Context, people []person, of *team, like string) (chosen []string, left int) {
 	chosen = of.namespaces()

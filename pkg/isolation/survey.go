@@ -52,9 +52,9 @@ type team struct {
 	people []person
 	// left counts what was found and is not tried.
 	left struct{ people, objects int }
-	// owned are objects of the platform in home and in the first member.
+	// owned are objects of the platform in the home namespace and in the first other one.
 	owned []owned
-	// kustomization is one in home, and fluxKnown whether there is such a kind.
+	// kustomization is one in the home namespace, and fluxKnown whether there is such a kind.
 	kustomization string
 	fluxKnown     bool
 }
@@ -65,7 +65,7 @@ type owned struct {
 	namespace, name string
 }
 
-// namespaces are those that cases are always tried in: home and one more.
+// namespaces are those that cases are always tried in: the home namespace and one more.
 func (t *team) namespaces() []string {
 	if t.home == "" {
 		return t.members[:min(1, len(t.members))]
@@ -81,7 +81,7 @@ func (t *team) member() string {
 	return t.home
 }
 
-// alone reports whether home is the only namespace.
+// alone reports whether the home namespace is the only namespace.
 func (t *team) alone() bool { return len(t.members) == 0 }
 
 // survey reads what cases need.
@@ -121,7 +121,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		if tenant == nil || known[tenant.Name] != nil {
 			return known[nameOf(tenant)], nil
 		}
-		made, err := api.team(ctx, tenant, holders.Members(tenant, existing), existing)
+		made, err := api.team(ctx, tenant, holders.ActiveNamespaces(tenant, existing), existing)
 		if err == nil {
 			known[tenant.Name] = made
 			s.teams = append(s.teams, made)
@@ -247,7 +247,7 @@ func (s *server) owned(ctx context.Context, t *team, namespace string) error {
 	return nil
 }
 
-// flux finds out whether there are Kustomizations, and one in home.
+// flux finds out whether there are Kustomizations, and one in the home namespace.
 func (s *server) flux(ctx context.Context, t *team) error {
 	if t.home == "" {
 		return nil

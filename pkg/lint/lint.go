@@ -282,7 +282,7 @@ func (c *checker) severity(p resource.Problem) Severity {
 		found := elsewhere.FindStringSubmatch(p.Message)
 		switch {
 		case p.Source.Kind == "Tenant":
-			return Warning // its home may be in another repository
+			return Warning // its home namespace may be in another repository
 		case found == nil:
 			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) && !c.whole(p.Source) {
 				return Warning

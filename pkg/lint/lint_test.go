@@ -78,11 +78,11 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a Tenant with a home elsewhere":           {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 warning  NotFound"}},
+		"a Tenant with a home namespace elsewhere": {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 warning  NotFound"}},
 		"keys in the Verifier":                     {object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
 		"a broken key in the Verifier":             {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec.cosign.keys.inline Invalid"}},
 		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"17 error spec.cosign.keys Invalid"}},
-		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.homeNamespace Invalid"}},
+		"a Tenant without a home namespace":        {tenant("{namespaces: [iris]}"), []string{"4 error spec.homeNamespace Invalid"}},
 		"a Tenant with a prefix that is no prefix": {tenant("\n  homeNamespace: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
 		"a Tenant of the system":                   {tenant("{homeNamespace: kube-system}"), []string{"4 error spec Invalid"}},
 		"nothing":                                  {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned), []string{}},

@@ -13,7 +13,7 @@ import (
 )
 
 // Governed returns the other namespaces in which the rules of a namespace hold, because it
-// is the home of a Tenant in one of the states, and the rights without which there may be
+// is the home namespace of a Tenant in one of the states, and the rights without which there may be
 // more.
 func (p *Person) Governed(ctx context.Context, home verify.Namespace, states ...State) ([]verify.Namespace, []Right, error) {
 	r := &reading{client: p.client}
@@ -37,7 +37,7 @@ func (p *Person) Governed(ctx context.Context, home verify.Namespace, states ...
 			case err != nil:
 				return nil, nil, fmt.Errorf("list namespaces: %w", err)
 			}
-			names = slices.Concat(names, tenants.Members(tenant, all))
+			names = slices.Concat(names, tenants.ActiveNamespaces(tenant, all))
 		}
 		for _, name := range names {
 			if name != string(home) && tenants.Holder(name) == tenant {

@@ -29,7 +29,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// The namespace that is previewed, and the home of its Tenant if it has one.
+// The namespace that is previewed, and the home namespace of its Tenant if it has one.
 const (
 	team = "team"
 	home = "home"
@@ -94,7 +94,7 @@ func (w world) with(change world, deleted []string) world {
 	return next
 }
 
-// draw generates resources of the team, of home and of the cluster.
+// draw generates resources of the team, of the home namespace and of the cluster.
 func (l *lab) draw(t *rapid.T) world {
 	w := world{}
 	some := func(label string) bool { return rapid.Bool().Draw(t, label) }

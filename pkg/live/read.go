@@ -186,7 +186,7 @@ func (r *reading) everything(ctx context.Context) error {
 	return r.kinds(ctx, verify.Cluster, true)
 }
 
-// namespaces reads some namespaces, and the homes of the Tenants that hold them before or
+// namespaces reads some namespaces, and the home namespaces of the Tenants that hold them before or
 // after a change.
 func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, change Change) error {
 	r.scope = slices.Compact(slices.Sorted(slices.Values(wanted)))
@@ -231,7 +231,7 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 		if slices.Contains(r.scope, name) {
 			r.missing = append(r.missing, name)
 		}
-		return nil // of a home that is missing the compiler says so
+		return nil // of a home namespace that is missing the compiler says so
 	case err != nil:
 		return fmt.Errorf("get namespace %s: %w", name, err)
 	default:

@@ -109,7 +109,7 @@ func checkPeople(t *v1beta1.Tenant) error {
 		}
 	}
 	if alone(t) && len(people.Developers)+len(people.Viewers) > 0 {
-		return fmt.Errorf("spec.access: developers and viewers have no rights in home %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.HomeNamespace)
+		return fmt.Errorf("spec.access: developers and viewers have no rights in the home namespace %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.HomeNamespace)
 	}
 	return nil
 }

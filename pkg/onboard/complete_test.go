@@ -49,7 +49,7 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 		"spec.access.viewers[0]: Group g: set namespace for a ServiceAccount": func(t *v1beta1.Tenant) {
 			t.Spec.Access.Viewers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "g", Namespace: "x"}}
 		},
-		"spec.access: developers and viewers have no rights in home web, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix": func(t *v1beta1.Tenant) { t.Spec.Access.Developers = group("devs") },
+		"spec.access: developers and viewers have no rights in the home namespace web, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix": func(t *v1beta1.Tenant) { t.Spec.Access.Developers = group("devs") },
 		"spec.reconciler.createNamespaces needs spec.namespacePrefix":                 func(t *v1beta1.Tenant) { t.Spec.Reconciler = &v1beta1.TenantReconciler{CreateNamespaces: true} },
 		`spec.reconciler.serviceAccount: "a/b" is not a name; use lower-case letters`: func(t *v1beta1.Tenant) { t.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: "a/b"} },
 		"spec.reconciler.serviceAccount: pods that name no account run as default and would have its rights; name another": func(t *v1beta1.Tenant) {
@@ -83,6 +83,6 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 func TestATenantWithAPrefixMayHaveDevelopersBeforeItHasNamespaces(t *testing.T) {
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1beta1.TenantSpec{HomeNamespace: "web", NamespacePrefix: "web-",
 		Access: v1beta1.TenantAccess{Developers: []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "devs"}}}}}
-	_, err := Objects(tenant, Options{Members: []string{"web"}})
+	_, err := Objects(tenant, Options{Namespaces: []string{"web"}})
 	require.NoError(t, err)
 }

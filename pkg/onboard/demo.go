@@ -13,7 +13,7 @@ const LabelDemo = "flux-multitenant-demo.ringerc.github.com/tenant-name"
 // Values of the annotation [v1beta1.AnnotationForm].
 const (
 	// FormDemo names objects as ctrl.py of flux-multitenant-demo does, with the source in
-	// home.
+	// the home namespace.
 	FormDemo = "flux-multitenant-demo"
 	// FormDemoShared is FormDemo with the source that all tenants of the demo share.
 	FormDemoShared = "flux-multitenant-demo-shared-source"
@@ -21,7 +21,7 @@ const (
 
 // What the demo calls its objects.
 const (
-	// DemoSource is the GitRepository, in [DemoNamespace] or in home.
+	// DemoSource is the GitRepository, in [DemoNamespace] or in the home namespace.
 	DemoSource = "default"
 	// DemoNamespace has the shared source.
 	DemoNamespace = "flux-system"

@@ -25,7 +25,7 @@ type FluxOptions struct {
 }
 
 // Flux returns the bytes of
-// `flux create tenant NAME --with-namespace=… --export` for home and the listed
+// `flux create tenant NAME --with-namespace=… --export` for the home namespace and the listed
 // namespaces. The role is cluster-admin unless the Tenant names another.
 func Flux(tenant *v1beta1.Tenant, o FluxOptions) ([]byte, error) {
 	if _, err := Complete(tenant); err != nil {

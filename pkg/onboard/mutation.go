@@ -55,7 +55,7 @@ func (m Mutation) base(match map[string]any) []*unstructured.Unstructured {
 }
 
 // Tenant returns the Provider and the Assigns that pin tags with the Stores of a Tenant's
-// home, in the namespaces given: nothing if there are none.
+// the home namespace, in the namespaces given: nothing if there are none.
 func (m Mutation) Tenant(tenant *v1beta1.Tenant, namespaces []string) []*unstructured.Unstructured {
 	return m.scoped(tenant, tenantMutation+tenant.Name, tenant.Spec.HomeNamespace, namespaces)
 }

@@ -57,7 +57,7 @@ func (r *rendering) namespace(name string) {
 		podSecurity + "warn-version":    "latest",
 	})
 	if name == r.Spec.HomeNamespace && !alone(r.Tenant) {
-		labels[LabelHome] = r.Name
+		labels[LabelHomeNamespace] = r.Name
 	}
 	if isDemo(r.Tenant) {
 		labels[LabelDemo] = r.Name
@@ -65,8 +65,8 @@ func (r *rendering) namespace(name string) {
 	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 }
 
-// networkPolicies denies all traffic, then allows DNS and traffic within the team. A home
-// that has other members has no pods, so it gets the deny alone.
+// networkPolicies denies all traffic, then allows DNS and traffic within the team. A home namespace
+// with other namespaces has no pods, so it gets the deny alone.
 func (r *rendering) networkPolicies(namespace string) {
 	if r.Spec.Isolation.Network != v1beta1.NetworkIsolationDeny {
 		return
@@ -145,7 +145,7 @@ func (r *rendering) variables(namespace string) {
 // summary tells the team about its Tenant, which it cannot read: Tenants show the names
 // of other teams.
 func (r *rendering) summary() {
-	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.members, "\n")})
+	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.namespaces, "\n")})
 }
 
 // registries limits the team's pods, and their ephemeral containers, to its own

@@ -29,27 +29,27 @@ const (
 	RoleNamespaceMaker = "landwaiter-namespace-maker"
 	// VariablesName is the ConfigMap of the variables that Flux substitutes.
 	VariablesName = "tenant-vars"
-	// SummaryName is the ConfigMap in home that tells the team about its Tenant.
+	// SummaryName is the ConfigMap in the home namespace that tells the team about its Tenant.
 	SummaryName = "landwaiter-tenant"
-	// QuotaName is the ResourceQuota of each namespace, home too.
+	// QuotaName is the ResourceQuota of each namespace, the home namespace too.
 	QuotaName = "tenant"
 	// KindRegistries is the kind of the constraint that limits a team's registries. The
 	// template tenant-allowed-registries of the library makes it known.
 	KindRegistries = "TenantAllowedRegistries"
 )
 
-// LabelHome marks a home that keeps no workloads, because its Tenant has other namespaces
+// LabelHomeNamespace marks a home namespace that keeps no workloads, because its Tenant has other namespaces
 // for them. A guardrail refuses pods there.
-const LabelHome = v1beta1.Group + "/home"
+const LabelHomeNamespace = v1beta1.Group + "/home-namespace"
 
 // Options are what a Tenant's objects depend on besides the Tenant. The zero value
 // renders what needs no other product than Kubernetes, and Flux where the Tenant has a
 // source.
 type Options struct {
-	// Members are the namespaces to equip, those of resource.Tenants.Members. Nil means
-	// home and the listed ones, for callers without a cluster.
-	Members []string
-	// Landwaiter is the ServiceAccount that reads the Secrets of home; the default is
+	// Namespaces are those to provision, as resource.Tenants.ActiveNamespaces returns them. Nil means
+	// the home namespace and the listed ones, for callers without a cluster.
+	Namespaces []string
+	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace; the default is
 	// landwaiter-system/landwaiter.
 	Landwaiter types.NamespacedName
 	// NamespaceMaker renders the ClusterRoleBinding of spec.reconciler.createNamespaces.
@@ -73,7 +73,7 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 	}
 	r := newRendering(complete, o)
 	for _, step := range []func(namespace string){r.namespace, r.networkPolicies, r.quota, r.variables} {
-		for _, namespace := range r.members {
+		for _, namespace := range r.namespaces {
 			step(namespace)
 		}
 	}
@@ -82,7 +82,7 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 		r.registries()
 	}
 	r.account()
-	for _, namespace := range r.members {
+	for _, namespace := range r.namespaces {
 		r.bindings(namespace)
 	}
 	if o.NamespaceMaker {
@@ -98,32 +98,32 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 type rendering struct {
 	*v1beta1.Tenant
 	landwaiter types.NamespacedName
-	members    []string // home first, then by name
+	namespaces []string // the home namespace first, then by name
 	objects    []*unstructured.Unstructured
 	err        error
 }
 
 func newRendering(tenant *v1beta1.Tenant, o Options) *rendering {
-	r := &rendering{Tenant: tenant, landwaiter: o.Landwaiter, members: Members(tenant, o.Members)}
+	r := &rendering{Tenant: tenant, landwaiter: o.Landwaiter, namespaces: Namespaces(tenant, o.Namespaces)}
 	if r.landwaiter == (types.NamespacedName{}) {
 		r.landwaiter = types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}
 	}
 	return r
 }
 
-// Members returns home, then the other namespaces by name: those given, or those that the
+// Namespaces returns the home namespace, then the other namespaces by name: those given, or those that the
 // Tenant lists if nil is given.
-func Members(tenant *v1beta1.Tenant, members []string) []string {
-	if members == nil {
-		members = tenant.Spec.Namespaces
+func Namespaces(tenant *v1beta1.Tenant, existing []string) []string {
+	if existing == nil {
+		existing = tenant.Spec.Namespaces
 	}
-	others := slices.DeleteFunc(slices.Sorted(slices.Values(members)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+	others := slices.DeleteFunc(slices.Sorted(slices.Values(existing)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 	return append([]string{tenant.Spec.HomeNamespace}, slices.Compact(others)...)
 }
 
-// alone reports whether home is the only namespace that the Tenant can have.
+// alone reports whether the home namespace is the only namespace that the Tenant can have.
 func alone(tenant *v1beta1.Tenant) bool {
-	return tenant.Spec.NamespacePrefix == "" && len(Members(tenant, nil)) == 1
+	return tenant.Spec.NamespacePrefix == "" && len(Namespaces(tenant, nil)) == 1
 }
 
 // account of a Tenant: the one named, or one of the Tenant's name.
@@ -146,7 +146,7 @@ func (r *rendering) owned() map[string]string {
 	return r.labels(map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform})
 }
 
-// Account returns the name of a Tenant's account in home, "" if it has none.
+// Account returns the name of a Tenant's account in the home namespace, "" if it has none.
 func Account(tenant *v1beta1.Tenant) string {
 	if tenant.Spec.Reconciler == nil {
 		return ""

@@ -131,7 +131,7 @@ func TestDevelopersAndViewersHaveNothingInHome(t *testing.T) {
 }
 
 func TestNamespacesOfThePrefixAreEquippedWhenTheyAreGiven(t *testing.T) {
-	objects := render(t, readTenant(t, "prefix"), Options{Members: []string{"iris-green-new", "iris-green", "greenhouse", "iris-green-new"}})
+	objects := render(t, readTenant(t, "prefix"), Options{Namespaces: []string{"iris-green-new", "iris-green", "greenhouse", "iris-green-new"}})
 	require.Contains(t, ids(objects), "NetworkPolicy iris-green-new/default-deny")
 	require.Contains(t, ids(objects), "RoleBinding iris-green-new/iris-green-reconciler")
 	require.NotContains(t, strings.Join(ids(objects), " "), "iris-green-web", "the caller knows that another Tenant has it")
@@ -154,7 +154,7 @@ func TestLandwaitersAccountReadsHomeAlone(t *testing.T) {
 	require.NotContains(t, ids(objects), "RoleBinding iris-green-web/landwaiter-reference-reader")
 }
 
-// Every replica keeps what a team writes, in its home too.
+// Every replica keeps what a team writes, in its home namespace too.
 func TestEveryNamespaceLimitsHowManyResourcesATeamHas(t *testing.T) {
 	tenant := readTenant(t, "prefix")
 	tenant.Spec.Isolation.Quota["count/verifiers.landwaiter.dev"] = resource.MustParse("100")
@@ -169,6 +169,6 @@ func TestEveryNamespaceLimitsHowManyResourcesATeamHas(t *testing.T) {
 			require.Equal(t, kind.Namespaced, ok, "%s in %s", kind.Plural, namespace)
 			require.True(t, !ok || kind.Plural == "verifiers" || limit == "64", "%s in %s: %s", kind.Plural, namespace, limit)
 		}
-		require.Equal(t, namespace != "iris-green", hard["pods"] == "50", "home has no pods")
+		require.Equal(t, namespace != "iris-green", hard["pods"] == "50", "the home namespace has no pods")
 	}
 }

@@ -34,7 +34,7 @@ type Plan struct {
 // set is one Provider with its Assigns, and the namespaces that they serve.
 type set struct {
 	tenant     *v1beta1.Tenant
-	namespace  string // with the Stores; home, or one member
+	namespace  string // with the Stores; the home namespace, or another of the Tenant
 	namespaces []string
 }
 
@@ -81,7 +81,7 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 	return plan
 }
 
-// sets returns which Stores serve which namespaces: the first set of every Tenant, home's
+// sets returns which Stores serve which namespaces: the first set of every Tenant, the home namespace's
 // if it has Stores, then the second ones, so that no Tenant takes the places of others;
 // those of the oldest Tenants first. A level that does not count for a Tenant has no set.
 func sets(namespaces []Pinning, exempt []string) []set {
@@ -127,7 +127,7 @@ func sets(namespaces []Pinning, exempt []string) []set {
 	return all
 }
 
-// rank puts home first.
+// rank puts the home namespace first.
 func (s set) rank() int {
 	if s.namespace == s.tenant.Spec.HomeNamespace {
 		return 0

@@ -50,20 +50,20 @@ func TestEachNamespaceIsPinnedWithTheStoresThatCount(t *testing.T) {
 	const base, home, own = "/v1/mutate", "/v1/namespaces/home/mutate", "/v1/namespaces/web/mutate"
 	for name, c := range map[string]struct {
 		policyLevel        v1beta1.PolicyLevel
-		homeStores, stores bool // of home, and of the member web
+		homeStores, stores bool // of the home namespace, and of the member web
 		pin, byDefault     bool
 		web, unknown       string
 	}{
 		"pinned, no Stores":                                         {pin: true, web: base},
-		"pinned, Stores in home":                                    {pin: true, homeStores: true, web: home},
-		"pinned, Stores in home and of its own":                     {pin: true, homeStores: true, stores: true, web: own},
+		"pinned, Stores in the home namespace":                      {pin: true, homeStores: true, web: home},
+		"pinned, Stores in the home namespace and of its own":       {pin: true, homeStores: true, stores: true, web: own},
 		"pinned, Stores of its own alone":                           {pin: true, stores: true, web: own},
 		"the Tenant decides: its own Stores do not count":           {policyLevel: v1beta1.PolicyLevelTenant, pin: true, homeStores: true, stores: true, web: home},
 		"the Tenant policyLevel, and has none":                      {policyLevel: v1beta1.PolicyLevelTenant, pin: true, stores: true, web: base},
 		"the cluster decides: no Stores of the team count":          {policyLevel: v1beta1.PolicyLevelCluster, pin: true, homeStores: true, stores: true, web: base},
 		"left, whatever Stores there are":                           {homeStores: true, stores: true},
 		"left, where the cluster pins by default":                   {byDefault: true, unknown: base},
-		"pinned as by default, Stores in home":                      {byDefault: true, pin: true, homeStores: true, web: home, unknown: base},
+		"pinned as by default, Stores in the home namespace":        {byDefault: true, pin: true, homeStores: true, web: home, unknown: base},
 		"pinned as by default":                                      {byDefault: true, pin: true, web: base, unknown: base},
 		"pinned, and the cluster leaves what is not known as it is": {pin: true, web: base},
 	} {
@@ -132,7 +132,7 @@ func TestATeamWithManyStoresLeavesOthersTheirPlaces(t *testing.T) {
 	plan := Mutation{}.Plan(namespaces, false, nil, 3)
 	require.Equal(t, []string{"many"}, plan.Refused)
 	require.Equal(t, "/v1/namespaces/young/mutate", asks(t, plan.Objects, "young"))
-	require.Equal(t, "/v1/namespaces/many/mutate", asks(t, plan.Objects, "many"), "home comes first")
+	require.Equal(t, "/v1/namespaces/many/mutate", asks(t, plan.Objects, "many"), "the home namespace comes first")
 	require.Equal(t, "/v1/namespaces/a1/mutate", asks(t, plan.Objects, "a1"))
 	require.Equal(t, "/v1/mutate", asks(t, plan.Objects, "a2"))
 }

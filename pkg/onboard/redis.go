@@ -12,13 +12,13 @@ import (
 const redisReads = "+get +strlen +ttl +exists +ping +hello +auth +select"
 
 // RedisACL returns the commands that let a team read its part of Landwaiter's Redis, as
-// redis-cli takes them. With members it names each of them. Without, it names home, the
+// redis-cli takes them. With existing namespaces it names each of them. Without, it names the home namespace, the
 // listed namespaces and the prefix; that is right only as long as no other Tenant lists a
 // namespace with that prefix.
 //
 // Keys are landwaiter:NAMESPACE:…, and no namespace has a colon in its name, so a pattern
 // that has a colon behind the name reaches no other namespace.
-func RedisACL(tenant *v1beta1.Tenant, members []string) []string {
+func RedisACL(tenant *v1beta1.Tenant, existing []string) []string {
 	user := tenant.Name
 	if slices.Contains([]string{"default", "landwaiter"}, user) {
 		// Those users exist, and one of them is Landwaiter's own. No Tenant's name has an
@@ -26,10 +26,10 @@ func RedisACL(tenant *v1beta1.Tenant, members []string) []string {
 		user = "tenant_" + user
 	}
 	var patterns []string
-	for _, namespace := range Members(tenant, members) {
+	for _, namespace := range Namespaces(tenant, existing) {
 		patterns = append(patterns, "~landwaiter:"+namespace+":*")
 	}
-	if prefix := tenant.Spec.NamespacePrefix; members == nil && prefix != "" {
+	if prefix := tenant.Spec.NamespacePrefix; existing == nil && prefix != "" {
 		patterns = append(patterns, "~landwaiter:"+prefix+"*:*")
 	}
 	return []string{"ACL SETUSER " + user + " reset on >PASSWORD " + strings.Join(patterns, " ") + " " + redisReads}

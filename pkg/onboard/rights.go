@@ -8,7 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// account of the team's Git repository. It lives in home, because whoever may edit a
+// account of the team's Git repository. It lives in the home namespace, because whoever may edit a
 // namespace may act as every account in it.
 func (r *rendering) account() {
 	if r.Spec.Reconciler == nil {
@@ -18,7 +18,7 @@ func (r *rendering) account() {
 }
 
 // bindings gives rights in one namespace. Nobody but the team's admins and its account
-// gets any in home.
+// gets any in the home namespace.
 func (r *rendering) bindings(namespace string) {
 	if r.Spec.Reconciler != nil {
 		r.bind(namespace, r.bindingName(), r.Spec.Reconciler.ClusterRole, r.reconciler())

@@ -75,16 +75,16 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...stri
 	return report, e.prune(ctx, w, tenant, rendered, existing, report)
 }
 
-// render returns the objects of a Tenant in its members.
+// render returns the objects of a Tenant in its namespaces.
 func (e *Engine) render(tenant *v1beta1.Tenant, members []member, report *Report) ([]*unstructured.Unstructured, error) {
 	if len(members) == 0 {
 		return nil, nil
 	}
 	options := e.options.Onboard
 	for _, m := range members {
-		options.Members = append(options.Members, m.name)
+		options.Namespaces = append(options.Namespaces, m.name)
 	}
-	report.Members = options.Members
+	report.Namespaces = options.Namespaces
 	objects, err := onboard.Objects(tenant, options)
 	if err != nil {
 		return nil, fmt.Errorf("render Tenant %s: %w", tenant.Name, err)

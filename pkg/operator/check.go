@@ -22,15 +22,15 @@ import (
 
 // Findings of Check besides those about rights.
 const (
-	findingNoDefaultDeny   = "NoDefaultDeny"
-	findingDrift           = "Drift"
-	findingConflict        = "Conflict"
-	findingUnguardedLabels = "UnguardedLabels"
-	findingHomeHasPods     = "HomeHasPods"
-	findingSharedSource    = "SharedSource"
-	findingOtherAccount    = "OtherAccount"
-	findingNoTenant        = "NoTenant"
-	findingLeftoverBinding = "LeftoverBinding"
+	findingNoDefaultDeny        = "NoDefaultDeny"
+	findingDrift                = "Drift"
+	findingConflict             = "Conflict"
+	findingUnguardedLabels      = "UnguardedLabels"
+	findingHomeNamespaceHasPods = "HomeNamespaceHasPods"
+	findingSharedSource         = "SharedSource"
+	findingOtherAccount         = "OtherAccount"
+	findingNoTenant             = "NoTenant"
+	findingLeftoverBinding      = "LeftoverBinding"
 )
 
 // guardLabels is the suffix of the policy that guards the labels of namespaces.
@@ -161,14 +161,14 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)
 		}
 	}
-	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {
+	for _, namespace := range c.tenants.ActiveNamespaces(tenant, c.namespaces) {
 		for _, check := range []func(context.Context, *v1beta1.Tenant, string) error{c.trust, c.bindings, c.pods, c.flux} {
 			if err := check(ctx, tenant, namespace); err != nil {
 				return err
 			}
 		}
 	}
-	for _, namespace := range report.Members {
+	for _, namespace := range report.Namespaces {
 		if c.namespace(namespace) == nil {
 			continue // it is a difference already
 		}
@@ -179,7 +179,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	return nil
 }
 
-// trust finds trust that developers can change. In home there are none.
+// trust finds trust that developers can change. In the home namespace there are none.
 func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	if namespace == tenant.Spec.HomeNamespace {
 		return nil
@@ -284,7 +284,7 @@ func deniesByDefault(p networkingv1.NetworkPolicy) bool {
 		slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 }
 
-// pods finds workloads in a home that is kept for trust and credentials.
+// pods finds workloads in a home namespace that is kept for trust and credentials.
 func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	if namespace != tenant.Spec.HomeNamespace || len(tenant.Spec.Namespaces) == 0 && tenant.Spec.NamespacePrefix == "" {
 		return nil
@@ -295,7 +295,7 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 		return fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 	}
 	if len(list.Items) > 0 {
-		c.add(tenant.Name, findingHomeHasPods, policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
+		c.add(tenant.Name, findingHomeNamespaceHasPods, policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
 			"runs where the team's keys and Git account are (%d in all): move it to another namespace", len(list.Items))
 	}
 	return nil

@@ -54,7 +54,7 @@ func (c *checker) applier(tenant *v1beta1.Tenant, object *unstructured.Unstructu
 	other := cmp.Or(text("sourceRef", "namespace"), text("chartRef", "namespace"), text("chart", "spec", "sourceRef", "namespace"))
 	if other != "" && other != object.GetNamespace() {
 		c.add(tenant.Name, findingSharedSource, where,
-			"applies a source of namespace %s, which needs Flux with --no-cross-namespace-refs=false: copy the source into home", other)
+			"applies a source of namespace %s, which needs Flux with --no-cross-namespace-refs=false: copy the source into the home namespace", other)
 	}
 	want := cmp.Or(onboard.Account(tenant), tenant.Name)
 	_, remote, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "kubeConfig")
@@ -67,6 +67,6 @@ func (c *checker) applier(tenant *v1beta1.Tenant, object *unstructured.Unstructu
 	case account != want && home:
 		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s and not as the team's: set spec.serviceAccountName to %s", account, want)
 	case account != want:
-		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s, which whoever may edit the namespace may use: move it to home %s, where it acts as %s", account, tenant.Spec.HomeNamespace, want)
+		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s, which whoever may edit the namespace may use: move it to the home namespace %s, where it acts as %s", account, tenant.Spec.HomeNamespace, want)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/rights"
 )
 
-// CheckOwn returns what is wrong in a namespace of a Tenant and in its home, as far as the
+// CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
 // rights of somebody in the team reach, and which checks need more.
 func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []Finding, skipped []string, err error) {
 	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rights.Rule{}}
@@ -25,7 +25,7 @@ func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace
 		for _, check := range []struct {
 			name string
 			run  func(context.Context, *v1beta1.Tenant, string) error
-		}{{"trust that developers can change", c.trust}, {"roles and default accounts", c.bindings}, {"pods in a home", c.pods}, {"objects of Flux", c.flux}, {"default-deny", c.network}} {
+		}{{"trust that developers can change", c.trust}, {"roles and default accounts", c.bindings}, {"pods in a home namespace", c.pods}, {"objects of Flux", c.flux}, {"default-deny", c.network}} {
 			switch err := check.run(ctx, tenant, namespace); {
 			case apierrors.IsForbidden(err):
 				skipped = append(skipped, fmt.Sprintf("%s of namespace %s: %v", check.name, namespace, err))

@@ -78,7 +78,7 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 		"another one refuses":                   {team("green"), refusal(fence), "a-landwaiter-operator-fence", false},
 		"the Tenant has the prefix of the name": {covering, refusal(tenants), "ba-landwaiter-operator-fence", true},
 		"the Tenant lists the name":             {team("green", "a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
-		"it is the name of home":                {team("a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
+		"it is the name of the home namespace":  {team("a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
 	} {
 		t.Run(about, func(t *testing.T) {
 			var objects []client.Object

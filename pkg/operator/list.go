@@ -17,7 +17,7 @@ import (
 type Row struct {
 	Name        string
 	Home        string
-	Namespaces  int // besides home
+	Namespaces  int // besides the home namespace
 	PolicyLevel string
 	Reconciler  string // namespace/name of its account, "" if it has none
 	// Ready and Provisioned are statuses of conditions, with the reason unless True.
@@ -42,7 +42,7 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 	for _, tenant := range w.all {
 		row := Row{Name: tenant.Name, Home: tenant.Spec.HomeNamespace, PolicyLevel: string(tenant.Spec.Verification.PolicyLevel),
 			Ready: conditionText(tenant, v1beta1.ConditionReady), Provisioned: conditionText(tenant, v1beta1.ConditionProvisioned)}
-		for _, member := range w.tenants.Members(tenant, w.namespaces) {
+		for _, member := range w.tenants.ActiveNamespaces(tenant, w.namespaces) {
 			if member != tenant.Spec.HomeNamespace {
 				row.Namespaces++
 			}

@@ -22,7 +22,7 @@ import (
 const leftOver = "lets %s, which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces: kubectl delete clusterrolebinding %s"
 
 // platformBy is what a binding does that makes an account of a Tenant the platform.
-const platformBy = "makes %s, of a Tenant's home, the platform, to which no guardrail applies: kubectl delete clusterrolebinding %s"
+const platformBy = "makes %s, of a Tenant's home namespace, the platform, to which no guardrail applies: kubectl delete clusterrolebinding %s"
 
 // strangers returns those whom a binding lets make namespaces besides an account, which may be
 // nil: nobody.
@@ -138,7 +138,7 @@ func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, nam
 	}
 }
 
-// tenantOf returns the Tenant in whose home an account is, or else the one that a binding is
+// tenantOf returns the Tenant in whose home namespace an account is, or else the one that a binding is
 // named after or whose account it has, or nil.
 func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject) *v1beta1.Tenant {
 	var named *v1beta1.Tenant

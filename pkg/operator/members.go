@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// member is a namespace of a Tenant that is to be equipped.
+// member is a namespace of a Tenant that is to be provisioned.
 type member struct {
 	name string
 	// existing is nil if the namespace is to be made.
@@ -24,8 +24,8 @@ type member struct {
 	adopt    bool
 }
 
-// members returns the namespaces to equip, home first, and reports why others are not.
-// Without home there are none.
+// members returns the namespaces to provision, the home namespace first, and reports why others are not.
+// Without the home namespace there are none.
 func (e *Engine) members(ctx context.Context, w *world, tenant *v1beta1.Tenant, report *Report) ([]member, error) {
 	var found []member
 	for _, namespace := range w.tenants.Namespaces(tenant, w.namespaces) {
@@ -67,7 +67,7 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 		} else if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("look for namespace %s: %w", namespace.Name, err)
 		}
-	case v1beta1.NamespaceHome, v1beta1.NamespaceMember:
+	case v1beta1.NamespaceHome, v1beta1.NamespaceActive:
 	}
 	m := &member{name: namespace.Name, existing: existing}
 	if existing == nil || existing.Labels[v1beta1.LabelTenant] == tenant.Name {

@@ -41,7 +41,7 @@ const (
 
 // Options of an [Engine]. The zero value writes, and adopts nothing.
 type Options struct {
-	// Onboard is what objects depend on besides their Tenant; Members are filled in.
+	// Onboard is what objects depend on besides their Tenant; its Namespaces are filled in.
 	Onboard onboard.Options
 	// DryRun asks the API server without changing anything.
 	DryRun bool
@@ -126,10 +126,10 @@ type Problem struct {
 
 // Report is the outcome of one call.
 type Report struct {
-	// Members are the namespaces that were equipped, home first.
-	Members  []string
-	Outcomes []Outcome
-	Problems []Problem
+	// Namespaces are those that were provisioned, the home namespace first.
+	Namespaces []string
+	Outcomes   []Outcome
+	Problems   []Problem
 	// Uncounted are ResourceQuotas that Kubernetes' quota controller had not counted when they
 	// were applied.
 	Uncounted []policy.ObjectRef

@@ -63,7 +63,7 @@ func TestMembersAreThoseThatMayBeEquipped(t *testing.T) {
 		"not one that is ending":                            {team("green", "ending"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
 		"not one of the system":                             {team("green", "landwaiter-system"), Options{}, []string{"green"}, []policy.Reason{policy.ReasonReserved}},
 		"not one that is reserved":                          {team("green", "monitoring"), Options{Reserved: []string{"monitoring"}}, []string{"green"}, []policy.Reason{policy.ReasonReserved}},
-		"nothing without home":                              {team("payments", "web"), Options{}, nil, []policy.Reason{policy.ReasonNotOwned}},
+		"nothing without the home namespace":                {team("payments", "web"), Options{}, nil, []policy.Reason{policy.ReasonNotOwned}},
 		"one that is nobody's, with the admin's consent":    {adopting(team("green", "payments")), Options{Adopt: true}, []string{"green", "payments"}, nil},
 		"not by the operator, whatever spec.adopt says":     {adopting(team("green", "payments")), Options{}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
 		"not by an admin who was not asked to take it over": {team("green", "payments"), Options{Adopt: true}, []string{"green"}, []policy.Reason{policy.ReasonNotOwned}},
@@ -206,7 +206,7 @@ func TestFlagsAddToWhatATenantHas(t *testing.T) {
 
 	asked.Spec.HomeNamespace = "elsewhere"
 	_, _, err = e.Merge(t.Context(), asked)
-	require.ErrorContains(t, err, "the home of Tenant green is green, and cannot be changed to elsewhere")
+	require.ErrorContains(t, err, "the home namespace of Tenant green is green, and cannot be changed to elsewhere")
 }
 
 func TestFlagsAddWhatATenantHasNoneOfYet(t *testing.T) {
@@ -251,13 +251,13 @@ func TestAChangeConcernsThoseThatClaimTheSameNamespaces(t *testing.T) {
 		a, b *v1beta1.Tenant
 		want bool
 	}{
-		"nothing in common":           {team("a", "x"), team("b", "y"), false},
-		"one namespace":               {team("a", "x"), team("b", "x", "y"), true},
-		"another's home":              {team("a", "b"), team("b"), true},
-		"one that a prefix covers":    {team("a", "b-x"), prefixed("b", "b-"), true},
-		"prefixes that overlap":       {prefixed("a", "iris-"), prefixed("b", "iris-green-"), true},
-		"prefixes that do not":        {prefixed("a", "iris-"), prefixed("b", "lily-"), false},
-		"a prefix that covers a home": {team("a-home"), prefixed("a", "a-"), true},
+		"nothing in common":                     {team("a", "x"), team("b", "y"), false},
+		"one namespace":                         {team("a", "x"), team("b", "x", "y"), true},
+		"another's home":                        {team("a", "b"), team("b"), true},
+		"one that a prefix covers":              {team("a", "b-x"), prefixed("b", "b-"), true},
+		"prefixes that overlap":                 {prefixed("a", "iris-"), prefixed("b", "iris-green-"), true},
+		"prefixes that do not":                  {prefixed("a", "iris-"), prefixed("b", "lily-"), false},
+		"a prefix that covers a home namespace": {team("a-home"), prefixed("a", "a-"), true},
 	} {
 		t.Run(about, func(t *testing.T) {
 			require.Equal(t, c.want, rivals(c.a, c.b))

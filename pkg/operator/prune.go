@@ -33,7 +33,7 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 		if namespace := found.Namespace; namespace != "" {
 			at := w.namespace(namespace)
 			left = w.tenants.Holder(namespace) == nil || w.tenants.Holder(namespace).Name != tenant.Name
-			if at != nil && at.DeletionTimestamp != nil || !left && !slices.Contains(report.Members, namespace) {
+			if at != nil && at.DeletionTimestamp != nil || !left && !slices.Contains(report.Namespaces, namespace) {
 				continue // it goes with its namespace, or waits until that is the Tenant's again
 			}
 		}
@@ -81,7 +81,7 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 // Its pod security stays: it only restricts.
 func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespace, tenant string, report *Report) error {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNamespace))
-	labels := []string{v1beta1.LabelTenant, v1beta1.LabelHome}
+	labels := []string{v1beta1.LabelTenant, v1beta1.LabelHomeNamespace}
 	for _, name := range []string{v1beta1.LabelFluxTenant, onboard.LabelDemo} {
 		if namespace.Labels[name] == tenant {
 			labels = append(labels, name)

@@ -82,7 +82,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),
-		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says", len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Members))}
+		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says", len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Namespaces))}
 	again, sound := resync, len(report.Problems)+len(report.Uncounted) == 0
 	if len(report.Uncounted) > 0 {
 		again = maxRetryPause // its count is a change that is watched, if it comes

@@ -31,7 +31,7 @@ func crowded(name string, labels, annotations map[string]string) metav1.ObjectMe
 }
 
 func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
-	labels := map[string]string{v1beta1.LabelTenant: "iris", onboard.LabelHome: "iris", onboard.LabelDemo: "iris", v1beta1.LabelFluxTenant: "iris", podSecurity + "enforce": "restricted"}
+	labels := map[string]string{v1beta1.LabelTenant: "iris", onboard.LabelHomeNamespace: "iris", onboard.LabelDemo: "iris", v1beta1.LabelFluxTenant: "iris", podSecurity + "enforce": "restricted"}
 	annotations := map[string]string{v1beta1.AnnotationCreated: "iris", v1beta1.AnnotationAdopted: "iris"}
 	reduced, err := reduce(&corev1.Namespace{ObjectMeta: crowded("iris", labels, annotations)})
 	require.NoError(t, err)
@@ -48,12 +48,12 @@ func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
 func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 	namespace := func() *corev1.Namespace {
 		tenant := team("green")
-		objects, err := onboard.Objects(tenant, onboard.Options{Members: []string{"green", "web"}})
+		objects, err := onboard.Objects(tenant, onboard.Options{Namespaces: []string{"green", "web"}})
 		require.NoError(t, err)
 		made := &corev1.Namespace{}
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, made))
 		require.Equal(t, "green", made.Name)
-		made.Labels[v1beta1.LabelHome], made.Labels[onboard.LabelDemo] = "green", "green"
+		made.Labels[v1beta1.LabelHomeNamespace], made.Labels[onboard.LabelDemo] = "green", "green"
 		made.Annotations = map[string]string{v1beta1.AnnotationCreated: "green", v1beta1.AnnotationAdopted: "green"}
 		return made
 	}

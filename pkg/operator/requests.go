@@ -103,7 +103,7 @@ const maxSaid = 254
 
 // saidLabelNames are fixed: a team's account may make up more with the same prefixes.
 func saidLabelNames() []string {
-	return []string{v1beta1.LabelTenant, onboard.LabelHome, v1beta1.LabelOwner, v1beta1.LabelFluxTenant, onboard.LabelDemo,
+	return []string{v1beta1.LabelTenant, onboard.LabelHomeNamespace, v1beta1.LabelOwner, v1beta1.LabelFluxTenant, onboard.LabelDemo,
 		podSecurity + "enforce", podSecurity + "enforce-version", podSecurity + "warn", podSecurity + "warn-version"}
 }
 

@@ -52,11 +52,11 @@ func TestNobodyGetsRightsWhereARestrictionFailed(t *testing.T) {
 		want    []string // bindings that are made
 		reasons []policy.Reason
 	}{
-		"all restrictions are there":      {"", nil, bindings, nil},
-		"pod security of a namespace":     {"Namespace web", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied}},
-		"a network policy of a namespace": {"NetworkPolicy web/default-deny", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
-		"the quota of a namespace":        {"ResourceQuota web/tenant", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
-		"a network policy of home":        {"NetworkPolicy green/default-deny", forbidden, bindings[2:], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
+		"all restrictions are there":             {"", nil, bindings, nil},
+		"pod security of a namespace":            {"Namespace web", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied}},
+		"a network policy of a namespace":        {"NetworkPolicy web/default-deny", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
+		"the quota of a namespace":               {"ResourceQuota web/tenant", forbidden, bindings[:2], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
+		"a network policy of the home namespace": {"NetworkPolicy green/default-deny", forbidden, bindings[2:], []policy.Reason{policy.ReasonAccessDenied, policy.ReasonUnfinished, policy.ReasonUnfinished}},
 		"registries without the template": {"TenantAllowedRegistries green", &meta.NoKindMatchError{}, nil,
 			[]policy.Reason{policy.ReasonNotInstalled, policy.ReasonUnfinished, policy.ReasonUnfinished, policy.ReasonUnfinished, policy.ReasonUnfinished}},
 		"registries whose template has just gone": {"TenantAllowedRegistries green", apierrors.NewNotFound(schema.GroupResource{}, ""), nil,

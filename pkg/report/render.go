@@ -150,7 +150,7 @@ func severityOf(result string) openreports.ResultSeverity {
 // leftOut returns the result that says how many others a report has no room for.
 func leftOut(rule string, n int) openreports.ReportResult {
 	return openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory, Severity: "info", Result: v1beta1.ReportSkip,
-		Description: fmt.Sprintf("%d results are left out: the account has no more room for reports", n), Properties: map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
+		Description: fmt.Sprintf("%d results are left out: the quota owner has no more room for reports", n), Properties: map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
 }
 
 // split shares results among objects of at most [maxObjectBytes] each and limit bytes in

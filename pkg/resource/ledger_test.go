@@ -202,7 +202,7 @@ func TestWhatIsGoneOrChangesHandsMakesRoomForTheTenantsOtherNamespaces(t *testin
 		require.NoError(t, l.Keep(p))
 		return resource.Missing(p) != nil
 	}
-	require.True(t, missing("iris"), "home, too: whose specs are kept does not depend on what they are for")
+	require.True(t, missing("iris"), "the home namespace, too: whose specs are kept does not depend on what they are for")
 	l.Settle("iris-000", nil)
 	require.False(t, missing("iris"))
 	keptOf(t, &l, full...)

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Tenants says which Tenant holds each namespace. A listed namespace (home is listed)
+// Tenants says which Tenant holds each namespace. A listed namespace (the home namespace is listed)
 // beats a prefix; among equal claims the oldest Tenant wins, then the first by name.
 type Tenants struct {
 	all      map[string]*v1beta1.Tenant
@@ -71,7 +71,7 @@ func olderFirst(x, y *v1beta1.Tenant) int {
 	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 }
 
-// listedBy returns the namespaces that a Tenant names itself: home, then the others.
+// listedBy returns the namespaces that a Tenant names itself: the home namespace, then the others.
 func listedBy(tenant *v1beta1.Tenant) []string {
 	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 	return append([]string{tenant.Spec.HomeNamespace}, others...)
@@ -121,7 +121,7 @@ func (t *Tenants) Holder(namespace string) *v1beta1.Tenant {
 }
 
 // Namespaces returns the namespaces that a Tenant names, and those among existing that its
-// prefix covers, with their states: home first, then by name.
+// prefix covers, with their states: the home namespace first, then by name.
 func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace) []v1beta1.TenantNamespace {
 	states := map[string]v1beta1.NamespaceState{}
 	for _, name := range listedBy(tenant) {
@@ -133,7 +133,7 @@ func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace
 		if !listed && (t.overlaps[tenant.Name] != nil || t.Holder(namespace.Name) != tenant) {
 			continue
 		}
-		states[namespace.Name] = v1beta1.NamespaceMember
+		states[namespace.Name] = v1beta1.NamespaceActive
 		switch {
 		case namespace.DeletionTimestamp != nil:
 			states[namespace.Name] = v1beta1.NamespaceTerminating
@@ -152,12 +152,12 @@ func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace
 	return found
 }
 
-// Members returns the names of the namespaces that exist, are not ending and belong to a
-// Tenant, home first, then by name.
-func (t *Tenants) Members(tenant *v1beta1.Tenant, existing []corev1.Namespace) []string {
+// ActiveNamespaces returns the names of the namespaces that exist, are not ending and belong to a
+// Tenant, the home namespace first, then by name.
+func (t *Tenants) ActiveNamespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace) []string {
 	var members []string
 	for _, n := range t.Namespaces(tenant, existing) {
-		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceMember {
+		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceActive {
 			members = append(members, n.Name)
 		}
 	}

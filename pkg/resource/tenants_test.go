@@ -30,7 +30,7 @@ func TestOneTenantHoldsANamespace(t *testing.T) {
 		"of one age, the first by name": {[]*v1beta1.Tenant{made(1, "b", "b", "", "shop"), made(1, "a", "a", "", "shop")}, map[string]string{"shop": "a"}},
 		"listed beats a prefix, whoever is older": {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "b", "", "team-x")},
 			map[string]string{"team-x": "b", "team-y": "a"}},
-		"a home beats a prefix":                         {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "team-b", "")}, map[string]string{"team-b": "b"}},
+		"a home namespace beats a prefix":               {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "team-b", "")}, map[string]string{"team-b": "b"}},
 		"prefixes that overlap: the older one's counts": {[]*v1beta1.Tenant{made(1, "a", "a", "iris-green-"), made(2, "b", "b", "iris-")}, map[string]string{"iris-green-x": "a", "iris-x": "", "b": "b"}},
 		"prefixes that overlap, the other way round":    {[]*v1beta1.Tenant{made(2, "a", "a", "iris-green-"), made(1, "b", "b", "iris-")}, map[string]string{"iris-green-x": "b", "iris-x": "b"}},
 		"prefixes that only look alike":                 {[]*v1beta1.Tenant{made(1, "a", "a", "iris-"), made(2, "b", "b", "iri-")}, map[string]string{"iris-x": "a", "iri-x": "b"}},
@@ -71,6 +71,6 @@ func TestATenantSaysWhatAnotherHas(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "own", DeletionTimestamp: &metav1.Time{}}}}
 	require.Equal(t, []v1beta1.TenantNamespace{{Name: "b", State: v1beta1.NamespaceHome}, {Name: "own", State: v1beta1.NamespaceTerminating}, {Name: "shop", State: v1beta1.NamespaceConflict}},
 		all.Namespaces(younger, existing))
-	require.Equal(t, []string{"b"}, all.Members(younger, existing))
-	require.Equal(t, []v1beta1.TenantNamespace{{Name: "a", State: v1beta1.NamespaceMissing}, {Name: "shop", State: v1beta1.NamespaceMember}}, all.Namespaces(older, existing))
+	require.Equal(t, []string{"b"}, all.ActiveNamespaces(younger, existing))
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "a", State: v1beta1.NamespaceMissing}, {Name: "shop", State: v1beta1.NamespaceActive}}, all.Namespaces(older, existing))
 }

@@ -72,5 +72,5 @@ func allows(list []string, value string) bool {
 // developers have the role edit. Material in home is out of their reach.
 func (f Finding) Where() Found {
 	return Found{Reach: TrustWithinReach, Where: f.Resource,
-		Fix: fmt.Sprintf("its %s can be written by developers (edit): move it to home; or %s", f.Object.Kind, f.Fix)}
+		Fix: fmt.Sprintf("its %s can be written by developers (edit): move it to the home namespace; or %s", f.Object.Kind, f.Fix)}
 }

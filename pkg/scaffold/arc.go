@@ -86,12 +86,12 @@ func (a App) checkChart() error {
 	return nil
 }
 
-// target installs the application in the first namespace of the team other than home, if
-// home keeps no workloads.
+// target installs the application in the first namespace of the team other than the home namespace, if
+// the home namespace keeps no workloads.
 func (team Team) target(spec object) {
-	members := onboard.Members(team.Tenant, nil)
-	if len(members) > 1 {
-		spec["targetNamespace"] = members[1]
+	namespaces := onboard.Namespaces(team.Tenant, nil)
+	if len(namespaces) > 1 {
+		spec["targetNamespace"] = namespaces[1]
 	}
 }
 

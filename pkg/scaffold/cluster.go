@@ -285,7 +285,7 @@ func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, 
 		return nil, nil
 	}
 	text, err := all.text(func(o *unstructured.Unstructured) bool {
-		return isResource(o) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" // the home of a Tenant
+		return isResource(o) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" // the home namespace of a Tenant
 	})
 	if err != nil {
 		return nil, err

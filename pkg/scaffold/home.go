@@ -9,19 +9,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
-// HomeError says that a Tenant of a tree would get another home, which no cluster accepts.
+// HomeNamespaceError says that a Tenant of a tree would get another home namespace, which no cluster accepts.
 // Nothing was written.
-type HomeError struct{ File, Tenant, Before, After string }
+type HomeNamespaceError struct{ File, Tenant, Before, After string }
 
 // Error says what to do.
-func (e *HomeError) Error() string {
-	return fmt.Sprintf("%s: the home of Tenant %s is %s, and cannot be changed to %s: set spec.homeNamespace back, or remove the team and add it with another name",
+func (e *HomeNamespaceError) Error() string {
+	return fmt.Sprintf("%s: the home namespace of Tenant %s is %s, and cannot be changed to %s: set spec.homeNamespace back, or remove the team and add it with another name",
 		e.File, e.Tenant, e.Before, e.After)
 }
 
-// KeepsHome returns a [HomeError] if the files that an earlier run wrote in dir, and that tree
-// has too, are of another home.
-func (team Team) KeepsHome(dir string, tree Tree) error {
+// KeepsHomeNamespace returns a [HomeNamespaceError] if the files that an earlier run wrote in dir, and that tree
+// has too, are of another home namespace.
+func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("open the tree: %w", err)
@@ -40,13 +40,13 @@ func (team Team) KeepsHome(dir string, tree Tree) error {
 			continue // writing names it
 		}
 		for _, document := range documents {
-			// Home alone has this binding.
+			// The home namespace alone has this binding.
 			metadata := field(document, "metadata")
 			if textOf(document, "kind") != "RoleBinding" || metadata == nil || textOf(metadata, "name") != onboard.RoleReferenceReader {
 				continue
 			}
 			if before := textOf(metadata, "namespace"); before != team.Tenant.Spec.HomeNamespace {
-				return &HomeError{File: file.Path, Tenant: team.Tenant.Name, Before: before, After: team.Tenant.Spec.HomeNamespace}
+				return &HomeNamespaceError{File: file.Path, Tenant: team.Tenant.Name, Before: before, After: team.Tenant.Spec.HomeNamespace}
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func bindingOf(o *unstructured.Unstructured) (binding rbacv1.RoleBinding, ok boo
 	return binding, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &binding) == nil
 }
 
-// isAccount reports whether a subject is an account in home, by its own name or by that of a
+// isAccount reports whether a subject is an account in the home namespace, by its own name or by that of a
 // group of all accounts, there or everywhere.
 func isAccount(s rbacv1.Subject, namespace, home, account string) bool {
 	switch s.Kind {

@@ -42,7 +42,7 @@ func TestCheckFindsRightsOfATeamsAccountBeyondItsRole(t *testing.T) {
 		"by its name as a user": {func(t *testing.T, dir string) {
 			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccount:iris-red:iris-red'}]")
 		}, rights, "ClusterRole view"},
-		"by the accounts of its home": {func(t *testing.T, dir string) {
+		"by the accounts of its home namespace": {func(t *testing.T, dir string) {
 			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccounts:iris-red'}]")
 		}, rights, "ClusterRole view"},
 		"by all accounts": {func(t *testing.T, dir string) {

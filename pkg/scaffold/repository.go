@@ -87,8 +87,8 @@ func (r *Repository) complete() error {
 
 // workloads is the namespace that the team's applications run in.
 func (r Repository) workloads() string {
-	members := onboard.Members(r.Tenant, nil)
-	return members[min(1, len(members)-1)]
+	namespaces := onboard.Namespaces(r.Tenant, nil)
+	return namespaces[min(1, len(namespaces)-1)]
 }
 
 // flux adds a base and a folder for each environment.
@@ -167,7 +167,7 @@ func (r Repository) arc(t *Tree) {
 	}
 }
 
-// verification adds the team's own rules for its images, in home.
+// verification adds the team's own rules for its images, in the home namespace.
 func (r Repository) verification(t *Tree) {
 	resource := func(kind, name string, spec object) object {
 		return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}

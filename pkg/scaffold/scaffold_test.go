@@ -31,7 +31,7 @@ func team(name string, change func(*v1beta1.TenantSpec)) *v1beta1.Tenant {
 	return tenant
 }
 
-// alone is a Tenant whose home is its only namespace, with an account for its charts.
+// alone is a Tenant whose home namespace is its only namespace, with an account for its charts.
 func alone(name string) *v1beta1.Tenant {
 	return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1beta1.TenantSpec{HomeNamespace: name, Reconciler: &v1beta1.TenantReconciler{ServiceAccount: name}}}

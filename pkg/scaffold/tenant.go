@@ -18,7 +18,7 @@ import (
 // Team describes a Tenant's part of a repository.
 type Team struct {
 	Tenant *v1beta1.Tenant
-	// Landwaiter is the ServiceAccount that reads the Secrets of home.
+	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace.
 	Landwaiter types.NamespacedName
 	// Places are the environments, groups or clusters that have the Tenant; empty means all.
 	Places []string

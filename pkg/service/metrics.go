@@ -44,7 +44,7 @@ func (s *Service) registerMemory(metrics *prometheus.Registry) {
 		const helpLookups = "Lookups in the memory of this replica, by kind of entry and outcome."
 		counted(metrics, &stats.Hits, lookups, helpLookups, labeled("outcome", "hit"))
 		counted(metrics, &stats.Misses, lookups, helpLookups, labeled("outcome", "miss"))
-		const helpEvictions = "Entries that left memory before they expired: because all of it (memory), or its account's share of it (share), was used up."
+		const helpEvictions = "Entries that left memory before they expired: because all of it (memory), or its quota owner's share of it (share), was used up."
 		counted(metrics, &stats.Overflowed, evictions, helpEvictions, labeled("reason", "memory"))
 		counted(metrics, &stats.OverShare, evictions, helpEvictions, labeled("reason", "share"))
 		measured(metrics, stats.Entries.Load, "cache_entries", "Entries in memory.", prometheus.Labels{"kind": string(kind)})

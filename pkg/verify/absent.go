@@ -69,7 +69,7 @@ func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
 	}
 	switch {
 	case own != "" && own == l.Home && source.Namespace != "" && source.Namespace != own:
-		f.Message = fmt.Sprintf("neither %s nor %s, its Tenant's home, has a Verifier %s, and because %s has others, no ClusterVerifier applies there", source.Namespace, own, name, own)
+		f.Message = fmt.Sprintf("neither %s nor %s, its Tenant's home namespace, has a Verifier %s, and because %s has others, no ClusterVerifier applies there", source.Namespace, own, name, own)
 		f.Remediation = fmt.Sprintf("require one of the Verifiers of %s (%s), or create Verifier %s there", own, l.names(), name)
 	case own != "" && source.Namespace != "" && source.Namespace != own:
 		f.Message = fmt.Sprintf("%s has Verifiers of its own, so Verifier %s of %s does not apply there%s", own, name, source.Namespace, decides)
@@ -78,7 +78,7 @@ func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
 		f.Message = fmt.Sprintf("%s has Verifiers of its own, so ClusterVerifier %s does not apply there%s", own, name, decides)
 		f.Remediation = nearer
 	case own != "" && l.Home != "" && l.Home != own:
-		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, neither the Verifiers of %s, its Tenant's home, nor ClusterVerifiers apply there", own, name, l.Home)
+		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, neither the Verifiers of %s, its Tenant's home namespace, nor ClusterVerifiers apply there", own, name, l.Home)
 		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), create Verifier %s there, or move its Verifiers to %s", l.names(), name, l.Home)
 	case own != "":
 		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, no ClusterVerifier applies there", own, name)

@@ -53,7 +53,7 @@ type Layer struct {
 	// Verifiers lists those that apply, by name. Layers that share a verifier share
 	// the pointer and its findings.
 	Verifiers []*Verifier
-	// Home is the home of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer level that would decide if it did not only warn.
+	// Home is the home namespace of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer level that would decide if it did not only warn.
 	Home    string
 	Lenient policy.ObjectRef
 	Rules   []Rule // the first one that matches the image decides

@@ -19,7 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// team makes a Tenant of home and further namespaces, for the length of a test.
+// team makes a Tenant of the home namespace and further namespaces, for the length of a test.
 func (w *world) team(t *testing.T, spec string, home string, others ...string) string {
 	t.Helper()
 	name := "team-" + home
@@ -64,15 +64,15 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 	}
 	w.denied(t, other, w.byTeamA, "ClusterVerificationPolicy signed")
 	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "Valid")
-	require.Equal(t, "rules of home "+home+" are in force in 3 namespaces", w.effective(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "InForce").Message)
-	w.states(t, name, map[string]v1beta1.NamespaceState{home: "Home", one: "Member", two: "Member"})
+	require.Equal(t, "rules of the home namespace "+home+" are in force in 3 namespaces", w.effective(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "InForce").Message)
+	w.states(t, name, map[string]v1beta1.NamespaceState{home: "Home", one: "Active", two: "Active"})
 
-	// A member's own Verifiers override those in home, each kind on its own.
+	// A member's own Verifiers override those in the home namespace, each kind on its own.
 	w.apply(t, trustStore(two, "keys", w.teamB)+verifier(two, "release", "keys"))
 	w.denied(t, two, w.byTeamA)
 	w.admitted(t, one, w.byTeamA)
 
-	// A change in home is a change in every member that has nothing of its own.
+	// A change in the home namespace is a change in every tenant namespace that has nothing of its own.
 	w.apply(t, trustStore(home, "keys", w.teamB))
 	w.denied(t, one, w.byTeamA)
 	w.apply(t, trustStore(home, "keys", w.teamA))
@@ -104,13 +104,13 @@ func TestAHomeThatEndsDeniesInItsMembers(t *testing.T) {
 	w.denied(t, one, w.signed, "Tenant "+name, says) // the cluster's policy, which allows it elsewhere, does not take over
 	w.admitted(t, other, w.signed)
 	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionFalse, "ReferenceNotReady")
-	w.states(t, name, map[string]v1beta1.NamespaceState{home: "Terminating", one: "Member"})
+	w.states(t, name, map[string]v1beta1.NamespaceState{home: "Terminating", one: "Active"})
 
 	w.letGo(t, home)
 	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionFalse, "NotFound")
-	w.denied(t, one, w.signed, "home "+home+" of Tenant "+name+" does not exist; create the namespace")
+	w.denied(t, one, w.signed, "the home namespace "+home+" of Tenant "+name+" does not exist; create the namespace")
 	w.makeNamespace(t, home)
-	w.admitted(t, one, w.signed) // a home without rules leaves them to the cluster
+	w.admitted(t, one, w.signed) // a home namespace without rules leaves them to the cluster
 	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "Valid")
 }
 
@@ -137,7 +137,7 @@ func TestTwoTenantsOneNamespace(t *testing.T) {
 	w.release(t, older)
 	w.denied(t, both, w.byTeamA, "VerificationPolicy "+second+"/release") // the release hands over
 	w.condition(t, &v1beta1.Tenant{}, "", younger, metav1.ConditionTrue, "Valid")
-	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home", both: "Member"})
+	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home", both: "Active"})
 }
 
 func TestOverlappingPrefixesAreAConflict(t *testing.T) {
@@ -151,12 +151,12 @@ func TestOverlappingPrefixesAreAConflict(t *testing.T) {
 	inner := first + "-in-a"
 	w.makeNamespace(t, inner) // nobody labelled it, and it has rules at once
 	w.admitted(t, inner, w.byTeamA)
-	w.states(t, older, map[string]v1beta1.NamespaceState{first: "Home", inner: "Member"})
+	w.states(t, older, map[string]v1beta1.NamespaceState{first: "Home", inner: "Active"})
 	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home"})
 
 	w.release(t, older)
 	w.denied(t, inner, w.byTeamA, "VerificationPolicy "+second+"/release")
-	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home", inner: "Member"})
+	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home", inner: "Active"})
 }
 
 // private starts a registry that asks for a login, with an image that a key signed. It

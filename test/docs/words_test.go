@@ -36,6 +36,7 @@ func former(crds string) map[string]*regexp.Regexp {
 		"ClusterRole material":          `landwaiter-material|FULLNAME-material`,
 		"tenantNamespaces, of charts":   `\.tenantNamespaces\b|` + "`tenantNamespaces`",
 		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
+		"label home":                    `landwaiter\\?\.dev/home([^-]|$)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)
 	}
@@ -51,6 +52,24 @@ func former(crds string) map[string]*regexp.Regexp {
 	return made
 }
 
+// formerTerms returns terms that were replaced, as they would stand in messages or pages. Many are
+// ordinary English in another sense, so a pattern has the words around it.
+func formerTerms() map[string]*regexp.Regexp {
+	made := map[string]*regexp.Regexp{}
+	for name, pattern := range map[string]string{
+		"home, for the home namespace": `(?i)\b(in|of|to|from|into|than|besides|its|a|the|Tenant's) home([^-N\s]| [^n])`,
+		"account, for a quota owner":   `(?i)\bis one account\b|\baccount'?s? (has no more room|share of)|its account's share|(quotas?|shares?|limits?) of (an|the|each|every|its) account\b|#one-team-is-one-account`,
+		"headers of tenant list":       `NAME +HOME +NAMESPACES|"HOME", "NAMESPACES"|"DECIDES"`,
+		"member of a Tenant":           `\b(a|each|every|one|all|its|the|of) members?\b|NamespaceMember|(?m:^ *- Member$)|"members": \[|\bmember-(rules|viewers)`,
+	} {
+		made[name] = regexp.MustCompile(pattern)
+	}
+	return made
+}
+
+// comment is one of Go. What is in strings after "//" is an address.
+var comment = regexp.MustCompile(`(?m)(^|\s)// .*$`)
+
 // Whoever reads a former name looks for something that is not there. Tables of old and new names
 // and what translates them have them.
 func TestFormerNamesAreGone(t *testing.T) {
@@ -59,7 +78,7 @@ func TestFormerNamesAreGone(t *testing.T) {
 	for _, kind := range v1beta1.Kinds() {
 		crds += read(t, "config/crd/landwaiter.dev_"+kind.Plural+".yaml")
 	}
-	names := former(crds)
+	names, terms := former(crds), formerTerms()
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -78,6 +97,14 @@ func TestFormerNamesAreGone(t *testing.T) {
 		for what, pattern := range names {
 			if found := pattern.Find(text); found != nil {
 				t.Errorf("%s has a former name (%s): %s", name, what, found)
+			}
+		}
+		if filepath.Ext(name) == ".go" {
+			text = comment.ReplaceAll(text, nil) // those of resources are in their CRDs
+		}
+		for what, pattern := range terms {
+			if found := pattern.Find(text); found != nil {
+				t.Errorf("%s has a former term (%s): %s", name, what, found)
 			}
 		}
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// team makes a Tenant whose home has the Tenant's name, and home's Namespace.
+// team makes a Tenant whose home namespace has the Tenant's name, and the Namespace.
 func team(name string, namespaces ...string) func(*resource.Objects) {
 	return func(o *resource.Objects) {
 		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: name, Namespaces: namespaces, NamespacePrefix: name + "-dev-"}}
@@ -46,7 +46,7 @@ func TestWhatATeamTrustsHoldsInItsNamespacesAndInNoOthers(t *testing.T) {
 		requireOutcome(t, policy.Denied, e.outcome(t, ns, irises))
 	}
 
-	// Another key in home is in force in every member at once, and the other team's results stay.
+	// Another key in the home namespace is in force in every member at once, and the other team's results stay.
 	requireOutcome(t, policy.Allowed, e.outcome(t, "rose", roses))
 	require.Empty(t, e.apply(t, append(both[:2:2], e.trusting(t, "iris", "rose"), e.policy(t, "iris", "p", releaseNeeded), both[4], both[5])...))
 	for _, ns := range []verify.Namespace{"iris", "iris-web", "iris-dev-1"} {
@@ -55,12 +55,12 @@ func TestWhatATeamTrustsHoldsInItsNamespacesAndInNoOthers(t *testing.T) {
 	}
 	require.True(t, e.Verify(t.Context(), "rose", digestOf(roses)).Cached)
 
-	// A lax policy of the cluster says nothing while home is gone.
+	// A lax policy of the cluster says nothing while the home namespace is gone.
 	problems := e.apply(t, func(o *resource.Objects) { team("iris", "iris-web")(o); o.Namespaces = nil }, e.policy(t, "", "lax", "defaultAction: Allow"))
 	require.Len(t, problems, 1)
 	got := e.outcome(t, "iris-web", roses)
 	requireOutcome(t, policy.Denied, got)
-	require.Equal(t, "home iris of Tenant iris does not exist; create the namespace", got.Reason)
+	require.Equal(t, "the home namespace iris of Tenant iris does not exist; create the namespace", got.Reason)
 	requireOutcome(t, policy.Allowed, e.outcome(t, "rose", irises))
 }
 

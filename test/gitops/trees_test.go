@@ -24,7 +24,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// member is a Tenant with a repository, and with namespaces besides home if asked for.
+// member is a Tenant with a repository, and with namespaces besides the home namespace if asked for.
 func member(name string, others bool) *v1beta1.Tenant {
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{HomeNamespace: name,
 		Reconciler: &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "https://github.com/example/" + name}}}}

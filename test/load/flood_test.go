@@ -74,12 +74,12 @@ func BenchmarkFlood(b *testing.B) {
 	c.flooded(b, team(0), []verify.Namespace{team(1)}, 50)
 }
 
-// BenchmarkFloodOfATenant is the same for a Tenant's home, while 50 namespaces of another
+// BenchmarkFloodOfATenant is the same for a Tenant's home namespace, while 50 namespaces of another
 // Tenant have 4 cold images under way each.
 func BenchmarkFloodOfATenant(b *testing.B) {
 	const namespaces = 50
 	c := newCrowd(b, func(host, key string, _ int) resource.Objects {
-		o := resources(host, key, 2) // the two homes
+		o := resources(host, key, 2) // the two home namespaces
 		mine, theirs := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(0))}}, &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(1)), NamespacePrefix: "flood-"}}
 		mine.Name, theirs.Name = "mine", "theirs"
 		o.Resources = append(o.Resources, mine, theirs)

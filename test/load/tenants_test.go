@@ -18,10 +18,10 @@ import (
 
 const (
 	tenants = 500
-	members = 3 // of each, home among them
+	members = 3 // of each, the home namespace among them
 )
 
-// ofTenants gives each Tenant a home with a trust store, a verifier and a policy, and
+// ofTenants gives each Tenant a home namespace with a trust store, a verifier and a policy, and
 // members without resources.
 func ofTenants(key string) resource.Objects {
 	o := resources("127.0.0.1:5000", key, tenants)
@@ -60,7 +60,7 @@ func BenchmarkTenantsCompile(b *testing.B) {
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB")
 }
 
-// BenchmarkTenantsHomeChange changes the rules of one home, which its members follow.
+// BenchmarkTenantsHomeChange changes the rules of one home namespace, which its members follow.
 func BenchmarkTenantsHomeChange(b *testing.B) {
 	key := newKey(b)
 	snapshot := newService(b, cold(), ofTenants(key)).Set().Snapshot()

@@ -26,7 +26,7 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 	require.False(t, w.exists(t, "iris-green"))
 
 	first := w.add(t, typical("iris-green")...)
-	require.Equal(t, []string{"iris-green", "iris-green-web"}, first.Members)
+	require.Equal(t, []string{"iris-green", "iris-green-web"}, first.Namespaces)
 	require.Equal(t, first.Created, preview.Created, "a dry run says what would happen")
 	require.Greater(t, first.Created, 15)
 	require.Zero(t, first.Changed+first.Unchanged)
@@ -36,14 +36,14 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 		"RoleBinding iris-green-web/iris-green-developers", "NetworkPolicy iris-green-web/default-deny", "ResourceQuota iris-green-web/tenant", "Kustomization iris-green/iris-green"} {
 		require.Contains(t, before, name)
 	}
-	require.NotContains(t, before, "RoleBinding iris-green/iris-green-developers", "developers have no rights in home")
+	require.NotContains(t, before, "RoleBinding iris-green/iris-green-developers", "developers have no rights in the home namespace")
 
 	second := w.add(t, typical("iris-green")...)
 	require.Zero(t, second.Created+second.Changed+second.Removed)
 	require.Equal(t, first.Created, second.Unchanged)
 	require.Equal(t, resourceVersions(before), resourceVersions(w.objectsOf(t, "iris-green")))
 	require.Contains(t, w.program.Must(t, append([]string{"tenant", "add"}, typical("iris-green")...)...),
-		fmt.Sprintf("tenant iris-green: home iris-green, 1 namespace, %d objects: 0 created, 0 changed, %d as they were\n", first.Created, first.Created))
+		fmt.Sprintf("tenant iris-green: home namespace iris-green, 1 namespace, %d objects: 0 created, 0 changed, %d as they were\n", first.Created, first.Created))
 }
 
 func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *testing.T) {

@@ -23,7 +23,7 @@ func attacksOnLabels() []attack {
 		{"lower pod security", red(), rule, "", "pod-security.kubernetes.io/enforce", change("Namespace", "", "iris-red-web", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
 		{"take pod security off", red(), rule, "", "pod-security.kubernetes.io/enforce", change("Namespace", "", "iris-red-web", label("pod-security.kubernetes.io/enforce", "null"))},
 		{"pin pod security to an old version", red(), rule, "", "enforce-version", change("Namespace", "", "iris-red-web", label("pod-security.kubernetes.io/enforce-version", `"v1.0"`))},
-		{"let pods into home", red(), rule, "", "landwaiter.dev/home", change("Namespace", "", "iris-red", label("landwaiter.dev/home", "null"))},
+		{"let pods into the home namespace", red(), rule, "", "landwaiter.dev/home-namespace", change("Namespace", "", "iris-red", label("landwaiter.dev/home-namespace", "null"))},
 		{"have an adopted namespace deleted with the Tenant", red(), rule, "", "landwaiter.dev/created", change("Namespace", "", "iris-red-web", `{"metadata":{"annotations":{"landwaiter.dev/created":"true"}}}`)},
 		{"break the glass", red(), rule, "", "landwaiter.dev/break-glass-until", change("Namespace", "", "iris-red-web", note("until"))},
 		{"prepare to break it", red(), rule, "", "landwaiter.dev/break-glass-reason", change("Namespace", "", "iris-red-web", note("reason"))},
@@ -38,7 +38,7 @@ func attacksOnLabels() []attack {
 		{"delete a namespace of nobody with a right to make namespaces that was left over", stray(), rule, "", "only namespaces of the Tenant", remove("Namespace", "", "payments")},
 		{"change it", stray(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
 		{"make a namespace of nobody", stray(), rule, "", "only namespaces of the Tenant", create(namespace, "free", "")},
-		{"make a member without pod security", green(), rule, "", "pod-security.kubernetes.io", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: privileged}}}")},
+		{"make a tenant namespace without pod security", green(), rule, "", "pod-security.kubernetes.io", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: privileged}}}")},
 	}
 }
 
@@ -59,7 +59,7 @@ func attacksOnPlatformObjects() []attack {
 		{"raise the quota", red(), rule, "", says, change("ResourceQuota", "iris-red-web", "tenant", `{"spec":{"hard":{"pods":"5000"}}}`)},
 		{"take the quota's label off by its status", red(), rule, "", says, changeBelow("status", "ResourceQuota", "iris-red-web", "tenant", label("landwaiter.dev/owner", "null"))},
 		{"take the rights of the team away", redAdmin(), rule, "", says, remove("RoleBinding", "iris-red-web", "iris-red-reconciler")},
-		{"delete the account in home", greenAdmin(), rule, "", says, remove("ServiceAccount", "iris-green", "iris-green")},
+		{"delete the account in the home namespace", greenAdmin(), rule, "", says, remove("ServiceAccount", "iris-green", "iris-green")},
 		{"change what the team is told", greenAdmin(), rule, "", says, change("ConfigMap", "iris-green", "landwaiter-tenant", `{"data":{"tenant":"x"}}`)},
 		{"give the Kustomization another account", greenAdmin(), "platform-objects", "", says, change("Kustomization", "iris-green", "iris-green", `{"spec":{"prune":false}}`)},
 		{"keep the platform from the Kustomization", greenAdmin(), rule, "", says, change("Kustomization", "iris-green", "iris-green", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)},
@@ -74,7 +74,7 @@ func attacksOnHomes() []attack {
 	const release = "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: iris-green, name: x}, spec: {interval: 1m%s}}"
 	const rule, says = "home-accounts", "set spec.serviceAccountName to iris-green"
 	return []attack{
-		{"run a pod in home", greenAdmin(), "home-workloads", "", "keeps no workloads", create("%s", pod("iris-green"))},
+		{"run a pod in the home namespace", greenAdmin(), "home-workloads", "", "keeps no workloads", create("%s", pod("iris-green"))},
 		{"run one as the account", green(), "home-workloads", "", "keeps no workloads", create("%s", pod("iris-green"))},
 		{"a Kustomization with Flux's account", greenAdmin(), rule, "", says, create(kustomization, ", serviceAccountName: kustomize-controller")},
 		{"a Kustomization without an account", greenAdmin(), rule, "", says, create(kustomization, "")},
@@ -92,12 +92,12 @@ func attacksOnNames() []attack {
 		{"take a name that a Tenant lists", spawner(), rule, "", "the name green-shop belongs to", create(namespace, "green-shop", "")},
 		{"make a namespace outside of the prefix", green(), rule, "", "Tenant iris-green", create(namespace, "payments2", "landwaiter.dev/tenant: iris-green")},
 		{"make a namespace of another team", green(), rule, "", "iris-", create(namespace, "iris-green-x", "landwaiter.dev/tenant: iris-red")},
-		{"make a member that nobody guards", green(), rule, labels, "set the label landwaiter.dev/tenant", create(namespace, "iris-green-x", "")},
+		{"make a tenant namespace that nobody guards", green(), rule, labels, "set the label landwaiter.dev/tenant", create(namespace, "iris-green-x", "")},
 		{"name two teams", green(), rule, "", "name no other Tenant", create(namespace, "iris-green-x", "landwaiter.dev/tenant: iris-green, toolkit.fluxcd.io/tenant: iris-red")},
 		{"change a namespace of nobody", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
 		{"lower pod security before anybody guards it", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
-		{"delete the own home", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red")},
-		{"delete a member", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
+		{"delete the own home namespace", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red")},
+		{"delete a tenant namespace", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
 		{"delete another team's", green(), deletion, "", "Tenant iris-", remove("Namespace", "", "iris-red-web")},
 		{"delete a namespace of nobody", green(), deletion, labels, "only the namespaces that it may make", remove("Namespace", "", "payments")},
 		{"change a namespace that is older than its Tenant", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("x", `"y"`))},

@@ -43,7 +43,7 @@ func (w *arena) secretsOfHome(ctx context.Context, t *testing.T, config *rest.Co
 }
 
 // Whoever may edit a namespace may act as every account in it. That is why a Tenant's
-// account is in home, where developers have no rights.
+// account is in the home namespace, where developers have no rights.
 func TestADeveloperCannotActAsTheAccountOfHome(t *testing.T) {
 	w := attacked(t)
 	for _, object := range []*unstructured.Unstructured{
@@ -55,9 +55,9 @@ func TestADeveloperCannotActAsTheAccountOfHome(t *testing.T) {
 	}
 	dan := w.token(t, "iris-green-web", "dan")
 	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, green().user), `User "system:serviceaccount:iris-green-web:dan" cannot impersonate`)
-	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, accountOf("iris-green-web", "deployer").user), `User "system:serviceaccount:iris-green-web:deployer" cannot list`, "accounts of a member can be impersonated")
+	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, accountOf("iris-green-web", "deployer").user), `User "system:serviceaccount:iris-green-web:deployer" cannot list`, "accounts of a tenant namespace can be impersonated")
 
-	// With rights in home he is the account.
+	// With rights in the home namespace he is the account.
 	inHome := binding("iris-green", "dan", "edit", serviceAccount("iris-green-web", "dan"))
 	require.NoError(t, w.Apply(suite.Within(t), inHome))
 	suite.Eventually(t, func(ctx context.Context) error { return w.secretsOfHome(ctx, t, dan, green().user) })
@@ -73,7 +73,7 @@ func TestADeveloperCannotOverwriteTheTrustOfTheTeam(t *testing.T) {
 	require.ErrorContains(t, change("Verifier", "iris-green-web", "release", `{"spec":{"type":"Notation"}}`)(suite.Within(t), w.as(t, greenDev())), "cannot patch resource")
 	require.Error(t, w.as(t, greenDev()).Get(suite.Within(t), client.ObjectKey{Namespace: "iris-green", Name: "keys"}, &corev1.Secret{}))
 
-	// The same key in a member is within reach.
+	// The same key in a tenant namespace is within reach.
 	require.NoError(t, change("Secret", "iris-green-web", "keys", `{"stringData":{"cosign.pub":"evil"}}`)(suite.Within(t), w.as(t, greenDev())))
 	inHome := binding("iris-green", "devs", "edit", group("green-devs"))
 	require.NoError(t, w.Apply(suite.Within(t), inHome))

@@ -159,8 +159,8 @@ func (w *installation) fenced(ctx context.Context) error {
 
 // added is what tenant add -o json prints of one Tenant.
 type added struct {
-	Tenant, Home                                   string
-	Members                                        []string
+	Tenant, HomeNamespace                          string
+	Namespaces                                     []string
 	Created, Changed, Unchanged, Removed, Released int
 }
 

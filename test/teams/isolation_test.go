@@ -180,12 +180,12 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 		"rights": {
 			"a developer is admin of another team": {func(t *testing.T) { w.planted(t, binding("iris-red-web", "oops", "admin", group("green-devs"))) }, "green-devs",
 				[]string{"other-accounts", "other-limits", "other-reads", "other-rights", "other-rules", "other-secrets", "other-workloads"}, `RoleBinding "oops/iris-red-web"`},
-			"a developer is in home": {func(t *testing.T) { w.planted(t, binding("iris-green", "oops", "edit", group("green-devs"))) }, "green-devs",
+			"a developer is in the home namespace": {func(t *testing.T) { w.planted(t, binding("iris-green", "oops", "edit", group("green-devs"))) }, "green-devs",
 				[]string{"home-developers"}, `RoleBinding "oops/iris-green"`},
 			"an admin may read one Secret of another team": {func(t *testing.T) { w.planted(t, suite.Object(role), suite.Object(bound)) }, "red-admins",
 				[]string{"other-secrets"}, `may get secrets in namespace iris-green-web, keys; RBAC: allowed by RoleBinding "one/iris-green-web"`},
 			"a viewer has the rights of a cluster admin": {func(t *testing.T) { w.planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) }, "green-viewers",
-				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-rights", "cluster-rules", "cluster-tenants", "member-viewers"}, `ClusterRoleBinding "oops"`},
+				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-rights", "cluster-rules", "cluster-tenants", "namespace-viewers"}, `ClusterRoleBinding "oops"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,10 +23,10 @@ func TestGuardrailsCostLittleWithFiveHundredTenants(t *testing.T) {
 		who  persona
 		try  request
 	}{
-		{"create a pod in a member", greenDev(), create("%s", pod("iris-green-web"))},
+		{"create a pod in a tenant namespace", greenDev(), create("%s", pod("iris-green-web"))},
 		{"create a namespace of nobody", spawner(), create(namespace, "free", "a: b")},
-		{"create a RoleBinding in a member", greenAdmin(), create(roleBinding, "iris-green-web", "view", "{kind: User, name: guest}")},
-		{"create a ConfigMap in a member", greenDev(), create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: iris-green-web, name: x}}")},
+		{"create a RoleBinding in a tenant namespace", greenAdmin(), create(roleBinding, "iris-green-web", "view", "{kind: User, name: guest}")},
+		{"create a ConfigMap in a tenant namespace", greenDev(), create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: iris-green-web, name: x}}")},
 	}
 	median := func(who persona, try request) time.Duration {
 		c := w.as(t, who)

@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// pinning makes a team that pins tags, with a Store of its own in home.
+// pinning makes a team that pins tags, with a Store of its own in the home namespace.
 func (w *installation) pinning(t *testing.T, name string) {
 	t.Helper()
 	w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {homeNamespace: %s, namespaces: [%s-web]}", name, name, name))

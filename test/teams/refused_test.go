@@ -26,7 +26,7 @@ func TestAnAccountMakesNoMoreNamespacesThanATenantMayHave(t *testing.T) {
 		t.Helper()
 		list := make([]string, n)
 		for i := range list {
-			list[i] = fmt.Sprintf(`{"name":"iris-green-%d","state":"Member"}`, i)
+			list[i] = fmt.Sprintf(`{"name":"iris-green-%d","state":"Active"}`, i)
 		}
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespaces":[`+strings.Join(list, ",")+`]}}`))
 		require.NoError(t, w.Client.SubResource("status").Patch(suite.Within(t), named("Tenant", "", "iris-green"), patch))

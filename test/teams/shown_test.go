@@ -106,9 +106,9 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	require.Equal(t, 0, preview.Code, preview.Stdout+preview.Stderr)
 	require.NotContains(t, preview.Stdout+preview.Stderr, "unseen")
 
-	// A rule of home holds in the Tenant's other namespaces, so these are judged.
+	// A rule of the home namespace holds in the Tenant's other namespaces, so these are judged.
 	home := ada.Run(t, strings.Replace(policy, "{name: own}", "{name: own, namespace: shown}", 1), "preview", "-f", "-", "-n", "shown")
-	require.Contains(t, home.Stderr, "note: shown is the home of a Tenant, whose rules hold in shown-web, too")
+	require.Contains(t, home.Stderr, "note: shown is the home namespace of a Tenant, whose rules hold in shown-web, too")
 	require.NotContains(t, home.Stdout+home.Stderr, "unseen")
 
 	// What the server may not read, nobody judges with.

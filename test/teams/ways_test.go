@@ -147,7 +147,7 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"NotOwned Namespace /checked-late", "TrustWithinReach TrustStore checked-web/keys", "NamespaceReach RoleBinding checked-web/ops",
 		"DefaultAccount ServiceAccount checked-web/default", "NoDefaultDeny Namespace /checked-web", "Drift NetworkPolicy checked-web/default-deny",
-		"HomeHasPods Pod checked/tool", "SharedSource Kustomization checked-web/dummy", "OtherAccount Kustomization checked-web/dummy",
+		"HomeNamespaceHasPods Pod checked/tool", "SharedSource Kustomization checked-web/dummy", "OtherAccount Kustomization checked-web/dummy",
 	}, said)
 
 	// Without the guardrails a label says nothing.

@@ -73,7 +73,7 @@ spec:
   expression: >-
     variables.prefixed || variables.name == params.spec.homeNamespace ||
     (has(params.spec.namespaces) && variables.name in params.spec.namespaces)
-# What the account may make and delete itself. A home in the range of the prefix stays the platform's.
+# What the account may make and delete itself. A home namespace in the range of the prefix stays the platform's.
 - name: selfService
   expression: >-
     variables.byAccount && variables.prefixed && variables.name != params.spec.homeNamespace &&

@@ -3,7 +3,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- define "tenant.check" -}}
 {{- $t := index . 0 }}
 {{- $tenant := index . 1 }}
-{{- range $name := concat $t.members (list (default "" $tenant.namespacePrefix)) }}
+{{- range $name := concat $t.all (list (default "" $tenant.namespacePrefix)) }}
 {{- if or (hasPrefix "kube-" $name) (has $name (list "default" "flux-system" "gatekeeper-system" "landwaiter-system")) }}
 {{- fail (printf "tenants: %s: %s is a namespace of the system; name one of the team" $t.name $name) }}
 {{- end }}
@@ -22,7 +22,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- end }}
 {{- end }}
 {{- if and $t.alone (or $t.access.developers $t.access.viewers) }}
-{{- fail (printf "tenants: %s: developers and viewers have no rights in home %s, and there is no other namespace; list one in namespaces, or set namespacePrefix" $t.name $t.home) }}
+{{- fail (printf "tenants: %s: developers and viewers have no rights in the home namespace %s, and there is no other namespace; list one in namespaces, or set namespacePrefix" $t.name $t.home) }}
 {{- end }}
 {{- if and $t.reconciler.createNamespaces (not $tenant.namespacePrefix) }}
 {{- fail (printf "tenants: %s: reconciler.createNamespaces needs namespacePrefix: without it there is no namespace that the account could make" $t.name) }}

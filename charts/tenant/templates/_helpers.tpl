@@ -11,7 +11,7 @@
 {{- toYaml (dict
   "name" $tenant.name
   "home" $home
-  "members" (prepend $others $home)
+  "all" (prepend $others $home)
   "alone" (and (empty $others) (empty $tenant.namespacePrefix))
   "access" (default dict $tenant.access)
   "isolation" $isolation

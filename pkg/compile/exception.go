@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
@@ -112,6 +113,10 @@ func compileException(e entry[v1beta1.ExceptionSpec], limits ExceptionLimits) (*
 		return nil, errors.New("spec.until is missing: an exception has to end; write a time such as 2026-12-31T18:00:00Z")
 	case strings.TrimSpace(spec.Reason) == "":
 		return nil, errors.New("spec.reason is empty; say why the exception is needed")
+	case !printable(spec.Reason):
+		return nil, errors.New("spec.reason must be one line of printable characters")
+	case !printable(spec.Ticket):
+		return nil, errors.New("spec.ticket must be one line of printable characters")
 	case e.source.Namespace != "" && (spec.Delegate != nil || spec.OverrideMandatory || len(spec.Namespaces) > 0):
 		return nil, errors.New("only a ClusterException can have spec.delegate, spec.overrideMandatory and spec.namespaces; remove them")
 	}
@@ -228,6 +233,11 @@ func why(spec v1beta1.ExceptionSpec) string {
 		text += ", " + cutTo(spec.Ticket, maxExceptionTicket)
 	}
 	return text
+}
+
+// printable reports whether a text can go into logs and onto terminals as it is.
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 func cutTo(text string, limit int) string {

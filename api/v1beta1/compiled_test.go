@@ -1,0 +1,305 @@
+package v1beta1_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	read "github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/schema"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/sigstore"
+)
+
+// surroundings have what the specifications of these tests refer to.
+type surroundings struct {
+	objects   read.Objects
+	key, root []byte
+	authority string
+}
+
+func newSurroundings(t *testing.T) surroundings {
+	t.Helper()
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	authority, err := fixture.NewAuthority("authority")
+	require.NoError(t, err)
+	public, err := sigstore.New()
+	require.NoError(t, err)
+	root, err := public.TrustedRoot()
+	require.NoError(t, err)
+	s := surroundings{key: key.PEM, root: root, authority: string(authority.CertificatePEM)}
+	for _, name := range []string{"team-a", "team-b", "ops", "a", "b", "iris", "kube-system", "default", "flux-system"} {
+		s.objects.Namespaces = append(s.objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}})
+	}
+	for name, of := range map[string]v1beta1.TrustStoreType{"k": v1beta1.TrustStoreTypePublicKeys, "c": v1beta1.TrustStoreTypeCertificates, "a": v1beta1.TrustStoreTypeSigningAuthorities, "t": v1beta1.TrustStoreTypeTimestampAuthorities, "r": v1beta1.TrustStoreTypeSigstoreRoot} {
+		text := map[string]string{"k": string(key.PEM), "r": string(root)}[name]
+		if text == "" {
+			text = s.authority
+		}
+		own, shared := &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}, &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		own.Spec.Type, own.Spec.Source.Inline, shared.Spec.Type, shared.Spec.Source.Inline = of, text, of, text
+		s.objects.Resources = append(s.objects.Resources, own, shared)
+	}
+	signers := v1beta1.Signers{Keys: &v1beta1.Keys{Inline: string(key.PEM), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}
+	for _, name := range []string{"v", "w"} {
+		v := v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: signers}}
+		s.objects.Resources = append(s.objects.Resources, &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: v}, &v1beta1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v})
+	}
+	for _, namespace := range []string{"team-a", read.DefaultClusterResourceNamespace} {
+		data := map[string][]byte{"k": key.PEM, ".dockerconfigjson": []byte(`{"auths": {"r.example.com": {"auth": "bWU6c2VjcmV0"}}}`)}
+		s.objects.Secrets = append(s.objects.Secrets, corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Type: corev1.SecretTypeDockerConfigJson, Data: data})
+		s.objects.ConfigMaps = append(s.objects.ConfigMaps, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, BinaryData: data})
+	}
+	return s
+}
+
+// sound writes a specification so that what it names and holds is there.
+func (s surroundings) sound(text string) string {
+	text = strings.NewReplacer("registries: [r]", "registries: [r.example.com]", "registries: [r,", "registries: [r.example.com,", "C=DE'", "C=DE, ST=B, O=x'", "2026-12-31T18:00:00Z", "2026-11-30T18:00:00Z",
+		"type: Cosign, cosign: {keys: {inline: x", fmt.Sprintf("type: Cosign, cosign: {keys: {inline: %q", s.key), "predicateType: p, keys: {inline: x", fmt.Sprintf("predicateType: p, keys: {inline: %q", s.key)).Replace(text)
+	switch {
+	case strings.Contains(text, "type: PublicKeys"):
+		text = strings.ReplaceAll(text, "inline: x", fmt.Sprintf("inline: %q", s.key))
+	case strings.Contains(text, "type: SigstoreRoot"):
+		text = strings.ReplaceAll(text, "inline: x", fmt.Sprintf("inline: %q", s.root))
+	}
+	return strings.ReplaceAll(text, "inline: x", fmt.Sprintf("inline: %q", s.authority))
+}
+
+// namedBy returns the resources whose names are in a resource: compiling all takes long.
+func (s surroundings) namedBy(t *testing.T, object v1beta1.Object) []v1beta1.Object {
+	t.Helper()
+	text, err := json.Marshal(object)
+	require.NoError(t, err)
+	return slices.DeleteFunc(slices.Clone(s.objects.Resources), func(o v1beta1.Object) bool {
+		return (o.GetNamespace() == "") != (object.GetNamespace() == "") || !strings.Contains(string(text), fmt.Sprintf("%q", o.GetName()))
+	})
+}
+
+// says returns what compiling says of one resource among what it refers to.
+func (s surroundings) says(t *testing.T, object v1beta1.Object) []string {
+	o := s.objects
+	o.Resources = s.namedBy(t, object)
+	object.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)))
+	o.Resources = append(slices.Clip(o.Resources), object)
+	fetched := compile.Fetched{}
+	for _, sources := range compile.Externals(o) {
+		for _, source := range sources {
+			content := s.key
+			if source.Kind == external.TUF {
+				content = s.root
+			}
+			fetched[source] = external.Value{Content: content, FetchedAt: time.Now()}
+		}
+	}
+	_, problems := compile.New(o, fetched, compile.Outside{Registry: func(registry.Access) verify.Registry { return nil },
+		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
+		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil }})
+	var said []string
+	for _, p := range problems {
+		if p.Source == read.RefOf(object) {
+			said = append(said, p.Message)
+		}
+	}
+	return said
+}
+
+// decoded reads a resource as whatever an API server stored, without looking at its schema.
+func decoded(t *testing.T, kind string, text []byte) (v1beta1.Object, error) {
+	t.Helper()
+	row, ok := v1beta1.KindNamed(kind)
+	require.True(t, ok)
+	object := row.New()
+	return object, yaml.Unmarshal(text, object)
+}
+
+// letThrough are the parts of the CRDs that compile does not check itself, by kind, field and
+// what the schema says, each with the reason for which no verdict depends on it.
+func letThrough() map[string]string {
+	return map[string]string{
+		`^\w+ spec\S* (must have at most \d+ items|may not be more than \d+ bytes|a name has more than 256 characters|spec holds more than 96 KiB)`: "limits the size, which compile limits by weight, in steps and in bytes of a spec",
+		`^\w+ spec\S*\.atLeast should be less than`:                                                     "asks for more signers than there can be",
+		`^ClusterQuota spec\.\S+ should be less than`:                                                   "is more than any machine has; a quota decides nothing",
+		`^\w+ spec(\.delegate)?\.tenants\[\] should match`:                                              "names no Tenant that there can be",
+		`^\w+ spec\.(notation|delegate)\.\w+ should have at least 1 items`:                              "an empty list counts as left out, and one of several that may be",
+		`^\w+ spec\.(source\.(kms|vault|tuf)|awsSigner)\.\S+ (should match|should be at least 1 chars)`: "fetching refuses such an address or identity, or finds nothing; these tests have an answer for all",
+		`^Tenant (metadata|spec(\.(access|isolation|reconciler|namespaceReclaimPolicy)\S*)?) `:          "is for the operator, and says nothing of images",
+		`^Tenant spec\.(homeNamespace|namespaces\[\]|namespacePrefix) `:                                 "keeps platform namespaces from Tenants, which only the platform writes",
+	}
+}
+
+func isLetThrough(kind, field, message string) bool {
+	index := regexp.MustCompile(`\[\d+\]`)
+	text := fmt.Sprintf("%s %s %s", kind, cmp.Or(index.ReplaceAllString(field, "[]"), "metadata"), message)
+	for pattern := range letThrough() {
+		if regexp.MustCompile(pattern).MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// compile is the last to look at a resource: an older CRD may have let it in.
+func TestCompileItselfFindsWhatEachRuleRefuses(t *testing.T) {
+	s := newSurroundings(t)
+	for _, r := range rules() {
+		for _, kind := range r.kinds {
+			for _, spec := range r.rejected {
+				object, err := decoded(t, kind, []byte(s.sound(r.text(kind, spec))))
+				if strings.Contains(spec, ": false") {
+					continue // a typed object does not tell false from what is left out
+				}
+				if err != nil || r.before != "" || isLetThrough(kind, cmp.Or(r.field, r.path), r.message) {
+					continue
+				}
+				require.NotEmpty(t, s.says(t, object), "%s: %s", kind, spec)
+			}
+		}
+	}
+}
+
+// edits is how many random edits are tried.
+func edits() int {
+	if os.Getenv("LANDWAITER_NIGHTLY") != "" {
+		return 20_000
+	}
+	return 300
+}
+
+// Random edits of every specification that a rule accepts.
+func TestCompileItselfFindsWhatTheSchemaRefuses(t *testing.T) {
+	s, set := newSurroundings(t), schema.New()
+	type base struct{ kind, text string }
+	var bases []base
+	add := func(kind, text string) {
+		text = s.sound(text)
+		object, err := decoded(t, kind, []byte(text))
+		require.NoError(t, err)
+		if set.Refuses(t.Context(), object) == nil && len(s.says(t, object)) == 0 {
+			bases = append(bases, base{kind, text})
+		}
+	}
+	for _, r := range rules() {
+		for _, kind := range r.kinds {
+			for _, spec := range r.accepted {
+				add(kind, r.text(kind, spec))
+			}
+		}
+	}
+	d, refused, kinds, missed := rand.New(rand.NewPCG(1, 1)), 0, map[string]int{}, map[string]string{}
+	for range edits() {
+		b := bases[d.IntN(len(bases))]
+		var whole map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(b.text), &whole))
+		spec, ok := whole["spec"].(map[string]any)
+		require.True(t, ok)
+		edit(d, spec)
+		text, err := json.Marshal(whole)
+		require.NoError(t, err)
+		object, err := decoded(t, b.kind, text)
+		if err != nil {
+			continue
+		}
+		first := firstFault(t.Context(), set, b.kind, object)
+		if first.Message == "" {
+			continue
+		}
+		refused++
+		kinds[b.kind]++
+		if len(s.says(t, object)) == 0 && !isLetThrough(b.kind, first.Field, first.Message) {
+			missed[b.kind+" "+first.String()] = string(text)
+		}
+	}
+	t.Logf("of %d specifications, %d were refused once edited", len(bases), refused)
+	require.Greater(t, refused, edits()/2)
+	require.Greater(t, len(kinds), 8, "%v", kinds)
+	for _, m := range slices.Sorted(maps.Keys(missed)) {
+		t.Errorf("compile lets through: %.300s\n%.400s", m, missed[m])
+	}
+}
+
+func firstFault(ctx context.Context, set *schema.Set, kind string, object v1beta1.Object) schema.Fault {
+	err := set.Refuses(ctx, object)
+	if err == nil {
+		return schema.Fault{}
+	}
+	field, message, found := strings.Cut(err.Error(), ": ")
+	if !found || strings.Contains(field, " ") {
+		return schema.Fault{Message: err.Error()}
+	}
+	return schema.Fault{Field: field, Message: message}
+}
+
+// edit changes one value at or below object.
+func edit(d *rand.Rand, object map[string]any) {
+	keys := slices.Sorted(maps.Keys(object))
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[d.IntN(len(keys))]
+	switch value := object[key].(type) {
+	case map[string]any:
+		if d.IntN(4) > 0 {
+			edit(d, value)
+			return
+		}
+		object[key] = map[string]any{}
+	case []any:
+		object[key] = editList(d, value)
+	default:
+		if d.IntN(5) == 0 {
+			delete(object, key)
+			return
+		}
+		object[key] = otherScalar(d, value)
+	}
+}
+
+func editList(d *rand.Rand, list []any) []any {
+	if len(list) == 0 || d.IntN(4) == 0 {
+		return []any{}
+	}
+	i := d.IntN(len(list))
+	if d.IntN(4) == 0 {
+		return append(list, slices.Repeat(list[i:i+1], 300)...)
+	}
+	if inner, ok := list[i].(map[string]any); ok {
+		edit(d, inner)
+	} else {
+		list[i] = otherScalar(d, list[i])
+	}
+	return list
+}
+
+func otherScalar(d *rand.Rand, was any) any {
+	switch was := was.(type) {
+	case string:
+		texts := []any{"", "Perhaps", "x y", "UPPER", was + "*", "*", "-1h", "ftp://x", strings.Repeat("x", 70), strings.Repeat("x", 5000), was + "\n", "system:x"}
+		return texts[d.IntN(len(texts))]
+	case bool:
+		return !was
+	default:
+		return []any{-1, 0, 1 << 30, 101}[d.IntN(4)]
+	}
+}

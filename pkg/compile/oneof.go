@@ -1,9 +1,6 @@
 package compile
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // member is a field of a one-of, and whether it is set. A field without content is not.
 type member struct {
@@ -11,18 +8,18 @@ type member struct {
 	set  bool
 }
 
-// exactlyOne returns an error unless one member is set.
+// exactlyOne returns an error unless one member is set. It says what the CRD says.
 func exactlyOne(field string, of ...member) error {
-	if n := countSet(of); n != 1 {
-		return fmt.Errorf("%s must have exactly one of %s; it has %d", field, namesOf(of), n)
+	if countSet(of) != 1 {
+		return fmt.Errorf("%s: exactly one of the fields in %v must be set", field, namesOf(of))
 	}
 	return nil
 }
 
 // atMostOne returns an error if several members are set.
 func atMostOne(field string, of ...member) error {
-	if n := countSet(of); n > 1 {
-		return fmt.Errorf("%s must have at most one of %s; it has %d", field, namesOf(of), n)
+	if countSet(of) > 1 {
+		return fmt.Errorf("%s: at most one of the fields in %v may be set", field, namesOf(of))
 	}
 	return nil
 }
@@ -36,6 +33,6 @@ func countSet(of []member) (n int) {
 	return n
 }
 
-func namesOf(of []member) string {
-	return strings.Join(mapSlice(of, func(m member) string { return m.name }), ", ")
+func namesOf(of []member) []string {
+	return mapSlice(of, func(m member) string { return m.name })
 }

@@ -137,8 +137,8 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 		"cannot be read":                                                                "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], rootTrustStoreRef: {name: root}}}}",
 		"it must be at least 1":                                                         strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),
 		"spec.cosign.keys.rootTrustStoreRef":                                            "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], rootTrustStoreRef: {name: keys}}}}",
-		"exactly one of keys, keyless; it has 2":                                        strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}, ", 1),
-		"exactly one of keys, keyless; it has 0":                                        "{type: Cosign, cosign: {}}",
+		"exactly one of the fields in [keys keyless] must be set":                       strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}, ", 1),
+		"spec.cosign: exactly one of the fields in [keys keyless] must be set":          "{type: Cosign, cosign: {}}",
 		"spec.type Cosign needs spec.cosign, and no other type may have it":             strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
 		"spec.type is \"\"":                                                             strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),
 	} {

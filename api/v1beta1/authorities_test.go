@@ -38,15 +38,12 @@ func authorityRules() []rule {
 		accepted: append(in(notationOf, "revocation: Check, "+lists, "revocation: Check", "revocation: Ignore", lists, ""), fmt.Sprintf(frame, authorities+", "+aws+", revocation: Check, "+lists)),
 		rejected: append(in(notationOf, "revocation: Ignore, "+lists), fmt.Sprintf(frame, authorities+", "+aws+", "+lists)),
 	}}
-	for _, prefix := range []string{"", "Cluster"} {
-		access := "awsSigner: {secretRef: " + secret + "}"
-		list = append(list, rule{
-			kinds: []string{prefix + "TrustStore"}, path: "spec", message: "spec.awsSigner is only for spec.type SigningAuthorities; remove it",
-			accepted: []string{"{type: SigningAuthorities, source: {inline: x}, " + access + "}", "{type: SigningAuthorities, source: {inline: x}}"},
-			rejected: in("{type: %s, source: {inline: x}, "+access+"}", "Certificates", "PublicKeys", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
-		})
-	}
-	return list
+	const access = "awsSigner: {secretRef: " + secret + "}"
+	return append(list, rule{
+		kinds: both("TrustStore"), path: "spec", message: "spec.awsSigner is only for spec.type SigningAuthorities; remove it",
+		accepted: []string{"{type: SigningAuthorities, source: {inline: x}, " + access + "}", "{type: SigningAuthorities, source: {inline: x}}"},
+		rejected: in("{type: %s, source: {inline: x}, "+access+"}", "Certificates", "PublicKeys", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
+	})
 }
 
 func TestProfilesAreFullARNsOfOneAccount(t *testing.T) {

@@ -164,36 +164,35 @@ const (
 )
 
 func sourceRules() []rule {
-	var list []rule
-	for _, prefix := range []string{"", "Cluster"} {
-		kind, kinds := prefix+"TrustStore", []string{prefix + "TrustStore"}
-		secretKey, configMapKey := "secretKeyRef: "+key, "configMapKeyRef: "+key
-		kms, vault := "kms: {uri: 'awskms:///k', secretRef: "+secret+"}", "vault: {address: 'https://v', path: p, vaultNamespace: eu, tokenSecretKeyRef: "+key+"}"
-		list = append(list, rule{
-			kinds: kinds, path: "spec.source", message: exactlyOne("inline", "secretKeyRef", "configMapKeyRef", "kms", "vault", "tuf"),
-			accepted: in("{type: PublicKeys, source: {%s}}", "inline: x", secretKey, configMapKey, kms, vault),
-			rejected: in("{type: PublicKeys, source: {%s}}", "", "inline: x, "+secretKey, secretKey+", "+configMapKey, kms+", "+vault, "inline: x, "+kms),
-		}, rule{
-			kinds: kinds, path: "spec", message: "spec.source.kms is only for spec.type PublicKeys",
-			accepted: []string{"{type: PublicKeys, source: {" + kms + "}}"}, rejected: in("{type: %s, source: {"+kms+"}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
-		}, rule{
-			kinds: kinds, path: "spec", message: "spec.source.vault is not for spec.type SigstoreRoot or RevocationLists",
-			accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"), rejected: in("{type: %s, source: {"+vault+"}}", "SigstoreRoot", "RevocationLists"),
-		},
-			bundleRule(kind, "spec.source.vault.caBundle", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, tokenSecretKeyRef: "+key+", caBundle: {%s}}}}"),
-			bundleRule(kind, "spec.source.tuf.caBundle", "{type: SigstoreRoot, source: {tuf: {caBundle: {%s}}}}"))
-	}
-	return append(list, rule{
-		kinds: both("TrustStore"), path: "spec", message: "spec.source.tuf is only for spec.type SigstoreRoot",
+	const (
+		secretKey, configMapKey = "secretKeyRef: " + key, "configMapKeyRef: " + key
+		kms                     = "kms: {uri: 'awskms:///k', secretRef: " + secret + "}"
+		vault                   = "vault: {address: 'https://v', path: p, vaultNamespace: eu, tokenSecretKeyRef: " + key + "}"
+	)
+	kinds := both("TrustStore")
+	list := []rule{{
+		kinds: kinds, path: "spec.source", message: exactlyOne("inline", "secretKeyRef", "configMapKeyRef", "kms", "vault", "tuf"),
+		accepted: in("{type: PublicKeys, source: {%s}}", "inline: x", secretKey, configMapKey, kms, vault),
+		rejected: in("{type: PublicKeys, source: {%s}}", "", "inline: x, "+secretKey, secretKey+", "+configMapKey, kms+", "+vault, "inline: x, "+kms),
+	}, {
+		kinds: kinds, path: "spec", message: "spec.source.kms is only for spec.type PublicKeys",
+		accepted: []string{"{type: PublicKeys, source: {" + kms + "}}"}, rejected: in("{type: %s, source: {"+kms+"}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
+	}, {
+		kinds: kinds, path: "spec", message: "spec.source.vault is not for spec.type SigstoreRoot or RevocationLists",
+		accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"), rejected: in("{type: %s, source: {"+vault+"}}", "SigstoreRoot", "RevocationLists"),
+	}, {
+		kinds: kinds, path: "spec", message: "spec.source.tuf is only for spec.type SigstoreRoot",
 		accepted: []string{"{type: SigstoreRoot, source: {tuf: {}}}"}, rejected: in("{type: %s, source: {tuf: {}}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities", "RevocationLists"),
-	}, rule{
-		kinds: both("TrustStore"), path: "spec.source.tuf", message: "mirror and root go together; leave out both for the public-good repository",
+	}, {
+		kinds: kinds, path: "spec.source.tuf", message: "mirror and root go together; leave out both for the public-good repository",
 		accepted: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "", "mirror: 'https://m', root: '{}'"), rejected: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "mirror: 'https://m'", "root: '{}'"),
-	}, rule{
-		kinds: both("TrustStore"), path: "spec", message: "spec.hash is only for spec.type PublicKeys; remove it",
+	}, {
+		kinds: kinds, path: "spec", message: "spec.hash is only for spec.type PublicKeys; remove it",
 		accepted: []string{"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: Certificates, source: {inline: x}}"},
 		rejected: in("{type: %s, hash: SHA256, source: {inline: x}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
-	})
+	}}
+	return append(list, bundleRule(kinds, "spec.source.vault.caBundle", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, tokenSecretKeyRef: "+key+", caBundle: {%s}}}}"),
+		bundleRule(kinds, "spec.source.tuf.caBundle", "{type: SigstoreRoot, source: {tuf: {caBundle: {%s}}}}"))
 }
 
 // terms are what every exception has.

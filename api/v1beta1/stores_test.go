@@ -38,12 +38,9 @@ func storeRules() []rule {
 		kinds: cluster, path: "spec.proxy", message: "spec.proxy.url is missing: secretRef, caBundle and noProxy are for it",
 		accepted: in(proxied, "", "additionalHosts: [auth.example.com]", "url: 'http://p:3128'", "url: 'https://p/', secretRef: "+secret+", caBundle: {inline: x}, noProxy: [.example.com], additionalHosts: [a, b]"),
 		rejected: in(proxied, "secretRef: "+secret, "caBundle: {inline: x}", "noProxy: [a]", "additionalHosts: [a], noProxy: [a]"),
-	}, bundleRule("ClusterStore", "spec.proxy.caBundle", "{registries: [r], proxy: {url: 'https://p', caBundle: {%s}}}")}
-	for _, kind := range both("Store") {
-		list = append(list, bundleRule(kind, "spec.caBundle", "{registries: [r], caBundle: {%s}}"),
-			bundleRule(kind, "spec.additionalCABundles[]", "{registries: [r], additionalCABundles: [{inline: x}, {%s}]}"))
-	}
-	return list
+	}, bundleRule(cluster, "spec.proxy.caBundle", "{registries: [r], proxy: {url: 'https://p', caBundle: {%s}}}")}
+	return append(list, bundleRule(both("Store"), "spec.caBundle", "{registries: [r], caBundle: {%s}}"),
+		bundleRule(both("Store"), "spec.additionalCABundles[]", "{registries: [r], additionalCABundles: [{inline: x}, {%s}]}"))
 }
 
 // What a cloud needs of a ServiceAccount.
@@ -134,9 +131,9 @@ func providerRules() []rule {
 }
 
 // bundleRule is the rule of a caBundle, which has one shape wherever it is.
-func bundleRule(kind, path, frame string) rule {
+func bundleRule(kinds []string, path, frame string) rule {
 	return rule{
-		kinds: []string{kind}, path: path, message: exactlyOne("inline", "secretKeyRef", "configMapKeyRef"),
+		kinds: kinds, path: path, message: exactlyOne("inline", "secretKeyRef", "configMapKeyRef"),
 		accepted: in(frame, "inline: x", "secretKeyRef: "+key, "configMapKeyRef: "+key),
 		rejected: in(frame, "", "inline: x, secretKeyRef: "+key, "inline: x, configMapKeyRef: "+key, "secretKeyRef: "+key+", configMapKeyRef: "+key),
 	}

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -78,7 +79,10 @@ func TestFormerNamesAreGone(t *testing.T) {
 	for _, kind := range v1beta1.Kinds() {
 		crds += read(t, "config/crd/landwaiter.dev_"+kind.Plural+".yaml")
 	}
-	names, terms := former(crds), formerTerms()
+	names, terms, needles := former(crds), formerTerms(), map[string][]string{}
+	for what, pattern := range names {
+		needles[what] = literals(pattern.String())
+	}
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -95,6 +99,9 @@ func TestFormerNamesAreGone(t *testing.T) {
 			return err
 		}
 		for what, pattern := range names {
+			if !mayMatch(text, needles[what]) {
+				continue
+			}
 			if found := pattern.Find(text); found != nil {
 				t.Errorf("%s has a former name (%s): %s", name, what, found)
 			}
@@ -109,4 +116,33 @@ func TestFormerNamesAreGone(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// literals returns texts of which one is in whatever a pattern matches, or nil if it is not plain
+// which. Looking for them first takes a tenth of the time.
+func literals(pattern string) (found []string) {
+	if strings.ContainsAny(pattern, "(") {
+		return nil
+	}
+	for _, branch := range strings.Split(pattern, "|") {
+		text, _ := regexp.MustCompile(strings.TrimPrefix(branch, `\b`)).LiteralPrefix()
+		if text == "" {
+			return nil
+		}
+		found = append(found, text)
+	}
+	return found
+}
+
+func mayMatch(text []byte, literals []string) bool {
+	return literals == nil || slices.ContainsFunc(literals, func(l string) bool { return bytes.Contains(text, []byte(l)) })
+}
+
+func TestALiteralIsInWhateverItsPatternMatches(t *testing.T) {
+	require.Equal(t, []string{"scope: Floor", "PolicyScopeFloor"}, literals(`\bscope: Floor\b|PolicyScopeFloor`))
+	require.Equal(t, []string{"spec.home"}, literals(`\bspec\.home\b`))
+	require.Nil(t, literals(`\b[aA]lsoFor\b`))
+	require.Nil(t, literals(`floors: (true|false)`))
+	require.True(t, mayMatch([]byte("x"), nil))
+	require.False(t, mayMatch([]byte("spec.homeNamespac"), []string{"spec.people"}))
 }

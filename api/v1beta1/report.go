@@ -73,11 +73,11 @@ const (
 	// digest that the verdict is about.
 	PropertyImage  = "image"
 	PropertyDigest = "digest"
-	// PropertyContainer is the container or volume that has the image, PropertyPlace where
+	// PropertyContainer is the container or volume that has the image, PropertyContainerType where
 	// it is in the pod: initContainer, container, ephemeralContainer or volume. In
 	// ReportRunning only.
-	PropertyContainer = "container"
-	PropertyPlace     = "place"
+	PropertyContainer     = "container"
+	PropertyContainerType = "containerType"
 	// PropertyRemediation says what to do.
 	PropertyRemediation = "remediation"
 	// PropertySince is since when the verdict has been what it is.

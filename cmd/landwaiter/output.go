@@ -111,7 +111,7 @@ type printedLocation struct {
 }
 
 func printableLocation(l verify.Looked) printedLocation {
-	return printedLocation{Repository: l.Place, Role: string(l.Role), Digest: l.Digest.String(), Manifests: l.Manifests, Signatures: l.Signatures, Error: l.Err}
+	return printedLocation{Repository: l.Repository, Role: string(l.Role), Digest: l.Digest.String(), Manifests: l.Manifests, Signatures: l.Signatures, Error: l.Err}
 }
 
 // printedOrigin says what the registry that an image names has, and other repositories lack.

@@ -65,7 +65,7 @@ func selectStores(chain []rung, first int) []storesAt {
 			}
 			switch {
 			case i < first:
-				s.Store = s.WithoutPlaces()
+				s.Store = s.WithoutLocations()
 			case l.label != LevelCluster: // the cluster's are for all namespaces alike
 				s = s.reached(chain[i:])
 			}

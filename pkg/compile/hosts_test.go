@@ -121,7 +121,7 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 			require.Empty(t, problems)
 			ref, err := image.Parse(host + "/app:v1")
 			require.NoError(t, err)
-			_, err = snapshot.For("team-a").Layers[0].Registry.Places(ref).Content[0].Resolve(t.Context(), ref)
+			_, err = snapshot.For("team-a").Layers[0].Registry.Locations(ref).Content[0].Resolve(t.Context(), ref)
 			require.NoError(t, err)
 		})
 	}

@@ -135,9 +135,9 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 		store("ClusterStore", "", "company", "both.example.com, company.example.com", elsewhere)}
 	from := func(snapshot *compile.Snapshot, host string) string {
 		s := snapshot.For("iris-web").Layers[0].Next.Registry.(*noRegistry).access.StoreFor(host)
-		return fmt.Sprintf("%s, %d mirrors, %d places of evidence, only these: %t", s.Source, len(s.Mirrors), len(s.Evidence), s.EvidenceExclusive)
+		return fmt.Sprintf("%s, %d mirrors, %d repositories of evidence, only these: %t", s.Source, len(s.Mirrors), len(s.Evidence), s.EvidenceExclusive)
 	}
-	const whole, bare = ", 1 mirrors, 1 places of evidence, only these: true", ", 0 mirrors, 0 places of evidence, only these: false"
+	const whole, bare = ", 1 mirrors, 1 repositories of evidence, only these: true", ", 0 mirrors, 0 repositories of evidence, only these: false"
 	snapshot, problems := compiled(objects(t, append(documents, object("VerificationPolicy", "iris", "home", "defaultAction: Allow"))...))
 	require.Len(t, problems, 1, "of the Store whose registries are unknown")
 	for host, want := range map[string]string{

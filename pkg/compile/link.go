@@ -276,7 +276,7 @@ func (s *Snapshot) access(v *view, stores []store, attestations bool) registry.A
 func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
 	v := s.view(namespace)
 	access := s.access(v, v.stores, true)
-	access.Stores = mapSlice(access.Stores, registry.Store.WithoutPlaces)
+	access.Stores = mapSlice(access.Stores, registry.Store.WithoutLocations)
 	return s.outside.Registry(access)
 }
 

@@ -28,7 +28,7 @@ func via(t *testing.T, stores []registry.Store) (registry.Location, *registry.St
 
 const hubMirror = "registries: [hub.example.com]\nmirrors: [{host: mirror.example.com, path: \"hub/{repository}\"}]\n"
 
-func TestAPlaceIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
+func TestALocationIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 	clusterSecret := pull("landwaiter-system", "admin", "mirror.example.com", "admin")
 	cluster := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: admin}]")
 	own := object("Store", "team-a", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: own}]")
@@ -55,7 +55,7 @@ func TestAPlaceIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
+func TestALocationThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
 	both := secret("team-a", "own", ".dockerconfigjson", `{"auths":{"hub.example.com":{"username":"hub","password":"p"},"third.example.com":{"username":"third","password":"p"}}}`)
 	snapshot, problems := compiled(objects(t, object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), both, namespace("team-a", "1")))
 	require.Empty(t, problems)
@@ -63,14 +63,14 @@ func TestAPlaceThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
 	require.Empty(t, reached.Credentials)
 }
 
-func TestABrokenStoreOfAPlaceBreaksThePlace(t *testing.T) {
+func TestABrokenStoreOfALocationBreaksTheLocation(t *testing.T) {
 	broken := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: gone}]")
 	snapshot, _ := compiled(objects(t, object("Store", "team-a", "hub", hubMirror), broken, namespace("team-a", "1")))
 	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores)
 	require.Contains(t, reached.Broken, "ClusterStore mirror")
 }
 
-func TestMandatoryPoliciesNeverReadThePlacesOfANamespace(t *testing.T) {
+func TestMandatoryPoliciesNeverReadTheLocationsOfANamespace(t *testing.T) {
 	mandatory := object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+policySpec("{types: [Cosign]}"))
 	snapshot, _ := compiled(objects(t, mandatory, object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
 		object("ClusterStore", "", "hub", "registries: [hub.example.com]"), namespace("team-a", "1")))
@@ -82,7 +82,7 @@ func TestMandatoryPoliciesNeverReadThePlacesOfANamespace(t *testing.T) {
 	}
 }
 
-func TestAnEditOfWhatReachesAPlaceIsANewGeneration(t *testing.T) {
+func TestAnEditOfWhatReachesALocationIsANewGeneration(t *testing.T) {
 	generation := func(documents ...string) string {
 		snapshot, _ := compiled(objects(t, append(documents, namespace("team-a", "1"))...))
 		return snapshot.For("team-a").Generation
@@ -109,7 +109,7 @@ func TestAnEditOfWhatReachesAPlaceIsANewGeneration(t *testing.T) {
 	}
 }
 
-func TestPlacesThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
+func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 	for spec, why := range map[string]string{
 		"mirrors: [{host: \"{registry}\"}]":                              "spec.mirrors[0]",
 		"mirrors: [{host: a.example.com}, {host: https://b.example}]":    "spec.mirrors[1]",

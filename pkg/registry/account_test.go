@@ -22,7 +22,7 @@ func fetchAs(ctx context.Context, t *testing.T, c *Client, h *hostile.Registry, 
 	ref, err := image.Parse(h.Host() + "/app")
 	require.NoError(t, err)
 	access.Hosts = map[string]HostRule{h.Host(): {PlainHTTP: true, Private: true}}
-	_, err = c.For(access).Places(ref).Content[0].Fetch(ctx, ocispec.Descriptor{Digest: digest.FromString("x"), Size: 1}, 100)
+	_, err = c.For(access).Locations(ref).Content[0].Fetch(ctx, ocispec.Descriptor{Digest: digest.FromString("x"), Size: 1}, 100)
 	require.Error(t, err) // there is none
 }
 

@@ -41,11 +41,11 @@ type backOffKey struct {
 	host    string
 }
 
-// guard is the round tripper of one tenant for one place. Every request passes
+// guard is the round tripper of one tenant for one location. Every request passes
 // it, including those to token servers and after redirects.
 type guard struct {
 	session *session
-	origin  string // the host of the place that is read
+	origin  string // the host of the location that is read
 	named   bool   // a cluster admin named it, as [Location.Named]
 	stage   Stage
 	store   Store

@@ -16,7 +16,7 @@ import (
 type Exchange struct {
 	// Namespace is the one that the request was made for.
 	Namespace verify.Namespace
-	// Registry is the host of the place that is read, which the image names or a Store, also
+	// Registry is the host of the location that is read, which the image names or a Store, also
 	// for requests to its token server and after redirects. It is empty unless a ClusterStore
 	// names the host: whoever names an image chooses it.
 	Registry string

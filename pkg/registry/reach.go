@@ -44,9 +44,9 @@ func (s Store) serves(host string) bool {
 // takesAll reports whether s is broken and its hosts are unknown.
 func (s Store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
 
-// WithoutPlaces returns the store without mirrors and evidence repositories: how its
+// WithoutLocations returns the store without mirrors and evidence repositories: how its
 // registries are reached, and nothing else.
-func (s Store) WithoutPlaces() Store {
+func (s Store) WithoutLocations() Store {
 	s.Mirrors, s.Evidence, s.EvidenceExclusive = nil, nil, false
 	return s
 }

@@ -139,7 +139,7 @@ func TestHostsOfAPatternAreNoTokenServersAndTeachNothingToOthers(t *testing.T) {
 	require.Equal(t, "u", store.credential("a.corp.example.com").Username)
 	require.Equal(t, "v", store.credential("b.corp.example.com").Username)
 	require.Zero(t, store.credential("c.corp.example.com"))
-	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, (&place{session: s, at: image.Reference{Host: "a.corp.example.com", Repository: "app"}}).apiKey(), "whoever names an image chooses the host")
+	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, (&location{session: s, at: image.Reference{Host: "a.corp.example.com", Repository: "app"}}).apiKey(), "whoever names an image chooses the host")
 	realm := &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {`Bearer realm="https://b.corp.example.com/token"`}}}
 	require.Error(t, g.checkChallenge("a.corp.example.com", realm))
 	require.NoError(t, g.permit(&http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: "https", Host: "b.corp.example.com"}}, "b.corp.example.com"))

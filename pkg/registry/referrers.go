@@ -23,7 +23,7 @@ import (
 // Referrers implements [verify.Repository]. It reads the signature tag, the attestation tag
 // if there are Verifiers of attestations, and the referrers API or its fallback tag, in
 // parallel.
-func (p *place) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (p *location) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
 		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("cannot list the referrers of %s: it has no digest", subject))
 	}
@@ -45,7 +45,7 @@ func (p *place) Referrers(ctx context.Context, subject image.Reference) ([]ocisp
 
 // evidenceTag returns the manifest under one of cosign's tags, "sha256-<hex>.sig"
 // or "….att", with its content.
-func (p *place) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
+func (p *location) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
 	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + suffix
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
 		descriptor, content, err := fetchManifest(ctx, repository, tag)
@@ -68,9 +68,9 @@ type apiKey struct {
 	host, repository string
 }
 
-// apiKey returns the key of the place. For a host that a cluster admin named, it has
+// apiKey returns the key of the location. For a host that a cluster admin named, it has
 // neither account nor repository: one answer counts for all.
-func (p *place) apiKey() apiKey {
+func (p *location) apiKey() apiKey {
 	if p.access.named(p.at.Host) || p.named {
 		return apiKey{host: p.at.Host}
 	}
@@ -79,7 +79,7 @@ func (p *place) apiKey() apiKey {
 
 // referrers asks the API (OCI distribution specification, "Listing Referrers") and takes
 // the fallback tag ("Referrers Tag Schema") if the repository does not have it.
-func (p *place) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (p *location) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
 	key := p.apiKey()
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) { return p.list(ctx, key, repository, subject) })
 	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
@@ -95,7 +95,7 @@ func (p *place) referrers(ctx context.Context, repository *remote.Repository, su
 // ago may have one, so whoever trusted it could miss a signature. So what is remembered
 // never changes an answer, and a registry without the API costs one more request and no
 // more time.
-func (p *place) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	fallback := func() ([]ocispec.Descriptor, error) {
@@ -120,7 +120,7 @@ func (p *place) list(ctx context.Context, key apiKey, repository *remote.Reposit
 }
 
 // missingRepository reports whether the registry says that the repository does not exist.
-// At places other than the image's own, that is no error: until the first signature is
+// At locations other than the image's own, that is no error: until the first signature is
 // written or the first image is copied there, the repository is not there either.
 func missingRepository(err error) bool {
 	var response *errcode.ErrorResponse
@@ -166,7 +166,7 @@ func unsupported(err error) bool {
 // listWith lists by the API or by the fallback tag, without a filter: registries get the
 // artifact types in an index wrong. It also returns how many pages came. From the first
 // one of the API on, the API exists, and a page that is missing is an error.
-func (p *place) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
+func (p *location) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
 	client := &lists{Client: repository.Client, session: p.session}
 	lister := &remote.Repository{Client: client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
 		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}

@@ -30,7 +30,7 @@ type session struct {
 
 // Resolve implements [verify.Repository]. It sends HEAD, and GET if the answer lacks the
 // digest or size.
-func (p *place) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
+func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	repository, err := p.repository(StageResolve)
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("cannot look up %s: %w", ref, err)
@@ -60,7 +60,7 @@ func headUnusable(err error) bool {
 }
 
 // Fetch implements [verify.Repository].
-func (p *place) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, p.at.Name())
 	switch {
 	case desc.Size < 0 || desc.Size > limit:
@@ -129,13 +129,13 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 	return descriptor, read.Bytes(), nil
 }
 
-// repository returns oras-go's client for the place.
-func (p *place) repository(stage Stage) (*remote.Repository, error) {
+// repository returns oras-go's client for the location.
+func (p *location) repository(stage Stage) (*remote.Repository, error) {
 	return p.repositoryWith(stage, nil)
 }
 
 // repositoryWith is repository for content, if open is set; see [answers].
-func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, error) {
+func (p *location) repositoryWith(stage Stage, open *bool) (*remote.Repository, error) {
 	host, store := p.at.Host, p.store
 	if store.Broken != "" {
 		if store.Hidden {

@@ -16,7 +16,7 @@ func TestWhatAnAnswerTeachesIsKeptForItsAccountAndRepository(t *testing.T) {
 	ref := image.Reference{Host: "registry.example.com", Repository: "app"}
 	other := image.Reference{Host: "registry.example.com", Repository: "other"}
 	key := func(namespace verify.Namespace, account verify.Account, hosts map[string]HostRule, ref image.Reference) apiKey {
-		return (&place{session: &session{client: client, access: Access{Namespace: namespace, Account: account, Hosts: hosts}}, at: ref}).apiKey()
+		return (&location{session: &session{client: client, access: Access{Namespace: namespace, Account: account, Hosts: hosts}}, at: ref}).apiKey()
 	}
 	own := key("team-a", "", nil, ref)
 	require.NotEqual(t, own, key("team-b", "", nil, ref), "another account")

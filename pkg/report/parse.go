@@ -83,7 +83,7 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	}
 	of := r.Subjects[0]
 	s.rows[workload.Running{Of: workload.Ref{APIVersion: clean(of.APIVersion, maxNameBytes), Kind: clean(of.Kind, maxNameBytes), Name: clean(of.Name, maxNameBytes), UID: of.UID},
-		Place: workload.Place(clean(p[v1beta1.PropertyPlace], maxNameBytes)), Container: clean(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
+		ContainerType: workload.ContainerType(clean(p[v1beta1.PropertyContainerType], maxNameBytes)), Container: clean(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
 }
 
 func (s *space) loadDenied(r *openreports.ReportResult, now time.Time) {

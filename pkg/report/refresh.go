@@ -156,7 +156,7 @@ func (r *refreshing) drop(row workload.Running) {
 // sizeOf returns less than the result for a row takes in a report, so that no row is dropped
 // that a report has room for.
 func sizeOf(row workload.Running) int {
-	return minResultBytes + len(row.Of.APIVersion) + len(row.Of.Kind) + len(row.Of.Name) + len(row.Of.UID) + len(row.Place) + len(row.Container) + len(row.Image)
+	return minResultBytes + len(row.Of.APIVersion) + len(row.Of.Kind) + len(row.Of.Name) + len(row.Of.UID) + len(row.ContainerType) + len(row.Container) + len(row.Image)
 }
 
 // byWorst orders rows by the states of their images as reports have them: the worst first.
@@ -168,6 +168,6 @@ func byWorst(images map[string]state) func(a, b workload.Running) int {
 		return len(severities()) // it is not reported yet
 	}
 	return func(a, b workload.Running) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), workload.Compare(a.Of, b.Of), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Image, b.Image))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), workload.Compare(a.Of, b.Of), cmp.Compare(a.ContainerType, b.ContainerType), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Image, b.Image))
 	}
 }

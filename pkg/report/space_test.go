@@ -28,7 +28,7 @@ var (
 )
 
 func runs(of workload.Ref, container, image string) workload.Running {
-	return workload.Running{Of: of, Place: workload.PlaceContainer, Container: container, Image: image}
+	return workload.Running{Of: of, ContainerType: workload.Container, Container: container, Image: image}
 }
 
 // alone is the room of a namespace that shares its account with none.
@@ -63,7 +63,7 @@ func TestAReportHasARowForEachContainerOfAWorkload(t *testing.T) {
 	require.Equal(t, "ClusterVerifier release", worst.Policy)
 	require.Equal(t, "the key is not trusted", worst.Description)
 	require.Equal(t, "team-a Deployment web 1", fmt.Sprintf("%s %s %s %s", worst.Subjects[0].Namespace, worst.Subjects[0].Kind, worst.Subjects[0].Name, worst.Subjects[0].UID))
-	require.Equal(t, map[string]string{"image": imageTwo, "digest": "sha256:1", "container": "side", "place": "container", "remediation": "sign it", "since": stamp(began)}, worst.Properties)
+	require.Equal(t, map[string]string{"image": imageTwo, "digest": "sha256:1", "container": "side", "containerType": "container", "remediation": "sign it", "since": stamp(began)}, worst.Properties)
 	require.Equal(t, began.Unix(), worst.Timestamp.Seconds)
 }
 

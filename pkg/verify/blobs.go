@@ -25,9 +25,9 @@ func newBlobs(budget *budget) *blobs {
 	return &blobs{budget: budget, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
 }
 
-// fetch reads a blob of at most limit bytes at the first of places that serves it. It holds
+// fetch reads a blob of at most limit bytes at the first of locations that serves it. It holds
 // so many times its size in memory.
-func (b *blobs) fetch(ctx context.Context, where []Place, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
+func (b *blobs) fetch(ctx context.Context, where []Location, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
 	if desc.Size < 0 || desc.Size > limit { // a negative size would enlarge what is left
 		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
 	}
@@ -39,9 +39,9 @@ func (b *blobs) fetch(ctx context.Context, where []Place, desc ocispec.Descripto
 }
 
 // read returns the function that reads a descriptor once, on its first call.
-func (b *blobs) read(ctx context.Context, where []Place, desc ocispec.Descriptor, limit, times int64) (func() ([]byte, error), error) {
+func (b *blobs) read(ctx context.Context, where []Location, desc ocispec.Descriptor, limit, times int64) (func() ([]byte, error), error) {
 	// Size and media type are part of the identity: with them the registry
-	// client decides what it reads and how. So are the places: one that fails must not
+	// client decides what it reads and how. So are the locations: one that fails must not
 	// fail evidence that another holds.
 	key := fmt.Sprintf("%s %d %s %s", desc.Digest, desc.Size, names(where), desc.MediaType)
 	b.mu.Lock()

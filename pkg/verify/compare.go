@@ -12,10 +12,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Comparison says what the repository that an image names has, and the places that are
+// Comparison says what the repository that an image names has, and the locations that are
 // read in its stead do not. It is for people, and decides nothing.
 type Comparison struct {
-	// Instead are the places that are read in stead of the origin, for the image and for
+	// Instead are the locations that are read in stead of the origin, for the image and for
 	// evidence. Without one, there is nothing to compare.
 	Instead []string
 	Origin  string
@@ -23,19 +23,19 @@ type Comparison struct {
 	Mirrored, Original       digest.Digest
 	MirroredErr, OriginalErr error
 	// Missing are manifests that refer to the image at the origin and at none of the other
-	// places, and MissingErr says why there may be more.
+	// locations, and MissingErr says why there may be more.
 	Missing    []digest.Digest
 	MissingErr error
 }
 
-// Compare looks an image and its evidence up at the places of a registry, and with origin,
+// Compare looks an image and its evidence up at the locations of a registry, and with origin,
 // which reads the image's own repository.
 func Compare(ctx context.Context, registry, origin Registry, ref image.Reference) Comparison {
-	elsewhere := func(places []Place) []Place {
-		return slices.DeleteFunc(slices.Clone(places), func(p Place) bool { return p.Role == RoleOrigin })
+	elsewhere := func(locations []Location) []Location {
+		return slices.DeleteFunc(slices.Clone(locations), func(p Location) bool { return p.Role == RoleOrigin })
 	}
-	places, own := placesOf(registry, ref), placesOf(origin, ref)
-	content, evidence := elsewhere(places.Content), elsewhere(places.Evidence)
+	locations, own := locationsOf(registry, ref), locationsOf(origin, ref)
+	content, evidence := elsewhere(locations.Content), elsewhere(locations.Evidence)
 	c := Comparison{Origin: ref.Name()}
 	for _, p := range append(slices.Clone(content), evidence...) {
 		if !slices.Contains(c.Instead, p.Name) {
@@ -85,16 +85,16 @@ func Compare(ctx context.Context, registry, origin Registry, ref image.Reference
 	return c
 }
 
-func digestAt(ctx context.Context, places []Place, ref image.Reference) (digest.Digest, error) {
-	found, err := resolve(ctx, places, ref)
+func digestAt(ctx context.Context, locations []Location, ref image.Reference) (digest.Digest, error) {
+	found, err := resolve(ctx, locations, ref)
 	return found.Digest, err
 }
 
-// listedAt returns what refers to subject at places, and an error if there may be more.
-func listedAt(ctx context.Context, places []Place, subject image.Reference) ([]digest.Digest, error) {
+// listedAt returns what refers to subject at locations, and an error if there may be more.
+func listedAt(ctx context.Context, locations []Location, subject image.Reference) ([]digest.Digest, error) {
 	var all []digest.Digest
 	var errs []error
-	for _, p := range places {
+	for _, p := range locations {
 		found, err := p.Referrers(ctx, subject)
 		for _, d := range found {
 			if !slices.Contains(all, d.Digest) {
@@ -136,10 +136,10 @@ func (c Comparison) Sentences() []string {
 		said = append(said, fmt.Sprintf("not all evidence was listed: %v", c.MissingErr))
 	case c.MirroredErr != nil && c.OriginalErr != nil:
 	case len(c.Missing) == 0:
-		said = append(said, "the origin has no evidence that the other places lack")
+		said = append(said, "the origin has no evidence that the other repositories lack")
 	}
 	if n := len(c.Missing); n > 0 {
-		said = append(said, fmt.Sprintf("the origin has %d signatures or attestations that the other places lack; copy them with cosign copy or oras cp -r", n))
+		said = append(said, fmt.Sprintf("the origin has %d signatures or attestations that the other repositories lack; copy them with cosign copy or oras cp -r", n))
 	}
 	return said
 }

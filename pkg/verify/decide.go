@@ -76,20 +76,20 @@ func (b *board) add(registry Registry, v *Verifier, rank int, finding policy.Fin
 	}
 }
 
-// look records what the places of a registry hold.
+// look records what the locations of a registry hold.
 func (b *board) look(registry Registry, looked []Looked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looked[registry] = looked
 }
 
-// understand records that a manifest at some places of a registry has a signature that a
+// understand records that a manifest at some locations of a registry has a signature that a
 // verifier accepts.
-func (b *board) understand(registry Registry, where []Place) {
+func (b *board) understand(registry Registry, where []Location) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.looked[registry] {
-		if l := &b.looked[registry][i]; slices.ContainsFunc(where, func(p Place) bool { return p.Name == l.Place }) {
+		if l := &b.looked[registry][i]; slices.ContainsFunc(where, func(p Location) bool { return p.Name == l.Repository }) {
 			l.Signatures++
 		}
 	}

@@ -143,7 +143,7 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 			result.Overloaded = errors.Is(err, errOverloaded)
 		}
 	}
-	result.Stages, result.Looked = trace.stages(), trace.places()
+	result.Stages, result.Looked = trace.stages(), trace.locations()
 	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict.WithWarning(doubt), entry.Findings
 	return result
 }

@@ -22,16 +22,16 @@ const fakeLayer = "application/vnd.example.signature"
 
 // registry is a fake: tags, listed manifests and content, and faults to inject.
 type registry struct {
-	mu       sync.Mutex
-	tags     map[string]digest.Digest
-	listed   []ocispec.Descriptor
-	content  map[digest.Digest][]byte
-	calls    map[string]int
-	resolve  func(ctx context.Context, ref image.Reference) error
-	list     func(ctx context.Context) error
-	fetch    func(ctx context.Context, desc ocispec.Descriptor) error
-	resolved func(ref image.Reference) ocispec.Descriptor
-	places   *verify.Places
+	mu        sync.Mutex
+	tags      map[string]digest.Digest
+	listed    []ocispec.Descriptor
+	content   map[digest.Digest][]byte
+	calls     map[string]int
+	resolve   func(ctx context.Context, ref image.Reference) error
+	list      func(ctx context.Context) error
+	fetch     func(ctx context.Context, desc ocispec.Descriptor) error
+	resolved  func(ref image.Reference) ocispec.Descriptor
+	locations *verify.Locations
 }
 
 func newRegistry() *registry {
@@ -50,14 +50,14 @@ func (r *registry) called(call string) int {
 	return r.calls[call]
 }
 
-// Places implements verify.Registry: all is in the image's own repository, unless there
-// are other places.
-func (r *registry) Places(ref image.Reference) verify.Places {
-	if r.places != nil {
-		return *r.places
+// Locations implements verify.Registry: all is in the image's own repository, unless there
+// are other locations.
+func (r *registry) Locations(ref image.Reference) verify.Locations {
+	if r.locations != nil {
+		return *r.locations
 	}
-	own := []verify.Place{{Name: ref.Name(), Role: verify.RoleOrigin, Repository: r}}
-	return verify.Places{Content: own, Evidence: own}
+	own := []verify.Location{{Name: ref.Name(), Role: verify.RoleOrigin, Repository: r}}
+	return verify.Locations{Content: own, Evidence: own}
 }
 
 func (r *registry) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {

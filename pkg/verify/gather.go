@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// search looks for evidence about one subject at the places of one registry, in three
+// search looks for evidence about one subject at the locations of one registry, in three
 // rounds of requests: the subject and the lists of referrers; the referring manifests, and
 // payloads of the signature tag; payloads of the other manifests.
 type search struct {
@@ -23,7 +23,7 @@ type search struct {
 	subject   Subject
 	board     *board
 	blobs     *blobs
-	places    Places
+	locations Locations
 }
 
 // run ends when every candidate is checked or ctx ends. The results are on the board.
@@ -33,13 +33,13 @@ func (s *search) run(ctx context.Context) {
 			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
 		}
 	}()
-	s.blobs, s.places = newBlobs(s.budget), placesOf(s.registry, s.subject.Reference)
+	s.blobs, s.locations = newBlobs(s.budget), locationsOf(s.registry, s.subject.Reference)
 	manifests, ok := s.list(ctx)
 	if !ok {
 		return
 	}
 	read, others := s.split(manifests)
-	fair := newShares(len(s.places.Evidence), manifests)
+	fair := newShares(len(s.locations.Evidence), manifests)
 	s.candidates(ctx, fair, read)
 	first := fair.first()
 	var checks sync.WaitGroup
@@ -52,7 +52,7 @@ func (s *search) run(ctx context.Context) {
 	checks.Wait()
 	if fair.over > 0 {
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", names(s.places.Evidence), fair.over+MaxSignatures, MaxSignatures),
+			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", names(s.locations.Evidence), fair.over+MaxSignatures, MaxSignatures),
 			Remediation: "remove superfluous signatures from the repository"})
 	}
 }
@@ -192,9 +192,9 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	s.board.add(s.registry, v, rank, finding)
 }
 
-// between returns a [Fetch] from the places where a signature was listed. It leaves turn
+// between returns a [Fetch] from the locations where a signature was listed. It leaves turn
 // while it waits for them.
-func (s *search) between(turn *fair.Turn[Account], where []Place) Fetch {
+func (s *search) between(turn *fair.Turn[Account], where []Location) Fetch {
 	return func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 		turn.Leave()
 		content, err := s.blobs.fetch(ctx, where, desc, limit, 1)

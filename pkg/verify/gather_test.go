@@ -30,7 +30,7 @@ func (z *zeros) Fetch(_ context.Context, desc ocispec.Descriptor, _ int64) ([]by
 	return make([]byte, desc.Size), nil
 }
 
-func at(r Repository) []Place { return []Place{{Name: "r.example.com/app", Repository: r}} }
+func at(r Repository) []Location { return []Location{{Name: "r.example.com/app", Repository: r}} }
 
 func blobOf(content string, size int64) ocispec.Descriptor {
 	return ocispec.Descriptor{Digest: digest.FromString(content), Size: size}

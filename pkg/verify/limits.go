@@ -27,10 +27,10 @@ const (
 	// findingBytes how much a finding takes, both roughly.
 	manifestBytes = 4
 	findingBytes  = 1024
-	// maxPlacesNamed and maxPlaceName bound what a reason says of the places where evidence
+	// maxLocationsNamed and maxLocationName bound what a reason says of the locations where evidence
 	// was looked for: how many, and how much of the name of each.
-	maxPlacesNamed = 6
-	maxPlaceName   = 120
+	maxLocationsNamed = 6
+	maxLocationName   = 120
 	// maxMediaType is the longest media type (RFC 6838, section 4.2): type, slash and
 	// subtype.
 	maxMediaType = 127 + 1 + 127

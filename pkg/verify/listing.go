@@ -12,19 +12,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Looked says what one place held for an image.
+// Looked says what one location held for an image.
 type Looked struct {
-	Digest digest.Digest // of the image
-	Place  string        // host/repository
-	Role   Role
+	Digest     digest.Digest // of the image
+	Repository string        // with its host
+	Role       Role
 	// Manifests refer to the image. Signatures of them, attestations too, are of a kind that
 	// a Verifier checks.
 	Manifests, Signatures int
-	// Err says why the place may hold more, "" if all was listed.
+	// Err says why the location may hold more, "" if all was listed.
 	Err string
 }
 
-// String returns l as a clause: the place and what it held.
+// String returns l as a clause: the location and what it held.
 func (l Looked) String() string {
 	held := "nothing"
 	switch others := l.Manifests - l.Signatures; {
@@ -40,21 +40,21 @@ func (l Looked) String() string {
 	if l.Manifests > 0 && l.Err != "" {
 		held += ", not all read"
 	}
-	return fmt.Sprintf("%.*s: %s", maxPlaceName, l.Place, held)
+	return fmt.Sprintf("%.*s: %s", maxLocationName, l.Repository, held)
 }
 
-// lookedAt says what each place held, as the end of a reason. With the image's own
+// lookedAt says what each location held, as the end of a reason. With the image's own
 // repository alone there is nothing to add.
-func lookedAt(places []Looked) string {
-	if len(places) == 0 || len(places) == 1 && places[0].Role == RoleOrigin {
+func lookedAt(locations []Looked) string {
+	if len(locations) == 0 || len(locations) == 1 && locations[0].Role == RoleOrigin {
 		return ""
 	}
 	var held []string
-	for _, l := range places[:min(len(places), maxPlacesNamed)] {
+	for _, l := range locations[:min(len(locations), maxLocationsNamed)] {
 		held = append(held, l.String())
 	}
-	if more := len(places) - maxPlacesNamed; more > 0 {
-		held = append(held, fmt.Sprintf("and %d more places", more))
+	if more := len(locations) - maxLocationsNamed; more > 0 {
+		held = append(held, fmt.Sprintf("and %d more repositories", more))
 	}
 	return " (looked at " + strings.Join(held, "; ") + ")"
 }
@@ -62,25 +62,25 @@ func lookedAt(places []Looked) string {
 // listed is a manifest that refers to the subject.
 type listed struct {
 	ocispec.Descriptor
-	at    int     // index of the first place that lists it
-	where []Place // that list it
+	at    int        // index of the first location that lists it
+	where []Location // that list it
 }
 
-// list reads the subject's descriptor and lists its referrers at every place, in parallel.
+// list reads the subject's descriptor and lists its referrers at every location, in parallel.
 // It returns false if the subject could not be read: then nothing can be proven about it.
 func (s *search) list(ctx context.Context) ([]listed, bool) {
-	places := s.places.Evidence
-	found, errs := make([][]ocispec.Descriptor, len(places)), make([]error, len(places))
+	locations := s.locations.Evidence
+	found, errs := make([][]ocispec.Descriptor, len(locations)), make([]error, len(locations))
 	var lists sync.WaitGroup
-	for i, place := range places {
+	for i, location := range locations {
 		lists.Go(func() {
-			defer s.trace.start("list", place.Name)()
+			defer s.trace.start("list", location.Name)()
 			defer func() {
 				if r := recover(); r != nil {
 					errs[i] = fmt.Errorf("internal error: %v", r)
 				}
 			}()
-			found[i], errs[i] = place.Referrers(ctx, s.subject.Reference)
+			found[i], errs[i] = location.Referrers(ctx, s.subject.Reference)
 		})
 	}
 	subjectErr := s.describe(ctx)
@@ -89,9 +89,9 @@ func (s *search) list(ctx context.Context) ([]listed, bool) {
 		s.tellAll(0, FindingOf(subjectErr))
 		return nil, false
 	}
-	looked := make([]Looked, len(places))
-	for i, place := range places {
-		looked[i] = Looked{Digest: s.subject.Reference.Digest, Place: place.Name, Role: place.Role, Manifests: len(found[i])}
+	looked := make([]Looked, len(locations))
+	for i, location := range locations {
+		looked[i] = Looked{Digest: s.subject.Reference.Digest, Repository: location.Name, Role: location.Role, Manifests: len(found[i])}
 		if errs[i] == nil {
 			continue
 		}
@@ -102,20 +102,20 @@ func (s *search) list(ctx context.Context) ([]listed, bool) {
 		s.tellAll(rankFirst, finding)
 	}
 	s.board.look(s.registry, looked)
-	merged := merge(places, found)
+	merged := merge(locations, found)
 	if len(merged) > MaxReferrers {
 		merged = merged[:MaxReferrers]
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has more than %d referrers, only the first ones are read", names(places), MaxReferrers),
+			Message:     fmt.Sprintf("%s has more than %d referrers, only the first ones are read", names(locations), MaxReferrers),
 			Remediation: "remove superfluous signatures and attestations from the repository"})
 	}
 	return merged, true
 }
 
-// merge joins the lists of places round robin, so that a long one does not push another
-// past a limit. A manifest that several places list counts once. It has to be listed alike:
-// else a place that states another size would spoil it for the others.
-func merge(places []Place, lists [][]ocispec.Descriptor) []listed {
+// merge joins the lists of locations round robin, so that a long one does not push another
+// past a limit. A manifest that several locations list counts once. It has to be listed alike:
+// else a location that states another size would spoil it for the others.
+func merge(locations []Location, lists [][]ocispec.Descriptor) []listed {
 	var merged []listed
 	seen := map[string]int{}
 	for i, more := 0, true; more; i++ {
@@ -130,10 +130,10 @@ func merge(places []Place, lists [][]ocispec.Descriptor) []listed {
 			j, again := seen[key]
 			if !again {
 				seen[key] = len(merged)
-				merged = append(merged, listed{Descriptor: d, at: at, where: places[at : at+1 : at+1]})
+				merged = append(merged, listed{Descriptor: d, at: at, where: locations[at : at+1 : at+1]})
 				continue
 			}
-			merged[j].where = append(merged[j].where, places[at])
+			merged[j].where = append(merged[j].where, locations[at])
 			if len(merged[j].Data) == 0 {
 				merged[j].Data = d.Data
 			}
@@ -143,7 +143,7 @@ func merge(places []Place, lists [][]ocispec.Descriptor) []listed {
 }
 
 // describe fills in the subject's size and media type: a digest reference lacks them,
-// and notation signs them. What another layer's places say about the subject is not taken
+// and notation signs them. What another layer's locations say about the subject is not taken
 // for what those of this search would say.
 func (s *search) describe(ctx context.Context) error {
 	if s.subject.Descriptor.Digest == s.subject.Reference.Digest && s.subject.Descriptor.MediaType != "" &&
@@ -151,7 +151,7 @@ func (s *search) describe(ctx context.Context) error {
 		return nil
 	}
 	defer s.trace.start("resolve", s.subject.Reference.String())()
-	descriptor, err := resolve(ctx, s.places.Content, s.subject.Reference)
+	descriptor, err := resolve(ctx, s.locations.Content, s.subject.Reference)
 	s.subject.Descriptor = descriptor
 	return err
 }
@@ -162,25 +162,25 @@ type candidate struct {
 	in listed
 }
 
-// shares bounds the signatures of one image that are checked. Places take turns, so that
+// shares bounds the signatures of one image that are checked. Locations take turns, so that
 // one that has many does not hide those of another.
 type shares struct {
 	free, each int
-	taken      []int         // by place
-	waiting    [][]candidate // by place
+	taken      []int         // by location
+	waiting    [][]candidate // by location
 	over       int           // that are not checked
 }
 
-// newShares returns the shares of the places that list something.
-func newShares(places int, manifests []listed) *shares {
+// newShares returns the shares of the locations that list something.
+func newShares(locations int, manifests []listed) *shares {
 	have := map[int]bool{}
 	for _, m := range manifests {
 		have[m.at] = true
 	}
-	return &shares{free: MaxSignatures, each: MaxSignatures / max(len(have), 1), taken: make([]int, places), waiting: make([][]candidate, places)}
+	return &shares{free: MaxSignatures, each: MaxSignatures / max(len(have), 1), taken: make([]int, locations), waiting: make([][]candidate, locations)}
 }
 
-// add queues a candidate. No place ever has more than all that may be checked.
+// add queues a candidate. No location ever has more than all that may be checked.
 func (s *shares) add(c candidate) {
 	if queue := s.waiting[c.in.at]; len(queue) < MaxSignatures {
 		s.waiting[c.in.at] = append(queue, c)
@@ -190,7 +190,7 @@ func (s *shares) add(c candidate) {
 }
 
 // first takes what may be checked before it is known how many more there are: a share of
-// each place.
+// each location.
 func (s *shares) first() []candidate { return s.take(s.each) }
 
 // rest takes all that may still be checked.
@@ -203,7 +203,7 @@ func (s *shares) rest() []candidate {
 	return taken
 }
 
-// take takes from the places that had fewest, up to each from one.
+// take takes from the locations that had fewest, up to each from one.
 func (s *shares) take(each int) (taken []candidate) {
 	for ; s.free > 0; s.free-- {
 		least := -1

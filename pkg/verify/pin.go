@@ -18,7 +18,7 @@ import (
 // be another. The digest of a tag is cached briefly. The descriptor of a digest reference
 // is read later, in parallel with other requests.
 //
-// A layer whose places are others, such as a mandatory policy where the namespace has a mirror, must
+// A layer whose locations are others, such as a mandatory policy where the namespace has a mirror, must
 // find the same digest under the tag: else it would be asked about a digest that only a
 // tenant's mirror calls by that tag. Without such a mirror all layers ask the same server,
 // once.
@@ -47,7 +47,7 @@ func (e *Engine) pin(ctx context.Context, config *Config, tasks []task, ref imag
 	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor, describedBy: registry}, entry.Verdict.Warning, nil
 }
 
-// elsewhere returns the tasks whose layers read ref at other places than registry does, one
+// elsewhere returns the tasks whose layers read ref at other locations than registry does, one
 // of each registry, those that are enforced first.
 func elsewhere(tasks []task, registry Registry, ref image.Reference) []task {
 	var others []task
@@ -74,12 +74,12 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 					errs[i] = fmt.Errorf("internal error: %v", r)
 				}
 			}()
-			found, err := resolve(ctx, placesOf(other.layer.Registry, ref).Content, ref)
+			found, err := resolve(ctx, locationsOf(other.layer.Registry, ref).Content, ref)
 			digests[i], errs[i] = found.Digest, err
 		})
 	}
-	places := placesOf(registry, ref).Content
-	descriptor, err = resolve(ctx, places, ref)
+	locations := locationsOf(registry, ref).Content
+	descriptor, err = resolve(ctx, locations, ref)
 	lookups.Wait()
 	if err != nil {
 		return ocispec.Descriptor{}, "", err
@@ -88,7 +88,7 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 		err := errs[i]
 		if err == nil && digests[i] != descriptor.Digest {
 			err = PermanentWith(policy.ReasonContentMismatch, fmt.Errorf("%s is %s at %s, and %s at %s, which counts for %s",
-				ref, descriptor.Digest, names(places), digests[i], names(placesOf(other.layer.Registry, ref).Content), other.layer.Source),
+				ref, descriptor.Digest, names(locations), digests[i], names(locationsOf(other.layer.Registry, ref).Content), other.layer.Source),
 				"update the copy that is behind, or name the image by its digest")
 		}
 		switch {
@@ -121,7 +121,7 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 	if !cached {
 		var err error
 		entry, err = e.once(ctx, config, key, mode{}, func(ctx context.Context) (Entry, time.Duration, error) {
-			descriptor, err := resolve(ctx, placesOf(registry, ref).Content, ref)
+			descriptor, err := resolve(ctx, locationsOf(registry, ref).Content, ref)
 			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
 		})
 		if err != nil {

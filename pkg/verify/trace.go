@@ -66,7 +66,7 @@ func (t *trace) stages() []Stage {
 	return slices.Clone(t.passed)
 }
 
-// look keeps what the places of a search held.
+// look keeps what the locations of a search held.
 func (t *trace) look(b *board) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,8 +83,8 @@ func (t *trace) look(b *board) {
 	}
 }
 
-// places returns where was looked, and what was there.
-func (t *trace) places() []Looked {
+// locations returns where was looked, and what was there.
+func (t *trace) locations() []Looked {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.looked)

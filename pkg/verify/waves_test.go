@@ -44,13 +44,13 @@ func (g *gathering) join(ctx context.Context) error {
 
 // One mirror, the origin and two evidence repositories cost the waves of one repository:
 // {subject and lists} and {manifests}, and before them the tag.
-func TestPlacesCostNoFurtherRoundTrips(t *testing.T) {
+func TestLocationsCostNoFurtherRoundTrips(t *testing.T) {
 	for name, spelling := range map[string]string{"a digest": byDigest + appDigest.String(), "a tag": byTag} {
 		t.Run(name, func(t *testing.T) {
 			mirror, origin, first, second := newRegistry(), newRegistry(), newRegistry(), newRegistry()
-			content := []verify.Place{place(verify.RoleMirror, mirror), place(verify.RoleOrigin, origin)}
-			all := append(content[:2:2], verify.Place{Name: "1.example.com/sigs", Role: verify.RoleEvidence, Repository: first},
-				verify.Place{Name: "2.example.com/sigs", Role: verify.RoleEvidence, Repository: second})
+			content := []verify.Location{location(verify.RoleMirror, mirror), location(verify.RoleOrigin, origin)}
+			all := append(content[:2:2], verify.Location{Name: "1.example.com/sigs", Role: verify.RoleEvidence, Repository: first},
+				verify.Location{Name: "2.example.com/sigs", Role: verify.RoleEvidence, Repository: second})
 			lookups, lists, manifests := gather(2), gather(4), gather(4)
 			if name == "a digest" {
 				lookups = gather(6)

@@ -27,7 +27,7 @@ type record struct {
 
 // use is a container or volume that has an image.
 type use struct {
-	place       workload.Place
+	container   workload.ContainerType
 	name, image string
 }
 
@@ -82,7 +82,7 @@ func imagesOf(spec *corev1.PodSpec) (images []string, uses []use) {
 			continue
 		}
 		name := share(ref.String())
-		uses = append(uses, use{named.Place, share(named.Name), name})
+		uses = append(uses, use{named.ContainerType, share(named.Name), name})
 		if !slices.Contains(images, name) {
 			images = append(images, name)
 		}

@@ -48,8 +48,8 @@ func TestOnlyNamesAndImagesAreKept(t *testing.T) {
 			want := &record{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "1", ResourceVersion: "2"}, kind: workload.KindOf(object.(runtime.Object)),
 				images: []string{"r.example.com/init:1", "docker.io/library/nginx:latest", "r.example.com/debug:1", "r.example.com/model:1"}}
 			if want.kind == "Pod" {
-				want.uses = []use{{workload.PlaceInitContainer, "first", want.images[0]}, {workload.PlaceContainer, "main", want.images[1]}, {workload.PlaceContainer, "same", want.images[1]},
-					{workload.PlaceEphemeralContainer, "debug", want.images[2]}, {workload.PlaceVolume, "model", want.images[3]}}
+				want.uses = []use{{workload.InitContainer, "first", want.images[0]}, {workload.Container, "main", want.images[1]}, {workload.Container, "same", want.images[1]},
+					{workload.EphemeralContainer, "debug", want.images[2]}, {workload.Volume, "model", want.images[3]}}
 			}
 			require.Equal(t, want, kept)
 			again, err := keep(kept)

@@ -34,7 +34,7 @@ func (w *Watcher) Running(namespace verify.Namespace) iter.Seq[workload.Running]
 			}
 			of := w.top(r)
 			for _, u := range r.uses {
-				if !yield(workload.Running{Of: of, Place: u.place, Container: u.name, Image: u.image}) {
+				if !yield(workload.Running{Of: of, ContainerType: u.container, Container: u.name, Image: u.image}) {
 					return
 				}
 			}

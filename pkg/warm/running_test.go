@@ -57,7 +57,7 @@ func TestImagesOfPodsAreReportedForTheirTopOwner(t *testing.T) {
 
 	var of []workload.Ref
 	for r := range w.Running("team-a") {
-		require.Equal(t, workload.Running{Of: r.Of, Place: workload.PlaceContainer, Container: "main", Image: one}, r)
+		require.Equal(t, workload.Running{Of: r.Of, ContainerType: workload.Container, Container: "main", Image: one}, r)
 		of = append(of, r.Of)
 	}
 	deployment := workload.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web"}

@@ -26,10 +26,10 @@ func Compare(a, b Ref) int {
 // Running is an image of a running pod.
 type Running struct {
 	// Of is the top owner of the pod as far as it is known: the pod itself if it has none.
-	Of        Ref
-	Place     Place
-	Container string // or the name of the volume
-	Image     string // normalised
+	Of            Ref
+	ContainerType ContainerType
+	Container     string // or the name of the volume
+	Image         string // normalised
 }
 
 // maxOwnerBytes bounds each part of an owner. The API server bounds none, and objects that

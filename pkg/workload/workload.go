@@ -13,22 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Place is the part of a pod that has an image.
-type Place string
+// ContainerType is the part of a pod that has an image.
+type ContainerType string
 
-// The places of a pod that have images.
+// The types: what of a pod has an image.
 const (
-	PlaceInitContainer      Place = "initContainer"
-	PlaceContainer          Place = "container"
-	PlaceEphemeralContainer Place = "ephemeralContainer"
-	PlaceVolume             Place = "volume"
+	InitContainer      ContainerType = "initContainer"
+	Container          ContainerType = "container"
+	EphemeralContainer ContainerType = "ephemeralContainer"
+	Volume             ContainerType = "volume"
 )
 
 // Image is an image of a pod as the pod has it.
 type Image struct {
-	Place Place
-	Name  string // of the container or volume
-	Image string // as written, not parsed
+	ContainerType ContainerType
+	Name          string // of the container or volume
+	Image         string // as written, not parsed
 }
 
 // Images returns the images of a pod in the order of its fields: init containers,
@@ -36,24 +36,26 @@ type Image struct {
 // image is left out.
 func Images(spec *corev1.PodSpec) iter.Seq[Image] {
 	return func(yield func(Image) bool) {
-		give := func(place Place, name, image string) bool { return image == "" || yield(Image{place, name, image}) }
+		give := func(of ContainerType, name, image string) bool {
+			return image == "" || yield(Image{of, name, image})
+		}
 		for i := range spec.InitContainers {
-			if c := &spec.InitContainers[i]; !give(PlaceInitContainer, c.Name, c.Image) {
+			if c := &spec.InitContainers[i]; !give(InitContainer, c.Name, c.Image) {
 				return
 			}
 		}
 		for i := range spec.Containers {
-			if c := &spec.Containers[i]; !give(PlaceContainer, c.Name, c.Image) {
+			if c := &spec.Containers[i]; !give(Container, c.Name, c.Image) {
 				return
 			}
 		}
 		for i := range spec.EphemeralContainers {
-			if c := &spec.EphemeralContainers[i]; !give(PlaceEphemeralContainer, c.Name, c.Image) {
+			if c := &spec.EphemeralContainers[i]; !give(EphemeralContainer, c.Name, c.Image) {
 				return
 			}
 		}
 		for i := range spec.Volumes {
-			if v := &spec.Volumes[i]; v.Image != nil && !give(PlaceVolume, v.Name, v.Image.Reference) {
+			if v := &spec.Volumes[i]; v.Image != nil && !give(Volume, v.Name, v.Image.Reference) {
 				return
 			}
 		}

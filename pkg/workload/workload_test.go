@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func TestEveryPlaceOfAPodThatHasAnImageIsFoundInOrder(t *testing.T) {
+func TestEveryContainerTypeOfAPodThatHasAnImageIsFoundInOrder(t *testing.T) {
 	spec := &corev1.PodSpec{
 		InitContainers:      []corev1.Container{{Name: "first", Image: "r.example.com/init:1"}},
 		Containers:          []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "none"}, {Name: "odd", Image: "not an image"}},
@@ -21,11 +21,11 @@ func TestEveryPlaceOfAPodThatHasAnImageIsFoundInOrder(t *testing.T) {
 			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
 	want := []Image{
-		{PlaceInitContainer, "first", "r.example.com/init:1"},
-		{PlaceContainer, "main", "nginx"},
-		{PlaceContainer, "odd", "not an image"},
-		{PlaceEphemeralContainer, "debug", "busybox"},
-		{PlaceVolume, "model", "r.example.com/model:1"},
+		{InitContainer, "first", "r.example.com/init:1"},
+		{Container, "main", "nginx"},
+		{Container, "odd", "not an image"},
+		{EphemeralContainer, "debug", "busybox"},
+		{Volume, "model", "r.example.com/model:1"},
 	}
 	require.Equal(t, want, slices.Collect(Images(spec)))
 	for n := range want { // whoever stops early gets no more

@@ -23,7 +23,7 @@ func network() []guard {
 			`return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest),`, `return Subject{Reference: ref,`),
 		without(5, "registry.TestHostileAnswersAreErrorsInBoundedTimeAndMemory/a .sig manifest with a lying digest", "pkg/registry/session.go",
 			`case computed == descriptor.Digest:`, `case computed != "":`),
-		without(6, "verify.TestVerdictsFollowTheEvidence", "pkg/verify/places.go",
+		without(6, "verify.TestVerdictsFollowTheEvidence", "pkg/verify/locations.go",
 			`case ref.Digest != "" && descriptor.Digest != ref.Digest:`, `case false:`),
 		without(6, "notation.TestDeniesSubjectWithoutOneDigest", "pkg/notation/checker.go",
 			`case want != subject.Reference.Digest || want.Validate()`, `case want.Validate()`),

@@ -70,7 +70,7 @@ func TestAMirrorThatIsBehindDeniesUnlessTheOriginMayFillIn(t *testing.T) {
 	stdout, code := explain(t, s, "team-a", signed.Reference.String(), "--compare-origin")
 	require.Equal(t, 1, code, stdout)
 	require.Contains(t, stdout, "LOOKED AT")
-	require.Contains(t, stdout, "the origin has 1 signatures or attestations that the other places lack")
+	require.Contains(t, stdout, "the origin has 1 signatures or attestations that the other repositories lack")
 	stdout, _ = explain(t, s, "team-a", missing.Reference.Name()+":v1", "--compare-origin")
 	require.Contains(t, stdout, "and the mirror lacks it")
 
@@ -181,7 +181,7 @@ func TestEvidenceInASecondRegistryIsReadWithItsOwnLogin(t *testing.T) {
 	require.Zero(t, origin.Asked(".sig")+origin.Asked("/referrers/"), "the image's own repository is left out")
 }
 
-func TestATenantsPlacesAreItsOwnAndServeNoMandatoryPolicy(t *testing.T) {
+func TestATenantsLocationsAreItsOwnAndServeNoMandatoryPolicy(t *testing.T) {
 	key, origin, mirror, signatures := newKey(t), plainRegistry(t), plainRegistry(t), plainRegistry(t)
 	authority := newAuthority(t, "corp")
 	img := pushed(t, origin, "team/app", nil)

@@ -140,8 +140,8 @@ type shelf struct {
 	access registry.Access
 }
 
-// Places implements [verify.Registry].
-func (s *shelf) Places(ref image.Reference) verify.Places {
+// Locations implements [verify.Registry].
+func (s *shelf) Locations(ref image.Reference) verify.Locations {
 	r := &repository{}
 	name := ""
 	if store, ok := registry.StoreFor(s.access.Stores, ref.Host); ok {
@@ -154,8 +154,8 @@ func (s *shelf) Places(ref image.Reference) verify.Places {
 		}
 	}
 	r.listed = s.listed[name]
-	own := []verify.Place{{Name: ref.Name(), Role: verify.RoleOrigin, Repository: r}}
-	return verify.Places{Content: own, Evidence: own}
+	own := []verify.Location{{Name: ref.Name(), Role: verify.RoleOrigin, Repository: r}}
+	return verify.Locations{Content: own, Evidence: own}
 }
 
 // fill makes a manifest for each repository, with a layer for each finding.

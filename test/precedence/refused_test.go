@@ -70,7 +70,7 @@ func (d dice) damage(object v1beta1.Object) {
 			o.Spec.Scope = "Perhaps"
 			return
 		}
-		d.damagePolicy(&o.Spec.VerificationPolicySpec)
+		d.damagePolicy(&o.Spec)
 	case *v1beta1.Store:
 		o.Spec.Registries = pick(d, nil, []string{}, []string{""})
 	case *v1beta1.ClusterStore:
@@ -80,9 +80,9 @@ func (d dice) damage(object v1beta1.Object) {
 	case *v1beta1.ClusterTrustStore:
 		d.damageTrustStore(&o.Spec.Type, &o.Spec.Source.Inline)
 	case *v1beta1.Exception:
-		d.damageTerms(&o.Spec.ExceptionTerms)
+		d.damageTerms(&o.Spec)
 	case *v1beta1.ClusterException:
-		d.damageTerms(&o.Spec.ExceptionTerms)
+		d.damageTerms(&o.Spec)
 	case *v1beta1.Tenant:
 		switch d.IntN(3) {
 		case 0:
@@ -152,7 +152,7 @@ func (d dice) damageTrustStore(kind *v1beta1.TrustStoreType, inline *string) {
 	*inline = ""
 }
 
-func (d dice) damageTerms(terms *v1beta1.ExceptionTerms) {
+func (d dice) damageTerms(terms *v1beta1.ExceptionSpec) {
 	switch d.IntN(3) {
 	case 0:
 		terms.Until = pick(d, "", "soon", "2030-01-02")

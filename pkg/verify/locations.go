@@ -16,28 +16,28 @@ import (
 
 // Registry says where images are read, with one tenant's credentials.
 type Registry interface {
-	// Places returns where the image of ref and evidence about it are read. It makes no
+	// Locations returns where the image of ref and evidence about it are read. It makes no
 	// request, and depends on the name of ref alone.
-	Places(ref image.Reference) Places
+	Locations(ref image.Reference) Locations
 }
 
-// Places are the repositories that are read for one image.
-type Places struct {
+// Locations are the repositories that are read for one image.
+type Locations struct {
 	// Content may have the image; the first one that has it counts. Without one, nothing
 	// is known about the image.
-	Content []Place
+	Content []Location
 	// Evidence may have what refers to the image; all of it counts.
-	Evidence []Place
+	Evidence []Location
 }
 
-// Place is one repository of a [Registry].
-type Place struct {
+// Location is one repository of a [Registry].
+type Location struct {
 	Name string // host/repository
 	Role Role
 	Repository
 }
 
-// Role says why a place is read.
+// Role says why a location is read.
 type Role string
 
 // The roles.
@@ -67,42 +67,42 @@ type Repository interface {
 	Fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
 }
 
-// placesOf returns where ref is read, and no place without a registry.
-func placesOf(registry Registry, ref image.Reference) Places {
+// locationsOf returns where ref is read, and no location without a registry.
+func locationsOf(registry Registry, ref image.Reference) Locations {
 	if registry == nil {
-		return Places{}
+		return Locations{}
 	}
-	return registry.Places(ref)
+	return registry.Locations(ref)
 }
 
-// sameContent reports whether two registries read the image of ref at the same places.
+// sameContent reports whether two registries read the image of ref at the same locations.
 func sameContent(x, y Registry, ref image.Reference) bool {
 	if x == y {
 		return true
 	}
-	return slices.EqualFunc(placesOf(x, ref).Content, placesOf(y, ref).Content, func(a, b Place) bool { return a.Name == b.Name })
+	return slices.EqualFunc(locationsOf(x, ref).Content, locationsOf(y, ref).Content, func(a, b Location) bool { return a.Name == b.Name })
 }
 
-// names joins the names of places.
-func names(places []Place) string {
-	list := make([]string, len(places))
-	for i, p := range places {
+// names joins the names of locations.
+func names(locations []Location) string {
+	list := make([]string, len(locations))
+	for i, p := range locations {
 		list[i] = p.Name
 	}
 	return strings.Join(list, " and ")
 }
 
-// resolve returns the descriptor of ref at the first place that has it. All places are
+// resolve returns the descriptor of ref at the first location that has it. All locations are
 // asked in parallel, so that a mirror which lacks the image costs no further round trip. A
-// place that fails, or that answers for another digest, counts as one that lacks it: what
+// location that fails, or that answers for another digest, counts as one that lacks it: what
 // is asked for by digest cannot be forged, and the verdict on a tag is about the digest
 // that was found.
-func resolve(ctx context.Context, places []Place, ref image.Reference) (ocispec.Descriptor, error) {
-	switch len(places) {
+func resolve(ctx context.Context, locations []Location, ref image.Reference) (ocispec.Descriptor, error) {
+	switch len(locations) {
 	case 0:
 		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("cannot look up %s: no registry is configured", ref))
 	case 1:
-		return resolveAt(ctx, places[0], ref)
+		return resolveAt(ctx, locations[0], ref)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -110,8 +110,8 @@ func resolve(ctx context.Context, places []Place, ref image.Reference) (ocispec.
 		descriptor ocispec.Descriptor
 		err        error
 	}
-	answers := make([]chan answer, len(places))
-	for i, place := range places {
+	answers := make([]chan answer, len(locations))
+	for i, location := range locations {
 		answers[i] = make(chan answer, 1)
 		go func() {
 			var a answer
@@ -121,7 +121,7 @@ func resolve(ctx context.Context, places []Place, ref image.Reference) (ocispec.
 				}
 				answers[i] <- a
 			}()
-			a.descriptor, a.err = resolveAt(ctx, place, ref)
+			a.descriptor, a.err = resolveAt(ctx, location, ref)
 		}()
 	}
 	var errs []error
@@ -135,26 +135,26 @@ func resolve(ctx context.Context, places []Place, ref image.Reference) (ocispec.
 	return ocispec.Descriptor{}, nowhere(errs)
 }
 
-// resolveAt is resolve for one place. It rejects digests that are not sha256 or differ from
+// resolveAt is resolve for one location. It rejects digests that are not sha256 or differ from
 // the digest of ref.
-func resolveAt(ctx context.Context, place Place, ref image.Reference) (ocispec.Descriptor, error) {
-	descriptor, err := place.Resolve(ctx, ref)
+func resolveAt(ctx context.Context, location Location, ref image.Reference) (ocispec.Descriptor, error) {
+	descriptor, err := location.Resolve(ctx, ref)
 	switch {
 	case err != nil:
 		return ocispec.Descriptor{}, err
 	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s gave no sha256 digest", ref, place.Name))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s gave no sha256 digest", ref, location.Name))
 	case ref.Digest != "" && descriptor.Digest != ref.Digest:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s answered for %s", ref, place.Name, descriptor.Digest))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s answered for %s", ref, location.Name, descriptor.Digest))
 	}
 	return descriptor, nil
 }
 
-// fetchAt reads content at the first of places that serves it.
-func fetchAt(ctx context.Context, places []Place, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+// fetchAt reads content at the first of locations that serves it.
+func fetchAt(ctx context.Context, locations []Location, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 	var errs []error
-	for _, place := range places {
-		content, err := place.Fetch(ctx, desc, limit)
+	for _, location := range locations {
+		content, err := location.Fetch(ctx, desc, limit)
 		if err == nil {
 			return content, nil
 		}
@@ -166,9 +166,9 @@ func fetchAt(ctx context.Context, places []Place, desc ocispec.Descriptor, limit
 	return nil, nowhere(errs)
 }
 
-// nowhere returns one error for places that all failed. It is permanent only if all are:
-// what one place lacks, another may have once it answers. An image that is missing at one
-// place explains less than any other permanent error.
+// nowhere returns one error for locations that all failed. It is permanent only if all are:
+// what one location lacks, another may have once it answers. An image that is missing at one
+// location explains less than any other permanent error.
 func nowhere(errs []error) error {
 	switch len(errs) {
 	case 0:

@@ -15,21 +15,21 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/hostile"
 )
 
-// first asks the first place of a registry.
+// first asks the first location of a registry.
 type first struct{ verify.Registry }
 
 func of(client *registry.Client, access registry.Access) first { return first{client.For(access)} }
 
 func (f first) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
-	return f.Places(ref).Content[0].Resolve(ctx, ref)
+	return f.Locations(ref).Content[0].Resolve(ctx, ref)
 }
 
 func (f first) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
-	return f.Places(subject).Evidence[0].Referrers(ctx, subject)
+	return f.Locations(subject).Evidence[0].Referrers(ctx, subject)
 }
 
 func (f first) Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
-	return f.Places(repo).Content[0].Fetch(ctx, desc, limit)
+	return f.Locations(repo).Content[0].Fetch(ctx, desc, limit)
 }
 
 // Until the first signature or copy is written there, it does not exist; the image's own

@@ -17,7 +17,7 @@ import (
 
 const byDigest, byTag = "r.example.com/app@", "r.example.com/app:v1"
 
-// network is an image's places: a mirror, the origin and an evidence repository.
+// network is an image's locations: a mirror, the origin and an evidence repository.
 type network struct{ mirror, origin, evidence *registry }
 
 func newNetwork() *network {
@@ -26,14 +26,14 @@ func newNetwork() *network {
 	return n
 }
 
-func place(role verify.Role, r *registry) verify.Place {
-	return verify.Place{Name: string(role) + ".example.com/app", Role: role, Repository: r}
+func location(role verify.Role, r *registry) verify.Location {
+	return verify.Location{Name: string(role) + ".example.com/app", Role: role, Repository: r}
 }
 
-// as returns a registry that reads content and evidence at places.
-func as(content, evidence []verify.Place) *registry {
+// as returns a registry that reads content and evidence at locations.
+func as(content, evidence []verify.Location) *registry {
 	r := newRegistry()
-	r.places = &verify.Places{Content: content, Evidence: evidence}
+	r.locations = &verify.Locations{Content: content, Evidence: evidence}
 	return r
 }
 
@@ -43,17 +43,17 @@ func lacks(r *registry) {
 	}
 }
 
-func TestImagesAndEvidenceAreReadAtTheirPlaces(t *testing.T) {
+func TestImagesAndEvidenceAreReadAtTheirLocations(t *testing.T) {
 	good := "k1:" + appDigest.String()
 	down := func(r *registry) {
 		r.resolve = func(context.Context, image.Reference) error { return errors.New("it is down") }
 		r.list = func(context.Context) error { return errors.New("it is down") }
 	}
 	cases := map[string]struct {
-		places  func(*network) (content, evidence []verify.Place)
-		arrange func(t *testing.T, n *network)
-		outcome policy.Outcome
-		reason  string
+		locations func(*network) (content, evidence []verify.Location)
+		arrange   func(t *testing.T, n *network)
+		outcome   policy.Outcome
+		reason    string
 	}{
 		"a mirror alone": {onlyMirror, func(t *testing.T, n *network) { n.mirror.manifest(t, true, good) }, policy.Allowed, ""},
 		"a mirror that lacks the image": {onlyMirror, func(t *testing.T, n *network) {
@@ -87,7 +87,7 @@ func TestImagesAndEvidenceAreReadAtTheirPlaces(t *testing.T) {
 		"evidence about another digest": {withEvidence, func(t *testing.T, n *network) {
 			n.evidence.manifest(t, true, "k1:"+digest.FromString("other").String())
 		}, policy.Denied, "(looked at origin.example.com/app: nothing; evidence.example.com/app: 1 to check)"},
-		"an image that only the evidence place has": {withEvidence, func(t *testing.T, n *network) {
+		"an image that only the evidence location has": {withEvidence, func(t *testing.T, n *network) {
 			lacks(n.origin)
 			n.evidence.manifest(t, true, good)
 		}, policy.Denied, "is not here"},
@@ -100,7 +100,7 @@ func TestImagesAndEvidenceAreReadAtTheirPlaces(t *testing.T) {
 			t.Run(name+", "+spelling[:18], func(t *testing.T) {
 				n := newNetwork()
 				c.arrange(t, n)
-				r := as(c.places(n))
+				r := as(c.locations(n))
 				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, spelling))
 				require.Equal(t, c.outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
 				require.Contains(t, result.Verdict.Reason, c.reason)
@@ -109,26 +109,26 @@ func TestImagesAndEvidenceAreReadAtTheirPlaces(t *testing.T) {
 	}
 }
 
-func onlyMirror(n *network) (content, evidence []verify.Place) {
-	all := []verify.Place{place(verify.RoleMirror, n.mirror)}
+func onlyMirror(n *network) (content, evidence []verify.Location) {
+	all := []verify.Location{location(verify.RoleMirror, n.mirror)}
 	return all, all
 }
 
-func mirrorOrOrigin(n *network) (content, evidence []verify.Place) {
-	all := []verify.Place{place(verify.RoleMirror, n.mirror), place(verify.RoleOrigin, n.origin)}
+func mirrorOrOrigin(n *network) (content, evidence []verify.Location) {
+	all := []verify.Location{location(verify.RoleMirror, n.mirror), location(verify.RoleOrigin, n.origin)}
 	return all, all
 }
 
-func withEvidence(n *network) (content, evidence []verify.Place) {
-	own := place(verify.RoleOrigin, n.origin)
-	return []verify.Place{own}, []verify.Place{own, place(verify.RoleEvidence, n.evidence)}
+func withEvidence(n *network) (content, evidence []verify.Location) {
+	own := location(verify.RoleOrigin, n.origin)
+	return []verify.Location{own}, []verify.Location{own, location(verify.RoleEvidence, n.evidence)}
 }
 
-func evidenceOnly(n *network) (content, evidence []verify.Place) {
-	return []verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleEvidence, n.evidence)}
+func evidenceOnly(n *network) (content, evidence []verify.Location) {
+	return []verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleEvidence, n.evidence)}
 }
 
-func TestAFloodedPlaceHidesNoEvidenceOfAnother(t *testing.T) {
+func TestAFloodedLocationHidesNoEvidenceOfAnother(t *testing.T) {
 	good := "k1:" + appDigest.String()
 	floods := map[string]func(t *testing.T, r *registry){
 		"signatures under the tag": func(t *testing.T, r *registry) { r.manifest(t, true, numbered(100)...) },
@@ -150,7 +150,7 @@ func TestAFloodedPlaceHidesNoEvidenceOfAnother(t *testing.T) {
 				n := newNetwork()
 				flood(t, n.origin)
 				signed := n.evidence.manifest(t, tagged, append(numbered(10), good)...)
-				signed.Size++ // as a lie of the other place
+				signed.Size++ // as a lie of the other location
 				n.origin.listed = append([]ocispec.Descriptor{{MediaType: signed.MediaType, Digest: signed.Digest, Size: signed.Size}}, n.origin.listed...)
 				r := as(withEvidence(n))
 				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
@@ -160,7 +160,7 @@ func TestAFloodedPlaceHidesNoEvidenceOfAnother(t *testing.T) {
 	}
 }
 
-func TestOneManifestInSeveralPlacesCountsOnceAndComesFromWhicheverServesIt(t *testing.T) {
+func TestOneManifestInSeveralLocationsCountsOnceAndComesFromWhicheverServesIt(t *testing.T) {
 	n := newNetwork()
 	good := "k1:" + appDigest.String()
 	n.origin.manifest(t, false, good)
@@ -173,7 +173,7 @@ func TestOneManifestInSeveralPlacesCountsOnceAndComesFromWhicheverServesIt(t *te
 	require.Equal(t, 2, n.evidence.called("fetch"), "the manifest and its payload, once")
 }
 
-func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnPlacesHave(t *testing.T) {
+func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnLocationsHave(t *testing.T) {
 	other := digest.FromString("other")
 	for name, c := range map[string]struct {
 		ref     string
@@ -197,7 +197,7 @@ func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnPlacesHave(t *testing.T)
 			n.mirror.manifest(t, true, "k1:"+appDigest.String())
 			n.origin.manifest(t, true, "k1:"+appDigest.String())
 			own := layer(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-			mandatory := layer(t, as([]verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+			mandatory := layer(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
 			mandatory.Warns = c.warns
 			kept := newCache()
 			e, both := engine(kept, verify.Options{}), config(own, mandatory)
@@ -213,30 +213,30 @@ func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnPlacesHave(t *testing.T)
 	}
 }
 
-func TestAMandatoryPolicySeesNothingOfANamespacesPlaces(t *testing.T) {
+func TestAMandatoryPolicySeesNothingOfANamespacesLocations(t *testing.T) {
 	n := newNetwork()
 	n.mirror.manifest(t, true, "k1:"+appDigest.String())
 	own := layer(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-	mandatory := layer(t, as([]verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+	mandatory := layer(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
 	for _, spelling := range []string{byTag, byDigest + appDigest.String()} {
 		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(own, mandatory), ref(t, spelling))
 		require.Equal(t, policy.Denied.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
 		require.Equal(t, []verify.Looked{
-			{Digest: appDigest, Place: "mirror.example.com/app", Role: verify.RoleMirror, Manifests: 1, Signatures: 1},
-			{Digest: appDigest, Place: "origin.example.com/app", Role: verify.RoleOrigin},
+			{Digest: appDigest, Repository: "mirror.example.com/app", Role: verify.RoleMirror, Manifests: 1, Signatures: 1},
+			{Digest: appDigest, Repository: "origin.example.com/app", Role: verify.RoleOrigin},
 		}, result.Looked)
 	}
 }
 
-func TestAReasonNamesFewPlacesAndLittleOfEach(t *testing.T) {
-	var many []verify.Place
+func TestAReasonNamesFewLocationsAndLittleOfEach(t *testing.T) {
+	var many []verify.Location
 	for i := range 9 {
-		many = append(many, verify.Place{Name: fmt.Sprintf("r%d.example.com/%0200d", i, 0), Role: verify.RoleEvidence, Repository: newRegistry()})
+		many = append(many, verify.Location{Name: fmt.Sprintf("r%d.example.com/%0200d", i, 0), Role: verify.RoleEvidence, Repository: newRegistry()})
 	}
 	n := newNetwork()
-	r := as([]verify.Place{place(verify.RoleOrigin, n.origin)}, many)
+	r := as([]verify.Location{location(verify.RoleOrigin, n.origin)}, many)
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
-	require.Contains(t, result.Verdict.Reason, "and 3 more places)")
+	require.Contains(t, result.Verdict.Reason, "and 3 more repositories)")
 	require.Less(t, len(result.Verdict.Reason), 1200)
 	require.Len(t, result.Looked, 9)
 }
@@ -260,7 +260,7 @@ func TestComparingSaysWhatTheOriginHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNetwork()
 			c.arrange(t, n)
-			compared := verify.Compare(t.Context(), as(onlyMirror(n)), as([]verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleOrigin, n.origin)}), ref(t, byTag))
+			compared := verify.Compare(t.Context(), as(onlyMirror(n)), as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), ref(t, byTag))
 			require.Len(t, compared.Missing, c.missing)
 			said := compared.Sentences()
 			require.Len(t, said, len(c.said))

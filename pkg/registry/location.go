@@ -38,8 +38,8 @@ func (s Store) ViaItself(host string) *Store {
 	return via
 }
 
-// place is one repository as one tenant reaches it. It implements [verify.Repository].
-type place struct {
+// location is one repository as one tenant reaches it. It implements [verify.Repository].
+type location struct {
 	*session
 	at    image.Reference // host and repository
 	role  verify.Role
@@ -47,67 +47,67 @@ type place struct {
 	named bool // by a cluster admin, as [Location.Named]
 }
 
-// Places implements [verify.Registry].
-func (s *session) Places(ref image.Reference) verify.Places {
+// Locations implements [verify.Registry].
+func (s *session) Locations(ref image.Reference) verify.Locations {
 	store := s.store(ref.Host)
-	own := &place{session: s, at: image.Reference{Host: ref.Host, Repository: ref.Repository}, role: verify.RoleOrigin, store: store}
+	own := &location{session: s, at: image.Reference{Host: ref.Host, Repository: ref.Repository}, role: verify.RoleOrigin, store: store}
 	if store.Broken != "" || len(store.Mirrors)+len(store.Evidence) == 0 {
 		only := add(nil, own)
-		return verify.Places{Content: only, Evidence: only}
+		return verify.Locations{Content: only, Evidence: only}
 	}
-	var places verify.Places
+	var locations verify.Locations
 	origin := len(store.Mirrors) == 0
 	for _, mirror := range store.Mirrors {
-		places.Content = add(places.Content, s.located(verify.RoleMirror, mirror.Location, store, ref))
+		locations.Content = add(locations.Content, s.located(verify.RoleMirror, mirror.Location, store, ref))
 		origin = origin || mirror.Origin
 	}
 	if origin {
-		places.Content = add(places.Content, own)
+		locations.Content = add(locations.Content, own)
 	}
 	if !store.EvidenceExclusive {
-		places.Evidence = slices.Clone(places.Content)
+		locations.Evidence = slices.Clone(locations.Content)
 	}
 	for _, location := range store.Evidence {
-		places.Evidence = add(places.Evidence, s.located(verify.RoleEvidence, location, store, ref))
+		locations.Evidence = add(locations.Evidence, s.located(verify.RoleEvidence, location, store, ref))
 	}
-	return places
+	return locations
 }
 
-// located returns the place of a location for an image. Without a name it has, every
+// located returns where an image is at a Location of a Store. Without a name it has, every
 // request fails.
-func (s *session) located(role verify.Role, location Location, by Store, ref image.Reference) *place {
-	p := &place{session: s, role: role, named: location.Named}
-	if location.Via != nil {
-		p.store = *location.Via
+func (s *session) located(role verify.Role, listed Location, by Store, ref image.Reference) *location {
+	p := &location{session: s, role: role, named: listed.Named}
+	if listed.Via != nil {
+		p.store = *listed.Via
 	}
 	var err error
-	if p.at, err = location.Template.For(ref); err != nil {
-		p.at = image.Reference{Host: location.Template.Host()}
+	if p.at, err = listed.Template.For(ref); err != nil {
+		p.at = image.Reference{Host: listed.Template.Host()}
 		p.store = Store{Broken: fmt.Sprintf("%s: %v", by.Source, err)}
 	}
 	return p
 }
 
-// add appends a place, unless it is among the places: whoever lists it first says how it is
+// add appends a location, unless it is among the locations: whoever lists it first says how it is
 // reached.
-func add(places []verify.Place, p *place) []verify.Place {
+func add(locations []verify.Location, p *location) []verify.Location {
 	name := p.at.Name()
-	if slices.ContainsFunc(places, func(other verify.Place) bool { return other.Name == name }) {
-		return places
+	if slices.ContainsFunc(locations, func(other verify.Location) bool { return other.Name == name }) {
+		return locations
 	}
-	return append(places, verify.Place{Name: name, Role: p.role, Repository: p})
+	return append(locations, verify.Location{Name: name, Role: p.role, Repository: p})
 }
 
-// of returns the text about an image with the place, if that is another repository.
-func (p *place) of(ref image.Reference, text string) string {
+// of returns the text about an image with the location, if that is another repository.
+func (p *location) of(ref image.Reference, text string) string {
 	if p.at.Name() == ref.Name() {
 		return text
 	}
 	return text + " at " + p.at.Name()
 }
 
-// explain is the function of that name, for this place.
-func (p *place) explain(err error, doing string) error {
+// explain is the function of that name, for this location.
+func (p *location) explain(err error, doing string) error {
 	err = explain(err, doing, p.at.Host)
 	if p.role == verify.RoleMirror && verify.HasReason(err, policy.ReasonNotFound) {
 		return verify.PermanentWith(policy.ReasonNotFound, err, "copy the image to the mirror, or set fallback: Origin for a mirror in the Store that names it; explain --compare-origin says whether the origin has it")

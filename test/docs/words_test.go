@@ -30,7 +30,7 @@ func former() map[string]*regexp.Regexp {
 		"proxy.alsoFor":                 `\b[aA]lsoFor\b`,
 		"looked, place":                 `looked\[\]`,
 		"EndsSoon and others":           `\bEndsSoon\b|\bNeverEnds\b|\bEndUnknown\b|"Ended"`,
-		"ClusterRole material":          `landwaiter-material|FULLNAME-material`,
+		"ClusterRole material":          `material-role|landwaiter-material|FULLNAME-material`,
 		"tenantNamespaces, of charts":   `\.tenantNamespaces\b|` + "`tenantNamespaces`",
 		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
 		"PropertyPlace, Place":          `PropertyPlace|properties\.place\b|"place": "|verify\.Places?\b|workload\.Place|#who-reaches-a-place`,

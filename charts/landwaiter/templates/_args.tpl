@@ -20,7 +20,7 @@
 {{- define "landwaiter.args" -}}
 - serve
 - --own-namespace=$(POD_NAMESPACE)
-- --material-role={{ include "landwaiter.fullname" . }}-reference-reader
+- --reference-reader-role={{ include "landwaiter.fullname" . }}-reference-reader
 {{- if .Values.operator.enabled }}
 - --operated-tenants-role={{ include "landwaiter.fullname" . }}-operated-tenants
 {{- end }}

@@ -61,7 +61,7 @@ func newSchemas() (*schemas, error) {
 		}
 		kind := kindOf.FindSubmatch(text)
 		if kind == nil {
-			return nil, fmt.Errorf("definition %s names no kind", name)
+			return nil, fmt.Errorf("CRD %s names no kind", name)
 		}
 		s.texts[string(kind[1])] = text
 	}
@@ -78,7 +78,7 @@ func (s *schemas) forKind(kind string) (*schema, error) {
 	}
 	made, err := s.make(kind)
 	if err != nil {
-		return nil, fmt.Errorf("definition of kind %s: %w", kind, err)
+		return nil, fmt.Errorf("CRD of kind %s: %w", kind, err)
 	}
 	s.ready[kind] = made
 	return made, nil

@@ -79,13 +79,13 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 
 // server returns the account of serve, which has its usual name if serve is nil.
 func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
-	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", MaterialRole: "landwaiter-reference-reader", Guessed: serve == nil}
+	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
 	if serve == nil {
 		return server
 	}
 	server.Account = serve.Account()
-	if role, given := serve.Flag("material-role"); given {
-		server.MaterialRole = role
+	if role, given := serve.Flag("reference-reader-role"); given {
+		server.ReferenceReaderRole = role
 	}
 	return server
 }

@@ -31,7 +31,7 @@ import (
 type clusterFlags struct {
 	kubeconfig, ownNamespace string
 	leaderElect              bool
-	materialRole             string
+	referenceReaderRole      string
 	operatedRole             string
 	showRules                bool
 	warmUp                   bool
@@ -53,7 +53,7 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
 	f.StringVar(&c.ownNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
-	f.StringVar(&c.materialRole, "material-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+	f.StringVar(&c.referenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
 	f.StringVar(&c.operatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the fence of the operator (empty: none)")
 	f.BoolVar(&c.showRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
@@ -213,7 +213,7 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 
 func (c *clusterFlags) options(s *service.Service, flags serviceFlags, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
 	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, ClusterResourceNamespace: cmp.Or(flags.options.ClusterResourceNamespace, c.ownNamespace),
-		MaterialRole: c.materialRole, OperatedRole: c.operatedRole, ShowRules: c.showRules, Forget: forget, External: s.External(), Duties: duties}
+		ReferenceReaderRole: c.referenceReaderRole, OperatedRole: c.operatedRole, ShowRules: c.showRules, Forget: forget, External: s.External(), Duties: duties}
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

@@ -49,9 +49,9 @@ type Options struct {
 	// ClusterResourceNamespace is where objects that cluster resources reference are, as in
 	// [resource.Objects].
 	ClusterResourceNamespace string
-	// MaterialRole is the ClusterRole that a condition tells users to bind if
+	// ReferenceReaderRole is the ClusterRole that a condition tells users to bind if
 	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-reference-reader".
-	MaterialRole string
+	ReferenceReaderRole string
 	// OperatedRole is the ClusterRole in which the leader lists the Tenants that there
 	// are, for the fence of the operator. Empty means none.
 	OperatedRole string
@@ -118,8 +118,8 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}
-	if options.MaterialRole == "" {
-		options.MaterialRole = "landwaiter-reference-reader"
+	if options.ReferenceReaderRole == "" {
+		options.ReferenceReaderRole = "landwaiter-reference-reader"
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst

@@ -77,7 +77,7 @@ func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) strin
 	subject, _ := ownSubject(ctx, c.clients) // else a placeholder
 	return func(source policy.ObjectRef) string {
 		return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
-			c.options.MaterialRole, source.Namespace, c.options.MaterialRole, subject)
+			c.options.ReferenceReaderRole, source.Namespace, c.options.ReferenceReaderRole, subject)
 	}
 }
 

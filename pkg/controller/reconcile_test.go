@@ -381,7 +381,7 @@ func TestAControllerIsAssembledWithoutAnAPIServerAndEndsWithItsContext(t *testin
 	log.SetOutput(io.Discard)
 	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, &tenant.Set{}, compile.Outside{}, log, Options{External: external.New(external.Options{}, time.Now)})
 	require.NoError(t, err)
-	require.Equal(t, "landwaiter-reference-reader", c.options.MaterialRole)
+	require.Equal(t, "landwaiter-reference-reader", c.options.ReferenceReaderRole)
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	done := make(chan struct{})

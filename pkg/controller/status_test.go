@@ -58,7 +58,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 		clients.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: user}}}, nil
 		})
-		c := &Controller{clients: clients, options: Options{MaterialRole: "material"}}
+		c := &Controller{clients: clients, options: Options{ReferenceReaderRole: "material"}}
 		require.Equal(t, "kubectl create rolebinding material --namespace=team-a --clusterrole=material "+flag,
 			c.grantHint(t.Context())(secretSource("team-a", "x")))
 	}

@@ -22,15 +22,15 @@ import (
 // for the cluster's verdicts.
 type Server struct {
 	Namespace, Account string
-	// MaterialRole is the ClusterRole that a namespace binds to the account.
-	MaterialRole string
+	// ReferenceReaderRole is the ClusterRole that a namespace binds to the account.
+	ReferenceReaderRole string
 	// Guessed says that the account has its usual name, for all that the person may know.
 	Guessed bool
 }
 
 // grant is the command that lets the account read what a namespace has.
 func (s Server) grant(namespace string) string {
-	return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s", s.MaterialRole, namespace, s.MaterialRole, s.Namespace, s.Account)
+	return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s", s.ReferenceReaderRole, namespace, s.ReferenceReaderRole, s.Namespace, s.Account)
 }
 
 // ReadableBy marks the objects that the server may not read as broken in states, as the

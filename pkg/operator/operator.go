@@ -215,7 +215,7 @@ func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1b
 func explained(doing string, err error) error {
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	if meta.IsNoMatchError(err) || errors.As(err, &discovery) {
-		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's definitions (charts/landwaiter), or check --context: %w", doing, err)
+		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's CRDs (charts/landwaiter), or check --context: %w", doing, err)
 	}
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: your account lacks the rights: ask a cluster admin to bind ClusterRole landwaiter-cluster-admin to it, and one that lists namespaces: %w", doing, err)

@@ -82,7 +82,7 @@ func objectsOf(steps ...step) []object {
 	return objects
 }
 
-const infrastructureComment = "Definitions, controllers, templates, constraints, guardrails: each waits for those before it."
+const infrastructureComment = "CRDs, controllers, templates, constraints, guardrails: each waits for those before it."
 
 // entry adds the folder that flux bootstrap writes into, with the lockdown over its files.
 func entry(t *Tree, folder string) {

@@ -55,7 +55,7 @@ func (t Trust) Manifest() ([]byte, error) {
 	add(trustTimestampsKey, t.TimestampAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities, "-timestamps")
 	add(trustListsKey, t.RevocationLists, v1beta1.TrustStoreTypeRevocationLists, "-revocation-lists")
 	if total := len(t.Root) + len(t.TimestampAuthorities) + len(t.RevocationLists); total > maxTrustBytes {
-		return nil, fmt.Errorf("the material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
+		return nil, fmt.Errorf("the trust material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
 	}
 	metadata := map[string]any{"namespace": t.Namespace, "name": t.Name}
 	if t.Roles != "" {

@@ -34,7 +34,7 @@ func former(crds string) map[string]*regexp.Regexp {
 		"proxy.alsoFor":                 `\b[aA]lsoFor\b`,
 		"looked, place":                 `looked\[\]`,
 		"EndsSoon and others":           `\bEndsSoon\b|\bNeverEnds\b|\bEndUnknown\b|"Ended"`,
-		"ClusterRole material":          `landwaiter-material|FULLNAME-material`,
+		"ClusterRole material":          `material-role|landwaiter-material|FULLNAME-material`,
 		"tenantNamespaces, of charts":   `\.tenantNamespaces\b|` + "`tenantNamespaces`",
 		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
 		"PropertyPlace, Place":          `PropertyPlace|properties\.place\b|"place": "|verify\.Places?\b|workload\.Place|#who-reaches-a-place`,
@@ -61,6 +61,8 @@ func formerTerms() map[string]*regexp.Regexp {
 	for name, pattern := range map[string]string{
 		"home, for the home namespace": `(?i)\b(in|of|to|from|into|than|besides|its|a|the|Tenant's) home([^-N\s]| [^n])`,
 		"account, for a quota owner":   `(?i)\bis one account\b|\baccount'?s? (has no more room|share of)|its account's share|(quotas?|shares?|limits?) of (an|the|each|every|its) account\b|#one-team-is-one-account`,
+		"definition, for a CRD":        `\b([Ii]nstall (the|Landwaiter.s)|[Ll]andwaiter.s|(with|after) the) definitions\b|# Definitions (of|,)`,
+		"equip, for provision":         `\b[Ee]quip(s|ped)? (the|a|home|namespaces|it)\b|\band equips?\b`,
 		"place, for a repository":      `\b(more|other|evidence) places\b|reaches a place\b`,
 		"headers of tenant list":       `NAME +HOME +NAMESPACES|"HOME", "NAMESPACES"|"DECIDES"`,
 		"member of a Tenant":           `\b(a|each|every|one|all|its|the|of) members?\b|NamespaceMember|(?m:^ *- Member$)|"members": \[|\bmember-(rules|viewers)`,

@@ -42,9 +42,9 @@ type Outside struct {
 // fix. It never fails: a problem in a namespace denies in that namespace, and one in
 // the cluster's objects denies wherever they apply.
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	levels, c, m := groupAndSize(o), &compiler{outside: outside}, newMaterial(o, fetched)
+	levels, c, m := groupAndSize(o), &compiler{outside: outside}, newReferenced(o, fetched)
 	for namespace, found := range levels {
-		found.material = m.of(namespace)
+		found.referenced = m.of(namespace)
 	}
 	s := &Snapshot{outside: outside, cluster: c.level(weighed(levels[verify.Cluster], nil), nil, excess{}), tenants: newTenancy(levels[verify.Cluster]),
 		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}, members: &members{}}
@@ -78,7 +78,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 		next.members = &members{}
 	}
 	if exists {
-		found.material = newMaterial(o, fetched).of(namespace)
+		found.referenced = newReferenced(o, fetched).of(namespace)
 		next.levels[namespace] = weighed(found, s.cluster)
 	} else {
 		delete(next.levels, namespace)
@@ -103,10 +103,10 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 // not recompiled. WithCluster ignores namespaced objects in o.
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	c := &compiler{outside: s.outside}
-	m := newMaterial(o, fetched).of(verify.Cluster)
+	m := newReferenced(o, fetched).of(verify.Cluster)
 	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1beta1.Object) bool { return object.GetNamespace() != "" })
 	found := groupByLevel(o)[verify.Cluster]
-	found.material = m
+	found.referenced = m
 	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},
 		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
 	for namespace, own := range s.levels {
@@ -196,13 +196,13 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 		l.trustStores = make(map[string]*trustStore, len(o.trustStores))
 	}
 	for _, e := range o.trustStores {
-		t := compileTrustStore(e, o.material)
+		t := compileTrustStore(e, o.referenced)
 		l.trustStores[e.source.Name] = t
 		l.problem(e.source, t.err)
 	}
 	c.verifiers(l, cluster)
 	for _, e := range o.stores {
-		s, err := compileStore(o.namespace, e, o.material)
+		s, err := compileStore(o.namespace, e, o.referenced)
 		l.stores = append(l.stores, s)
 		l.problem(e.source, err)
 	}
@@ -217,7 +217,7 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	}
 	c.exceptions(l)
 	l.hide()
-	l.ends = l.endsOf(o.material)
+	l.ends = l.endsOf(o.referenced)
 	if cluster == nil {
 		l.limitSteps()
 		l.reachStores()
@@ -240,7 +240,7 @@ func (c *compiler) verifiers(l, cluster *level) {
 		reach.levels = append(reach.levels, cluster)
 	}
 	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1beta1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
-		reach.publicGood = publicGoodStore(l.objects.namespace, l.objects.material)
+		reach.publicGood = publicGoodStore(l.objects.namespace, l.objects.referenced)
 		l.publicGood = reach.publicGood
 	}
 	for _, e := range l.objects.verifiers {
@@ -305,13 +305,13 @@ func digestOf(parts []string) string {
 }
 
 // fingerprint hashes everything that determines a resource's meaning: its spec, the
-// material that it uses, and its error.
-func fingerprint(source policy.ObjectRef, spec any, material []byte, err error) string {
+// trust material that it uses, and its error.
+func fingerprint(source policy.ObjectRef, spec any, content []byte, err error) string {
 	encoded, encodeErr := json.Marshal(spec)
 	if encodeErr != nil {
 		encoded = fmt.Appendf(nil, "%#v", spec)
 	}
-	return digestOf([]string{source.String(), string(encoded), string(material), fmt.Sprint(err)})
+	return digestOf([]string{source.String(), string(encoded), string(content), fmt.Sprint(err)})
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

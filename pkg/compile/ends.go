@@ -84,8 +84,8 @@ func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*Ends
 	return nil
 }
 
-// endsOf collects when the material of a level's resources ends.
-func (l *level) endsOf(m material) map[policy.ObjectRef]*Ends {
+// endsOf collects when the trust material of a level's resources ends.
+func (l *level) endsOf(m referenced) map[policy.ObjectRef]*Ends {
 	all := map[policy.ObjectRef]*Ends{}
 	for _, e := range l.objects.trustStores {
 		if t, ok := l.trustStores[e.source.Name]; ok {
@@ -105,9 +105,9 @@ func (l *level) endsOf(m material) map[policy.ObjectRef]*Ends {
 	return all
 }
 
-// endsIn returns the ends of a trust store's material, and those that the ConfigMap it is
+// endsIn returns the ends of a trust store's trust material, and those that the ConfigMap it is
 // from says of the repository that it was exported from.
-func (t *trustStore) endsIn(m material, from *v1beta1.KeyReference) *Ends {
+func (t *trustStore) endsIn(m referenced, from *v1beta1.KeyReference) *Ends {
 	if t.err != nil {
 		return &Ends{Unknown: "the trust material cannot be used; see the condition Ready"}
 	}

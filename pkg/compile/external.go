@@ -19,7 +19,7 @@ import (
 // in o, because credentials are part of a source. Externals skips resources with
 // errors: compiling reports those.
 func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
-	all, objects := map[verify.Namespace][]external.Source{}, newMaterial(o, nil)
+	all, objects := map[verify.Namespace][]external.Source{}, newReferenced(o, nil)
 	for namespace, l := range groupByLevel(o) {
 		m := objects.of(namespace)
 		found := map[external.Source]bool{}
@@ -66,9 +66,9 @@ func usesPublicGood(spec v1beta1.VerifierSpec) bool {
 	return signers.Keys != nil && !signers.Keys.InsecureIgnoreTransparencyLog
 }
 
-// externalSource returns the source from which a trust store's material is fetched,
-// nil if the material is in the cluster.
-func externalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m material) (*external.Source, error) {
+// externalSource returns the source from which a trust store's trust material is fetched,
+// nil if the trust material is in the cluster.
+func externalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referenced) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
 		if err := checkCloud(*s.KMS); err != nil {
@@ -85,7 +85,7 @@ func externalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m mater
 		authority, err := m.caBundle("spec.source.tuf.caBundle", s.TUF.CABundle)
 		return &external.Source{Owner: owner, Kind: external.TUF, Address: s.TUF.Mirror, Root: s.TUF.Root, Authority: string(authority)}, err
 	}
-	return nil, nil //nolint:nilnil // most material is in the cluster
+	return nil, nil //nolint:nilnil // most trust material is in the cluster
 }
 
 // checkCloud rejects a ServiceAccount of another cloud than that of the key.
@@ -106,7 +106,7 @@ func checkCloud(kms v1beta1.KMSSource) error {
 	return nil
 }
 
-func vaultSource(owner verify.Namespace, material v1beta1.TrustStoreType, v v1beta1.VaultSource, m material) (*external.Source, error) {
+func vaultSource(owner verify.Namespace, kind v1beta1.TrustStoreType, v v1beta1.VaultSource, m referenced) (*external.Source, error) {
 	as, err := vaultIdentity(owner, v, m)
 	if err != nil {
 		return nil, err
@@ -116,14 +116,14 @@ func vaultSource(owner verify.Namespace, material v1beta1.TrustStoreType, v v1be
 		return nil, err
 	}
 	source := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: v.Address, Path: v.Path, Authority: string(authority), As: as}
-	if material != v1beta1.TrustStoreTypePublicKeys {
+	if kind != v1beta1.TrustStoreTypePublicKeys {
 		source.Kind = external.VaultCertificates
 	}
 	return source, nil
 }
 
 // loginSources returns the sources of a store's registry credentials, one per host.
-func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m material) ([]external.Source, error) {
+func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) ([]external.Source, error) {
 	if spec.Identity == nil {
 		return nil, nil
 	}
@@ -143,7 +143,7 @@ func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m material) ([
 // logins returns the fetched credentials for a store's registries, and bytes that
 // identify the cloud identity. The fingerprint covers the identity instead of the
 // tokens, which change every hour.
-func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m material) (map[string]registry.Credential, []byte, error) {
+func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) (map[string]registry.Credential, []byte, error) {
 	sources, err := loginSources(owner, spec, m)
 	if err != nil {
 		return nil, nil, err

@@ -12,7 +12,7 @@ import (
 // identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
 // ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
 // may leave out.
-func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m material) (external.Identity, error) {
+func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m referenced) (external.Identity, error) {
 	if err := atMostOne(field, member{"secretRef", secret != nil}, member{"serviceAccount", as != nil}); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func federationOf(field string, as v1beta1.CloudServiceAccount) (external.Federa
 }
 
 // accountOf returns the identity of a ServiceAccount.
-func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation external.Federation, m material) (external.Identity, error) {
+func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation external.Federation, m referenced) (external.Identity, error) {
 	source, err := m.locate("ServiceAccount", ref.Name)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation externa
 }
 
 // secretIdentity returns the identity of the credentials in a Secret.
-func secretIdentity(ref v1beta1.Reference, m material) (external.Identity, error) {
+func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, error) {
 	source, err := m.locate(kindSecret, ref.Name)
 	if err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func secretIdentity(ref v1beta1.Reference, m material) (external.Identity, error
 	size := 0
 	for name, value := range content {
 		texts[name] = string(value)
-		if size += len(value); size > maxMaterialBytes {
-			return nil, fmt.Errorf("%s is larger than %d bytes", source, maxMaterialBytes)
+		if size += len(value); size > maxReferencedBytes {
+			return nil, fmt.Errorf("%s is larger than %d bytes", source, maxReferencedBytes)
 		}
 	}
 	as, err := external.Given(texts)
@@ -90,7 +90,7 @@ func secretIdentity(ref v1beta1.Reference, m material) (external.Identity, error
 }
 
 // registryIdentity returns as whom a store logs in.
-func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m material) (external.Identity, error) {
+func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m referenced) (external.Identity, error) {
 	const field = "spec.identity"
 	as := identity.ServiceAccount
 	needs := ""
@@ -121,7 +121,7 @@ func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity,
 }
 
 // vaultIdentity returns as whom Vault is read.
-func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m material) (external.Identity, error) {
+func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m referenced) (external.Identity, error) {
 	const field = "spec.source.vault"
 	if err := exactlyOne(field, member{"tokenSecretKeyRef", v.TokenSecretKeyRef != nil}, member{"serviceAccount", v.ServiceAccount != nil}); err != nil {
 		return nil, err

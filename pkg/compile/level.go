@@ -59,14 +59,14 @@ func refuse[S any](entries []entry[S], err error) {
 // objects holds the resources of one level (a namespace or the cluster), each kind
 // sorted by name.
 type objects struct {
-	namespace verify.Namespace
-	uid       string
-	broken    error            // the Namespace object itself could not be read
-	ending    bool             // the namespace is being deleted
-	unread    error            // the Namespace object is hidden
-	hidden    map[string]error // the kinds that are hidden, without "Cluster"
-	known     resource.Known   // what is known of them all the same
-	material  material
+	namespace  verify.Namespace
+	uid        string
+	broken     error            // the Namespace object itself could not be read
+	ending     bool             // the namespace is being deleted
+	unread     error            // the Namespace object is hidden
+	hidden     map[string]error // the kinds that are hidden, without "Cluster"
+	known      resource.Known   // what is known of them all the same
+	referenced referenced
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
 	// sizes is what the specs of each kind take in memory, in bytes, set by [groupAndSize].

@@ -63,12 +63,12 @@ const (
 	maxProxyLogin = 1 << 10
 	// ecrAccountDigits is how long the account is in a host of ECR.
 	ecrAccountDigits = 12
-	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
+	// maxReferencedBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
-	maxMaterialBytes = 256 << 10
-	// maxShownMaterial is how large a ClusterTrustStore may be that people without rights to
+	maxReferencedBytes = 256 << 10
+	// maxShownTrust is how large a ClusterTrustStore may be that people without rights to
 	// it are shown.
-	maxShownMaterial = 96 << 10
+	maxShownTrust = 96 << 10
 	// maxVisibleHosts bounds the registries about which a namespace is shown what ClusterStores
 	// say: its resources may name any number.
 	maxVisibleHosts = 1000
@@ -90,16 +90,16 @@ const (
 // What a part of a resource weighs, in bytes: measured, and rounded up. The test of the
 // weights compares them with the memory that compiled namespaces keep.
 const (
-	resourceWeight = 6 << 10 // any resource
-	patternWeight  = 128     // an image pattern, besides its text
-	ruleWeight     = 768     // a rule of a policy
-	requireWeight  = 256     // a requirement of a rule
-	itemWeight     = 64      // a name, host or other text in a list, besides its text
-	placeWeight    = 512     // a mirror or evidence repository, in each namespace
-	keylessWeight  = 16 << 10
-	keyWeight      = 2 << 10 // a key, in each Verifier that uses it
-	keyByteWeight  = 16      // a byte of it: signatures are tried with each key, and long ones take longest
-	anchorWeight   = 8 << 10 // a certificate, in each Verifier that uses it: some are verified when it is compiled
-	materialWeight = 16      // a byte of keys, certificates or a Sigstore root
-	loginWeight    = 8       // a byte of a pull secret
+	resourceWeight      = 6 << 10 // any resource
+	patternWeight       = 128     // an image pattern, besides its text
+	ruleWeight          = 768     // a rule of a policy
+	requireWeight       = 256     // a requirement of a rule
+	itemWeight          = 64      // a name, host or other text in a list, besides its text
+	placeWeight         = 512     // a mirror or evidence repository, in each namespace
+	keylessWeight       = 16 << 10
+	keyWeight           = 2 << 10 // a key, in each Verifier that uses it
+	keyByteWeight       = 16      // a byte of it: signatures are tried with each key, and long ones take longest
+	anchorWeight        = 8 << 10 // a certificate, in each Verifier that uses it: some are verified when it is compiled
+	trustMaterialWeight = 16      // a byte of keys, certificates or a Sigstore root
+	loginWeight         = 8       // a byte of a pull secret
 )

@@ -18,7 +18,7 @@ import (
 func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 	all, accounts := map[verify.Namespace][]policy.ObjectRef{}, pullSecretsOf(o)
 	for namespace, l := range groupByLevel(o) {
-		found := references{material: accounts.of(namespace)}
+		found := references{referenced: accounts.of(namespace)}
 		for _, t := range l.trustStores {
 			found.trustSource(t.spec.Source)
 			if access := t.spec.AWSSigner; access != nil {
@@ -36,16 +36,16 @@ func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 	return all
 }
 
-// pullSecretsOf returns the material that decides which objects are referenced: the pull secrets
+// pullSecretsOf returns what decides which objects are referenced: the pull secrets
 // of ServiceAccounts.
-func pullSecretsOf(o resource.Objects) material {
-	return newMaterial(resource.Objects{ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}, nil)
+func pullSecretsOf(o resource.Objects) referenced {
+	return newReferenced(resource.Objects{ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}, nil)
 }
 
 // references collects the references of one level's resources.
 type references struct {
-	material material
-	list     []policy.ObjectRef
+	referenced referenced
+	list       []policy.ObjectRef
 }
 
 func (r *references) trustSource(s v1beta1.TrustSource) {
@@ -69,7 +69,7 @@ func (r *references) store(s v1beta1.StoreSpec) {
 	}
 	if from := s.ImagePullSecretsFrom; from != nil {
 		r.add(kindServiceAccount, from.ServiceAccount.Name)
-		secrets, _ := r.material.pullSecrets(from.ServiceAccount) // compiling reports errors
+		secrets, _ := r.referenced.pullSecrets(from.ServiceAccount) // compiling reports errors
 		for _, secret := range secrets {
 			r.secret(&secret)
 		}
@@ -110,7 +110,7 @@ func (r *references) key(kind string, ref *v1beta1.KeyReference) {
 }
 
 func (r *references) add(kind, name string) {
-	if source, err := r.material.locate(kind, name); err == nil {
+	if source, err := r.referenced.locate(kind, name); err == nil {
 		r.list = append(r.list, source)
 	}
 }

@@ -24,10 +24,10 @@ type Report struct {
 	Generation int64 // of the compiled resource
 	Ready      Condition
 	Effective  Condition
-	// Fingerprints are those of a trust store's material, and of the keys that a verifier
+	// Fingerprints are those of a trust store's trust material, and of the keys that a verifier
 	// holds itself. FetchedAt is the time of a trust store's.
 	Fingerprints []string
-	FetchedAt    time.Time // zero for material in the cluster
+	FetchedAt    time.Time // zero for trust material in the cluster
 	// Ends says when trust material ends; nil for a resource that holds none.
 	Ends *Ends
 	// Until is when an exception ends, which may be earlier than it says itself because its

@@ -80,8 +80,8 @@ func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending
 
 // addTrust adds the credentials of a trust store for servers. A key that is in a Secret is
 // sent to nobody.
-func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t entry[v1beta1.TrustStoreSpec], m material, touched map[policy.ObjectRef]bool) {
-	secrets, authorities := references{material: m}, references{material: m}
+func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t entry[v1beta1.TrustStoreSpec], m referenced, touched map[policy.ObjectRef]bool) {
+	secrets, authorities := references{referenced: m}, references{referenced: m}
 	if kms := t.spec.Source.KMS; kms != nil {
 		secrets.secret(kms.SecretRef)
 	}
@@ -98,10 +98,10 @@ func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t en
 	}
 }
 
-func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s entry[v1beta1.StoreSpec], m material, touched map[policy.ObjectRef]bool) {
+func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s entry[v1beta1.StoreSpec], m referenced, touched map[policy.ObjectRef]bool) {
 	network := s.spec
 	network.ImagePullSecrets, network.ImagePullSecretsFrom = nil, nil
-	logins, authorities, others := references{material: m}, references{material: m}, references{material: m}
+	logins, authorities, others := references{referenced: m}, references{referenced: m}, references{referenced: m}
 	logins.store(v1beta1.StoreSpec{ImagePullSecrets: s.spec.ImagePullSecrets, ImagePullSecretsFrom: s.spec.ImagePullSecretsFrom})
 	others.store(v1beta1.StoreSpec{Identity: network.Identity, ClientCertificate: network.ClientCertificate})
 	detour := network.CABundle != nil || len(network.AdditionalCABundles) > 0 || network.InsecurePlainHTTP || network.Proxy != nil

@@ -93,9 +93,9 @@ func (s *showing) trustStores(verifiers []entry[v1beta1.VerifierSpec]) {
 }
 
 // public returns what t proves, without comments, headers and addresses, and false if it
-// cannot be shown: material from a Secret, a server or a key management service never is.
+// cannot be shown: trust material from a Secret, a server or a key management service never is.
 func (t *trustStore) public(spec v1beta1.TrustStoreSpec) (string, bool) {
-	if t.err != nil || !t.open || spec.AWSSigner != nil || len(t.text) > maxShownMaterial {
+	if t.err != nil || !t.open || spec.AWSSigner != nil || len(t.text) > maxShownTrust {
 		return "", false
 	}
 	text := publicPEM(t.text)
@@ -109,7 +109,7 @@ func (t *trustStore) public(spec v1beta1.TrustStoreSpec) (string, bool) {
 	return string(text), true
 }
 
-// shape counts what t has of each kind of material.
+// shape counts what t has of each kind of trust material.
 func (t *trustStore) shape() []int {
 	root := 0
 	if t.root != nil {

@@ -18,7 +18,7 @@ type store struct {
 	proxy       *registry.Proxy
 }
 
-func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m material) (store, error) {
+func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (store, error) {
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
@@ -34,16 +34,16 @@ func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m material
 	if identity != nil { // its tokens rotate, and change no verdict
 		login = digestOf([]string{string(identity)})
 	}
-	material := append([]byte(login), s.RootCAs...)
+	content := append([]byte(login), s.RootCAs...)
 	if s.ClientCertificate != nil {
-		material = fmt.Appendf(material, "%x", s.ClientCertificate.Certificate)
+		content = fmt.Appendf(content, "%x", s.ClientCertificate.Certificate)
 	}
-	s.fingerprint = fingerprint(e.source, e.spec, material, err)
+	s.fingerprint = fingerprint(e.source, e.spec, content, err)
 	return s, err
 }
 
 // read fills s from its spec, and returns the cloud identity that logs in, if any.
-func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m material) (identity []byte, err error) {
+func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (identity []byte, err error) {
 	if e.broken != nil {
 		return nil, e.broken
 	}
@@ -85,7 +85,7 @@ func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m mater
 	return identity, errors.Join(err, errAuthorities, errCertificate)
 }
 
-func credentials(refs []v1beta1.Reference, m material) (map[string]registry.Credential, error) {
+func credentials(refs []v1beta1.Reference, m referenced) (map[string]registry.Credential, error) {
 	all := map[string]registry.Credential{}
 	var wrong []error
 	for i, ref := range refs {
@@ -99,7 +99,7 @@ func credentials(refs []v1beta1.Reference, m material) (map[string]registry.Cred
 
 // addCredentials adds those of a pull secret that an earlier one does not have: the first
 // secret wins, as with kubelet.
-func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m material) error {
+func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m referenced) error {
 	source, err := m.locate(kindSecret, ref.Name)
 	if err != nil {
 		return fieldError(field, err)

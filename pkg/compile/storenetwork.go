@@ -42,7 +42,7 @@ func hosts(owner verify.Namespace, list []string) (named []string, patterns []im
 }
 
 // authorities returns the PEM text of all CA bundles of a store, empty if there is none.
-func (m material) authorities(spec v1beta1.StoreSpec) ([]byte, error) {
+func (m referenced) authorities(spec v1beta1.StoreSpec) ([]byte, error) {
 	fields, bundles := []string{"spec.caBundle"}, []*v1beta1.CABundle{spec.CABundle}
 	for i := range spec.AdditionalCABundles {
 		fields, bundles = append(fields, fmt.Sprintf("spec.additionalCABundles[%d]", i)), append(bundles, &spec.AdditionalCABundles[i])
@@ -69,7 +69,7 @@ func (m material) authorities(spec v1beta1.StoreSpec) ([]byte, error) {
 }
 
 // clientCertificate returns the certificate of a Secret, nil if there is none.
-func (m material) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Certificate, error) {
+func (m referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Certificate, error) {
 	if spec == nil {
 		return nil, nil //nolint:nilnil // most registries ask for none
 	}
@@ -90,7 +90,7 @@ func (m material) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Certi
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.
-func (m material) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
+func (m referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	p := spec.Proxy
 	if p == nil {
 		return nil, nil //nolint:nilnil // that of the environment
@@ -138,7 +138,7 @@ func (m material) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 }
 
 // login returns the username and password of a Secret, as of type kubernetes.io/basic-auth.
-func (m material) login(ref v1beta1.Reference) (username, password string, err error) {
+func (m referenced) login(ref v1beta1.Reference) (username, password string, err error) {
 	source, err := m.locate(kindSecret, ref.Name)
 	if err != nil {
 		return "", "", err

@@ -45,7 +45,7 @@ func newTenancy(cluster *objects) *tenancy {
 		}
 		if e.broken != nil {
 			t.unusable[e.source] = e.broken
-		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.material.cluster)); err != nil {
+		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.referenced.cluster)); err != nil {
 			t.unusable[e.source] = err
 		}
 		known, t.names = append(known, e.spec), append(t.names, e.source.Name)

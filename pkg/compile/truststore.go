@@ -29,7 +29,7 @@ type trustStore struct {
 	root         *trust.SigstoreRoot
 	lists        []*trust.RevocationList
 	open         bool      // the text is in the resource or a ConfigMap
-	fetchedAt    time.Time // zero for material in the cluster
+	fetchedAt    time.Time // zero for trust material in the cluster
 	fetchedEnds  []trust.End
 	awsSigner    external.Identity // as whom AWS Signer is asked; nil if nobody is named
 	text         []byte
@@ -37,7 +37,7 @@ type trustStore struct {
 	err          error
 }
 
-func compileTrustStore(e entry[v1beta1.TrustStoreSpec], m material) *trustStore {
+func compileTrustStore(e entry[v1beta1.TrustStoreSpec], m referenced) *trustStore {
 	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err(), open: e.spec.Source.Inline != "" || e.spec.Source.ConfigMapKeyRef != nil}
 	if t.err == nil {
 		var value external.Value
@@ -50,16 +50,16 @@ func compileTrustStore(e entry[v1beta1.TrustStoreSpec], m material) *trustStore 
 	if t.err == nil && e.spec.AWSSigner != nil {
 		t.awsSigner, t.err = awsSignerIdentity(verify.Namespace(e.source.Namespace), e.spec, m)
 	}
-	material := t.text
+	content := t.text
 	if t.awsSigner != nil { // a new key has to reach the Verifiers, although it changes no verdict
-		material = append(slices.Clone(t.text), external.Source{As: t.awsSigner}.Fingerprint()...)
+		content = append(slices.Clone(t.text), external.Source{As: t.awsSigner}.Fingerprint()...)
 	}
-	t.fingerprint = fingerprint(e.source, e.spec, material, t.err)
+	t.fingerprint = fingerprint(e.source, e.spec, content, t.err)
 	return t
 }
 
 // awsSignerIdentity returns as whom a trust store has AWS Signer asked.
-func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m material) (external.Identity, error) {
+func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referenced) (external.Identity, error) {
 	if spec.Type != v1beta1.TrustStoreTypeSigningAuthorities {
 		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1beta1.TrustStoreTypeSigningAuthorities)
 	}
@@ -69,7 +69,7 @@ func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m ma
 	return identityOf(owner, "spec.awsSigner", spec.AWSSigner.SecretRef, spec.AWSSigner.ServiceAccount, m)
 }
 
-// fingerprints returns the fingerprints of the material for the status, at most
+// fingerprints returns the fingerprints of the trust material for the status, at most
 // [maxFingerprints].
 func (t *trustStore) fingerprints() []string {
 	var list []string
@@ -93,9 +93,9 @@ func hashed(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// trustContent reads the material from the source in spec. The value of material in the
+// trustContent reads the trust material from the source in spec. That of the
 // cluster has no times.
-func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m material) (external.Value, error) {
+func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referenced) (external.Value, error) {
 	s := spec.Source
 	if err := exactlyOne("spec.source", member{"inline", s.Inline != ""}, member{"secretKeyRef", s.SecretKeyRef != nil}, member{"configMapKeyRef", s.ConfigMapKeyRef != nil},
 		member{"kms", s.KMS != nil}, member{"vault", s.Vault != nil}, member{"tuf", s.TUF != nil}); err != nil {
@@ -117,13 +117,13 @@ func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m materia
 	case s.ConfigMapKeyRef != nil:
 		content, err := m.key(kindConfigMap, *s.ConfigMapKeyRef)
 		return external.Value{Content: content}, fieldError("spec.source.configMapKeyRef", err)
-	case len(s.Inline) > maxMaterialBytes:
-		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxMaterialBytes)
+	case len(s.Inline) > maxReferencedBytes:
+		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxReferencedBytes)
 	}
 	return external.Value{Content: []byte(s.Inline)}, nil
 }
 
-// checkSourceType rejects sources that cannot provide material of the spec's type.
+// checkSourceType rejects sources that cannot provide trust material of the spec's type.
 func checkSourceType(spec v1beta1.TrustStoreSpec) error {
 	switch s := spec.Source; {
 	case s.TUF != nil && spec.Type != v1beta1.TrustStoreTypeSigstoreRoot:
@@ -137,7 +137,7 @@ func checkSourceType(spec v1beta1.TrustStoreSpec) error {
 }
 
 func (t *trustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err error) {
-	wrong := func(err error) error { return fieldError(materialField(spec.Source), err) }
+	wrong := func(err error) error { return fieldError(sourceField(spec.Source), err) }
 	switch spec.Type {
 	case v1beta1.TrustStoreTypePublicKeys:
 		if t.hash, err = hashOf(spec.Hash); err == nil {
@@ -168,8 +168,8 @@ func (t *trustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err err
 	return err
 }
 
-// materialField names the field that trust material is from.
-func materialField(source v1beta1.TrustSource) string {
+// sourceField names the field that trust material is from.
+func sourceField(source v1beta1.TrustSource) string {
 	switch {
 	case source.Inline != "":
 		return "spec.source.inline"
@@ -262,7 +262,7 @@ func (ts trustStores) sigstoreRoot(spec v1beta1.TransparencyLog) (*trustStore, e
 }
 
 // publicGoodStore returns Sigstore's public-good root as an implicit trust store.
-func publicGoodStore(owner verify.Namespace, m material) *trustStore {
+func publicGoodStore(owner verify.Namespace, m referenced) *trustStore {
 	t := &trustStore{source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1beta1.TrustStoreTypeSigstoreRoot}
 	known, err := m.get(publicGood(owner))
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // weight is what the resources of one level keep once they are compiled, in bytes. It is a pure
-// function of the resources and their material, so that every replica agrees.
+// function of the resources and their trust material, so that every replica agrees.
 type weight struct {
 	total int
 	most  *part // nil if there are no resources
@@ -49,9 +49,9 @@ func (w weight) resources() int {
 
 // scale weighs the resources of one level before they are compiled.
 type scale struct {
-	material material
-	cluster  *level // nil for the cluster's own level
-	uses     []use  // of the level's trust stores, sorted by name
+	referenced referenced
+	cluster    *level // nil for the cluster's own level
+	uses       []use  // of the level's trust stores, sorted by name
 
 	weight
 }
@@ -71,7 +71,7 @@ func useOf(content []byte, blocks int) use {
 
 // weighed returns o as a level that is not compiled yet; cluster is nil for the cluster's own.
 func weighed(o *objects, cluster *level) *level {
-	s := &scale{material: o.material, cluster: cluster}
+	s := &scale{referenced: o.referenced, cluster: cluster}
 	if s.refused = o.tooMany(); s.refused == nil {
 		s.refused = s.load(o)
 	}
@@ -136,7 +136,7 @@ func exceptionsOf(o *objects) (weight int) {
 }
 
 func (s *scale) trustStore(e entry[v1beta1.TrustStoreSpec]) int {
-	value, err := trustContent(verify.Namespace(e.source.Namespace), e.spec, s.material)
+	value, err := trustContent(verify.Namespace(e.source.Namespace), e.spec, s.referenced)
 	if err != nil {
 		return resourceWeight // it is not compiled
 	}
@@ -146,7 +146,7 @@ func (s *scale) trustStore(e entry[v1beta1.TrustStoreSpec]) int {
 		added.name = e.source.Name
 		s.uses = append(s.uses, added)
 	}
-	return resourceWeight + len(content)*materialWeight
+	return resourceWeight + len(content)*trustMaterialWeight
 }
 
 func (s *scale) store(spec v1beta1.StoreSpec) int {
@@ -161,10 +161,10 @@ func (s *scale) store(spec v1beta1.StoreSpec) int {
 	}
 	secrets := spec.ImagePullSecrets
 	if from := spec.ImagePullSecretsFrom; from != nil {
-		secrets, _ = s.material.pullSecrets(from.ServiceAccount) // compiling reports errors
+		secrets, _ = s.referenced.pullSecrets(from.ServiceAccount) // compiling reports errors
 	}
 	for _, ref := range secrets {
-		content, _ := s.material.object(policy.ObjectRef{Kind: kindSecret, Namespace: s.material.namespace, Name: ref.Name})
+		content, _ := s.referenced.object(policy.ObjectRef{Kind: kindSecret, Namespace: s.referenced.namespace, Name: ref.Name})
 		for _, value := range content {
 			weight += len(value) * loginWeight
 		}
@@ -172,8 +172,8 @@ func (s *scale) store(spec v1beta1.StoreSpec) int {
 	if p := spec.Proxy; p != nil {
 		weight += texts(p.NoProxy) + texts(p.AdditionalHosts)
 	}
-	authorities, _ := s.material.authorities(spec)
-	return weight + len(authorities)*materialWeight
+	authorities, _ := s.referenced.authorities(spec)
+	return weight + len(authorities)*trustMaterialWeight
 }
 
 func policyOf(spec v1beta1.VerificationPolicySpec) int {
@@ -212,7 +212,7 @@ func (s *scale) verifier(owner verify.Namespace, spec v1beta1.VerifierSpec) int 
 		weight += expressionOf(a.Expression)
 	}
 	if text := inlineKeys(spec); text != "" {
-		weight += len(text)*materialWeight + useOf([]byte(text), strings.Count(text, pemBegin)).keys
+		weight += len(text)*trustMaterialWeight + useOf([]byte(text), strings.Count(text, pemBegin)).keys
 	}
 	if signers := signersOf(spec); signers != nil && signers.Keyless != nil {
 		weight += keylessWeight + expressionOf(signers.Keyless.Expression)

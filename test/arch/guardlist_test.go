@@ -112,7 +112,7 @@ func rules() []guard {
 			`if last := x.created.Add(most); x.until.After(last) {`, `if last := x.created.Add(most); false {`),
 		without(21, "policy.TestDecideIsMonotone", "pkg/policy/decide.go",
 			"\t\tcase Denied:\n\t\t\treturn verdict\n", "\t\tcase Denied:\n\t\t\tcontinue\n"),
-		without(22, "compile.TestReferencesAreThoseThatTheirResourceMayMake", "pkg/compile/material.go",
+		without(22, "compile.TestReferencesAreThoseThatTheirResourceMayMake", "pkg/compile/referenced.go",
 			`case len(validation.IsDNS1123Subdomain(name)) > 0:`, `case false:`),
 		without(22, "compile.TestTrustStoreReferencesStayWithinTheirReach", "pkg/compile/truststore.go",
 			`if kindOf(l.objects.namespace, v1beta1.KindTrustStore) == kind {`, `if kind == v1beta1.KindTrustStore || kindOf(l.objects.namespace, v1beta1.KindTrustStore) == kind {`),

@@ -18,9 +18,9 @@ import (
 // Fetched maps the sources of [Externals] to their values.
 type Fetched = map[external.Source]external.Value
 
-// material holds the content of referenced Secrets and ConfigMaps, the pull secrets of
+// referenced is what resources reference: the content of Secrets and ConfigMaps, the pull secrets of
 // ServiceAccounts, and external values.
-type material struct {
+type referenced struct {
 	objects map[policy.ObjectRef]map[string][]byte
 	pulls   map[policy.ObjectRef][]string
 	broken  map[policy.ObjectRef]error
@@ -30,12 +30,12 @@ type material struct {
 	hidden  map[policy.ObjectRef]error
 	person  bool // as [resource.Objects.Person]
 	// cluster is where references of cluster resources are, and namespace where those of the
-	// level at hand are, set by [material.of].
+	// level at hand are, set by [referenced.of].
 	cluster, namespace string
 }
 
-func newMaterial(o resource.Objects, fetched Fetched) material {
-	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched,
+func newReferenced(o resource.Objects, fetched Fetched) referenced {
+	m := referenced{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched,
 		hidden: map[policy.ObjectRef]error{}, person: o.Person, cluster: o.ForCluster()}
 	for _, h := range o.Hidden {
 		m.hidden[h.Source] = resource.HiddenError(h.Why)
@@ -78,7 +78,7 @@ func newMaterial(o resource.Objects, fetched Fetched) material {
 
 // of returns m for the resources of owner: those of a namespace reference objects of it
 // alone, and those of the cluster objects of one namespace.
-func (m material) of(owner verify.Namespace) material {
+func (m referenced) of(owner verify.Namespace) referenced {
 	m.namespace = string(owner)
 	if owner == verify.Cluster {
 		m.namespace = m.cluster
@@ -88,7 +88,7 @@ func (m material) of(owner verify.Namespace) material {
 
 // locate returns the object that a reference names. Names from files were not validated by
 // an API server.
-func (m material) locate(kind, name string) (policy.ObjectRef, error) {
+func (m referenced) locate(kind, name string) (policy.ObjectRef, error) {
 	switch {
 	case name == "":
 		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s has no name", kind)
@@ -101,7 +101,7 @@ func (m material) locate(kind, name string) (policy.ObjectRef, error) {
 }
 
 // unreadable returns why an object is hidden or broken, nil if it is neither.
-func (m material) unreadable(source policy.ObjectRef) error {
+func (m referenced) unreadable(source policy.ObjectRef) error {
 	if err := m.hidden[source]; err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (m material) unreadable(source policy.ObjectRef) error {
 }
 
 // object returns the content of a Secret or ConfigMap.
-func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
+func (m referenced) object(source policy.ObjectRef) (map[string][]byte, error) {
 	if err := m.unreadable(source); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
 }
 
 // key returns one value of a Secret or ConfigMap.
-func (m material) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
+func (m referenced) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
 	source, err := m.locate(kind, ref.Name)
 	if err != nil {
 		return nil, err
@@ -139,14 +139,14 @@ func (m material) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
 		return nil, fmt.Errorf("%s has no key %q", source, ref.Key)
 	case len(value) == 0:
 		return nil, fmt.Errorf("key %q of %s is empty", ref.Key, source)
-	case len(value) > maxMaterialBytes:
-		return nil, fmt.Errorf("key %q of %s is %d bytes, the limit is %d", ref.Key, source, len(value), maxMaterialBytes)
+	case len(value) > maxReferencedBytes:
+		return nil, fmt.Errorf("key %q of %s is %d bytes, the limit is %d", ref.Key, source, len(value), maxReferencedBytes)
 	}
 	return value, nil
 }
 
 // caBundle returns the PEM text of a bundle, empty if there is none.
-func (m material) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, error) {
+func (m referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, error) {
 	if bundle == nil {
 		return nil, nil
 	}
@@ -166,7 +166,7 @@ func (m material) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, erro
 
 // pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
 // without any is an error: who names one asks for a login.
-func (m material) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
+func (m referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
 	source, err := m.locate(kindServiceAccount, ref.Name)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (m material) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error
 }
 
 // accountCredentials returns the credentials of a ServiceAccount's pull secrets.
-func (m material) accountCredentials(ref v1beta1.Reference) (map[string]registry.Credential, error) {
+func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]registry.Credential, error) {
 	const field = "spec.imagePullSecretsFrom.serviceAccount"
 	secrets, err := m.pullSecrets(ref)
 	if err != nil {
@@ -203,7 +203,7 @@ func (m material) accountCredentials(ref v1beta1.Reference) (map[string]registry
 }
 
 // get returns the fetched value of a source. What a person cannot fetch, the cluster may.
-func (m material) get(source external.Source) (external.Value, error) {
+func (m referenced) get(source external.Source) (external.Value, error) {
 	known, err := m.known(source)
 	if err != nil && m.person {
 		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
@@ -211,7 +211,7 @@ func (m material) get(source external.Source) (external.Value, error) {
 	return known, err
 }
 
-func (m material) known(source external.Source) (external.Value, error) {
+func (m referenced) known(source external.Source) (external.Value, error) {
 	known, ok := m.fetched[source]
 	switch {
 	case !ok:

@@ -38,6 +38,7 @@ func former(crds string) map[string]*regexp.Regexp {
 		"tenantNamespaces, of charts":   `\.tenantNamespaces\b|` + "`tenantNamespaces`",
 		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
 		"PropertyPlace, Place":          `PropertyPlace|properties\.place\b|"place": "|verify\.Places?\b|workload\.Place|#who-reaches-a-place`,
+		"fence of the operator":         `operator-fence|NoFence|no-fence|--fence|fence-tenants|fence-interval|fenceInterval|templates/fence|operator/fence\.go|landwaiter\.fence|TheFence|ItsFence|operator's fence|fence of the operator`,
 		"label home":                    `landwaiter\\?\.dev/home([^-]|$)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)
@@ -62,6 +63,7 @@ func formerTerms() map[string]*regexp.Regexp {
 		"home, for the home namespace": `(?i)\b(in|of|to|from|into|than|besides|its|a|the|Tenant's) home([^-N\s]| [^n])`,
 		"account, for a quota owner":   `(?i)\bis one account\b|\baccount'?s? (has no more room|share of)|its account's share|(quotas?|shares?|limits?) of (an|the|each|every|its) account\b|#one-team-is-one-account`,
 		"place, for a repository":      `\b(more|other|evidence) places\b|reaches a place\b`,
+		"fence, for the guardrails":    `(?i)\b(the|a|its|this|behind) fence\b|\b(is|are|be) fenced\b`,
 		"headers of tenant list":       `NAME +HOME +NAMESPACES|"HOME", "NAMESPACES"|"DECIDES"`,
 		"member of a Tenant":           `\b(a|each|every|one|all|its|the|of) members?\b|NamespaceMember|(?m:^ *- Member$)|"members": \[|\bmember-(rules|viewers)`,
 	} {

@@ -54,7 +54,7 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.StringVar(&c.ownNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
 	f.StringVar(&c.referenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
-	f.StringVar(&c.operatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the fence of the operator (empty: none)")
+	f.StringVar(&c.operatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
 	f.BoolVar(&c.showRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")

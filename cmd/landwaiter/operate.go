@@ -13,8 +13,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// fenceInterval is how long the operator works at most without a proof of its fence.
-const fenceInterval = time.Minute
+// guardrailInterval is how long the operator works at most without a proof that its guardrails are in force.
+const guardrailInterval = time.Minute
 
 // mutationLimit bounds the sets of mutation objects for Stores of teams.
 const mutationLimit = 50
@@ -39,8 +39,8 @@ could not do. It answers no requests but health and metrics.
 It never labels a namespace that exists: taking one over is an admin's own act, by
 tenant add --adopt.
 
-Its account may bind roles, so a guardrail (a ValidatingAdmissionPolicy) confines it to
-namespaces of Tenants, and another to what each Tenant says. At its start and every
+Its account may bind roles, so the operator guardrails (two ValidatingAdmissionPolicies)
+confine it to namespaces of Tenants and to what each Tenant says. At its start and every
 minute it asks the API server, by dry runs, for what they must refuse. It ends if
 anything else is the answer.`,
 		Example: `  landwaiter operate --own-namespace landwaiter-system`,
@@ -69,10 +69,10 @@ func (o *operateFlags) register(cmd *cobra.Command) {
 	f.StringVar(&o.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
 	f.StringVar(&o.options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
 	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that no Tenant may have, besides those of the system (repeatable)")
-	f.StringVar(&o.options.Fence.Policy, "fence", "landwaiter-operator-fence", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
-	f.StringVar(&o.options.Fence.Tenants, "fence-tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this account to what each Tenant says")
-	f.DurationVar(&o.options.Fence.Interval, "fence-interval", fenceInterval, "how often to ask whether the fence is in force")
-	f.BoolVar(&o.options.InsecureNoFence, "insecure-no-fence", false, "work without the fence: who takes over this account has every namespace")
+	f.StringVar(&o.options.Guardrail.Policy, "guardrail", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
+	f.StringVar(&o.options.Guardrail.Tenants, "guardrail-tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this account to what each Tenant says")
+	f.DurationVar(&o.options.Guardrail.Interval, "guardrail-interval", guardrailInterval, "how often to ask whether the operator guardrails are in force")
+	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "work without the operator guardrails: who takes over this account has every namespace")
 }
 
 // registerMutation declares the flags about objects that pin tags.
@@ -91,8 +91,8 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 	if err != nil {
 		return err
 	}
-	if o.options.Fence.Interval < time.Second || o.options.Fence.Interval > fenceInterval {
-		return fmt.Errorf("--fence-interval is %s, it must be between 1s and %s", o.options.Fence.Interval, fenceInterval)
+	if o.options.Guardrail.Interval < time.Second || o.options.Guardrail.Interval > guardrailInterval {
+		return fmt.Errorf("--guardrail-interval is %s, it must be between 1s and %s", o.options.Guardrail.Interval, guardrailInterval)
 	}
 	bridge(log)
 	cluster := clusterFlags{kubeconfig: o.kubeconfig}

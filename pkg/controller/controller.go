@@ -53,7 +53,7 @@ type Options struct {
 	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-reference-reader".
 	ReferenceReaderRole string
 	// OperatedRole is the ClusterRole in which the leader lists the Tenants that there
-	// are, for the fence of the operator. Empty means none.
+	// are, for the operator guardrails. Empty means none.
 	OperatedRole string
 	// ShowRules lets the leader keep a ConfigMap with the cluster's rules that apply in each
 	// namespace of a Tenant, for people who may not read cluster resources.

@@ -23,7 +23,7 @@ func shipped() []struct {
 		name     string
 		operator bool
 	}{{"tenant-labels", false}, {"platform-objects", false}, {"home-workloads", false}, {"home-accounts", false}, {"namespace-deletion", false},
-		{"namespace-names", false}, {"tokens", false}, {"effective-rules", false}, {"operator-fence", true}, {"operator-tenants", true}}
+		{"namespace-names", false}, {"tokens", false}, {"effective-rules", false}, {"operator-guardrail", true}, {"operator-tenants", true}}
 }
 
 // labelName is what the chart sets to landwaiter on its objects.
@@ -55,10 +55,10 @@ func (s *scene) guardrailNames() []string {
 // would let through.
 func (t *trial) guardrails(ctx context.Context) []Result {
 	var results []Result
-	operated := t.policy("operator-fence") != nil || t.policy("operator-tenants") != nil || slices.Contains(t.accountsThere, t.operator().user)
+	operated := t.policy("operator-guardrail") != nil || t.policy("operator-tenants") != nil || slices.Contains(t.accountsThere, t.operator().user)
 	for _, g := range shipped() {
 		if g.operator && !operated {
-			continue // without the operator there is nobody to fence in
+			continue // without the operator there is nobody to limit
 		}
 		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
 		if why := t.weak(g.name); why != "" {
@@ -210,7 +210,7 @@ func (t *trial) accounts(ctx context.Context) []Result {
 			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1beta1.Group, v1beta1.Version, "tenantlabels"), "", ""),
 			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""),
 		}},
-		{"operator-account", "leave the namespaces of Tenants, or read Secrets, as the operator", operator, append(guarded("operator-fence", bind("kube-system", "admin"),
+		{"operator-account", "leave the namespaces of Tenants, or read Secrets, as the operator", operator, append(guarded("operator-guardrail", bind("kube-system", "admin"),
 			newNamespace(probeName, map[string]any{podSecurity + "enforce": "restricted"})),
 			mayDo("get", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""), mayDo("create", group(rbacGroup, "v1", "roles"), "", ""))},
 	} {

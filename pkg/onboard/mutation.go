@@ -77,7 +77,7 @@ func (m Mutation) scoped(tenant *v1beta1.Tenant, name, asks string, namespaces [
 }
 
 const (
-	// maxProvider is the longest name that Gatekeeper accepts. The operator's fence compares the
+	// maxProvider is the longest name that Gatekeeper accepts. The operator guardrail compares the
 	// name of a Provider with the namespace that it asks, so it is shortened only if it must be.
 	maxProvider = 63
 	// maxPrefix begins names of Assigns, for which Gatekeeper accepts as many bytes with the
@@ -85,8 +85,8 @@ const (
 	maxPrefix = maxProvider - len("-pods-ephemeralcontainers")
 )
 
-// shortened cuts a name to a length and keeps it apart from others by a hash. The fence knows
-// the form.
+// shortened cuts a name to a length and keeps it apart from others by a hash. The operator
+// guardrail knows the form.
 func shortened(name string, most int) string {
 	if len(name) <= most {
 		return name

@@ -57,14 +57,14 @@ func TestNamesOfMutationObjectsAreShortAndStillDiffer(t *testing.T) {
 		tenant.Name = strings.Repeat("x", 39) + last
 		for _, object := range append(Mutation{}.Tenant(tenant, []string{"home"}), Mutation{}.Namespace(tenant, strings.Repeat("n", 63))...) {
 			require.LessOrEqual(t, len(object.GetName()), 63)
-			require.True(t, strings.HasPrefix(object.GetName(), tenantMutation), "the operator's fence knows it by that")
+			require.True(t, strings.HasPrefix(object.GetName(), tenantMutation), "the operator guardrail knows it by that")
 			require.False(t, names[object.GetKind()+object.GetName()], object.GetName())
 			names[object.GetKind()+object.GetName()] = true
 		}
 	}
 }
 
-// The operator's fence compares the name of a Provider with the namespace that it asks.
+// The operator guardrail compares the name of a Provider with the namespace that it asks.
 func TestAProvidersNameSaysWhichNamespaceItAsks(t *testing.T) {
 	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 	tenant.Name = "iris-green"

@@ -4,8 +4,8 @@
 // that an API server would default. It never reads a cluster, and it renders nothing that
 // another Tenant has: the caller says which namespaces to equip.
 //
-// The operator's fence, charts/landwaiter/templates/fence.yaml, says the same in CEL: it refuses
-// a field that is not rendered here, so change both.
+// The operator guardrails, charts/landwaiter/templates/operator-guardrail.yaml, say the same in
+// CEL: they refuse a field that is not rendered here, so change both.
 package onboard
 
 import (

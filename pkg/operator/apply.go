@@ -225,7 +225,7 @@ func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*
 
 const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over"
 
-// What the fence says.
+// Messages of the operator guardrails.
 const (
 	// unlisted is about a Tenant that Landwaiter has not listed.
 	unlisted = "-operated-tenants does not list Tenant "
@@ -248,7 +248,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
-		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator's fence (do its pods run, with --operated-tenants-role?)", ref)
+		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --operated-tenants-role?)", ref)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), takesOver):
 		report.problem(policy.ReasonNotOwned, ref, somebodyElses, ref, "it does not have the labels of the Tenant")
 	case apierrors.IsForbidden(err):

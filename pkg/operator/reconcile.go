@@ -127,7 +127,7 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconc
 	}
 	if err := r.finalizer(ctx, tenant); err != nil {
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted) {
-			err = fmt.Errorf("it waits until Landwaiter has listed for the operator's fence that Tenant %s ends (do its pods run, with --operated-tenants-role?): %w", tenant.Name, err)
+			err = fmt.Errorf("it waits until Landwaiter has listed for the operator guardrails that Tenant %s ends (do its pods run, with --operated-tenants-role?): %w", tenant.Name, err)
 		}
 		return reconcile.Result{}, r.failed(ctx, tenant, err)
 	}

@@ -17,7 +17,7 @@ import (
 // The condition of the Tenant names the object and what to do. What a guardrail refused is tried
 // again soon, because the API server may not know the Tenant's last change yet.
 func TestWhatAGuardrailRefusesIsSaidAndTriedAgain(t *testing.T) {
-	const by = "ValidatingAdmissionPolicy 'landwaiter-operator-fence' with binding 'landwaiter-operator-fence' denied request: "
+	const by = "ValidatingAdmissionPolicy 'landwaiter-operator-guardrail' with binding 'landwaiter-operator-guardrail' denied request: "
 	for about, c := range map[string]struct {
 		why    string
 		reason policy.Reason

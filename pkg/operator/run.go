@@ -52,10 +52,10 @@ type RunOptions struct {
 	Options
 	// OwnNamespace is that of the lease.
 	OwnNamespace string
-	// Fence is the guardrail without which it does not work. InsecureNoFence works
-	// without.
-	Fence           Fence
-	InsecureNoFence bool
+	// Guardrail must be in force, or the operator does not run. InsecureNoGuardrail lets it
+	// run without.
+	Guardrail           Guardrail
+	InsecureNoGuardrail bool
 	// HealthAddress and MetricsAddress are where it listens, "" nowhere.
 	HealthAddress, MetricsAddress string
 	// Mutation keeps the objects that pin tags.
@@ -64,18 +64,18 @@ type RunOptions struct {
 	LeaderElection bool
 }
 
-// Run keeps what Tenants stand for at the API server of config, until ctx ends or the
-// fence is gone.
+// Run keeps what Tenants stand for at the API server of config, until ctx ends or an
+// operator guardrail is gone.
 func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options RunOptions) error {
 	c, err := NewClient(config)
 	if err != nil {
 		return err
 	}
-	fence := options.Fence
-	fence.client, fence.log = c, log
-	if options.InsecureNoFence {
-		log.Warn("the operator works without its fence: its account can give anybody rights in every namespace")
-	} else if err := fence.await(ctx); err != nil {
+	guardrail := options.Guardrail
+	guardrail.client, guardrail.log = c, log
+	if options.InsecureNoGuardrail {
+		log.Warn("the operator runs without its guardrails: its account can give anybody rights in every namespace")
+	} else if err := guardrail.await(ctx); err != nil {
 		return err
 	}
 	m, err := newManager(config, options)
@@ -93,9 +93,9 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	if err := r.watch(m); err != nil {
 		return err
 	}
-	if !options.InsecureNoFence {
-		if err := m.Add(&fence); err != nil {
-			return fmt.Errorf("watch the fence: %w", err)
+	if !options.InsecureNoGuardrail {
+		if err := m.Add(&guardrail); err != nil {
+			return fmt.Errorf("watch the operator guardrails: %w", err)
 		}
 	}
 	if err := m.Start(ctx); err != nil {

@@ -317,7 +317,7 @@ func (p Platform) constraintSet(t *Tree, set string) error {
 }
 
 // guardrails are in the tree unless the chart brings them for the operator, which does not
-// start without its fence.
+// start without its guardrails.
 func (p Platform) guardrails(t *Tree) error {
 	if p.Operator {
 		return nil

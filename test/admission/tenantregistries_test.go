@@ -59,7 +59,7 @@ func TestATeamUsesImagesOfItsRegistriesAlone(t *testing.T) {
 	})
 	live := rendered.DeepCopy()
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(rendered), live))
-	require.Equal(t, rendered.Object["spec"], live.Object["spec"], "the operator's fence expects the shape that is rendered")
+	require.Equal(t, rendered.Object["spec"], live.Object["spec"], "the operator guardrail expects the shape that is rendered")
 
 	for _, image := range []string{lookalike, w.signed} {
 		require.NoError(t, cluster.Until(suite.Within(t), func(ctx context.Context) error { return deniedBy(w.try(ctx, home, image), "limited") }), image)

@@ -38,6 +38,7 @@ func former(crds string) map[string]*regexp.Regexp {
 		"tenantNamespaces, of charts":   `\.tenantNamespaces\b|` + "`tenantNamespaces`",
 		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
 		"PropertyPlace, Place":          `PropertyPlace|properties\.place\b|"place": "|verify\.Places?\b|workload\.Place|#who-reaches-a-place`,
+		"fence of the operator":         `operator-fence|NoFence|no-fence|--fence|fence-tenants|fence-interval|fenceInterval|templates/fence|operator/fence\.go|landwaiter\.fence|TheFence|ItsFence|operator's fence|fence of the operator`,
 		"label home":                    `landwaiter\\?\.dev/home([^-]|$)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)
@@ -64,6 +65,7 @@ func formerTerms() map[string]*regexp.Regexp {
 		"definition, for a CRD":        `\b([Ii]nstall (the|Landwaiter.s)|[Ll]andwaiter.s|(with|after) the) definitions\b|# Definitions (of|,)`,
 		"equip, for provision":         `\b[Ee]quip(s|ped)? (the|a|home|namespaces|it)\b|\band equips?\b`,
 		"place, for a repository":      `\b(more|other|evidence) places\b|reaches a place\b`,
+		"fence, for the guardrails":    `(?i)\b(the|a|its|this|behind) fence\b|\b(is|are|be) fenced\b`,
 		"headers of tenant list":       `NAME +HOME +NAMESPACES|"HOME", "NAMESPACES"|"DECIDES"`,
 		"member of a Tenant":           `\b(a|each|every|one|all|its|the|of) members?\b|NamespaceMember|(?m:^ *- Member$)|"members": \[|\bmember-(rules|viewers)`,
 	} {

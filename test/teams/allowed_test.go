@@ -144,15 +144,15 @@ func TestANamespaceThatEndsIsEmptied(t *testing.T) {
 	})
 }
 
-// Whatever the operator may write, its fence looks at.
-func TestTheFenceCoversEveryRightOfTheOperator(t *testing.T) {
+// The operator guardrail checks whatever the operator may write.
+func TestTheOperatorGuardrailCoversEveryRightOfTheOperator(t *testing.T) {
 	w := attacked(t)
 	var role rbacv1.ClusterRole
 	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(w.find("ClusterRole", "landwaiter-operator").Object, &role))
-	var fence admissionv1.ValidatingAdmissionPolicy
-	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(w.find("ValidatingAdmissionPolicy", "landwaiter-operator-fence").Object, &fence))
+	var guardrail admissionv1.ValidatingAdmissionPolicy
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(w.find("ValidatingAdmissionPolicy", "landwaiter-operator-guardrail").Object, &guardrail))
 	covered := func(group, resource string) bool {
-		return slices.ContainsFunc(fence.Spec.MatchConstraints.ResourceRules, func(r admissionv1.NamedRuleWithOperations) bool {
+		return slices.ContainsFunc(guardrail.Spec.MatchConstraints.ResourceRules, func(r admissionv1.NamedRuleWithOperations) bool {
 			return slices.Contains(r.APIGroups, group) && (slices.Contains(r.Resources, resource) ||
 				slices.Contains(r.Resources, "*") && !strings.Contains(resource, "/") || slices.Contains(r.Resources, "*/status") && strings.HasSuffix(resource, "/status"))
 		})

@@ -45,9 +45,9 @@ func subjectsOf(namespace, name, subject string) request {
 }
 
 // attacksAsOperator are those of somebody who acts with the operator's account. It counts
-// as the platform, so its fence alone refuses them.
+// as the platform, so the operator guardrails alone refuse them.
 func attacksAsOperator() []attack {
-	const rule, tenants, team = "operator-fence", "operator-tenants", "landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: restricted"
+	const rule, tenants, team = "operator-guardrail", "operator-tenants", "landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: restricted"
 	const gone = "landwaiter.dev/owner: platform, landwaiter.dev/tenant: gone"
 	all := []attack{
 		{"bind admin in kube-system", operator(), rule, "", "only in namespaces with the label", create(roleBinding, "kube-system", "admin", "{kind: User, name: eve}")},
@@ -90,7 +90,7 @@ func attacksAsOperator() []attack {
 
 // attacksOnMetadataAsOperator let go of what is a Tenant's, or change what others say on it.
 func attacksOnMetadataAsOperator() []attack {
-	const rule, tenants = "operator-fence", "operator-tenants"
+	const rule, tenants = "operator-guardrail", "operator-tenants"
 	off := func(others string) string {
 		return `{"metadata":{"labels":{"landwaiter.dev/tenant":null,"toolkit.fluxcd.io/tenant":null` + others + `}}}`
 	}
@@ -129,9 +129,9 @@ func attacksOnMetadataAsOperator() []attack {
 	}
 }
 
-// attacksOnFormAsOperator write values that others read differently than the fence.
+// attacksOnFormAsOperator write values that others read differently than the operator guardrail.
 func attacksOnFormAsOperator() []attack {
-	const rule, tenants, fields = "operator-fence", "operator-tenants", `{"metadata":{"managedFields":[%s]}}`
+	const rule, tenants, fields = "operator-guardrail", "operator-tenants", `{"metadata":{"managedFields":[%s]}}`
 	of := func(version, owned string) string {
 		return fmt.Sprintf(fields, `{"manager":"kustomize-controller","operation":"Apply","apiVersion":"`+version+`","fieldsType":"FieldsV1","fieldsV1":`+owned+`}`)
 	}
@@ -159,7 +159,7 @@ func attacksOnFormAsOperator() []attack {
 
 // attacksOnPinsAsOperator are on the objects that pin tags.
 func attacksOnPinsAsOperator() []attack {
-	const rule, tenants, greens = "operator-fence", "operator-tenants", pinned + ", " + ofGreen
+	const rule, tenants, greens = "operator-guardrail", "operator-tenants", pinned + ", " + ofGreen
 	var all []attack
 	for name, a := range map[string]struct {
 		also, says, provider, labels, url string

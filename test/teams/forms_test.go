@@ -44,8 +44,9 @@ func forms() map[string]*v1beta1.Tenant {
 	return made
 }
 
-// The fence renders Tenants a second time: a field that it does not know would be refused.
-func TestTheFenceLetsEveryFormOfATenantPass(t *testing.T) {
+// The operator guardrails render Tenants a second time: they would refuse a field that they do not
+// know.
+func TestTheOperatorGuardrailsLetEveryFormOfATenantPass(t *testing.T) {
 	w := attacked(t)
 	w.allRefuse(t)
 	as := w.as(t, operator())
@@ -57,7 +58,7 @@ func TestTheFenceLetsEveryFormOfATenantPass(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, w.Client.Create(suite.Within(t), tenant))
 			t.Cleanup(func() { require.NoError(t, w.Client.Delete(suite.Within(t), tenant)) })
-			suite.Eventually(t, func(ctx context.Context) error { // the fence knows the Tenant
+			suite.Eventually(t, func(ctx context.Context) error { // the guardrail knows the Tenant
 				free := suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: %s}, annotations: {landwaiter.dev/created: %s}}}", tenant.Name, tenant.Name)
 				if err := as.Create(ctx, free, client.DryRunAll); !refusedBy(err, "operator-tenants") {
 					return fmt.Errorf("not refused: %w", err)

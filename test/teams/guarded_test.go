@@ -43,7 +43,7 @@ func blue(t *testing.T) (*v1beta1.Tenant, []*unstructured.Unstructured) {
 	return tenant, objects
 }
 
-// The fence is wide enough for everything that a Tenant stands for, and what the platform
+// The operator guardrails let through everything that a Tenant stands for, and what the platform
 // owns of it is closed to the team.
 func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing.T) {
 	w := attacked(t)

@@ -114,10 +114,10 @@ func TestAccountsCannotGiveThemselvesMore(t *testing.T) {
 		}},
 		"the operator makes a role": {operator(), "cannot create resource", create(role, "", "pods", "get")},
 		"the operator runs a pod":   {operator(), "cannot create resource", create("%s", pod("iris-green-web"))},
-		"the operator takes its fence away": {operator(), "cannot delete resource", func(ctx context.Context, c client.Client) error {
-			return c.Delete(ctx, w.bindingOf("landwaiter-operator-fence"))
+		"the operator takes its guardrail away": {operator(), "cannot delete resource", func(ctx context.Context, c client.Client) error {
+			return c.Delete(ctx, w.bindingOf("landwaiter-operator-guardrail"))
 		}},
-		"who makes namespaces takes the fence away": {green(), "cannot delete resource", func(ctx context.Context, c client.Client) error {
+		"who makes namespaces takes the guardrail away": {green(), "cannot delete resource", func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, w.bindingOf("landwaiter-namespace-names"))
 		}},
 		"the admin of Landwaiter's kinds binds roles": {persona{"clara", []string{"platform"}}, "cannot create resource", create(roleBinding, "iris-green-web", "view", eve)},

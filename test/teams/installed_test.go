@@ -73,7 +73,7 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*inst
 	if err := w.listAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := cluster.Until(ctx, w.fenced); err != nil { // policies take effect a moment after they are made
+	if err := cluster.Until(ctx, w.confined); err != nil { // policies take effect a moment after they are made
 		return nil, err
 	}
 	// Kubernetes' quota controller looks for new kinds every 30 seconds.
@@ -125,7 +125,7 @@ func foreignKinds() ([]*unstructured.Unstructured, error) {
 	return append(kinds, suite.Namespace(suite.System), suite.Namespace(cluster.GatekeeperNamespace)), err
 }
 
-// listAll lists all Tenants for the operator's fence, those to come too: Landwaiter, which
+// listAll lists all Tenants for the operator guardrails, those to come too: Landwaiter, which
 // lists them by name, does not run in most tests.
 func (w *installation) listAll(ctx context.Context) error {
 	return w.list(ctx, "{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [operate, end, purge]}")
@@ -135,13 +135,13 @@ func (w *installation) list(ctx context.Context, rule string) error {
 	return w.Apply(ctx, suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [%s]}", rule))
 }
 
-// fence is the guardrail of the operator.
-const fence = "landwaiter-operator-fence"
+// operatorGuardrail limits the operator to namespaces of Tenants.
+const operatorGuardrail = "landwaiter-operator-guardrail"
 
-var errNoFence = errors.New("the fence of the operator is not in force")
+var errNoGuardrail = errors.New("the operator guardrails are not in force")
 
-// fenced returns nil if the operator's account may not make anybody admin in kube-system.
-func (w *installation) fenced(ctx context.Context) error {
+// confined returns nil if the operator's account may not make anybody admin in kube-system.
+func (w *installation) confined(ctx context.Context) error {
 	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter-operator"))
 	if err != nil {
 		return err
@@ -150,9 +150,9 @@ func (w *installation) fenced(ctx context.Context) error {
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}}, client.DryRunAll)
 	switch {
 	case err == nil:
-		return errNoFence
-	case !strings.Contains(err.Error(), fence):
-		return fmt.Errorf("ask for what the fence refuses: %w", err)
+		return errNoGuardrail
+	case !strings.Contains(err.Error(), operatorGuardrail):
+		return fmt.Errorf("ask for what the operator guardrail refuses: %w", err)
 	}
 	return nil
 }

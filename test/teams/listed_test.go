@@ -87,7 +87,7 @@ func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	})
 }
 
-// Landwaiter's account may list Tenants for the fence, and give nobody any other right.
+// Landwaiter's account may list Tenants for the operator guardrails, and give nobody any other right.
 func TestTheAccountThatListsTenantsGivesNoOtherRights(t *testing.T) {
 	w := installed(t)
 	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter"))

@@ -199,7 +199,7 @@ func (w *installation) withoutGuard(t *testing.T, name string) (remove func()) {
 			binding.ResourceVersion, binding.UID = "", ""
 			require.NoError(t, w.Client.Create(suite.Within(t), &binding))
 			if strings.HasPrefix(name, "landwaiter-operator-") { // the API server notices a moment later
-				suite.Eventually(t, w.fenced)
+				suite.Eventually(t, w.confined)
 			}
 		})
 	}
@@ -216,22 +216,22 @@ func ends(t *testing.T, process *cluster.Process) string {
 	return process.Tail(20)
 }
 
-func TestTheOperatorDoesNotStartWithoutItsFence(t *testing.T) {
+func TestTheOperatorDoesNotStartWithoutItsGuardrails(t *testing.T) {
 	w := installed(t)
-	w.withoutGuard(t, fence)()
+	w.withoutGuard(t, operatorGuardrail)()
 	suite.Eventually(t, func(ctx context.Context) error { // the API server notices a moment later
-		if err := w.fenced(ctx); !errors.Is(err, errNoFence) {
-			return fmt.Errorf("the fence may be in force: %w", err)
+		if err := w.confined(ctx); !errors.Is(err, errNoGuardrail) {
+			return fmt.Errorf("the operator guardrail may be in force: %w", err)
 		}
 		return nil
 	})
 	process, _ := w.launch(t)
-	require.Contains(t, ends(t, process), "the fence of the operator is not in force: it may make anybody admin in kube-system; install the chart with guardrails.enabled=true")
+	require.Contains(t, ends(t, process), "the operator guardrails are not in force: the operator may make anybody admin in kube-system; install the chart with guardrails.enabled=true")
 }
 
 var refusals = regexp.MustCompile(`rest_client_requests_total\{code="403",[^}]*method="POST"\} (\d+)`)
 
-// proven waits until the operator has asked for what its fence refuses, again.
+// proven waits until the operator has asked again for what its guardrail refuses.
 func proven(t *testing.T, process *cluster.Process, metrics string) {
 	t.Helper()
 	first := ""
@@ -251,18 +251,18 @@ func proven(t *testing.T, process *cluster.Process, metrics string) {
 	}))
 }
 
-func TestTheOperatorStopsWhenAPolicyOfItsFenceIsTakenAway(t *testing.T) {
+func TestTheOperatorStopsWhenOneOfItsGuardrailsIsTakenAway(t *testing.T) {
 	w := installed(t)
-	w.gone(t, "fenced")
-	w.add(t, "fenced") // a policy about Tenants shows itself where there is one
-	for _, name := range []string{fence, "landwaiter-operator-tenants"} {
+	w.gone(t, "confined")
+	w.add(t, "confined") // a policy about Tenants shows itself where there is one
+	for _, name := range []string{operatorGuardrail, "landwaiter-operator-tenants"} {
 		t.Run(name, func(t *testing.T) {
 			remove := w.withoutGuard(t, name)
-			process, metrics := w.operate(t, "--fence-interval=1s")
+			process, metrics := w.operate(t, "--guardrail-interval=1s")
 			proven(t, process, metrics) // it runs on
 			remove()
 			said := ends(t, process)
-			require.Contains(t, said, "the fence of the operator is not in force")
+			require.Contains(t, said, "the operator guardrails are not in force")
 			require.NotContains(t, said, "has not been proven since", "it ended at the first answer, not when it had none for long")
 		})
 	}

@@ -82,7 +82,7 @@ func targets() (namespaced, clusterWide []target) {
 		{"cluster", in(ours, "v1beta1", "clusterexceptions"), "ClusterException", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
 		{"cluster-policy", in(ours, "v1beta1", "clusterverificationpolicies"), "ClusterVerificationPolicy", mine, deny},
 		{"tenants", in(ours, "v1beta1", "tenants"), "Tenant", "iris-green", "spec: {homeNamespace: fresh}"},
-		{"fence", in("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"), "ValidatingAdmissionPolicy", "landwaiter-operator-fence",
+		{"guardrail", in("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"), "ValidatingAdmissionPolicy", "landwaiter-operator-guardrail",
 			"spec: {matchConstraints: {resourceRules: [{apiGroups: [x], apiVersions: [v1], operations: [CREATE], resources: [x]}]}, validations: [{expression: 'true'}]}"},
 		{"system", in(rbacv1.GroupName, "v1", "clusterrolebindings"), "ClusterRoleBinding", "platform", roleRef + "view}"},
 		{"namespace", in("", "v1", "namespaces"), "Namespace", "payments", ""},
@@ -117,7 +117,7 @@ func granted() []string {
 	// Dry runs of "namespace" stand for the namespace of the place; in the cluster it is one of nobody.
 	return []string{
 		"cluster-admin | own home other other-home | " + all + " pods " + guarded + " namespace | " + write,
-		"cluster-admin | cluster | cluster cluster-policy tenants system fence namespace | " + write,
+		"cluster-admin | cluster | cluster cluster-policy tenants system guardrail namespace | " + write,
 		"landwaiter-admin | own home other other-home | rules wishes | " + write,
 		"landwaiter-admin | cluster | cluster cluster-policy tenants | " + write,
 
@@ -127,7 +127,7 @@ func granted() []string {
 		"tenant-reader | cluster | tenants | " + read,
 		"doctor | own home other other-home | rules wishes binding guarded-binding | " + read,
 		"doctor | own home other other-home | namespace | get",
-		"doctor | cluster | cluster cluster-policy tenants fence system namespace | " + read,
+		"doctor | cluster | cluster cluster-policy tenants guardrail system namespace | " + read,
 
 		"team-admin | own home | " + all + " | " + write,
 		"team-admin | own | pods | " + write,
@@ -163,12 +163,12 @@ func granted() []string {
 		"other-account | other other-home | namespace | get update patch",
 
 		"operator | cluster | system | get", // to see whether an admin has bound what it may not
-		// Its fence compares what it writes with the Tenant, which has none of these objects and says nothing of
+		// Its guardrails compare what it writes with the Tenant, which has none of these objects and says nothing of
 		// annotations. It takes away bindings.
 		"operator | own home other other-home | wishes team network binding flux guarded-policy guarded-quota | " + read,
 		"operator | own home other other-home | guarded-binding | get list delete",
 		"operator | cluster | cluster-policy tenants | " + read,
-		"operator | cluster | fence | get",
+		"operator | cluster | guardrail | get",
 		"operator | own home other other-home | namespace | get",
 		"operator | cluster | namespace | get list",
 	}

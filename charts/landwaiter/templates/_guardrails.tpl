@@ -83,13 +83,13 @@ spec:
 {{- end -}}
 
 {{/* Whether a Tenant in params has the namespace that an expression names. */}}
-{{- define "landwaiter.fence.has" -}}
+{{- define "landwaiter.operatorGuardrail.has" -}}
 ({{ . }} == variables.home || {{ . }} in variables.listed || (variables.prefix != '' && {{ . }}.startsWith(variables.prefix)))
 {{- end -}}
 
 {{/* Whether a name is another one, or, if that is too long, begins as it does and ends with a hash:
 pkg/onboard shortens names so. Takes a list: name, the other one, and how long it may be. */}}
-{{- define "landwaiter.fence.shortened" -}}
+{{- define "landwaiter.operatorGuardrail.shortened" -}}
 {{- $name := index . 0 }}{{ $full := index . 1 }}{{ $most := int (index . 2) }}{{ $cut := sub $most 11 -}}
 ({{ $full }}.size() <= {{ $most }} ? {{ $name }} == {{ $full }} : {{ $name }}.size() > 11 && {{ $name }}.size() <= {{ $most }} &&
 {{ $name }}.substring({{ $name }}.size() - 11).matches('^-[0-9a-f]{10}$') && {{ $full }}.startsWith({{ $name }}.substring(0, {{ $name }}.size() - 11)) &&

@@ -18,19 +18,18 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// The fence is proven by nothing but its own refusal: every other answer is as good as
-// none.
-func TestOnlyTheRefusalByItsPolicyProvesTheFence(t *testing.T) {
-	const name = "landwaiter-operator-fence"
+// Nothing but its own refusal proves a guardrail: every other answer is as good as none.
+func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
+	const name = "landwaiter-operator-guardrail"
 	bindings := schema.GroupResource{Group: rbacv1.GroupName, Resource: "rolebindings"}
 	refusal := func(policy string) error {
 		return apierrors.NewForbidden(bindings, name, errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
 	}
 	for about, c := range map[string]struct {
-		answer      error
-		ok, noFence bool
+		answer          error
+		ok, noGuardrail bool
 	}{
-		"refused by the fence":               {refusal(name), true, false},
+		"refused by the operator guardrail":  {refusal(name), true, false},
 		"allowed":                            {nil, false, true},
 		"refused by another policy":          {refusal("somebody-elses"), false, false},
 		"refused by one of a longer name":    {refusal(name + "-2"), false, false},
@@ -44,22 +43,22 @@ func TestOnlyTheRefusalByItsPolicyProvesTheFence(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			var asked *rbacv1.RoleBinding
-			f := Fence{Tenants: "unasked", Policy: name, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			f := Guardrail{Tenants: "unasked", Policy: name, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
 				asked, _ = object.(*rbacv1.RoleBinding)
 				require.Contains(t, options, client.DryRunAll, "the question must not make what it asks about")
 				return c.answer
 			}})}
 			err := f.Prove(t.Context())
 			require.Equal(t, c.ok, err == nil, "%v", err)
-			require.Equal(t, c.noFence, errors.Is(err, ErrNoFence), "%v", err)
+			require.Equal(t, c.noGuardrail, errors.Is(err, ErrNoGuardrail), "%v", err)
 			require.Equal(t, "kube-system/admin", asked.Namespace+"/"+asked.RoleRef.Name)
 		})
 	}
 }
 
-// A fence without the policy about Tenants would let the operator bind whom it likes.
-func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
-	const fence, tenants = "landwaiter-operator-fence", "landwaiter-operator-tenants"
+// The first guardrail without the one about Tenants would let the operator bind whom it likes.
+func TestBothOperatorGuardrailsAreProvenWhereThereAreTenants(t *testing.T) {
+	const guardrail, tenants = "landwaiter-operator-guardrail", "landwaiter-operator-tenants"
 	refusal := func(policy string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
 	}
@@ -72,13 +71,13 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 		ok     bool
 	}{
 		"there are no Tenants":                  {nil, nil, "", true},
-		"the policy refuses":                    {team("green"), refusal(tenants), "a-landwaiter-operator-fence", true},
-		"it is not there":                       {team("green"), nil, "a-landwaiter-operator-fence", false},
-		"Landwaiter has not listed the Tenant":  {team("green"), errors.New("landwaiter-operated-tenants does not list Tenant green"), "a-landwaiter-operator-fence", true},
-		"another one refuses":                   {team("green"), refusal(fence), "a-landwaiter-operator-fence", false},
-		"the Tenant has the prefix of the name": {covering, refusal(tenants), "ba-landwaiter-operator-fence", true},
-		"the Tenant lists the name":             {team("green", "a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
-		"it is the name of the home namespace":  {team("a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
+		"the policy refuses":                    {team("green"), refusal(tenants), "a-landwaiter-operator-guardrail", true},
+		"it is not there":                       {team("green"), nil, "a-landwaiter-operator-guardrail", false},
+		"Landwaiter has not listed the Tenant":  {team("green"), errors.New("landwaiter-operated-tenants does not list Tenant green"), "a-landwaiter-operator-guardrail", true},
+		"another one refuses":                   {team("green"), refusal(guardrail), "a-landwaiter-operator-guardrail", false},
+		"the Tenant has the prefix of the name": {covering, refusal(tenants), "ba-landwaiter-operator-guardrail", true},
+		"the Tenant lists the name":             {team("green", "a-landwaiter-operator-guardrail"), refusal(tenants), "a-landwaiter-operator-guardrailx", true},
+		"it is the name of the home namespace":  {team("a-landwaiter-operator-guardrail"), refusal(tenants), "a-landwaiter-operator-guardrailx", true},
 	} {
 		t.Run(about, func(t *testing.T) {
 			var objects []client.Object
@@ -86,11 +85,11 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 				objects = append(objects, c.tenant)
 			}
 			asked := ""
-			f := Fence{Policy: fence, Tenants: tenants, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			f := Guardrail{Policy: guardrail, Tenants: tenants, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
 				require.Contains(t, options, client.DryRunAll)
 				namespace, ok := object.(*corev1.Namespace)
 				if !ok {
-					return refusal(fence)
+					return refusal(guardrail)
 				}
 				asked = namespace.Name
 				require.Equal(t, c.tenant.Name, namespace.Labels[v1beta1.LabelTenant])
@@ -99,17 +98,17 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 			}}, objects...)}
 			err := f.Prove(t.Context())
 			require.Equal(t, c.ok, err == nil, "%v", err)
-			require.Equal(t, !c.ok, errors.Is(err, ErrNoFence), "%v", err)
+			require.Equal(t, !c.ok, errors.Is(err, ErrNoGuardrail), "%v", err)
 			require.Equal(t, c.asked, asked)
 		})
 	}
 }
 
-func TestTheOperatorEndsWhenItsFenceIsNotProven(t *testing.T) {
+func TestTheOperatorEndsWhenItsGuardrailsAreNotProven(t *testing.T) {
 	log, _ := test.NewNullLogger()
 	for about, answer := range map[string]error{"it is gone": nil, "nobody answers": context.DeadlineExceeded} {
 		t.Run(about, func(t *testing.T) {
-			f := Fence{Policy: "f", Interval: time.Millisecond, log: log, client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
+			f := Guardrail{Policy: "f", Interval: time.Millisecond, log: log, client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
 			require.Error(t, f.Start(t.Context()))
 			require.False(t, f.NeedLeaderElection())
 		})

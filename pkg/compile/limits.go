@@ -66,7 +66,7 @@ const (
 	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxMaterialBytes = 256 << 10
-	// maxShownMaterial is how large a ClusterTrustStore may be that people without rights to
+	// maxShownMaterial is how large a ClusterTrustStore may be that people without permissions to
 	// it are shown.
 	maxShownMaterial = 96 << 10
 	// maxVisibleHosts bounds the registries about which a namespace is shown what ClusterStores

@@ -64,7 +64,7 @@ type Options struct {
 }
 
 // Objects returns everything that a Tenant stands for, in the order in which to apply it:
-// namespaces, what restricts them, what gives rights in them, and last what makes Flux
+// namespaces, what restricts them, what gives permissions in them, and last what makes Flux
 // act. The error names the Tenant, the field and the fix.
 func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, error) {
 	complete, err := Complete(tenant)

@@ -269,7 +269,7 @@ func installs(kind string) string {
 	case "GitRepository", "OCIRepository", "Kustomization":
 		return "install Flux, or leave out spec.reconciler.source"
 	case onboard.KindRegistries:
-		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then nobody gets new rights in the Tenant"
+		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then nobody gets new permissions in the Tenant"
 	}
 	return "install Gatekeeper"
 }

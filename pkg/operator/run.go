@@ -74,7 +74,7 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	fence := options.Fence
 	fence.client, fence.log = c, log
 	if options.InsecureNoFence {
-		log.Warn("the operator works without its fence: its account can give anybody rights in every namespace")
+		log.Warn("the operator works without its fence: its account can give anybody permissions in every namespace")
 	} else if err := fence.await(ctx); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	// MaxTrustStoreBytes limits the spec of a TrustStore or ClusterTrustStore, which may
 	// hold a trusted root and a CA.
 	MaxTrustStoreBytes = 96 << 10
-	// maxStatusBytes limits a status. Anyone with rights on the status can write one; a
+	// maxStatusBytes limits a status. Anyone with permissions on the status can write one; a
 	// larger one is forgotten and then written again.
 	maxStatusBytes = 64 << 10
 	// maxConditionBytes limits the reason and message of a condition. What compiling writes is

@@ -16,7 +16,7 @@ const (
 	TrustWithinReach Reach = "TrustWithinReach"
 	// NamespaceReach: a role in a namespace may change or delete the namespace itself.
 	NamespaceReach Reach = "NamespaceReach"
-	// DefaultAccount: the account that tools fall back to has rights.
+	// DefaultAccount: the account that tools fall back to has permissions.
 	DefaultAccount Reach = "DefaultAccount"
 )
 
@@ -58,7 +58,7 @@ func OfBinding(b Binding) []Found {
 	}
 	if slices.Contains(b.Accounts, Account{Namespace: b.Ref.Namespace, Name: defaultAccount}) {
 		found = append(found, Found{Reach: DefaultAccount, Where: policy.ObjectRef{Kind: "ServiceAccount", Namespace: b.Ref.Namespace, Name: defaultAccount},
-			Fix: fmt.Sprintf("has rights by RoleBinding %s: Flux falls back to it; bind another account", b.Ref.Name)})
+			Fix: fmt.Sprintf("has permissions by RoleBinding %s: Flux falls back to it; bind another account", b.Ref.Name)})
 	}
 	return found
 }

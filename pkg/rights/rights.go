@@ -1,10 +1,10 @@
-// Package rights finds where the rights in a namespace let others than its admins decide
+// Package rights finds where the permissions in a namespace let others than its admins decide
 // what is trusted there. Only admins may change resources; the built-in role edit may
 // change the Secrets and ConfigMaps that resources name. It is pure, and refuses to guess
 // who has which role: it says what a role lets happen, from resources alone.
 //
 // It says nothing about cluster-scoped resources: a cluster admin chose the namespace of
-// the objects that they name, and the resources do not tell who has rights there. Nor
+// the objects that they name, and the resources do not tell who has permissions there. Nor
 // about what only opens a door, such as pull secrets, the ServiceAccount that has them, a
 // client certificate or the token for Vault: with others, evidence is missing and the image
 // is denied.

@@ -74,7 +74,7 @@ func prepare(t *testing.T) *world {
 	return &w
 }
 
-// start runs all of it. The watcher has the rights that the chart gives for it, and
+// start runs all of it. The watcher has the permissions that the chart gives for it, and
 // no others.
 func start(t *testing.T, interval time.Duration) *world {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// world is an API server with the rights and guardrails of the chart, a serve with the
+// world is an API server with the permissions and guardrails of the chart, a serve with the
 // chart's account, and stand-ins of the clouds that check each token as the clouds do.
 type world struct {
 	*cluster.Cluster
@@ -95,7 +95,7 @@ subjects: [{kind: ServiceAccount, name: landwaiter, namespace: ` + suite.System 
 `
 }
 
-// puller makes the ServiceAccount puller of a namespace, and gives Landwaiter the right to
+// puller makes the ServiceAccount puller of a namespace, and gives Landwaiter the permission to
 // get its tokens as the documentation says.
 func (w *world) puller(t *testing.T, namespace string) {
 	t.Helper()

@@ -44,7 +44,7 @@ func start(ctx context.Context, e *suite.Env) (*world, error) {
 	}
 	w := &world{}
 	if w.Cluster, err = e.Cluster(ctx, cluster.Options{Workloads: true,
-		// As in a real cluster: with the administrator's rights, controllers would pass every rule.
+		// As in a real cluster: with the administrator's permissions, controllers would pass every rule.
 		ManagerArgs: []string{"--use-service-account-credentials=true"}}); err != nil {
 		return nil, err
 	}

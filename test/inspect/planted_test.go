@@ -84,7 +84,7 @@ func rounds() map[string][]planted {
 		"lease":       {{id: doctor.LeaseStale, plant: `kubectl patch lease landwaiter --namespace=landwaiter-system --type=merge --patch='{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}'`}},
 		"process": {
 			{id: doctor.RedisEviction, plant: `redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction`},
-			{id: doctor.RedisRights, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
+			{id: doctor.RedisPermissions, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
 			{id: doctor.RegistryUnreachable, edit: "s/127.0.0.1:9/REGISTRY/",
 				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},

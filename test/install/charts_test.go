@@ -182,7 +182,7 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 	}
 }
 
-// The reports' right to write is the only one that they add, besides that to read Events and
+// The permission of the reports to write is the only one that they add, besides that to read Events and
 // what runs.
 func TestReportsAddTheRightsThatTheyNeedAndNoOthers(t *testing.T) {
 	rules := func(args ...string) (found []string) {

@@ -84,7 +84,7 @@ func RootEnds(r *SigstoreRoot) []End {
 			later(stampers, a.URI, windowEnd(a.ValidityPeriodEnd, append([]*x509.Certificate{a.Root, a.Leaf}, a.Intermediates...)))
 		}
 	}
-	return slices.Concat(partEnds("certificate authority", authorities), partEnds("timestamp authority", stampers),
+	return slices.Concat(partEnds("CA", authorities), partEnds("timestamp authority", stampers),
 		logEnds("transparency log", r.RekorLogs()), logEnds("certificate transparency log", r.CTLogs()))
 }
 

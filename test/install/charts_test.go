@@ -266,7 +266,7 @@ func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *t
 }
 
 // The chart makes Provider objects only for a certificate that is given: otherwise Landwaiter
-// does, because it alone knows the authority.
+// does, because it alone knows the CA.
 func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
 	args := func(objects []*unstructured.Unstructured) []string {
 		return provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args

@@ -17,7 +17,7 @@ func newPlatformInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init DIR",
 		Short: "Write the repository of a platform: Gatekeeper, Landwaiter, policies and Flux, in order",
-		Long: `Init writes a tree of files that Flux applies in this order: the definitions,
+		Long: `Init writes a tree of files that Flux applies in this order: the CRDs,
 Gatekeeper and Landwaiter, the templates, the constraints, the guardrails, then tenants.
 It talks to no cluster.
 

@@ -67,7 +67,7 @@ func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
 		object("Store", "team-a", "pull", "registries: [r]\nimagePullSecrets: [{name: p}, {name: q}]\ncaBundle: {configMapKeyRef: {name: ca, key: k}}"),
 		object("ClusterTrustStore", "", "far", "type: PublicKeys\nsource: {configMapKeyRef: {name: c, key: k}}"),
 		object("TrustStore", "team-b", "inline", "type: PublicKeys\nsource: {inline: x}"))
-	// Definitions refuse these; whoever gets past them still reads nothing.
+	// CRDs refuse these; whoever gets past them still reads nothing.
 	for _, ref := range []v1beta1.KeyReference{{Name: "../../team-b/secrets/x", Key: "k"}, {Name: "", Key: "k"}} {
 		trick := &v1beta1.TrustStore{}
 		trick.Namespace, trick.Name, trick.Spec.Source.SecretKeyRef = "team-a", "trick", &ref

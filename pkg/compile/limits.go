@@ -47,7 +47,7 @@ const (
 	// are delegated, to say in its status that it is for none of them: 64 Exceptions in each of
 	// 256 namespaces take a third of a second at worst. Past it the status does not say so.
 	maxDelegationSteps = 1_000
-	// maxExceptionReason and maxExceptionTicket are as in the definitions, for resources that
+	// maxExceptionReason and maxExceptionTicket are as in the CRDs, for resources that
 	// come from files.
 	maxExceptionReason = 512
 	maxExceptionTicket = 256

@@ -159,7 +159,7 @@ func (r *reader) resources() {
 	}
 }
 
-// definitions reads the labels of our definitions, not their schemas.
+// definitions reads the labels of our CRDs, not their schemas.
 func (r *reader) definitions() {
 	for _, kind := range v1beta1.Kinds() {
 		object := &metav1.PartialObjectMetadata{}

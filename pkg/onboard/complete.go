@@ -15,7 +15,7 @@ import (
 // maxName bounds a Tenant's name, which begins the names of its objects.
 const maxName = 40
 
-// Complete returns a copy of a Tenant with the defaults of its definition filled in. A
+// Complete returns a copy of a Tenant with the defaults of its CRD filled in. A
 // Tenant from a file has not been to an API server, so it refuses what that would refuse,
 // and what would be rendered in vain.
 func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {

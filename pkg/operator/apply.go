@@ -244,7 +244,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	ref := refOf(object)
 	report.refused = report.refused || refusedByPolicy(err)
 	switch {
-	// A definition that is gone is still known for a while.
+	// A CRD that is gone is still known for a while.
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):

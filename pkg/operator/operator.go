@@ -211,11 +211,11 @@ func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1b
 	return &world{all: all, tenants: resource.NewTenants(all), namespaces: namespaces.Items}, tenant, nil
 }
 
-// explained wraps an error about Tenants, which says little where their definition is missing.
+// explained wraps an error about Tenants, which says little where their CRD is missing.
 func explained(doing string, err error) error {
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	if meta.IsNoMatchError(err) || errors.As(err, &discovery) {
-		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's definitions (charts/landwaiter), or check --context: %w", doing, err)
+		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's CRDs (charts/landwaiter), or check --context: %w", doing, err)
 	}
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: your account lacks the permissions: ask a cluster admin to bind ClusterRole landwaiter-cluster-admin to it, and one that lists namespaces: %w", doing, err)

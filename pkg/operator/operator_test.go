@@ -324,7 +324,7 @@ func TestAClusterWithoutTheDefinitionsSaysSo(t *testing.T) {
 	}
 	e := New(fakeClient(t, missing), Options{})
 	_, err := e.List(t.Context())
-	require.ErrorContains(t, err, "install Landwaiter's definitions (charts/landwaiter)")
+	require.ErrorContains(t, err, "install Landwaiter's CRDs (charts/landwaiter)")
 	_, _, err = e.Merge(t.Context(), team("green"))
-	require.ErrorContains(t, err, "install Landwaiter's definitions (charts/landwaiter)")
+	require.ErrorContains(t, err, "install Landwaiter's CRDs (charts/landwaiter)")
 }

@@ -68,5 +68,5 @@ func SayUncounted(quotas []policy.ObjectRef) string {
 		which, are = fmt.Sprintf("%s and %d more", which, len(quotas)-1), "are"
 	}
 	return fmt.Sprintf("%s %s not counted by Kubernetes' quota controller yet; until then the API server may refuse resources there "+
-		"(does kube-controller-manager run? after Landwaiter's definitions were installed, it takes up to five minutes)", which, are)
+		"(does kube-controller-manager run? after Landwaiter's CRDs were installed, it takes up to five minutes)", which, are)
 }

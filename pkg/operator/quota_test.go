@@ -56,7 +56,7 @@ func TestATenantIsProvisionedOnceItsQuotasAreCounted(t *testing.T) {
 		require.Equal(t, maxRetryPause, o.step(t, request("green")), "the quota controller may never come")
 		require.Equal(t, "Unfinished", o.said.Reason)
 		require.Equal(t, "ResourceQuota green/tenant and 1 more are not counted by Kubernetes' quota controller yet; until then the API server may refuse resources there "+
-			"(does kube-controller-manager run? after Landwaiter's definitions were installed, it takes up to five minutes)", o.said.Message)
+			"(does kube-controller-manager run? after Landwaiter's CRDs were installed, it takes up to five minutes)", o.said.Message)
 
 		o.uncounted = false
 		o.applied = nil

@@ -89,7 +89,7 @@ func (t *term) await(ctx context.Context) bool {
 // complain logs why no reports can be written.
 func (t *term) complain(err error) {
 	if isUndefined(err) {
-		t.log.Error("no reports are written: the API server has no reports.openreports.io; set reports.installCRDs of the chart, or install the definitions of the OpenReports API")
+		t.log.Error("no reports are written: the API server has no reports.openreports.io; set reports.installCRDs of the chart, or install the CRDs of the OpenReports API")
 		return
 	}
 	t.log.WithError(err).Error("no reports are written: they cannot be read, will try again")

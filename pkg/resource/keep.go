@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Limits on what is kept of one resource in memory, in bytes of JSON. The definitions
+// Limits on what is kept of one resource in memory, in bytes of JSON. The CRDs
 // limit the text of a spec to the same numbers, but count characters.
 const (
 	// MaxSpecBytes limits a spec.

@@ -43,12 +43,12 @@ func copied(files fs.FS, name string) (string, error) {
 	return string(text), nil
 }
 
-// definitions come first and apart from the chart, so that an upgrade changes them before
+// CRDs come first and apart from the chart, so that an upgrade changes them before
 // any program that needs them.
 func (p Platform) definitions(t *Tree) error {
 	names, err := fs.Glob(crd.Files, "*.yaml")
 	if err != nil {
-		return fmt.Errorf("list the definitions: %w", err)
+		return fmt.Errorf("list the CRDs: %w", err)
 	}
 	for _, name := range names {
 		text, err := copied(crd.Files, name)
@@ -57,7 +57,7 @@ func (p Platform) definitions(t *Tree) error {
 		}
 		t.add(path.Join("infrastructure/crds", name), text)
 	}
-	t.add("infrastructure/crds/kustomization.yaml", kustomization("Definitions of landwaiter.dev.", names, nil))
+	t.add("infrastructure/crds/kustomization.yaml", kustomization("CRDs of landwaiter.dev.", names, nil))
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (p Platform) landwaiter(t *Tree) error {
 	}
 	release(t, "landwaiter", "landwaiter-system", p.Landwaiter, object{
 		"admission.gatekeeper.sh/ignore": "landwaiter", "pod-security.kubernetes.io/enforce": "restricted"}, values,
-		"The definitions are in ../crds, so that they are upgraded first.")
+		"The CRDs are in ../crds, so that they are upgraded first.")
 	return nil
 }
 

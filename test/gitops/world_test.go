@@ -28,7 +28,7 @@ var parts = suite.New("gitops")
 
 func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
 
-// world is a cluster with Gatekeeper, Flux's definitions, and the chart's roles, guardrails
+// world is a cluster with Gatekeeper, Flux's CRDs, and the chart's roles, guardrails
 // and operator's account, but without Landwaiter. Each test has teams of its own.
 type world struct {
 	*cluster.Cluster

@@ -75,7 +75,7 @@ func rounds() map[string][]planted {
 		},
 		"landwaiter":  {{id: doctor.NoLandwaiter, plant: "kubectl delete deployment landwaiter --namespace=landwaiter-system"}},
 		"replicas":    {{id: doctor.NoReplicas, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=0"}},
-		"definitions": {{id: doctor.DefinitionsMissing, plant: "kubectl delete customresourcedefinition clusterquotas.landwaiter.dev"}},
+		"definitions": {{id: doctor.CRDsMissing, plant: "kubectl delete customresourcedefinition clusterquotas.landwaiter.dev"}},
 		"warn":        {{id: doctor.NothingDenied, plant: `kubectl patch verifiedimages verified-images --type=merge --patch='{"spec":{"enforcementAction":"warn"}}'`}},
 		"kinds":       {{id: doctor.ConstraintKinds, plant: fmt.Sprintf(images, add("/spec/match/kinds", `[{"apiGroups":["apps"],"kinds":["Deployment"]}]`))}},
 		"constraint":  {{id: doctor.NoConstraint, plant: "kubectl delete verifiedimages --all"}},

@@ -216,7 +216,7 @@ func TestTheDefinitionsOfReportsAreInstalledOnlyIfAskedFor(t *testing.T) {
 		"by default":                    {nil, 0},
 		"with reports":                  {[]string{"--set", "reports.enabled=true"}, 2},
 		"with those of somebody else":   {[]string{"--set", "reports.enabled=true", "--set", "reports.installCRDs=false"}, 0},
-		"without our own definitions":   {[]string{"--set", "reports.enabled=true", "--set", "crds.install=false"}, 2},
+		"without our own CRDs":          {[]string{"--set", "reports.enabled=true", "--set", "crds.install=false"}, 2},
 		"asked for but without reports": {[]string{"--set", "reports.installCRDs=true"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

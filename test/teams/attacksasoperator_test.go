@@ -26,7 +26,7 @@ const (
 	// A binding of a namespace, a name, labels, a role and subjects.
 	bound = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %s, labels: {%s}}, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [%s]}"
-	// What a Tenant's definition says until Landwaiter does, as somebody sends it who merges a patch.
+	// What a Tenant's CRD says until Landwaiter does, as somebody sends it who merges a patch.
 	pending   = `{"type":"Effective","status":"Unknown","reason":"Pending","message":"Waiting for Landwaiter","lastTransitionTime":"1970-01-01T00:00:00Z"},{"type":"Ready","status":"Unknown","reason":"Pending","message":"Waiting for Landwaiter","lastTransitionTime":"1970-01-01T00:00:00Z"}`
 	orphaned  = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`
 	annotated = `{"metadata":{"annotations":{%q:"x"}}}`

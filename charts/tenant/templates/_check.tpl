@@ -1,4 +1,4 @@
-{{/* Refuses what the definition of Tenant refuses by rules that a schema cannot say, and
+{{/* Refuses what the CRD of Tenant refuses by rules that a schema cannot say, and
 what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- define "tenant.check" -}}
 {{- $t := index . 0 }}

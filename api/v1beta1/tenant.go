@@ -111,7 +111,7 @@ type TenantSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][-a-z0-9]*-$`
 	NamespacePrefix string `json:"namespacePrefix,omitempty"`
 
-	// Adopt labels and equips namespaces that exist and that no Tenant has.
+	// Adopt labels and provisions namespaces that exist and that no Tenant has.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 

@@ -84,7 +84,7 @@ func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
 		return server
 	}
 	server.Account = serve.Account()
-	if role, given := serve.Flag("material-role"); given {
+	if role, given := serve.Flag("reference-reader-role"); given {
 		server.MaterialRole = role
 	}
 	return server

@@ -52,12 +52,12 @@ too; its metadata must not have expired.
 Notation. --revocation-list adds certificate revocation lists, from a file or an
 address; they are verified where they are used, by the certificate of their issuer.
 
-The same material gives the same text. Expiry dates are printed on
+The same trust material gives the same text. Expiry dates are printed on
 standard error and in a comment; in the cluster, the condition ExpiresSoon warns.
 
-Exit codes: 0 the material is printed, 1 it is refused: not signed by the repository's
-keys, incomplete or expired, 64 the command line is wrong, or a file cannot be read, 69 the
-repository or a list cannot be fetched, or the result cannot be written.`,
+Exit codes: 0 the trust material is printed, 1 it is refused: not signed by the
+repository's keys, incomplete or expired, 64 the command line is wrong, or a file cannot be
+read, 69 the repository or a list cannot be fetched, or the result cannot be written.`,
 		Example: `  landwaiter trust export --out sigstore.yaml
   landwaiter trust export --mirror ./tuf-copy --root ./root.json --name company --timestamp-authorities
   landwaiter trust export --skip-root --name revocation --revocation-list http://crl.example.com/ca.crl`,

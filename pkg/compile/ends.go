@@ -109,7 +109,7 @@ func (l *level) endsOf(m material) map[policy.ObjectRef]*Ends {
 // from says of the repository that it was exported from.
 func (t *trustStore) endsIn(m material, from *v1beta1.KeyReference) *Ends {
 	if t.err != nil {
-		return &Ends{Unknown: "the material cannot be used; see the condition Ready"}
+		return &Ends{Unknown: "the trust material cannot be used; see the condition Ready"}
 	}
 	found := &Ends{List: slices.Concat(trust.CertificateEnds(t.certificates), trust.ListEnds(t.lists), t.fetchedEnds)}
 	if t.root != nil {

@@ -1,5 +1,5 @@
 // Package doctor finds what is wrong with an installation: webhooks and providers that do
-// not fit each other, rules that exempt what they should not, material that ends, permissions
+// not fit each other, rules that exempt what they should not, trust material that expires, permissions
 // that reach too far. It reads with the permissions of whoever asks and writes nothing. The rules
 // are pure: [Read] collects an [Inventory], [Examine] finds.
 package doctor

@@ -46,7 +46,7 @@ func successors(role, namespace string) ([]string, bool) {
 func renamed(v *view) []Finding {
 	release := "landwaiter"
 	if v.serve != nil {
-		release = strings.TrimSuffix(v.serve.last("material-role", release+"-reference-reader"), "-reference-reader")
+		release = strings.TrimSuffix(v.serve.last("reference-reader-role", release+"-reference-reader"), "-reference-reader")
 	}
 	exist := map[string]bool{}
 	for _, r := range v.ClusterRoles {

@@ -90,7 +90,7 @@ func notReady(v *view) []Finding {
 			Why: unusable(o), Command: targetOf(o).edit()}
 		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
 			// Made from the installation, not from the message: that may be anybody's.
-			role := v.serve.last("material-role", "landwaiter-reference-reader")
+			role := v.serve.last("reference-reader-role", "landwaiter-reference-reader")
 			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Namespace+":"+v.serve.account))
 		}
 		found = append(found, f)
@@ -221,7 +221,7 @@ func withFile(before, after string) string {
 	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" + word(before+`{{printf "%q" (index .data "new.pem")}}`+after)
 }
 
-// renewal returns the command that replaces the material of a trust store by that in new.pem.
+// renewal returns the command that replaces the trust material of a trust store by that in new.pem.
 func (v *view) renewal(o v1beta1.Object) string {
 	spec := trustOf(o)
 	if spec == nil {

@@ -2,7 +2,7 @@
 // role bindings, quotas, network policies, Flux objects and mutation objects. It is pure:
 // the same Tenant and Options give the same objects, in the same order, with every field
 // that an API server would default. It never reads a cluster, and it renders nothing that
-// another Tenant has: the caller says which namespaces to equip.
+// another Tenant has: the caller says which namespaces to provision.
 //
 // The operator's fence, charts/landwaiter/templates/fence.yaml, says the same in CEL: it refuses
 // a field that is not rendered here, so change both.

@@ -70,7 +70,7 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...stri
 		}
 	}
 	if len(members) == 0 {
-		return report, nil // not to equip a Tenant is no reason to take what it has
+		return report, nil // not to provision a Tenant is no reason to take what it has
 	}
 	return report, e.prune(ctx, w, tenant, rendered, existing, report)
 }

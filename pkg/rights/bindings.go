@@ -69,7 +69,7 @@ func allows(list []string, value string) bool {
 }
 
 // Where returns a finding about a field as one about its resource, in a namespace whose
-// developers have the role edit. Material in home is out of their reach.
+// developers have the role edit. What the home namespace has is out of their reach.
 func (f Finding) Where() Found {
 	return Found{Reach: TrustWithinReach, Where: f.Resource,
 		Fix: fmt.Sprintf("its %s can be written by developers (edit): move it to the home namespace; or %s", f.Object.Kind, f.Fix)}

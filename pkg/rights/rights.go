@@ -73,7 +73,7 @@ func OfTrustStore(resource policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Find
 	c := collector{resource: resource}
 	material := materialOf(spec.Type)
 	replaces := "so replace " + material + " and decide whose signatures count"
-	const inline = "use spec.source.inline: the material is public, and only those who may change this resource can change it"
+	const inline = "use spec.source.inline: the trust material is public, and only those who may change this resource can change it"
 	c.key("spec.source.secretKeyRef", kindSecret, spec.Source.SecretKeyRef, replaces, inline)
 	c.key("spec.source.configMapKeyRef", kindConfigMap, spec.Source.ConfigMapKeyRef, replaces, inline)
 	if kms := spec.Source.KMS; kms != nil && kms.SecretRef != nil && accountIsInCredentials(kms.URI) {
@@ -98,7 +98,7 @@ func OfStore(resource policy.ObjectRef, spec v1beta1.StoreSpec) []Finding {
 	return c.found
 }
 
-// materialOf names the material of a trust store.
+// materialOf names the trust material of a trust store.
 func materialOf(kind v1beta1.TrustStoreType) string {
 	switch kind {
 	case v1beta1.TrustStoreTypePublicKeys:
@@ -114,7 +114,7 @@ func materialOf(kind v1beta1.TrustStoreType) string {
 	case v1beta1.TrustStoreTypeRevocationLists:
 		return "the revocation lists"
 	}
-	return "the material"
+	return "the trust material"
 }
 
 // accountIsInCredentials reports whether a key's URI leaves it to the credentials whose
@@ -148,7 +148,7 @@ func (c *collector) bundle(field string, bundle *v1beta1.CABundle, allows string
 	if bundle == nil {
 		return
 	}
-	fix := "use " + field + ".inline: the material is public, and only those who may change this resource can change it"
+	fix := "use " + field + ".inline: the trust material is public, and only those who may change this resource can change it"
 	c.key(field+".secretKeyRef", kindSecret, bundle.SecretKeyRef, allows, fix)
 	c.key(field+".configMapKeyRef", kindConfigMap, bundle.ConfigMapKeyRef, allows, fix)
 }

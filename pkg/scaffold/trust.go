@@ -25,7 +25,7 @@ type Trust struct {
 	// Namespace and Name are those of the ConfigMap; the ClusterTrustStores have the name,
 	// or begin with it.
 	Namespace, Name string
-	// Source says in a comment where the material is from.
+	// Source says in a comment where the trust material is from.
 	Source string
 	// Root is a trusted_root.json, and Roles the annotation about the TUF metadata that
 	// it was verified with.
@@ -55,7 +55,7 @@ func (t Trust) Manifest() ([]byte, error) {
 	add(trustTimestampsKey, t.TimestampAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities, "-timestamps")
 	add(trustListsKey, t.RevocationLists, v1beta1.TrustStoreTypeRevocationLists, "-revocation-lists")
 	if total := len(t.Root) + len(t.TimestampAuthorities) + len(t.RevocationLists); total > maxTrustBytes {
-		return nil, fmt.Errorf("the material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
+		return nil, fmt.Errorf("the trust material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
 	}
 	metadata := map[string]any{"namespace": t.Namespace, "name": t.Name}
 	if t.Roles != "" {

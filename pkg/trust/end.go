@@ -12,7 +12,7 @@ import (
 )
 
 // End is the moment at which a part of trust material ends. It says nothing about whether
-// the material may still be used: verifiers decide that, for each signature.
+// the trust material may still be used: verifiers decide that, for each signature.
 type End struct {
 	// Part names what ends, such as `certificate "CN=root"`.
 	Part string

@@ -65,9 +65,11 @@ func formerTerms() map[string]*regexp.Regexp {
 		"headers of tenant list":       `NAME +HOME +NAMESPACES|"HOME", "NAMESPACES"|"DECIDES"`,
 		"right, for a permission": phrases("no rights", "missing rights", "the rights", "with rights", "own rights", "more rights", "your rights", "its rights", "their rights", "other rights", "all rights", "these rights", "new rights", "anybody rights", "have rights", "rights of", "rights to", "rights in", "rights by",
 			"no right", "missing right", "which right", "any other right", "right to get", "right to list", "right to read", "right to watch", "right to write", "right to create", "right to delete", "other-rights", "cluster-rights", "RedisRights"),
-		"authority, for a CA":   phrases("certificate authority", "certificate authorities", "client authority", "client authorities", "public authorities", "its authority", "own authority", "new authority", "logs and authorities", "authorities of clients", "authority of the certificate", "authority that signed", "ProviderAuthority", "WebhookAuthority"),
-		"definition, for a CRD": phrases("the definitions", "Landwaiter's definitions", "the definition of", "its definition", "no definition", "without definitions", "DefinitionsMissing"),
-		"member of a Tenant":    `\b(a|each|every|one|all|its|the|of) members?\b|NamespaceMember|(?m:^ *- Member$)|"members": \[|\bmember-(rules|viewers)`,
+		"authority, for a CA":          phrases("certificate authority", "certificate authorities", "client authority", "client authorities", "public authorities", "its authority", "own authority", "new authority", "logs and authorities", "authorities of clients", "authority of the certificate", "authority that signed", "ProviderAuthority", "WebhookAuthority"),
+		"definition, for a CRD":        phrases("the definitions", "Landwaiter's definitions", "the definition of", "its definition", "no definition", "without definitions", "DefinitionsMissing"),
+		"material, for trust material": phrases("the material is", "the material cannot", "the material was", "the same material", "Type of the material", "Source of the material", "replace the material", "Material in Secrets", "Material from elsewhere", "material-role", "namespace's material"),
+		"equip, for provision":         phrases("equip a", "equips namespaces", "namespaces to equip"),
+		"member of a Tenant":           `\b(a|each|every|one|all|its|the|of) members?\b|NamespaceMember|(?m:^ *- Member$)|"members": \[|\bmember-(rules|viewers)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)
 	}

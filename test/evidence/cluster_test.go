@@ -75,7 +75,7 @@ func (w *world) namespace(t *testing.T, prefix string) string {
 	return name
 }
 
-// team makes a namespace that Landwaiter may read material in, and that trusts the key
+// team makes a namespace that Landwaiter may read what resources reference in, and that trusts the key
 // that signs the images.
 func (w *world) team(t *testing.T, prefix string) string {
 	t.Helper()
@@ -84,7 +84,7 @@ func (w *world) team(t *testing.T, prefix string) string {
 	return name
 }
 
-// grant lets Landwaiter read a namespace's material, as its denial says.
+// grant lets Landwaiter read what a namespace's resources reference, as its denial says.
 func grant(namespace string) string {
 	return `---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -151,7 +151,7 @@ func (w *patient) material(e *suite.Env) (err error) {
 
 func encoded(content []byte) string { return base64.StdEncoding.EncodeToString(content) }
 
-// filled returns a line with the material in it.
+// filled returns a line with the trust material in it.
 func (w *patient) filled(line string) string {
 	quoted := func(text []byte) string { return strings.ReplaceAll(string(text), "\n", `\n`) }
 	return strings.NewReplacer("ENDINGTEXT", quoted(w.ending.CertificatePEM), "ENDING", encoded(w.ending.CertificatePEM), "REGISTRY", "localhost:"+w.registryPort(), "KEY\"", quoted([]byte(w.key))+"\"").Replace(line)

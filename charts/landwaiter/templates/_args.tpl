@@ -23,7 +23,7 @@
 {{- with .Values.clusterResourceNamespace }}
 - --cluster-resource-namespace={{ . }}
 {{- end }}
-- --material-role={{ include "landwaiter.fullname" . }}-reference-reader
+- --reference-reader-role={{ include "landwaiter.fullname" . }}-reference-reader
 {{- if .Values.operator.enabled }}
 - --operated-tenants-role={{ include "landwaiter.fullname" . }}-operated-tenants
 {{- end }}

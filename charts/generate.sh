@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what is derived from the chart and the definitions: the list of definitions
+# Writes what is derived from the chart and the CRDs: the list of CRDs
 # for kustomize, the chart's copy of them, config/default, the chart with its default
 # values for kustomize, and config/guardrails, its guardrails alone.
 # HELM is the helm to use.
@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 helm=${HELM:-$(test/tools/charts/build.sh)/helm}
 
 {
-  echo "# Made from the definitions beside it by \`make generate\`."
+  echo "# Made from the CRDs beside it by \`make generate\`."
   echo "apiVersion: kustomize.config.k8s.io/v1beta1"
   echo "kind: Kustomization"
   echo "resources:"
@@ -20,7 +20,7 @@ rm -rf charts/landwaiter/files/crds
 mkdir -p charts/landwaiter/files/crds
 cp config/crd/landwaiter.dev_*.yaml charts/landwaiter/files/crds/
 
-# The definitions of reports are those of the Go module that writes them.
+# The CRDs of reports are those of the Go module that writes them.
 rm -rf charts/landwaiter/files/reports
 mkdir -p charts/landwaiter/files/reports
 for name in "$(go list -m -f '{{.Dir}}' github.com/openreports/reports-api)"/config/crd/openreports.io_*.yaml; do

@@ -31,7 +31,7 @@ var parts = suite.New("v1beta1")
 
 func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
 
-// running is a real API server with the definitions of this package and the namespace team-a.
+// running is a real API server with the CRDs of this package and the namespace team-a.
 var running = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*cluster.Cluster, error) {
 	c, err := e.Cluster(ctx, cluster.Options{WithoutGatekeeper: true})
 	if err != nil {

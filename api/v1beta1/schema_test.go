@@ -197,7 +197,7 @@ func TestEveryKindIsDefinedAsTheTableSays(t *testing.T) {
 	shortNames := map[string]string{}
 	for _, kind := range v1beta1.Kinds() {
 		c, ok := all[kind.Name]
-		require.True(t, ok, "config/crd has no definition of %s", kind.Name)
+		require.True(t, ok, "config/crd has no CRD of %s", kind.Name)
 		delete(all, kind.Name)
 		names := c.definition.Spec.Names
 		require.Equal(t, kind.Plural, names.Plural)
@@ -227,7 +227,7 @@ func TestEveryKindIsDefinedAsTheTableSays(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, kind.Plural, found.Plural)
 	}
-	require.Empty(t, all, "these definitions are not in the table of kinds")
+	require.Empty(t, all, "these CRDs are not in the table of kinds")
 	_, ok := v1beta1.KindNamed("Bogus")
 	require.False(t, ok)
 }
@@ -260,7 +260,7 @@ func TestEveryStringAndListIsBounded(t *testing.T) {
 
 // Older Kubernetes knows a field only by its escaped name if CEL reserves the name
 // (kubernetes.io/docs/tasks/extend-kubernetes/custom-resources, "Escaping"): the whole
-// definition is refused there.
+// CRD is refused there.
 func TestRulesEscapeFieldsWhoseNamesCELReserves(t *testing.T) {
 	reserved := regexp.MustCompile(`\.(true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|while)\b`)
 	require.Regexp(t, reserved, "has(self.namespace)")
@@ -274,7 +274,7 @@ func TestRulesEscapeFieldsWhoseNamesCELReserves(t *testing.T) {
 }
 
 // Kubernetes 1.29 takes the sum of a list that a rule has made for one without end, and
-// refuses the whole definition as too costly.
+// refuses the whole CRD as too costly.
 func TestRulesAddUpNoListsThatTheyHaveMade(t *testing.T) {
 	made := regexp.MustCompile(`\)\.(sum|min|max|isSorted)\(`)
 	require.Regexp(t, made, "self.rules.map(r, size(r.images)).sum() < 5")

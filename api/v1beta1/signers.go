@@ -36,7 +36,7 @@ type Keys struct {
 // TransparencyLog defines which transparency log must contain a signature.
 type TransparencyLog struct {
 	// RootTrustStoreRef names a trust store of type SigstoreRoot, with the transparency
-	// logs and, for keyless, the authorities that are trusted. The default is Sigstore's
+	// logs and, for keyless, the CAs that are trusted. The default is Sigstore's
 	// public-good root.
 	// +optional
 	RootTrustStoreRef *TrustStoreRef `json:"rootTrustStoreRef,omitempty"`
@@ -59,7 +59,7 @@ type Keyless struct {
 	TransparencyLog `json:",inline"`
 
 	// InsecureIgnoreSCT accepts certificates without a signed certificate timestamp,
-	// for a certificate authority without a certificate transparency log.
+	// for a CA without a certificate transparency log.
 	// +optional
 	InsecureIgnoreSCT bool `json:"insecureIgnoreSCT,omitempty"`
 
@@ -71,13 +71,13 @@ type Keyless struct {
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`
 
-	// Thresholds set how many different logs and authorities are required.
+	// Thresholds set how many different logs and timestamp authorities are required.
 	// +optional
 	// +kubebuilder:default={}
 	Thresholds *Thresholds `json:"thresholds,omitempty"`
 }
 
-// Thresholds are numbers of different logs and authorities.
+// Thresholds are numbers of different logs and timestamp authorities.
 type Thresholds struct {
 	// TransparencyLogs that must have the signature.
 	// +optional

@@ -178,7 +178,7 @@ type TenantSubject struct {
 type TenantReconciler struct {
 	// ServiceAccount in the home namespace; the default is the Tenant's name.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="pods that name no account run as default and would have its rights; name another"
+	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="pods that name no account run as default and would have its permissions; name another"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ServiceAccount string `json:"serviceAccount,omitempty"`

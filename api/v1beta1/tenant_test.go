@@ -31,7 +31,7 @@ func tenantRules() []rule {
 		kinds: kinds, path: "spec", message: "spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make",
 		accepted: in("{homeNamespace: a, %s}", "reconciler: {createNamespaces: false}", "namespacePrefix: iris-, reconciler: {createNamespaces: true}"), rejected: []string{"{homeNamespace: a, reconciler: {createNamespaces: true}}"},
 	}, {
-		kinds: kinds, path: "spec.reconciler.serviceAccount", message: "pods that name no account run as default and would have its rights; name another",
+		kinds: kinds, path: "spec.reconciler.serviceAccount", message: "pods that name no account run as default and would have its permissions; name another",
 		accepted: in("{homeNamespace: a, reconciler: {serviceAccount: %s}}", "deployer", "default-deployer"), rejected: []string{"{homeNamespace: a, reconciler: {serviceAccount: default}}"},
 	}, {
 		kinds: kinds, path: "spec.reconciler.source.url", message: "begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef",

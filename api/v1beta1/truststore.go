@@ -37,12 +37,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
 // +kubebuilder:validation:XValidation:rule="(has(self.source.inline) ? size(self.source.inline) : 0) + (has(self.source.tuf) ? (has(self.source.tuf.root) ? size(self.source.tuf.root) : 0) + (has(self.source.tuf.caBundle) && has(self.source.tuf.caBundle.inline) ? size(self.source.tuf.caBundle.inline) : 0) : 0) + (has(self.source.vault) && has(self.source.vault.caBundle) && has(self.source.vault.caBundle.inline) ? size(self.source.vault.caBundle.inline) : 0) <= 88000",message="spec holds more than 96 KiB: put the text into a ConfigMap or a Secret"
 type TrustStoreSpec struct {
-	// Type of the material: PublicKeys, Certificates, SigningAuthorities (certificates of
+	// Type of the trust material: PublicKeys, Certificates, SigningAuthorities (certificates of
 	// notation's signing authorities), TimestampAuthorities (root certificates) and
 	// RevocationLists are PEM text, SigstoreRoot is a trusted_root.json.
 	Type TrustStoreType `json:"type"`
 
-	// Source of the material.
+	// Source of the trust material.
 	Source TrustSource `json:"source"`
 
 	// Hash algorithm of signatures by these keys. The default is that of cosign:
@@ -83,7 +83,7 @@ func (t *TrustStore) CommonStatus() *Status { return &t.Status.Status }
 // Trusts returns the fingerprints in the status.
 func (t *TrustStore) Trusts() *[]string { return &t.Status.Fingerprints }
 
-// Details returns the status of the material.
+// Details returns the status of the trust material.
 func (t *TrustStore) Details() *TrustStoreStatus { return &t.Status }
 
 // TrustStoreList is a list of TrustStores.
@@ -120,7 +120,7 @@ func (t *ClusterTrustStore) CommonStatus() *Status { return &t.Status.Status }
 // Trusts returns the fingerprints in the status.
 func (t *ClusterTrustStore) Trusts() *[]string { return &t.Status.Fingerprints }
 
-// Details returns the status of the material.
+// Details returns the status of the trust material.
 func (t *ClusterTrustStore) Details() *TrustStoreStatus { return &t.Status }
 
 // ClusterTrustStoreList is a list of ClusterTrustStores.

@@ -47,22 +47,22 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with an installation, with the command that fixes it",
-		Long: `Doctor reads how Gatekeeper and Landwaiter are installed, with your own rights, and
+		Long: `Doctor reads how Gatekeeper and Landwaiter are installed, with your own permissions, and
 changes nothing. It finds timeouts that contradict each other, webhooks that fail open,
 namespaces that are exempt, constraints that deny less than they seem to, certificates and
 roots that end within 30 days, resources that cannot be used, missing or changed
 guardrails, and trust that developers can change. docs/doctor.md explains each finding.
 
 Each finding comes with the command that fixes it. Run it in the folder of this repository,
-with the rights of a cluster admin, and read it first. "keep it" names the setting without
+with the permissions of a cluster admin, and read it first. "keep it" names the setting without
 which the next upgrade brings the finding back.
 
 The ClusterRole landwaiter-doctor may read everything that doctor looks at, and no Secret.
 A cluster admin binds it by hand.
 
 Exit codes: 0 nothing was found, 1 there are findings, 2 nothing was found, but a missing
-right, which is named, kept a check from being made, 64 the command line is wrong, 69 the
-Kubernetes API does not answer.
+permission, which is named, kept a check from being made, 64 the command line is wrong,
+69 the Kubernetes API does not answer.
 
 ` + isolationHelp,
 		Example: `  landwaiter doctor
@@ -153,7 +153,7 @@ func (p printedDiagnosis) print(out io.Writer) error {
 		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))
 	}
 	if lacking {
-		s.line("The ClusterRole landwaiter-doctor has all of these rights: ask a cluster admin to bind it.")
+		s.line("The ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.")
 	}
 	s.line("%s, %s not checked", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
 	return s.flush()

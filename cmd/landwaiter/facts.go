@@ -74,9 +74,9 @@ func redisProbe(s *service.Service) doctor.Probe {
 		if found.Err != nil { // its text may have an address
 			return []doctor.Fact{{ID: doctor.RedisUnreachable, Bad: true, Message: "Redis does not answer"}}
 		}
-		facts := []doctor.Fact{{ID: doctor.RedisUnreachable, Message: "Redis answers"}, {ID: doctor.RedisRights, Message: "Redis takes every command that Landwaiter sends"}}
+		facts := []doctor.Fact{{ID: doctor.RedisUnreachable, Message: "Redis answers"}, {ID: doctor.RedisPermissions, Message: "Redis takes every command that Landwaiter sends"}}
 		if len(found.Denied) > 0 {
-			facts[1] = doctor.Fact{ID: doctor.RedisRights, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
+			facts[1] = doctor.Fact{ID: doctor.RedisPermissions, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
 		}
 		switch {
 		case found.Full != "":

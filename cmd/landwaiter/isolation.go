@@ -90,7 +90,7 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 		return err
 	}
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("your account lacks the rights: it must read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and impersonate users, groups and serviceaccounts: %w", err)
+		err = fmt.Errorf("your account lacks the permissions: it must read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and impersonate users, groups and serviceaccounts: %w", err)
 	}
 	if err != nil && len(results) == 0 {
 		return failed(err)

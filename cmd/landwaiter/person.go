@@ -32,7 +32,7 @@ func bounded(parent context.Context, config *rest.Config, timeout time.Duration)
 	}
 }
 
-// personFlags say which cluster a command reads with the rights of the person who calls
+// personFlags say which cluster a command reads with the permissions of the person who calls
 // it, and in which namespaces.
 type personFlags struct {
 	kubeconfig, context string

@@ -106,7 +106,7 @@ func TestIsolationPrintsHolesLast(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, printableCases([]isolation.Result{
 		{Case: "first", Outcome: isolation.NotHeld, Why: "a hole"},
-		{Case: "second", Outcome: isolation.NotTried, Why: "no right"},
+		{Case: "second", Outcome: isolation.NotTried, Why: "no permission"},
 		{Case: "third", Outcome: isolation.Held},
 	}).print(&out))
 	text := out.String()
@@ -117,7 +117,7 @@ func TestIsolationPrintsHolesLast(t *testing.T) {
 func TestDoctorNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, MissingRight: "list things", Why: "you may not list things"}}}.print(&out))
-	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-doctor has all of these rights: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
+	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
 	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}.print(&out))
 	require.NotContains(t, out.String(), "landwaiter-doctor")

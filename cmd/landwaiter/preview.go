@@ -42,8 +42,8 @@ cluster as they are, and as they would be with the objects of NEW.yaml applied a
 those of --delete removed. It prints the images whose verdict would change, why, and
 what to do, then the totals of each namespace. It changes nothing.
 
-It reads the cluster with your rights. What you may not read or reach makes the rows
-that depend on it unknown, and names the right; all other rows are exact. Rules of the
+It reads the cluster with your permissions. What you may not read or reach makes the rows
+that depend on it unknown, and names the permission; all other rows are exact. Rules of the
 cluster that you may not read are taken from ConfigMap landwaiter-effective-rules of the
 namespace, where serve has --show-effective-rules. Otherwise a cluster admin binds, for
 the whole cluster, the ClusterRoles landwaiter-cluster-reader and landwaiter-tenant-reader.

@@ -15,7 +15,7 @@ type printedPreview struct {
 	// Images are those whose verdict would change or is unknown; with --all every one.
 	Images []printedChange `json:"images"`
 	Totals []printedTotal  `json:"totals"`
-	// Missing are rights to list pods and workloads that the person lacks: there may be more
+	// Missing are permissions to list pods and workloads that the person lacks: there may be more
 	// images.
 	Missing []string `json:"missing"`
 	Breaks  int      `json:"breaks"`  // images that would be denied and are not already

@@ -26,7 +26,7 @@ func withLogin(status metav1.ConditionStatus, reason policy.Reason, message stri
 }
 
 func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
-	const refused = "spec.imagePullSecrets[0]: Secret team-a/pull cannot be read: landwaiter has no right to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader"
+	const refused = "spec.imagePullSecrets[0]: Secret team-a/pull cannot be read: landwaiter has no permission to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader"
 	const account = "system:serviceaccount:landwaiter-system:gatekeepers"
 	yes := func(authorizationv1.LocalSubjectAccessReview) bool { return true }
 	no := func(authorizationv1.LocalSubjectAccessReview) bool { return false }
@@ -87,7 +87,7 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 					require.Equal(t, source, o.Broken[0].Source)
 					require.Equal(t, policy.ReasonAccessDenied, o.Broken[0].Reason)
 					if !c.unread {
-						require.EqualError(t, o.Broken[0].Err, "landwaiter has no right to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:gatekeepers")
+						require.EqualError(t, o.Broken[0].Err, "landwaiter has no permission to read it; grant it with: kubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:gatekeepers")
 					}
 					return "broken"
 				case len(o.Hidden) == 1:

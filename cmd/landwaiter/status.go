@@ -89,7 +89,7 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what runs although it would be denied, what was denied, and which rules hold",
-		Long: `Status reads reports and resources of a namespace, with your own rights, and changes
+		Long: `Status reads reports and resources of a namespace, with your own permissions, and changes
 nothing. It shows images that run and fail, images that were denied in the last seven
 days with the reason and what to do, exceptions in use and when they end, resources that
 are not ready, take no part or expire soon, and which level decides about each kind.
@@ -239,7 +239,7 @@ func (p printedStatus) print(out io.Writer) error {
 	return s.flush()
 }
 
-// grouped returns sentences about missing rights, one for those that differ only in the
+// grouped returns sentences about missing permissions, one for those that differ only in the
 // kind.
 func grouped(rights []live.Right) []string {
 	var lines []string

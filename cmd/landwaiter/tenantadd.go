@@ -55,7 +55,7 @@ func newTenantAdd() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Onboard a team: apply its Tenant and everything that it stands for",
 		Long: `Add applies a Tenant and its objects (namespaces, account, bindings, quotas, network
-policies, Flux objects) with your own rights. It may be run again: what is there and
+policies, Flux objects) with your own permissions. It may be run again: what is there and
 right stays as it is, what differs is put right, and what the Tenant no longer stands
 for is removed.
 

@@ -20,7 +20,7 @@ import (
 // printedChecks is what tenant check prints.
 type printedChecks struct {
 	Findings []printedCheck `json:"findings"`
-	// Skipped are checks that need more rights than the person has, and why.
+	// Skipped are checks that need more permissions than the person has, and why.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
@@ -41,14 +41,14 @@ func newTenantCheck() *cobra.Command {
 		Short: "Find where a cluster differs from its Tenants, or lets teams reach too far",
 		Long: `Check compares a Tenant, or all of them, with the cluster, and changes nothing.
 It finds trust that developers can change, roles that may change their namespace,
-rights of default accounts, objects of Flux that act as other accounts, namespaces
+permissions of default accounts, objects of Flux that act as other accounts, namespaces
 without a default-deny, objects that differ from what the Tenant says, namespaces that
 two Tenants name or that nobody gave, pods in a home namespace, sources of another namespace,
 namespaces whose Tenant is gone, and missing guardrails.
 
 Whoever may not list Tenants checks the namespace of -n and the home namespace of its Tenant, which
 ConfigMap landwaiter-effective-rules of the namespace names (serve --show-effective-rules).
-Checks that need more rights are skipped and listed.
+Checks that need more permissions are skipped and listed.
 
 Exit codes: 0 there are no findings, 1 there are, or no such Tenant, 64 the command line
 is wrong, 69 the Kubernetes API does not answer.`,

@@ -231,7 +231,7 @@ func (d *deleter) objects(ctx context.Context, tenant *v1beta1.Tenant) (*operato
 	case len(total.Problems) > 0:
 		return nil, &exitError{code: exitDenied, err: fmt.Errorf("the Tenant stays: %s", total.Problems[0].Message)}
 	case err != nil && len(total.Pending) > 0:
-		return nil, &exitError{code: exitDenied, err: fmt.Errorf("the finalizers of %s have not ended (is Flux running?); the rights of its account and the Tenant stay until then: %w", total.Pending[0], err)}
+		return nil, &exitError{code: exitDenied, err: fmt.Errorf("the finalizers of %s have not ended (is Flux running?); the permissions of its account and the Tenant stay until then: %w", total.Pending[0], err)}
 	}
 	return &total, notApplied(err)
 }

@@ -24,7 +24,7 @@ func newVerify() *cobra.Command {
 		Use:   "verify [--config-dir DIR] [--namespace NS] {IMAGE... | -f FILE}",
 		Short: "Verify images as the server would, with resources of a cluster or from files",
 		Long: `Verify decides for each IMAGE as the server would for a pod of the namespace, with
-the resources of the cluster of your kubeconfig, which it reads with your rights, or
+the resources of the cluster of your kubeconfig, which it reads with your permissions, or
 with those in the files below --config-dir; then without --namespace only cluster
 resources apply.
 
@@ -32,7 +32,7 @@ With -f the images are those of the Pods and workloads in files, lists and the o
 of kustomize. Objects without a namespace are in that of --namespace.
 
 What you may not read in the cluster makes a verdict undecided, and the reason names
-the right; landwaiter preview --help names the roles. Flags of the server that change
+the permission; landwaiter preview --help names the roles. Flags of the server that change
 verdicts have to be repeated: --egress-host, --cluster-cidr and --cloud-endpoint. Those
 about exceptions and break-glass are read from its Deployment; where you may not read
 it, repeat them too, or break-glass leaves what it may allow undecided. The cloud

@@ -4,7 +4,7 @@ package crd
 
 import "embed"
 
-// Files has the definitions, one YAML file each. It is read-only.
+// Files has the CRDs, one YAML file each. It is read-only.
 //
 //go:embed landwaiter.dev_*.yaml
 var Files embed.FS

@@ -91,7 +91,7 @@ func (b blobs) addImage(p platform, roots, executable []byte, o origin) (ocispec
 		from     string
 		contents files
 	}{
-		{"public certificate authorities", files{rootsPath: {content: roots}}},
+		{"public CAs", files{rootsPath: {content: roots}}},
 		{program, files{program: {content: executable, executable: true}}},
 	} {
 		descriptor, diff, err := b.addLayer(layer.contents, o.created)

@@ -26,7 +26,7 @@ const usage = `Usage:
   release image -image NAME:TAG [-out FOLDER] [-push]   build an OCI image layout, and push it
   release push -layout PATH -tag TAG NAME:TAG           push an image of a layout (folder or tar)
   release dist -out FOLDER (-cosign PATH -key KEY | -unsigned)   make a release
-  release certificates                                  print the images' public certificate authorities`
+  release certificates                                  print the images' public CAs`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -13,7 +13,7 @@ import (
 // rootsPath is where crypto/x509 looks for roots on Linux first.
 const rootsPath = "etc/ssl/certs/ca-certificates.crt"
 
-// publicRoots returns the public certificate authorities as PEM: Mozilla's list, in the
+// publicRoots returns the public CAs as PEM: Mozilla's list, in the
 // version that go.mod names. The bundle of the machine that builds would be another on
 // each machine. Roots that Mozilla trusts for old certificates only are left out, because
 // a PEM file cannot say so.

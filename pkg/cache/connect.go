@@ -101,7 +101,7 @@ func bound(heedContext *bool, retries, dials *int, dial, read, write *time.Durat
 	*dial, *read, *write = dialTimeout, ioTimeout, ioTimeout
 }
 
-// secure adds authorities and a client certificate to a TLS configuration; nil
+// secure adds CAs and a client certificate to a TLS configuration; nil
 // means no TLS.
 func (c Connection) secure(config *tls.Config) (*tls.Config, error) {
 	switch {

@@ -67,7 +67,7 @@ func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
 		object("Store", "team-a", "pull", "registries: [r]\nimagePullSecrets: [{name: p}, {name: q}]\ncaBundle: {configMapKeyRef: {name: ca, key: k}}"),
 		object("ClusterTrustStore", "", "far", "type: PublicKeys\nsource: {configMapKeyRef: {name: c, key: k}}"),
 		object("TrustStore", "team-b", "inline", "type: PublicKeys\nsource: {inline: x}"))
-	// Definitions refuse these; whoever gets past them still reads nothing.
+	// CRDs refuse these; whoever gets past them still reads nothing.
 	for _, ref := range []v1beta1.KeyReference{{Name: "../../team-b/secrets/x", Key: "k"}, {Name: "", Key: "k"}} {
 		trick := &v1beta1.TrustStore{}
 		trick.Namespace, trick.Name, trick.Spec.Source.SecretKeyRef = "team-a", "trick", &ref
@@ -87,7 +87,7 @@ func TestProblemsTellWhatIsMissingFromWhatMayNotBeRead(t *testing.T) {
 		return problems[0].Reason
 	}
 	require.Equal(t, policy.ReasonNotFound, reason())
-	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied, Err: errors.New("no right")}}
+	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied, Err: errors.New("no permission")}}
 	require.Equal(t, policy.ReasonAccessDenied, reason())
 	o.Broken[0].Reason = ""
 	require.Equal(t, policy.ReasonInvalid, reason())
@@ -96,12 +96,12 @@ func TestProblemsTellWhatIsMissingFromWhatMayNotBeRead(t *testing.T) {
 func TestWhatAMissingRightMendsIsTheCommandThatGrantsIt(t *testing.T) {
 	o := objects(t, object("Store", "team-a", "own", "registries: [r.example.com]\nimagePullSecrets: [{name: s}]"))
 	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied,
-		Err: resource.Ungranted(errors.New("no right"), "kubectl create rolebinding r")}}
+		Err: resource.Ungranted(errors.New("no permission"), "kubectl create rolebinding r")}}
 	snapshot, problems := compiled(o)
 	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].Message, "no right; grant it with: kubectl create rolebinding r")
+	require.Contains(t, problems[0].Message, "no permission; grant it with: kubectl create rolebinding r")
 	store := snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores[0]
-	require.True(t, strings.HasSuffix(store.Broken, "Secret team-a/s cannot be read: no right"), store.Broken)
+	require.True(t, strings.HasSuffix(store.Broken, "Secret team-a/s cannot be read: no permission"), store.Broken)
 	require.Equal(t, "kubectl create rolebinding r", store.Fix)
 }
 

@@ -60,7 +60,7 @@ func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 		"one that ends soon":             {[]string{object("ClusterTrustStore", "", "x", inline("Certificates", later+soon))}, "ClusterTrustStore x", "Expiring", `CN=soon,O=Landwaiter Fixtures,ST=WA,C=US" ends at ` + now.Add(20*endsDay).Format(time.RFC3339) + "; replace it in time"},
 		"one that has ended comes first": {[]string{object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x", "Expired", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" ended at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
 		"a namespace's":                  {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "x", inline("Certificates", soon))}, "TrustStore team-a/x", "Expiring", "soon"},
-		"a root whose authorities end":   {[]string{object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x", "Expiring", "certificate authority"},
+		"a root whose CAs end":           {[]string{object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x", "Expiring", `CA "`},
 		"one that cannot be read":        {[]string{object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")}, "ClusterTrustStore x", "?ExpiryUnknown", "Ready"},
 		"a ConfigMap without roles":      {[]string{configMap(""), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
 		"exported roles that last":       {[]string{configMap(roles(100 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},

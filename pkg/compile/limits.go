@@ -47,7 +47,7 @@ const (
 	// are delegated, to say in its status that it is for none of them: 64 Exceptions in each of
 	// 256 namespaces take a third of a second at worst. Past it the status does not say so.
 	maxDelegationSteps = 1_000
-	// maxExceptionReason and maxExceptionTicket are as in the definitions, for resources that
+	// maxExceptionReason and maxExceptionTicket are as in the CRDs, for resources that
 	// come from files.
 	maxExceptionReason = 512
 	maxExceptionTicket = 256
@@ -66,7 +66,7 @@ const (
 	// maxReferencedBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxReferencedBytes = 256 << 10
-	// maxShownTrust is how large a ClusterTrustStore may be that people without rights to
+	// maxShownTrust is how large a ClusterTrustStore may be that people without permissions to
 	// it are shown.
 	maxShownTrust = 96 << 10
 	// maxVisibleHosts bounds the registries about which a namespace is shown what ClusterStores

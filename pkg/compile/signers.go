@@ -192,7 +192,7 @@ func canVouch(field string, spec v1beta1.Keyless, store *trustStore) error {
 	case !spec.InsecureIgnoreSCT && len(store.root.CTLogs()) == 0:
 		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.source, field)
 	case len(store.root.FulcioCertificateAuthorities()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate authority", field, store.source)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no CA", field, store.source)
 	}
 	return nil
 }

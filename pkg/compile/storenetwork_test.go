@@ -109,7 +109,7 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 		"a proxy without a URL":         {"", host + "proxy: {noProxy: [a.example.com]}", "spec.proxy.url is missing"},
 		"noProxy as one text":           {"", host + "proxy: {url: \"http://proxy:3128\", noProxy: [\"a.example.com,b.example.com\"]}", "spec.proxy.noProxy[0]"},
 		"additionalHosts everything":    {"", host + "proxy: {additionalHosts: [\"*\"]}", "spec.proxy.additionalHosts[0]: host pattern"},
-		"a proxy's authority":           {"", host + "proxy: {url: \"https://proxy:3128\", caBundle: {inline: x}}", "spec.proxy.caBundle: parse certificates"},
+		"a proxy's CA":                  {"", host + "proxy: {url: \"https://proxy:3128\", caBundle: {inline: x}}", "spec.proxy.caBundle: parse certificates"},
 		"one login for all of ACR":      {"", "registries: [\"*.azurecr.io\"]\nidentity: {provider: ACR}", "each registry has a login of its own"},
 		"one login for all regions":     {"", "registries: [\"*.dkr.ecr.*.amazonaws.com\"]\nidentity: {provider: ECR}", "a login of ECR is for one region"},
 		"a login past the provider":     {"", "registries: [\"*.pkg.dev\"]\nidentity: {provider: GAR}", "*.pkg.dev is not within the hosts of GAR"},

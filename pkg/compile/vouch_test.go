@@ -45,7 +45,7 @@ func TestARootMustHaveWhatTheVerifierDemandsOfIt(t *testing.T) {
 		"no log, no timestamps":              {[]string{"tlogs", "timestampAuthorities"}, "", "ClusterTrustStore root has neither a transparency log nor a timestamp authority"},
 		"no timestamps, the log is ignored":  {[]string{"timestampAuthorities"}, "insecureIgnoreTransparencyLog: true", "ClusterTrustStore root has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true"},
 		"no certificate transparency log":    {[]string{"ctlogs"}, "", "ClusterTrustStore root has no certificate transparency log, so no signature could count: set " + field + "insecureIgnoreSCT to true"},
-		"no certificate authority":           {[]string{"certificateAuthorities"}, "", "ClusterTrustStore root has no certificate authority"},
+		"no CA":                              {[]string{"certificateAuthorities"}, "", "ClusterTrustStore root has no CA"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, object("ClusterTrustStore", "", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t, c.without...))),

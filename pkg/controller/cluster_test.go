@@ -43,7 +43,7 @@ func crowd(t *testing.T) (*cluster.Cluster, int) {
 	return c, 1000
 }
 
-// start starts an API server with Landwaiter's definitions.
+// start starts an API server with Landwaiter's CRDs.
 func start(ctx context.Context, e *suite.Env) (*cluster.Cluster, error) {
 	c, err := e.Cluster(ctx, cluster.Options{WithoutGatekeeper: true})
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package controller keeps the snapshot up to date with the Kubernetes API. It
 // watches resources, namespaces, and the Secrets and ConfigMaps that resources
 // reference; it recompiles on changes, and writes the status of resources. It refuses
-// to read a Secret that no resource references, to read one with more rights than its
+// to read a Secret that no resource references, to read one with more permissions than its
 // namespace granted, and to treat an unreadable resource as a missing one.
 package controller
 

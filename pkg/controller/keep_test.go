@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// The API server counts characters, so a spec of wide ones gets past the definition.
+// The API server counts characters, so a spec of wide ones gets past the CRD.
 func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 	c := running(t)
 	large, other := namespace(t, c, "large"), namespace(t, c, "other")

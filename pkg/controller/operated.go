@@ -23,8 +23,8 @@ const (
 )
 
 // listOperated keeps the names of all Tenants in a ClusterRole, until ctx ends. A guardrail
-// cannot ask whether an object exists, but whether somebody has a right: so the operator
-// gets a right that names each Tenant, from an account other than its own.
+// cannot ask whether an object exists, but whether somebody has a permission: so the operator
+// gets a permission that names each Tenant, from an account other than its own.
 func (c *Controller) listOperated(ctx context.Context) error {
 	watched := &metav1.PartialObjectMetadata{}
 	watched.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))

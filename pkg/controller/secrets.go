@@ -130,7 +130,7 @@ func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
 func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.Broken {
 	if apierrors.IsForbidden(err) {
 		return resource.Broken{Source: source, Reason: policy.ReasonAccessDenied,
-			Err: resource.Ungranted(errors.New("landwaiter has no right to read it"), w.grant(source))}
+			Err: resource.Ungranted(errors.New("landwaiter has no permission to read it"), w.grant(source))}
 	}
 	reason := policy.ReasonUnreadable
 	if resource.ReasonOf(err) == policy.ReasonLimitExceeded {

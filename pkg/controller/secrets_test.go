@@ -110,7 +110,7 @@ func TestAMissingRightIsBrokenAndSaysHowToGrantIt(t *testing.T) {
 	o := filled(t, w, sources, func(o resource.Objects) bool {
 		return len(o.Broken) == 1 && o.Broken[0].Reason == policy.ReasonAccessDenied
 	})
-	require.ErrorContains(t, o.Broken[0].Err, "landwaiter has no right to read it; grant it with: kubectl grant in team-a")
+	require.ErrorContains(t, o.Broken[0].Err, "landwaiter has no permission to read it; grant it with: kubectl grant in team-a")
 	require.Empty(t, o.Secrets)
 }
 

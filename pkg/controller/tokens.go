@@ -26,7 +26,7 @@ type Tokens struct {
 	nobody  kubernetes.Interface // has no credentials of its own
 
 	mu      sync.Mutex
-	subject string               // of a command that grants rights; empty until it is known
+	subject string               // of a command that grants permissions; empty until it is known
 	foreign map[string]time.Time // audiences that the API server refused, and when
 }
 
@@ -66,8 +66,8 @@ func (t *Tokens) Token(ctx context.Context, namespace, name, audience string) (s
 	return made.Status.Token, nil
 }
 
-// deniedBy returns what a policy said that denied a request, empty if it was a missing
-// right.
+// deniedBy returns what a policy said that denied a request, empty if a permission was
+// missing.
 func deniedBy(err error) string {
 	if _, said, ok := strings.Cut(err.Error(), " denied request: "); ok {
 		return " (" + said[:min(len(said), maxDenial)] + ")"
@@ -109,7 +109,7 @@ func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
 	return nil
 }
 
-// grant returns how to give the right to get tokens of one account.
+// grant returns how to give permission to get tokens of one account.
 func (t *Tokens) grant(ctx context.Context, namespace, name string) string {
 	t.mu.Lock()
 	subject := t.subject

@@ -122,8 +122,8 @@ func TestAMissingRightComesWithTheCommandsThatGiveIt(t *testing.T) {
 		says   string
 		right  bool
 	}{
-		"no right":          {status(403, metav1.StatusReasonForbidden, `User "x" cannot create resource`), "ServiceAccount team-a/puller: landwaiter has no right to get its tokens; " + commands, true},
-		"a policy":          {status(403, metav1.StatusReasonForbidden, "policy 'x' denied request: a role is too wide"), "ServiceAccount team-a/puller: landwaiter has no right to get its tokens (a role is too wide); " + commands, true},
+		"no permission":     {status(403, metav1.StatusReasonForbidden, `User "x" cannot create resource`), "ServiceAccount team-a/puller: landwaiter has no permission to get its tokens; " + commands, true},
+		"a policy":          {status(403, metav1.StatusReasonForbidden, "policy 'x' denied request: a role is too wide"), "ServiceAccount team-a/puller: landwaiter has no permission to get its tokens (a role is too wide); " + commands, true},
 		"a long one":        {status(403, metav1.StatusReasonForbidden, "policy 'x' denied request: "+strings.Repeat("x", 5000)), fmt.Sprintf("(%s); ", strings.Repeat("x", maxDenial)), true},
 		"no such account":   {status(404, metav1.StatusReasonNotFound, "says a stranger"), "ServiceAccount team-a/puller does not exist", false},
 		"an internal error": {status(500, metav1.StatusReasonInternalError, "says a stranger"), "the Kubernetes API gave no token of ServiceAccount team-a/puller (InternalError)", false},

@@ -34,14 +34,14 @@ type Identity struct {
 type Keyless struct {
 	// Identities are 1 to 16 identities; a signer must match one of them.
 	Identities []Identity
-	// Root holds certificate authorities, logs and timestamp authorities. Name is its
+	// Root holds CAs, logs and timestamp authorities. Name is its
 	// source in messages.
 	Root root.TrustedMaterial
 	Name string
 	// InsecureIgnoreSCT accepts certificates that are in no certificate transparency
 	// log.
 	InsecureIgnoreSCT bool
-	// Thresholds say how many different logs and authorities must vouch.
+	// Thresholds say how many different logs and timestamp authorities must vouch.
 	Thresholds Thresholds
 	// Expression is an optional CEL condition over issuer, subject and claims: the
 	// extensions of the certificate by their names in Fulcio's certificate
@@ -49,7 +49,7 @@ type Keyless struct {
 	Expression string
 }
 
-// Thresholds are minimum numbers of different logs and authorities. Zero means one; for
+// Thresholds are minimum numbers of different logs and timestamp authorities. Zero means one; for
 // Timestamps of logged signatures, the time of a log counts too.
 type Thresholds struct {
 	Log, SCT, Timestamps int

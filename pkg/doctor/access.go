@@ -131,7 +131,7 @@ func withinReach(v *view) []Finding {
 	return found
 }
 
-// inlined returns the command that moves material from the object into the resource.
+// inlined returns the command that moves trust material from the object into the resource.
 func inlined(f rights.Finding, resources []v1beta1.Object) string {
 	kind, _ := v1beta1.KindNamed(f.Resource.Kind)
 	into := target{kind.Plural + "." + v1beta1.Group, f.Resource.Namespace, f.Resource.Name}
@@ -150,7 +150,7 @@ func inlined(f rights.Finding, resources []v1beta1.Object) string {
 		strings.ToLower(f.Object.Kind), word(f.Object.Name), word(f.Object.Namespace), word(template), into)
 }
 
-// parentOf returns the field that has a reference and can have the material instead.
+// parentOf returns the field that has a reference and can have the trust material instead.
 func parentOf(field string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(field, ".secretKeyRef"), ".configMapKeyRef")
 }

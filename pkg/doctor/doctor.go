@@ -1,6 +1,6 @@
 // Package doctor finds what is wrong with an installation: webhooks and providers that do
-// not fit each other, rules that exempt what they should not, material that ends, rights
-// that reach too far. It reads with the rights of whoever asks and writes nothing. The rules
+// not fit each other, rules that exempt what they should not, trust material that expires, permissions
+// that reach too far. It reads with the permissions of whoever asks and writes nothing. The rules
 // are pure: [Read] collects an [Inventory], [Examine] finds.
 package doctor
 
@@ -44,8 +44,8 @@ type Finding struct {
 // Unchecked names what could not be checked.
 type Unchecked struct {
 	IDs []ID
-	// Missing is the right that is missing, such as "list providers.externaldata.gatekeeper.sh",
-	// empty if it is not about a right.
+	// Missing is the permission that is missing, such as "list providers.externaldata.gatekeeper.sh",
+	// empty if it is not about a permission.
 	Missing string
 	// Unpublished means that only the process knows, and has not said.
 	Unpublished bool

@@ -65,9 +65,9 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a condition of somebody": {func(_ *testing.T, i *doctor.Inventory) {
 			guard(i).MatchConditions = []admissionv1.MatchCondition{{Name: "x", Expression: "false"}}
 		}, doctor.WebhookConditions, `"/webhooks/1/matchConditions","value":[]`},
-		"an authority that ends": {func(t *testing.T, i *doctor.Inventory) {
+		"a CA that ends": {func(t *testing.T, i *doctor.Inventory) {
 			guard(i).ClientConfig.CABundle = authority(t, 29*24*time.Hour)
-		}, doctor.WebhookAuthority, "kubectl delete secret gatekeeper-webhook-server-cert --namespace=policy"},
+		}, doctor.WebhookCA, "kubectl delete secret gatekeeper-webhook-server-cert --namespace=policy"},
 		"an ignored namespace": {func(_ *testing.T, i *doctor.Inventory) {
 			i.Namespaces[1].Labels = map[string]string{"admission.gatekeeper.sh/ignore": ""}
 		}, doctor.NamespaceIgnored, "kubectl label namespace team-a admission.gatekeeper.sh/ignore-"},
@@ -103,10 +103,10 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a Provider that mutates":     {theirs("https://landwaiter.landwaiter-system.svc:443/v1/mutate"), doctor.ProviderURL, `svc:443/v1/verify`},
 		"another Service":             {theirs("https://landwaiter.team-a.svc:443/v1/verify"), doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
 		"another Service, by a value": {func(_ *testing.T, i *doctor.Inventory) { set(i, "https://landwaiter.team-a.svc:443/v1/verify", "url") }, doctor.ProviderURL, "--set provider.url="},
-		"no authority":                {func(_ *testing.T, i *doctor.Inventory) { set(i, "", "caBundle") }, doctor.ProviderAuthority, `kubectl get secret landwaiter-tls --namespace=landwaiter-system`},
-		"another authority than served": {func(t *testing.T, i *doctor.Inventory) {
+		"no CA":                       {func(_ *testing.T, i *doctor.Inventory) { set(i, "", "caBundle") }, doctor.ProviderCA, `kubectl get secret landwaiter-tls --namespace=landwaiter-system`},
+		"another CA than served": {func(t *testing.T, i *doctor.Inventory) {
 			i.Facts = &doctor.Facts{Certificate: string(authority(t, time.Hour))}
-		}, doctor.ProviderAuthority, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verify`},
+		}, doctor.ProviderCA, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verify`},
 		"a Provider that is not there": {func(t *testing.T, i *doctor.Inventory) { spec(t, i, `{parameters: {provider: nowhere}}`) }, doctor.ProviderMissing, `{"spec":{"parameters":{"provider":"landwaiter-verify"}}}`},
 		"no template":                  {func(_ *testing.T, i *doctor.Inventory) { i.Templates = nil }, doctor.NoTemplate, "library/verified-images/template.yaml"},
 		"no constraint":                {func(_ *testing.T, i *doctor.Inventory) { i.Constraints = nil }, doctor.NoConstraint, "library/verified-images/samples/constraint.yaml"},
@@ -133,7 +133,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"any client": {func(_ *testing.T, i *doctor.Inventory) {
 			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[3] = "--insecure-no-client-auth"
 		}, doctor.NoClientAuth, `"--client-ca-secret=policy/gatekeeper-webhook-server-cert"`},
-		"no definition":              {func(_ *testing.T, i *doctor.Inventory) { i.Definitions = i.Definitions[1:] }, doctor.DefinitionsMissing, "--kustomize=config/crd"},
+		"no CRD":                     {func(_ *testing.T, i *doctor.Inventory) { i.Definitions = i.Definitions[1:] }, doctor.CRDsMissing, "--kustomize=config/crd"},
 		"a lease that nobody renews": {func(_ *testing.T, i *doctor.Inventory) { i.Lease.Spec.RenewTime.Time = now().Add(-2 * time.Minute) }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},
 		"no lease":                   {func(_ *testing.T, i *doctor.Inventory) { i.Lease = nil }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},
 		"a clock that differs": {func(_ *testing.T, i *doctor.Inventory) {

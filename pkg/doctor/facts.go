@@ -15,7 +15,7 @@ import (
 // Findings about what only the process knows.
 const (
 	RedisUnreachable    ID = "RedisUnreachable"
-	RedisRights         ID = "RedisRights"
+	RedisPermissions    ID = "RedisPermissions"
 	RedisEviction       ID = "RedisEviction"
 	ClockSkew           ID = "ClockSkew"
 	RegistryUnreachable ID = "RegistryUnreachable"
@@ -76,7 +76,7 @@ func redisCLI(line string) func(*view, Fact) string {
 func factRows() []factRow {
 	return []factRow{
 		{RedisUnreachable, Warning, "replicas share no verdicts, so each verifies alone: answers take longer", restartRedis, "the Secret with the URL of Redis, and the network to it"},
-		{RedisRights, Warning, "what the user may not do fails each time, and the cache helps less", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
+		{RedisPermissions, Warning, "what the user may not do fails each time, and the cache helps less", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
 		{RedisEviction, Warning, "a full Redis refuses new entries instead of dropping old ones", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
 		{ClockSkew, Warning, "signatures, certificates and exceptions end too early or too late", restartServe, "the time service of the node that the pod runs on: restarting moves the pod, or shows that the node is mended"},
 		{RegistryUnreachable, Error, "images of this registry are undecided, so pods with them are not admitted", editStore, "the network from Landwaiter's pods, or caBundle and proxy of the ClusterStore"},

@@ -13,20 +13,20 @@ import (
 
 // Findings about how Landwaiter is installed.
 const (
-	NoLandwaiter       ID = "NoLandwaiter"
-	NoReplicas         ID = "NoReplicas"
-	SingleReplica      ID = "SingleReplica"
-	NoClientAuth       ID = "NoClientAuth"
-	DefinitionsMissing ID = "DefinitionsMissing"
-	VersionSkew        ID = "VersionSkew"
-	LeaseStale         ID = "LeaseStale"
+	NoLandwaiter  ID = "NoLandwaiter"
+	NoReplicas    ID = "NoReplicas"
+	SingleReplica ID = "SingleReplica"
+	NoClientAuth  ID = "NoClientAuth"
+	CRDsMissing   ID = "CRDsMissing"
+	VersionSkew   ID = "VersionSkew"
+	LeaseStale    ID = "LeaseStale"
 )
 
 func installChecks() []check {
 	needs := []Source{SourceLandwaiter}
 	return []check{
 		{[]ID{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, needs, deployment},
-		{[]ID{DefinitionsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
+		{[]ID{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
 		{[]ID{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
 	}
 }
@@ -84,7 +84,7 @@ func definitions(v *view) []Finding {
 	}
 	var found []Finding
 	if len(missing) > 0 {
-		found = append(found, Finding{ID: DefinitionsMissing, Severity: Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, What: "missing: " + named(missing),
+		found = append(found, Finding{ID: CRDsMissing, Severity: Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, What: "missing: " + named(missing),
 			Why: "Landwaiter waits for all of its kinds before it answers, and denies", Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
 	}
 	if v.serve == nil || v.serve.version == "" {

@@ -37,7 +37,7 @@ const (
 
 // Unread says why a source was not read, or not all of it.
 type Unread struct {
-	// Missing is the right that is missing, empty if it was something else.
+	// Missing is the permission that is missing, empty if it was something else.
 	Missing string
 	Why     string
 }

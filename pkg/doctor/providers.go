@@ -19,10 +19,10 @@ import (
 
 // Findings about Gatekeeper's Provider objects.
 const (
-	ProviderMissing   ID = "ProviderMissing"
-	ProviderTimeout   ID = "ProviderTimeout"
-	ProviderURL       ID = "ProviderURL"
-	ProviderAuthority ID = "ProviderAuthority"
+	ProviderMissing ID = "ProviderMissing"
+	ProviderTimeout ID = "ProviderTimeout"
+	ProviderURL     ID = "ProviderURL"
+	ProviderCA      ID = "ProviderCA"
 )
 
 func providerChecks() []check {
@@ -31,7 +31,7 @@ func providerChecks() []check {
 		{[]ID{ProviderMissing}, needs, missingProviders},
 		{[]ID{ProviderTimeout}, needs, providerTimeout},
 		{[]ID{ProviderURL}, needs, providerURL},
-		{[]ID{ProviderAuthority}, needs, providerAuthority},
+		{[]ID{ProviderCA}, needs, providerAuthority},
 	}
 }
 
@@ -205,7 +205,7 @@ func providerAuthority(v *view) []Finding {
 	for _, p := range v.ours() {
 		said, severity := endOf(p.bundle, v.Now)
 		if said == "" && v.Facts != nil && v.Facts.Certificate != "" && v.leaseHeld() && !vouches(p.bundle, v.Facts.Certificate) {
-			said, severity = "lacks the authority of the certificate that Landwaiter serves", Error
+			said, severity = "lacks the CA of the certificate that Landwaiter serves", Error
 		}
 		if said == "" {
 			continue
@@ -214,7 +214,7 @@ func providerAuthority(v *view) []Finding {
 		if v.serve != nil {
 			kept = v.serve.last("tls-secret", kept)
 		}
-		found = append(found, Finding{ID: ProviderAuthority, Severity: severity, Object: p.ref(), What: "its caBundle " + said,
+		found = append(found, Finding{ID: ProviderCA, Severity: severity, Object: p.ref(), What: "its caBundle " + said,
 			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
 			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
 				word(kept), word(v.Namespace), p.target()),
@@ -223,7 +223,7 @@ func providerAuthority(v *view) []Finding {
 	return found
 }
 
-// vouches reports whether a bundle has the authority of a certificate.
+// vouches reports whether a bundle has the CA of a certificate.
 func vouches(bundle []byte, certificate string) bool {
 	served, err := trust.ParseCertificates([]byte(certificate))
 	if err != nil {
@@ -233,7 +233,7 @@ func vouches(bundle []byte, certificate string) bool {
 	return err == nil && slices.ContainsFunc(authorities, func(c *x509.Certificate) bool { return served[0].CheckSignatureFrom(c) == nil })
 }
 
-// endOf says when a bundle of authorities is of no use, empty if it is for a while.
+// endOf says when a bundle of CAs is of no use, empty if it is for a while.
 func endOf(bundle []byte, now time.Time) (string, Severity) {
 	if len(bytes.TrimSpace(bundle)) == 0 {
 		return "is empty", Error

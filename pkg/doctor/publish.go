@@ -72,7 +72,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	_, err := p.reports.Apply(ctx, FactsName, object, metav1.ApplyOptions{FieldManager: factsSource, Force: true})
 	if apierrors.IsNotFound(err) {
-		return nil // without the definition there are no reports at all, which the log says already
+		return nil // without the CRD there are no reports at all, which the log says already
 	}
 	if err != nil {
 		return fmt.Errorf("apply Report %s: %w", FactsName, err)

@@ -109,7 +109,7 @@ func TestWritesOnChangeOnly(t *testing.T) {
 	require.True(t, factsOf(&applied[1]).List[0].Bad)
 }
 
-// Without the definition of reports there is nothing to say twice: the reporter has said so.
+// Without the CRD of reports there is nothing to say twice: the reporter has said so.
 func TestAClusterWithoutReportsIsNoFailure(t *testing.T) {
 	var applied []unstructured.Unstructured
 	p, err := NewPublisher(server(t, http.StatusNotFound, &applied), "landwaiter-system", func() string { return "" }, logrus.New())

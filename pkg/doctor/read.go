@@ -27,7 +27,7 @@ const leaseName = "landwaiter"
 
 var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
 
-// Read reads what [Examine] judges, with the rights of c. What it may not read is in
+// Read reads what [Examine] judges, with the permissions of c. What it may not read is in
 // Unread. An error means that the API server did not answer.
 func Read(ctx context.Context, c client.Reader, options Options, now time.Time) (*Inventory, error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: options, Now: now, Unread: map[Source]Unread{}}}
@@ -112,7 +112,7 @@ func list[L client.ObjectList](r *reader, source Source, resource, namespace str
 }
 
 // not notes why something was not read. A kind that the cluster does not know has no
-// objects. Anything but a missing right ends the whole reading.
+// objects. Anything but a missing permission ends the whole reading.
 func (r *reader) not(source Source, right, namespace string, err error) {
 	if namespace != "" {
 		right += " in namespace " + namespace
@@ -159,7 +159,7 @@ func (r *reader) resources() {
 	}
 }
 
-// definitions reads the labels of our definitions, not their schemas.
+// definitions reads the labels of our CRDs, not their schemas.
 func (r *reader) definitions() {
 	for _, kind := range v1beta1.Kinds() {
 		object := &metav1.PartialObjectMetadata{}

@@ -221,7 +221,7 @@ func withFile(before, after string) string {
 	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" + word(before+`{{printf "%q" (index .data "new.pem")}}`+after)
 }
 
-// renewal returns the command that replaces the material of a trust store by that in new.pem.
+// renewal returns the command that replaces the trust material of a trust store by that in new.pem.
 func (v *view) renewal(o v1beta1.Object) string {
 	spec := trustOf(o)
 	if spec == nil {

@@ -11,7 +11,7 @@ import (
 // Serve is how landwaiter serve runs in a cluster, as far as its Deployment says.
 type Serve struct{ program *program }
 
-// ReadServe reads the Deployment in Landwaiter's namespace with the rights of c. Where none
+// ReadServe reads the Deployment in Landwaiter's namespace with the permissions of c. Where none
 // says how serve runs, or the person may not read it, it returns nil and why. An error means
 // that the API server did not answer.
 func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *Serve, why string, err error) {

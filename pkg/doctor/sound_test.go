@@ -33,7 +33,7 @@ func object(t *testing.T, text string) unstructured.Unstructured {
 	return o
 }
 
-// authority returns a certificate authority that ends after a time.
+// authority returns a CA that ends after a time.
 func authority(t *testing.T, lasts time.Duration) []byte {
 	t.Helper()
 	made, err := fixture.NewAuthorityWith("authority", fixture.CertificateOptions{NotBefore: now().Add(-time.Hour), NotAfter: now().Add(lasts)})

@@ -22,7 +22,7 @@ const (
 	WebhookNamespaces ID = "WebhookNamespaces"
 	WebhookObjects    ID = "WebhookObjects"
 	WebhookConditions ID = "WebhookConditions"
-	WebhookAuthority  ID = "WebhookAuthority"
+	WebhookCA         ID = "WebhookCA"
 	NamespaceIgnored  ID = "NamespaceIgnored"
 )
 
@@ -42,7 +42,7 @@ func webhookChecks() []check {
 		{[]ID{WebhookRules}, both, webhookRules},
 		{[]ID{WebhookObjects, WebhookConditions}, both, webhookMatch},
 		{[]ID{WebhookNamespaces}, append([]Source{SourceNamespaces}, both...), webhookNamespaces},
-		{[]ID{WebhookAuthority}, both, webhookAuthority},
+		{[]ID{WebhookCA}, both, webhookAuthority},
 		{[]ID{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces},
 	}
 }
@@ -223,10 +223,10 @@ func webhookAuthority(v *view) []Finding {
 		if said == "" {
 			continue
 		}
-		found = append(found, Finding{ID: WebhookAuthority, Severity: severity, Object: h.ref(), What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook, said),
+		found = append(found, Finding{ID: WebhookCA, Severity: severity, Object: h.ref(), What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook, said),
 			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
 			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + word(v.gatekeeperNamespace()),
-			Keep:    "Gatekeeper makes another authority then; with cert-manager, renew the certificate there"})
+			Keep:    "Gatekeeper makes another CA then; with cert-manager, renew the certificate there"})
 	}
 	return found
 }

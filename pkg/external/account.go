@@ -25,7 +25,7 @@ type Tokens interface {
 }
 
 // ErrNoRight means that this process may not get tokens of a ServiceAccount.
-var ErrNoRight = errors.New("landwaiter has no right to get its tokens")
+var ErrNoRight = errors.New("landwaiter has no permission to get its tokens")
 
 // Federation says who trusts the tokens of a ServiceAccount, and for what. Each kind of
 // source uses its own part.

@@ -165,7 +165,7 @@ func TestWithoutTheKubernetesAPIThereAreNoTokens(t *testing.T) {
 	n.tokens = &issued{err: fmt.Errorf("%w; grant it with: kubectl create role", ErrNoRight)}
 	_, err = n.fetchVault(t.Context(), source)
 	require.ErrorIs(t, shown(err), ErrNoRight)
-	require.EqualError(t, shown(err), "landwaiter has no right to get its tokens; grant it with: kubectl create role")
+	require.EqualError(t, shown(err), "landwaiter has no permission to get its tokens; grant it with: kubectl create role")
 	require.Empty(t, requests())
 }
 

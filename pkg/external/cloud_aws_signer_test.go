@@ -46,7 +46,7 @@ func TestAWSSignerIsAskedAboutOneSignatureAtItsOwnHost(t *testing.T) {
 		"a list":          {`[]`, 200, "malformed"},
 		"null":            {"null", 200, "malformed"},
 		"another type":    {`{"revokedEntities":"canary"}`, 200, "malformed"},
-		"no right":        {"canary", 403, "signer:GetRevocationStatus"},
+		"no permission":   {"canary", 403, "signer:GetRevocationStatus"},
 		"an unknown job":  {"canary", 404, "status 404"},
 		"too many":        {"canary", 429, "status 429"},
 		"a broken server": {"canary", 500, "status 500"},

@@ -111,7 +111,7 @@ func TestValuesAreFetchedAndNamespacesAreNotifiedOfChanges(t *testing.T) {
 func TestAnotherReasonOfAFailureIsNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		why := "there is no right"
+		why := "there is no permission"
 		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(context.Context, Source) (Content, error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -22,7 +22,7 @@ const (
 )
 
 // ghcrLogin logs in at GitHub's registry as the installation of a GitHub App, with the
-// right to read packages alone. Its token is valid for an hour. Credentials are appID,
+// permission to read packages alone. Its token is valid for an hour. Credentials are appID,
 // installationID and privateKey.
 func ghcrLogin(ctx context.Context, n network, _ string, as Identity) (login, error) {
 	values, ambient, err := held(as, "appID", "installationID", "privateKey")

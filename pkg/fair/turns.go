@@ -36,7 +36,7 @@ func NewTurns[Account comparable](atOnce int, now func() time.Time) *Turns[Accou
 	return &Turns[Account]{now: now, free: max(atOnce, 1), users: map[Account]*user{}}
 }
 
-// Turn is the right to use a processor. It belongs to one goroutine. Its zero value and
+// Turn is the permission to use a processor. It belongs to one goroutine. Its zero value and
 // nil hold nothing.
 type Turn[Account comparable] struct {
 	turns   *Turns[Account]

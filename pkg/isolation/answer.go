@@ -15,13 +15,13 @@ import (
 type answerKind int
 
 const (
-	// unanswered shows nothing: no right to ask, no such kind, no answer.
+	// unanswered shows nothing: no permission to ask, no such kind, no answer.
 	unanswered answerKind = iota
 	// accepted means that the request would have been done.
 	accepted
-	// refused means that rights or a guardrail refused it.
+	// refused means that permissions or a guardrail refused it.
 	refused
-	// refusedOtherwise means that rights let it pass, and something else was in its way.
+	// refusedOtherwise means that permissions let it pass, and something else was in its way.
 	refusedOtherwise
 )
 
@@ -41,7 +41,7 @@ type answer struct {
 	by   string // what refused
 	text string // what it said
 	fix  string // what to do about no answer
-	// named is the one object that a right is about.
+	// named is the one object that a permission is about.
 	named string
 }
 
@@ -105,7 +105,7 @@ func forbidden(message, text string) answer {
 	case rightsText.MatchString(message), grantText.MatchString(message):
 		return answer{kind: refused, by: byRights, text: text}
 	}
-	// Another admission plugin: rights let the request pass.
+	// Another admission plugin: permissions let the request pass.
 	return answer{kind: refusedOtherwise, by: "admission", text: text}
 }
 
@@ -116,7 +116,7 @@ func isMissing(err error) bool { return apierrors.IsNotFound(err) }
 func notReadable(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonForbidden {
-		return "missing right: " + shown(status.Status().Message)
+		return "missing permission: " + shown(status.Status().Message)
 	}
 	return shown(err.Error())
 }

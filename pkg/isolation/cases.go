@@ -69,7 +69,7 @@ func otherCases() []isolationCase {
 		{"other-accounts", "act as an account of another team", []string{"R15", "F9"}, everybody, true, other(func(n string) []request {
 			return []request{mayDo("create", core("serviceaccounts"), "token", n), mayDo("impersonate", core("serviceaccounts"), "", n), create(core("serviceaccounts"), "ServiceAccount", n, nil)}
 		})},
-		{"other-rights", "give itself rights in a namespace of another team", []string{"R1", "T10"}, everybody, true, other(func(n string) []request {
+		{"other-permissions", "give itself permissions in a namespace of another team", []string{"R1", "T10"}, everybody, true, other(func(n string) []request {
 			return []request{bind(n, "view"), mayDo("create", group(rbacGroup, "v1", "roles"), "", n), mayDo("escalate", group(rbacGroup, "v1", "roles"), "", n), mayDo("bind", group(rbacGroup, "v1", "roles"), "", n)}
 		})},
 		{"other-limits", "change quotas or network policies of another team", []string{"R18", "A10"}, everybody, true, other(func(n string) []request {

@@ -21,7 +21,7 @@ func clusterCases() []isolationCase {
 		{"cluster-rules", "write rules of the cluster, or a Tenant", []string{"R3", "R5"}, everybody, false, func(*scene, pair) []request { return createOwnKinds("") }},
 		{"cluster-tenants", "read who is in other teams", []string{"R1"}, everybody, false,
 			fixed(mayDo("get", group(v1beta1.Group, v1beta1.Version, "tenants"), "", ""), mayDo("list", group(v1beta1.Group, v1beta1.Version, "tenants"), "", ""))},
-		{"cluster-rights", "give itself rights in the cluster, or pass for the platform", []string{"R1", "T10"}, everybody, false,
+		{"cluster-permissions", "give itself permissions in the cluster, or pass for the platform", []string{"R1", "T10"}, everybody, false,
 			fixed(binding, create(roles, "ClusterRole", "", map[string]any{"rules": []any{}}), mayDo("escalate", roles, "", ""), mayDo("bind", roles, "", ""),
 				mayDo("impersonate", core("users"), "", ""), mayDo("impersonate", core("groups"), "", ""), mayDo("impersonate", core("serviceaccounts"), "", ""),
 				mayDo("create", core("serviceaccounts"), "token", ""), mayDo("get", core("secrets"), "", ""), mayDo("create", core("pods"), "", ""),

@@ -35,7 +35,7 @@ func ownCases() []isolationCase {
 		{"namespace-viewers", "change workloads or read Secrets as a viewer", []string{"R1"}, []role{roleViewer}, false, func(_ *scene, p pair) []request {
 			return inEach(p.ownMembers(), viewerReach)
 		}},
-		{"own-escalation", "bind a role with more rights than its own", []string{"R1", "T10"}, people, false, own(func(n string) []request {
+		{"own-escalation", "bind a role with more permissions than its own", []string{"R1", "T10"}, people, false, own(func(n string) []request {
 			return []request{bind(n, clusterAdmin), mayDo("escalate", group(rbacGroup, "v1", "roles"), "", n)}
 		})},
 		{"account-limits", "get tokens, run commands or make quotas as the Git account", []string{"T10"}, []role{roleAccount}, false, func(_ *scene, p pair) []request {

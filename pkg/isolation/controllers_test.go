@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// refusing is an API server with one team and some accounts of kube-system. Rights refuse
+// refusing is an API server with one team and some accounts of kube-system. Permissions refuse
 // everything there but what powerful does.
 func refusing(t *testing.T, powerful string, accounts ...string) *rest.Config {
 	t.Helper()
@@ -49,7 +49,7 @@ func refusing(t *testing.T, powerful string, accounts ...string) *rest.Config {
 }
 
 // Where kube-controller-manager runs without --use-service-account-credentials, no controller
-// is who its ServiceAccount would be, and the rights of that account say nothing.
+// is who its ServiceAccount would be, and the permissions of that account say nothing.
 func TestControllersAreTriedAsTheyRun(t *testing.T) {
 	const shared, own = "system:kube-controller-manager", "system:serviceaccount:kube-system:generic-garbage-collector"
 	for name, c := range map[string]struct {
@@ -61,7 +61,7 @@ func TestControllersAreTriedAsTheyRun(t *testing.T) {
 	}{
 		"with accounts of their own":          {own, []string{"default", "generic-garbage-collector"}, "account ServiceAccount kube-system/generic-garbage-collector", NotHeld, "guardrail"},
 		"another controller has one":          {own, []string{"validatingadmissionpolicy-status-controller"}, "account ServiceAccount kube-system/generic-garbage-collector", NotHeld, "guardrail"},
-		"all as one, with all rights":         {shared, []string{"default"}, "account User system:kube-controller-manager", NotHeld, "--use-service-account-credentials=true"},
+		"all as one, with all permissions":    {shared, []string{"default"}, "account User system:kube-controller-manager", NotHeld, "--use-service-account-credentials=true"},
 		"all as one, and it is not known who": {"nobody", []string{"default"}, "account User system:kube-controller-manager", NotTried, "--use-service-account-credentials=true"},
 	} {
 		t.Run(name, func(t *testing.T) {

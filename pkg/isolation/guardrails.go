@@ -51,7 +51,7 @@ func (s *scene) guardrailNames() []string {
 	return names
 }
 
-// guardrails looks at each guardrail, and tries it as accounts of Kubernetes that rights
+// guardrails looks at each guardrail, and tries it as accounts of Kubernetes that permissions
 // would let through.
 func (t *trial) guardrails(ctx context.Context) []Result {
 	var results []Result
@@ -74,7 +74,7 @@ func (t *trial) guardrails(ctx context.Context) []Result {
 			}
 		}
 		if t.unread != nil {
-			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(t.unread), "ask for the right to read validatingadmissionpolicies and validatingadmissionpolicybindings"
+			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(t.unread), "ask for permission to read validatingadmissionpolicies and validatingadmissionpolicybindings"
 		}
 		results = append(results, r)
 	}
@@ -115,7 +115,7 @@ func (s *scene) weak(name string) string {
 
 const (
 	kubeSystem = "kube-system"
-	// apartFix is what to do where controllers have the rights of kube-controller-manager.
+	// apartFix is what to do where controllers have the permissions of kube-controller-manager.
 	apartFix = "start kube-controller-manager with --use-service-account-credentials=true: then each controller has an account of its own, and guardrails hold for all of them"
 )
 
@@ -134,7 +134,7 @@ const (
 	replicaSets      = "replicaset-controller"
 )
 
-// controller is a controller of Kubernetes, whose rights reach every namespace, as it runs in
+// controller is a controller of Kubernetes, whose permissions reach every namespace, as it runs in
 // this cluster: as an account of its own, or as kube-controller-manager.
 func (s *scene) controller(name string) person {
 	if !s.controllersApart {
@@ -143,8 +143,8 @@ func (s *scene) controller(name string) person {
 	return account(roleSystem, types.NamespacedName{Namespace: kubeSystem, Name: name})
 }
 
-// controllers tries guardrails as controllers of Kubernetes: their rights let them change
-// anything, so that only the guardrail is left to refuse, whoever else has which rights.
+// controllers tries guardrails as controllers of Kubernetes: their permissions let them change
+// anything, so that only the guardrail is left to refuse, whoever else has which permissions.
 func (t *trial) controllers(ctx context.Context, team *team) []Result {
 	var results []Result
 	add := func(id, tries string, who person, requests ...request) {
@@ -154,12 +154,12 @@ func (t *trial) controllers(ctx context.Context, team *team) []Result {
 		r := t.try(ctx, who, requests)
 		asked := r.Outcome != NotTried
 		if r.Outcome == Held && !slices.ContainsFunc(r.By, func(by string) bool { return strings.HasPrefix(by, byGuardrail) }) {
-			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "rights refused the controller, so the guardrail was never asked", "see case guardrail-"+id
+			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "permissions refused the controller, so the guardrail was never asked", "see case guardrail-"+id
 		}
 		if asked && !t.controllersApart && r.Outcome != Held {
 			r.Why, r.Fix = r.Why+"; all controllers act as kube-controller-manager here, whose user may have another name", apartFix
 		}
-		r.Case, r.Tries, r.Tenant = "controller-"+id, tries+" with the rights of a controller of Kubernetes", team.tenant.Name
+		r.Case, r.Tries, r.Tenant = "controller-"+id, tries+" with the permissions of a controller of Kubernetes", team.tenant.Name
 		results = append(results, r)
 	}
 	collector := t.controller(garbageCollector)
@@ -205,7 +205,7 @@ func (t *trial) accounts(ctx context.Context) []Result {
 		who       person
 		requests  []request
 	}{
-		{"landwaiter-account", "read every Secret, run something or give rights as Landwaiter itself", own, []request{
+		{"landwaiter-account", "read every Secret, run something or give permissions as Landwaiter itself", own, []request{
 			mayDo("get", core("secrets"), "", ""), mayDo("list", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""),
 			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1beta1.Group, v1beta1.Version, "tenantlabels"), "", ""),
 			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""),

@@ -138,7 +138,7 @@ func (p pair) leftOut(namespaces int) []Result {
 	for _, of := range []struct {
 		n         int
 		what, fix string
-	}{{p.team.left.people, "people", "name them one by one with --as-user and --as-group"}, {namespaces, "namespaces in which somebody has other rights", "take bindings away that are not needed"},
+	}{{p.team.left.people, "people", "name them one by one with --as-user and --as-group"}, {namespaces, "namespaces in which somebody has other permissions", "take bindings away that are not needed"},
 		{p.team.left.objects, "objects of the platform", "none: objects of one kind are guarded alike"}} {
 		if of.n > 0 {
 			results = append(results, Result{Case: caseLeftOut, Tries: "try everything that was found", Tenant: p.team.tenant.Name, Outcome: NotTried,
@@ -179,7 +179,7 @@ func (t *trial) try(ctx context.Context, who person, requests []request) Result 
 }
 
 // ours takes the refusal of a policy for what it is: only guardrails count, and only where
-// rights are not enough. A company's own policy may be about something else.
+// permissions are not enough. A company's own policy may be about something else.
 func (t *trial) ours(a answer, r request) answer {
 	name, isPolicy := strings.CutPrefix(a.by, byGuardrail)
 	if a.kind == refused && isPolicy && (r.guardrail == "" || !slices.Contains(t.guardrailNames(), name)) {
@@ -192,7 +192,7 @@ func (t *trial) ours(a answer, r request) answer {
 func hole(r request, a answer, allowed string) (why, fix string) {
 	why = "may " + r.does
 	if a.kind == refusedOtherwise {
-		why += " as far as rights and guardrails go (only " + a.by + " refused it: " + a.text + ")"
+		why += " as far as permissions and guardrails go (only " + a.by + " refused it: " + a.text + ")"
 	}
 	if allowed != "" {
 		why += "; " + allowed

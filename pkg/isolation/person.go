@@ -132,7 +132,7 @@ func (p pair) ownMembers() []string {
 }
 
 // differing returns the namespaces of a team in which to try cases: the home namespace and one more,
-// and each other one in which somebody has other rights than in the namespace like.
+// and each other one in which somebody has other permissions than in the namespace like.
 func (t *trial) differing(ctx context.Context, people []person, of *team, like string) (chosen []string, left int) {
 	chosen = of.namespaces()
 	for _, namespace := range of.members[min(1, len(of.members)):] {

@@ -31,7 +31,7 @@ type request struct {
 	// onlyAsk asks the authorizer instead of trying: for what would hand out data or
 	// tokens.
 	onlyAsk bool
-	// guardrail is what must refuse where rights do not. Without it rights must.
+	// guardrail is what must refuse where permissions do not. Without it permissions must.
 	guardrail string
 	// also lists what else may refuse, as answer.by has it.
 	also []string
@@ -117,7 +117,7 @@ func create(resource schema.GroupVersionResource, kind, namespace string, fields
 		body: object(resource.GroupVersion().String(), kind, namespace, probeName, fields)}
 }
 
-// mayDo asks about a right.
+// mayDo asks about a permission.
 func mayDo(verb string, resource schema.GroupVersionResource, subresource, namespace string) request {
 	what := resource.Resource
 	if subresource != "" {
@@ -150,7 +150,7 @@ func withArticle(kind string) string {
 	return "a " + kind
 }
 
-// guarded returns the requests as those that a guardrail refuses where rights do not.
+// guarded returns the requests as those that a guardrail refuses where permissions do not.
 func guarded(guardrail string, requests ...request) []request {
 	for i := range requests {
 		requests[i].guardrail = guardrail

@@ -85,7 +85,7 @@ func (s *server) ask(ctx context.Context, who person, r request) answer {
 	if !apierrors.IsNotFound(err) {
 		return classify(err)
 	}
-	// Rights are checked before the API server looks for anything, so they let this pass.
+	// Permissions are checked before the API server looks for anything, so they let this pass.
 	if a := s.review(ctx, who, r); a.kind != accepted || r.guardrail == "" {
 		return a
 	}
@@ -105,14 +105,14 @@ func (s *server) review(ctx context.Context, who person, r request) answer {
 	case status.Allowed:
 		return answer{kind: accepted}
 	}
-	// A right by name is no answer to a question without one.
+	// A permission by name is no answer to a question without one.
 	if name := s.byName(ctx, who, r); name != "" {
 		return answer{kind: accepted, named: name}
 	}
 	return answer{kind: refused, by: byRights}
 }
 
-// byName returns an object on which a person has a right that a request asks for in
+// byName returns an object on which a person has a permission that a request asks for in
 // general, "" if there is none.
 func (s *server) byName(ctx context.Context, who person, r request) string {
 	if r.name != "" || r.verb == "bind" { // a platform may let admins bind the roles that it names
@@ -138,15 +138,15 @@ func (s *server) mayIt(ctx context.Context, who person, r request) (authorizatio
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.attributes()}}
 	body, err := json.Marshal(review)
 	if err != nil {
-		return review.Status, fmt.Errorf("ask about rights: %w", err)
+		return review.Status, fmt.Errorf("ask about permissions: %w", err)
 	}
 	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), who).
 		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
 	if err != nil {
-		return review.Status, fmt.Errorf("ask about rights: %w", err)
+		return review.Status, fmt.Errorf("ask about permissions: %w", err)
 	}
 	if err := json.Unmarshal(text, &review); err != nil {
-		return review.Status, fmt.Errorf("ask about rights: %w", err)
+		return review.Status, fmt.Errorf("ask about permissions: %w", err)
 	}
 	return review.Status, nil
 }

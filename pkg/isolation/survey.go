@@ -160,7 +160,7 @@ func nameOf(tenant *v1beta1.Tenant) string {
 }
 
 // choose returns the pairs of Tenants to try, each with the next one as the other. One that is
-// being deleted, whose rights go piece by piece, is only tried if it is named.
+// being deleted, whose permissions go piece by piece, is only tried if it is named.
 func choose(tenants []*v1beta1.Tenant, options Options) ([][2]*v1beta1.Tenant, error) {
 	named := func(name string) (*v1beta1.Tenant, error) {
 		i := slices.IndexFunc(tenants, func(t *v1beta1.Tenant) bool { return t.Name == name })

@@ -187,7 +187,7 @@ func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
 	guarded := request{guardrail: "tenant-labels"}
 	require.True(t, try.ours(by("landwaiter-tenant-labels"), guarded).refusedRightly(guarded))
 	require.False(t, try.ours(by("company-labels"), guarded).refusedRightly(guarded), "a policy of the company")
-	require.False(t, try.ours(by("landwaiter-tenant-labels"), request{}).refusedRightly(request{}), "rights let it pass")
+	require.False(t, try.ours(by("landwaiter-tenant-labels"), request{}).refusedRightly(request{}), "permissions let it pass")
 	require.True(t, try.ours(answer{kind: refused, by: byRights}, request{}).refusedRightly(request{}))
 }
 

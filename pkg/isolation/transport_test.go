@@ -23,7 +23,7 @@ func TestOnlyDryRunsAndReadsOfHarmlessResourcesLeaveTheMachine(t *testing.T) {
 		"a dry run that creates":                 {"POST", "/api/v1/namespaces/a/pods?dryRun=All", "{}", true},
 		"a dry run that patches":                 {"PATCH", "/api/v1/namespaces/a?dryRun=All", "{}", true},
 		"a dry run that deletes":                 {"DELETE", "/api/v1/namespaces/a?dryRun=All", "", true},
-		"a question about rights":                {"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?dryRun=All", "{}", true},
+		"a question about permissions":           {"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?dryRun=All", "{}", true},
 		"a list of Tenants":                      {"GET", "/apis/landwaiter.dev/v1beta1/tenants?limit=500", "", true},
 		"a list in a namespace":                  {"GET", "/api/v1/namespaces/a/configmaps?limit=500", "", true},
 		"a creation":                             {"POST", "/api/v1/namespaces/a/pods", "{}", false},

@@ -8,7 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/schema"
 )
 
-// Definitions returns what an API server would refuse of declarations by the definitions
+// Definitions returns what an API server would refuse of declarations by the CRDs
 // of the resources, without compiling them.
 func Definitions(ctx context.Context, declarations []configdir.Declaration) ([]Finding, error) {
 	schemas := schema.New()

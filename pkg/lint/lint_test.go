@@ -124,7 +124,7 @@ func TestReportsAllFaultsOfAResource(t *testing.T) {
 			"22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[1].images[0] Invalid"}},
 		"references": {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, images: ['a b'], cosign: {keys: "+stores+"}}"), []string{
 			"17 error spec.cosign.keys.trustStoreRefs[0] NotFound", "17 error spec.cosign.keys.trustStoreRefs[2] NotFound", "17 error spec.images[0] Invalid"}},
-		"what the definition knows, and what only compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['a b'], require: [{types: [Cosign]}]}]}"), []string{
+		"what the CRD knows, and what only compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['a b'], require: [{types: [Cosign]}]}]}"), []string{
 			"4 error spec.defaultAction Invalid", "4 error spec.rules[0].images[0] Invalid"}},
 		"an unknown field, and what only compiling knows": {object("VerificationPolicy", "{rule: [], rules: [{images: ['a b'], require: [{types: [Cosign]}]}]}"), []string{
 			"4 error spec.rule Invalid", "4 error spec.rules[0].images[0] Invalid"}},

@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// reader returns somebody with all rights in a world.
+// reader returns somebody with all permissions in a world.
 func reader(t *testing.T, objects ...client.Object) *Person {
 	t.Helper()
 	l := &lab{scheme: runtime.NewScheme()}

@@ -13,7 +13,7 @@ import (
 )
 
 // Governed returns the other namespaces in which the rules of a namespace hold, because it
-// is the home namespace of a Tenant in one of the states, and the rights without which there may be
+// is the home namespace of a Tenant in one of the states, and the permissions without which there may be
 // more.
 func (p *Person) Governed(ctx context.Context, home verify.Namespace, states ...State) ([]verify.Namespace, []Right, error) {
 	r := &reading{client: p.client}

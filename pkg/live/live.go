@@ -1,8 +1,8 @@
 // Package live reads a cluster as one person: Landwaiter's resources, the Secrets and the
 // like that they name, and the images of pods and workloads. It writes nothing, except that
-// it asks the API server what Landwaiter's account may read, and uses no rights but the
+// it asks the API server what Landwaiter's account may read, and uses no permissions but the
 // person's. What the person may not read is [resource.Hidden]: it is neither missing nor
-// broken, so what depends on it is Undecided and names the right.
+// broken, so what depends on it is Undecided and names the permission.
 package live
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Person reads a cluster with one person's rights. It is safe for concurrent use.
+// Person reads a cluster with one person's permissions. It is safe for concurrent use.
 type Person struct {
 	client client.Client
 }

@@ -224,7 +224,7 @@ func began() time.Time { return time.Now().Add(-time.Hour).Truncate(24 * time.Ho
 // refusal says which requests an API server refuses.
 type refusal struct{ kind, namespace string }
 
-// person returns somebody who reads a world with all rights but those of refused.
+// person returns somebody who reads a world with all permissions but those of refused.
 func (l *lab) person(w world, refused ...refusal) *Person {
 	builder := fake.NewClientBuilder().WithScheme(l.scheme)
 	for _, name := range []string{team, home} {
@@ -321,9 +321,9 @@ func (l *lab) previewed(t *rapid.T) {
 	applied, _ := l.answers(t, l.person(now.with(made, deleted)), Change{})
 	for image, want := range applied {
 		require.Equal(t, want.Verdict, after[image].Verdict, "%s: what is previewed is what is decided once it is applied", image)
-		require.NotEqual(t, Unknown, AnswerOf(want.Verdict), "%s: with all rights all is known: %s", image, want.Verdict.Reason)
+		require.NotEqual(t, Unknown, AnswerOf(want.Verdict), "%s: with all permissions all is known: %s", image, want.Verdict.Reason)
 	}
-	for _, right := range rapid.SliceOfNDistinct(rapid.SampledFrom(rights()), 2, 2, rapid.ID[refusal]).Draw(t, "missing rights") {
+	for _, right := range rapid.SliceOfNDistinct(rapid.SampledFrom(rights()), 2, 2, rapid.ID[refusal]).Draw(t, "missing permissions") {
 		b, a := l.answers(t, l.person(now, right), change)
 		for _, image := range l.images {
 			l.weaker(t, right, image, before[image], b[image])
@@ -341,13 +341,13 @@ func refOf(o client.Object) policy.ObjectRef {
 	return policy.ObjectRef{Kind: kind[strings.LastIndex(kind, ".")+1:], Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// weaker checks that somebody without a right knows the same, or nothing.
+// weaker checks that somebody without a permission knows the same, or nothing.
 func (l *lab) weaker(t require.TestingT, right refusal, image string, full, seen verify.Result) {
 	if got := AnswerOf(seen.Verdict); got != Unknown {
-		require.Equal(t, AnswerOf(full.Verdict), got, "without the right to read %v, %s: %s (in truth: %s)", right, image, seen.Verdict.Reason, full.Verdict.Reason)
+		require.Equal(t, AnswerOf(full.Verdict), got, "without permission to read %v, %s: %s (in truth: %s)", right, image, seen.Verdict.Reason, full.Verdict.Reason)
 		return
 	}
-	require.Contains(t, seen.Verdict.Reason+seen.Verdict.Warning, "you may not", "what is unknown names the right, %v", right)
+	require.Contains(t, seen.Verdict.Reason+seen.Verdict.Warning, "you may not", "what is unknown names the permission, %v", right)
 }
 
 // Each check previews ten times, so there are few unless -rapid.checks asks for more.

@@ -36,7 +36,7 @@ type State struct {
 	Objects resource.Objects
 	// Namespaces are those of the scope, sorted. Missing are those of them that do not exist.
 	Namespaces, Missing []verify.Namespace
-	// Rights are the missing ones, each once.
+	// Rights are the missing permissions, each once.
 	Rights []Right
 	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
 	Shown *Shown
@@ -94,7 +94,7 @@ type reading struct {
 	hidden   map[policy.ObjectRef]string
 }
 
-// lacks records a missing right, and returns it as a clause.
+// lacks records a missing permission, and returns it as a clause.
 func (r *reading) lacks(right Right) string {
 	if !slices.Contains(r.rights, right) {
 		r.rights = append(r.rights, right)

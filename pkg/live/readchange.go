@@ -18,7 +18,7 @@ import (
 // ReadChange reads what a preview adds or replaces from files, directories or standard
 // input, and how many objects of other kinds there are. Objects that need a namespace and
 // name none are in the given one. It refuses what an API server would refuse by the
-// definitions of the resources.
+// CRDs of the resources.
 func ReadChange(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace, now time.Time) (Change, int, error) {
 	files, err := configdir.ReadIn(string(namespace), paths, stdin)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	ReportReaderRole  = "landwaiter-report-reader"
 )
 
-// Right is a right that the person lacks.
+// Right is a permission that the person lacks.
 type Right struct {
 	Verb      string
 	Resource  schema.GroupResource
@@ -29,7 +29,7 @@ type Right struct {
 	Name      string // "" for all
 }
 
-// String says that the right is missing, and how to get it.
+// String says that the permission is missing, and how to get it.
 func (r Right) String() string {
 	object, where := r.Resource.String(), ""
 	if r.Name != "" {
@@ -41,7 +41,7 @@ func (r Right) String() string {
 	return fmt.Sprintf("you may not %s %s%s; %s", r.Verb, object, where, r.Remedy())
 }
 
-// Remedy says who can grant the right, and how.
+// Remedy says who can grant the permission, and how.
 func (r Right) Remedy() string {
 	switch r.Resource.Resource {
 	case "secrets", "configmaps", "serviceaccounts":
@@ -65,5 +65,5 @@ func (r Right) Remedy() string {
 // MissingError is the error for a read without which there is nothing to say.
 type MissingError struct{ Right Right }
 
-// Error says which right is missing, and how to get it.
+// Error says which permission is missing, and how to get it.
 func (e MissingError) Error() string { return e.Right.String() }

@@ -30,7 +30,7 @@ type Use struct {
 }
 
 // Running returns the images of running pods and of workloads in the namespaces of scope,
-// each once for a namespace, sorted, and the rights without which some may be missing.
+// each once for a namespace, sorted, and the permissions without which some may be missing.
 func (p *Person) Running(ctx context.Context, scope Scope) ([]Use, []Right, error) {
 	namespaces := scope.Namespaces
 	if scope.All {

@@ -88,7 +88,7 @@ type readable struct {
 }
 
 func (q *readable) refused(source policy.ObjectRef) readability {
-	return readability{refused: errors.New("landwaiter has no right to read it; grant it with: " + q.server.grant(source.Namespace))}
+	return readability{refused: errors.New("landwaiter has no permission to read it; grant it with: " + q.server.grant(source.Namespace))}
 }
 
 // fromConditions takes what the server says itself: a resource that it finds ready names

@@ -107,7 +107,7 @@ func (l *lab) shown(t require.TestingT, w world) *corev1.ConfigMap {
 }
 
 // judgedByShown checks one generated world and change: the team's admin, who may read no
-// cluster resource, gets the answer of somebody with all rights, or none.
+// cluster resource, gets the answer of somebody with all permissions, or none.
 func (l *lab) judgedByShown(known, total *int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		now := l.draw(t)
@@ -189,7 +189,7 @@ func TestOnlyWhatThePersonMayNotListIsTakenFromWhatIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{v1beta1.KindTenant}, state.Shown.Kinds)
 	require.Empty(t, state.Objects.Hidden)
-	require.Empty(t, state.Rights, "the right is not needed")
+	require.Empty(t, state.Rights, "the permission is not needed")
 }
 
 func TestWhatOthersCanWriteIsNotWhatLandwaiterShows(t *testing.T) {

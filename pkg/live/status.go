@@ -30,7 +30,7 @@ type Status struct {
 	Resources []Attention
 	// Missing are namespaces that do not exist.
 	Missing []verify.Namespace
-	// Rights are the missing ones: what they would show is not in the Status.
+	// Rights are the missing permissions: what they would show is not in the Status.
 	Rights []Right
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool

@@ -52,7 +52,7 @@ func deniedAt(image string, last time.Time) map[string]any {
 		v1beta1.PropertyRemediation: "sign it"}
 }
 
-// reads returns somebody who reads objects, with all rights but to list some kinds.
+// reads returns somebody who reads objects, with all permissions but to list some kinds.
 func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -15,7 +15,7 @@ import (
 // maxName bounds a Tenant's name, which begins the names of its objects.
 const maxName = 40
 
-// Complete returns a copy of a Tenant with the defaults of its definition filled in. A
+// Complete returns a copy of a Tenant with the defaults of its CRD filled in. A
 // Tenant from a file has not been to an API server, so it refuses what that would refuse,
 // and what would be rendered in vain.
 func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {
@@ -109,7 +109,7 @@ func checkPeople(t *v1beta1.Tenant) error {
 		}
 	}
 	if alone(t) && len(people.Developers)+len(people.Viewers) > 0 {
-		return fmt.Errorf("spec.access: developers and viewers have no rights in the home namespace %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.HomeNamespace)
+		return fmt.Errorf("spec.access: developers and viewers have no permissions in the home namespace %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.HomeNamespace)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func checkReconciler(t *v1beta1.Tenant) error {
 		return fmt.Errorf("spec.reconciler.serviceAccount: %q is not a name; use lower-case letters, digits and dashes", reconciler.ServiceAccount)
 	}
 	if reconciler.ServiceAccount == "default" {
-		return fmt.Errorf("spec.reconciler.serviceAccount: pods that name no account run as default and would have its rights; name another")
+		return fmt.Errorf("spec.reconciler.serviceAccount: pods that name no account run as default and would have its permissions; name another")
 	}
 	if reconciler.CreateNamespaces && t.Spec.NamespacePrefix == "" {
 		return fmt.Errorf("spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make")

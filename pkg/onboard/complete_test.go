@@ -49,10 +49,10 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 		"spec.access.viewers[0]: Group g: set namespace for a ServiceAccount": func(t *v1beta1.Tenant) {
 			t.Spec.Access.Viewers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "g", Namespace: "x"}}
 		},
-		"spec.access: developers and viewers have no rights in the home namespace web, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix": func(t *v1beta1.Tenant) { t.Spec.Access.Developers = group("devs") },
+		"spec.access: developers and viewers have no permissions in the home namespace web, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix": func(t *v1beta1.Tenant) { t.Spec.Access.Developers = group("devs") },
 		"spec.reconciler.createNamespaces needs spec.namespacePrefix":                 func(t *v1beta1.Tenant) { t.Spec.Reconciler = &v1beta1.TenantReconciler{CreateNamespaces: true} },
 		`spec.reconciler.serviceAccount: "a/b" is not a name; use lower-case letters`: func(t *v1beta1.Tenant) { t.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: "a/b"} },
-		"spec.reconciler.serviceAccount: pods that name no account run as default and would have its rights; name another": func(t *v1beta1.Tenant) {
+		"spec.reconciler.serviceAccount: pods that name no account run as default and would have its permissions; name another": func(t *v1beta1.Tenant) {
 			t.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: "default"}
 		},
 		`spec.reconciler.variables: "a-b" is not the name of a variable; use letters`: func(t *v1beta1.Tenant) {

@@ -27,7 +27,7 @@ type Mutation struct {
 	// ProviderURL is where Gatekeeper reaches Landwaiter, without a path; the default is
 	// https://landwaiter.landwaiter-system.svc:443.
 	ProviderURL string
-	// CABundle has the authority of Landwaiter's certificate, in PEM.
+	// CABundle has the CA of Landwaiter's certificate, in PEM.
 	CABundle []byte
 	// TimeoutSeconds of a call; the default is 1.
 	TimeoutSeconds int64

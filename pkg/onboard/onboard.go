@@ -2,7 +2,7 @@
 // role bindings, quotas, network policies, Flux objects and mutation objects. It is pure:
 // the same Tenant and Options give the same objects, in the same order, with every field
 // that an API server would default. It never reads a cluster, and it renders nothing that
-// another Tenant has: the caller says which namespaces to equip.
+// another Tenant has: the caller says which namespaces to provision.
 //
 // The operator guardrails, charts/landwaiter/templates/operator-guardrail.yaml, say the same in
 // CEL: they refuse a field that is not rendered here, so change both.
@@ -64,7 +64,7 @@ type Options struct {
 }
 
 // Objects returns everything that a Tenant stands for, in the order in which to apply it:
-// namespaces, what restricts them, what gives rights in them, and last what makes Flux
+// namespaces, what restricts them, what gives permissions in them, and last what makes Flux
 // act. The error names the Tenant, the field and the fix.
 func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, error) {
 	complete, err := Complete(tenant)

@@ -17,7 +17,7 @@ func (r *rendering) account() {
 	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.HomeNamespace, accountName(r.Tenant))})
 }
 
-// bindings gives rights in one namespace. Nobody but the team's admins and its account
+// bindings gives permissions in one namespace. Nobody but the team's admins and its account
 // gets any in the home namespace.
 func (r *rendering) bindings(namespace string) {
 	if r.Spec.Reconciler != nil {

@@ -16,7 +16,7 @@ const (
 	// applyInterval is how often Flux applies a repository that has not changed.
 	applyInterval = "10m"
 	// retryInterval is how soon it tries again after a failure, such as in a namespace that the
-	// repository has just made and that nobody has equipped yet.
+	// repository has just made and that nobody has provisioned yet.
 	retryInterval = "1m"
 	// fetchTimeout is Flux's own default.
 	fetchTimeout = "60s"

@@ -70,7 +70,7 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...stri
 		}
 	}
 	if len(members) == 0 {
-		return report, nil // not to equip a Tenant is no reason to take what it has
+		return report, nil // not to provision a Tenant is no reason to take what it has
 	}
 	return report, e.prune(ctx, w, tenant, rendered, existing, report)
 }
@@ -244,7 +244,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	ref := refOf(object)
 	report.refused = report.refused || refusedByPolicy(err)
 	switch {
-	// A definition that is gone is still known for a while.
+	// A CRD that is gone is still known for a while.
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
@@ -269,7 +269,7 @@ func installs(kind string) string {
 	case "GitRepository", "OCIRepository", "Kustomization":
 		return "install Flux, or leave out spec.reconciler.source"
 	case onboard.KindRegistries:
-		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then nobody gets new rights in the Tenant"
+		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then nobody gets new permissions in the Tenant"
 	}
 	return "install Gatekeeper"
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/rights"
 )
 
-// Findings of Check besides those about rights.
+// Findings of Check besides those about permissions.
 const (
 	findingNoDefaultDeny        = "NoDefaultDeny"
 	findingDrift                = "Drift"
@@ -208,7 +208,7 @@ func (c *checker) reach(tenant *v1beta1.Tenant, f rights.Found) {
 	c.add(tenant.Name, string(f.Reach), f.Where, "%s", f.Fix)
 }
 
-// bindings finds roles that reach further than their namespace, and rights of the default
+// bindings finds roles that reach further than their namespace, and permissions of the default
 // account.
 func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	var bindings rbacv1.RoleBindingList

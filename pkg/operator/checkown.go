@@ -13,10 +13,10 @@ import (
 )
 
 // CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
-// rights of somebody in the team reach, and which checks need more.
+// permissions of somebody in the team reach, and which checks need more.
 func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []Finding, skipped []string, err error) {
 	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rights.Rule{}}
-	skipped = []string{"guardrails, conflicts with other Tenants, namespaces without a Tenant, and differences from what the Tenant says: they need the right to list Tenants and namespaces"}
+	skipped = []string{"guardrails, conflicts with other Tenants, namespaces without a Tenant, and differences from what the Tenant says: they need permission to list Tenants and namespaces"}
 	namespaces := []string{tenant.Spec.HomeNamespace}
 	if namespace != tenant.Spec.HomeNamespace {
 		namespaces = append(namespaces, namespace)

@@ -32,7 +32,7 @@ type Deletion struct {
 
 // Delete takes away what a Tenant stands for, and leaves the Tenant itself. It works from
 // labels, so it may be repeated, and finishes what an earlier call began. Objects of Flux
-// go first and completely, while their account still has its rights.
+// go first and completely, while their account still has its permissions.
 func (e *Engine) Delete(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion, error) {
 	deletion := &Deletion{}
 	existing, err := e.owned(ctx, tenant.Name)

@@ -36,7 +36,7 @@ const (
 )
 
 // Guardrail names the ValidatingAdmissionPolicies that confine the operator's account: the first
-// to namespaces of Tenants, the second to what each Tenant says. Its rights alone would let
+// to namespaces of Tenants, the second to what each Tenant says. Its permissions alone would let
 // it make anybody admin anywhere.
 type Guardrail struct {
 	// Policy is the name of the first.

@@ -34,7 +34,7 @@ func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
 		"refused by another policy":          {refusal("somebody-elses"), false, false},
 		"refused by one of a longer name":    {refusal(name + "-2"), false, false},
 		"refused by a webhook":               {apierrors.NewForbidden(bindings, name, errors.New("admission webhook \"x.example.com\" denied the request: no")), false, false},
-		"refused for want of rights":         {apierrors.NewForbidden(bindings, name, errors.New("cannot create")), false, true},
+		"refused for want of permissions":    {apierrors.NewForbidden(bindings, name, errors.New("cannot create")), false, true},
 		"a namespace that is not there":      {apierrors.NewNotFound(bindings, name), false, true},
 		"invalid":                            {apierrors.NewBadRequest("no"), false, true},
 		"too many requests":                  {apierrors.NewTooManyRequests("later", 1), false, false},

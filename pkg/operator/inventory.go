@@ -45,8 +45,8 @@ func (k kind) flux() bool {
 }
 
 // kinds returns the kinds of a Tenant's objects, in the order in which they are removed:
-// what applies manifests goes while its account still has its rights, then what asks
-// Landwaiter on the Tenant's behalf, then rights.
+// what applies manifests goes while its account still has its permissions, then what asks
+// Landwaiter on the Tenant's behalf, then permissions.
 func kinds() []kind {
 	of := func(group, version, name string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: group, Version: version, Kind: name}

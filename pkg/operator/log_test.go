@@ -45,7 +45,7 @@ func TestWhatTheOperatorWritesIsLoggedWithItsNamespace(t *testing.T) {
 		line := written(t, &out)
 		require.Equal(t, want, line["namespace"])
 		require.Equal(t, "iris", line["tenant"])
-		r.logReport(tenant, &Report{Problems: []Problem{{Object: object, Message: "no right"}}})
+		r.logReport(tenant, &Report{Problems: []Problem{{Object: object, Message: "no permission"}}})
 		require.Equal(t, want, written(t, &out)["namespace"])
 	}
 }

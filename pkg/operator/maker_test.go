@@ -121,12 +121,12 @@ func TestTheBindingThatMakesNamespacesIsForTheTenantsAccountAlone(t *testing.T) 
 		subjects []rbacv1.Subject
 		says     string
 	}{
-		"as it should be":       {making("green"), []rbacv1.Subject{account("green", "green")}, ""},
-		"none":                  {making("green"), nil, "kubectl create clusterrolebinding green-namespace-maker"},
-		"somebody besides":      {making("green"), []rbacv1.Subject{account("green", "green"), account("web", "x")}, "lets ServiceAccount web/x, which is not the account"},
-		"another account":       {moved, []rbacv1.Subject{account("green", "green")}, "lets ServiceAccount green/green, which is not the account"},
-		"no account any more":   {without, []rbacv1.Subject{account("green", "green")}, "kubectl delete clusterrolebinding green-namespace-maker"},
-		"no account, no rights": {without, nil, ""},
+		"as it should be":            {making("green"), []rbacv1.Subject{account("green", "green")}, ""},
+		"none":                       {making("green"), nil, "kubectl create clusterrolebinding green-namespace-maker"},
+		"somebody besides":           {making("green"), []rbacv1.Subject{account("green", "green"), account("web", "x")}, "lets ServiceAccount web/x, which is not the account"},
+		"another account":            {moved, []rbacv1.Subject{account("green", "green")}, "lets ServiceAccount green/green, which is not the account"},
+		"no account any more":        {without, []rbacv1.Subject{account("green", "green")}, "kubectl delete clusterrolebinding green-namespace-maker"},
+		"no account, no permissions": {without, nil, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			objects := []client.Object{c.tenant, namespaceOf("green", "green")}

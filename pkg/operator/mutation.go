@@ -31,7 +31,7 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	// planPause collects changes, because one plan answers all of them.
 	planPause = time.Second
-	// replan is how often the plan is made without a reason: a new authority of
+	// replan is how often the plan is made without a reason: a new CA of
 	// Landwaiter's certificate is announced ten minutes before it is used.
 	replan = time.Minute
 )
@@ -143,12 +143,12 @@ func (p *pinner) authority(ctx context.Context) ([]byte, error) {
 	provider.SetGroupVersionKind(providerKind())
 	name := p.engine.options.Onboard.Landwaiter.Name + "-verify"
 	if err := p.engine.client.Get(ctx, client.ObjectKey{Name: name}, provider); err != nil {
-		return nil, fmt.Errorf("read the authority of Landwaiter's certificate: %w", err)
+		return nil, fmt.Errorf("read the CA of Landwaiter's certificate: %w", err)
 	}
 	text, _, _ := unstructured.NestedString(provider.Object, "spec", "caBundle")
 	bundle, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(bundle) == 0 {
-		return nil, fmt.Errorf("read the authority of Landwaiter's certificate: Provider %s has no caBundle", name)
+		return nil, fmt.Errorf("read the CA of Landwaiter's certificate: Provider %s has no caBundle", name)
 	}
 	return bundle, nil
 }

@@ -1,8 +1,8 @@
 // Package operator brings what Tenants stand for to the API server, takes it away again,
-// and finds where the cluster differs. The commands use it with the rights of a cluster
+// and finds where the cluster differs. The commands use it with the permissions of a cluster
 // admin, `landwaiter operate` with those of an account of its own. It refuses to take over
 // a namespace without the admin's word, to touch namespaces that no Tenant has, and, as
-// the operator, to work without the guardrail that bounds its rights.
+// the operator, to work without the guardrail that bounds its permissions.
 package operator
 
 import (
@@ -90,7 +90,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// New returns an Engine that uses the rights of c.
+// New returns an Engine that uses the permissions of c.
 func New(c client.Client, options Options) *Engine {
 	e := &Engine{client: c, reader: options.Reader, options: options}
 	if e.reader == nil {
@@ -211,14 +211,14 @@ func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1b
 	return &world{all: all, tenants: resource.NewTenants(all), namespaces: namespaces.Items}, tenant, nil
 }
 
-// explained wraps an error about Tenants, which says little where their definition is missing.
+// explained wraps an error about Tenants, which says little where their CRD is missing.
 func explained(doing string, err error) error {
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	if meta.IsNoMatchError(err) || errors.As(err, &discovery) {
 		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's CRDs (charts/landwaiter), or check --context: %w", doing, err)
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s: your account lacks the rights: ask a cluster admin to bind ClusterRole landwaiter-cluster-admin to it, and one that lists namespaces: %w", doing, err)
+		return fmt.Errorf("%s: your account lacks the permissions: ask a cluster admin to bind ClusterRole landwaiter-cluster-admin to it, and one that lists namespaces: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

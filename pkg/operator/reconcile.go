@@ -122,7 +122,7 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconc
 	}
 	if len(deletion.Pending) > 0 {
 		err := r.condition(ctx, tenant, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(policy.ReasonUnfinished),
-			Message: fmt.Sprintf("%s waits for its finalizers (is Flux running?); the account keeps its rights until then", deletion.Pending[0])})
+			Message: fmt.Sprintf("%s waits for its finalizers (is Flux running?); the account keeps its permissions until then", deletion.Pending[0])})
 		return reconcile.Result{RequeueAfter: pendingPause}, err
 	}
 	if err := r.finalizer(ctx, tenant); err != nil {

@@ -74,7 +74,7 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	guardrail := options.Guardrail
 	guardrail.client, guardrail.log = c, log
 	if options.InsecureNoGuardrail {
-		log.Warn("the operator runs without its guardrails: its account can give anybody rights in every namespace")
+		log.Warn("the operator runs without its guardrails: its account can give anybody permissions in every namespace")
 	} else if err := guardrail.await(ctx); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// failed remembers what a Tenant is to have before its people and its account get rights.
+// failed remembers what a Tenant is to have before its people and its account get permissions.
 func (r *Report) failed(object client.Object) {
 	if r.unrestricted == nil {
 		r.unrestricted = map[string]policy.ObjectRef{}
@@ -24,8 +24,8 @@ func (r *Report) failed(object client.Object) {
 
 // withholds reports whether an object has to wait, and says so of a binding. A namespace
 // that could not be made or labelled gets nothing at all; one without another restriction
-// gets no new rights. Bindings that exist are still applied, because applying is also how
-// people lose their rights.
+// gets no new permissions. Bindings that exist are still applied, because applying is also how
+// people lose their permissions.
 func (r *Report) withholds(object client.Object, existing *inventory) bool {
 	missing, found := r.unrestricted[object.GetNamespace()]
 	if !found {

@@ -50,7 +50,7 @@ const (
 	ReasonExpired     Reason = "Expired"     // something in the resource has ended and is still there
 	ReasonNotExpiring Reason = "NotExpiring" // nothing in the resource ends within its notice
 	ReasonNoExpiry    Reason = "NoExpiry"    // nothing in the resource has an end
-	// ReasonExpiryUnknown says that the material, or what it says of its end, cannot be read.
+	// ReasonExpiryUnknown says that the trust material, or what it says of its end, cannot be read.
 	ReasonExpiryUnknown Reason = "ExpiryUnknown"
 )
 

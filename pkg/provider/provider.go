@@ -44,12 +44,12 @@ type Options struct {
 	// /healthz and /readyz, MetricsAddress /metrics, both over plain HTTP; empty
 	// means not at all.
 	Address, HealthAddress, MetricsAddress string
-	// TLS holds the serving certificate and the authorities of clients.
+	// TLS holds the serving certificate and the CAs of clients.
 	TLS TLSSource
 	// ClientNames lists DNS names; a client certificate must have one of them. Names
-	// are compared whole. Empty means every client of the authorities.
+	// are compared whole. Empty means every client of the CAs.
 	ClientNames []string
-	// InsecureNoClientAuth lets anyone ask. It contradicts client authorities of TLS;
+	// InsecureNoClientAuth lets anyone ask. It contradicts client CAs of TLS;
 	// a server with neither is an error.
 	InsecureNoClientAuth bool
 

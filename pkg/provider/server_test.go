@@ -72,7 +72,7 @@ func TestServesOnlyTheClientsItWasToldOf(t *testing.T) {
 	require.Len(t, response.Items, 1)
 	for name, client := range map[string]*http.Client{
 		"no certificate":             w.caller(t, nil),
-		"another authority":          w.caller(t, issueClient(t, stranger, gatekeeperName)),
+		"another CA":                 w.caller(t, issueClient(t, stranger, gatekeeperName)),
 		"another name":               w.caller(t, issueClient(t, w.authority, "evil.example.com")),
 		"no name but a common name":  w.caller(t, issueClient(t, w.authority)),
 		"longer name":                w.caller(t, issueClient(t, w.authority, "x."+gatekeeperName)),
@@ -148,7 +148,7 @@ func TestClientOfARemovedAuthorityIsRefusedOnNewAndOnOpenConnections(t *testing.
 	for _, client := range []*http.Client{old, fresh} {
 		response, err = w.send(t, client, "/v1/verify", "r.example.com/a")
 		require.NoError(t, err)
-		require.Len(t, response.Items, 1, "both authorities overlap")
+		require.Len(t, response.Items, 1, "both CAs overlap")
 	}
 	w.tls.trust(next)
 	response, err = w.send(t, old, "/v1/verify", "r.example.com/a")

@@ -188,7 +188,7 @@ func succeeded(item externaldata.Item) bool {
 	return verdict == gatekeeper.Allowed
 }
 
-// testServer is a running server with its authority and one client.
+// testServer is a running server with its CA and one client.
 type testServer struct {
 	server    *Server
 	authority *fixture.Authority
@@ -254,7 +254,7 @@ func issueClient(t testing.TB, authority *fixture.Authority, names ...string) *f
 	return client
 }
 
-// issueServer makes the server show a new certificate of an authority.
+// issueServer makes the server show a new certificate of a CA.
 func (w *testServer) issueServer(t testing.TB, authority *fixture.Authority) {
 	t.Helper()
 	issued, err := authority.IssueServer("127.0.0.1")
@@ -305,7 +305,7 @@ func serve(t testing.TB, decider Decider, change func(*Options)) *testServer {
 }
 
 // caller returns an HTTP client as Gatekeeper's, with a client certificate or
-// none, that trusts the server's authorities.
+// none, that trusts the server's CAs.
 func (w *testServer) caller(t testing.TB, client *fixture.Certificate, trusted ...*fixture.Authority) *http.Client {
 	t.Helper()
 	options := gatekeeper.Options{Connections: 64, Timeout: 20 * time.Second}

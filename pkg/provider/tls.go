@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// TLSSource holds the server's certificate and the authorities of its clients, and
+// TLSSource holds the server's certificate and the CAs of its clients, and
 // may replace both at any time. It is asked for every connection and every request,
 // so a change needs no announcement. It is safe for concurrent use.
 type TLSSource interface {
 	// Certificate returns the certificate to serve now, with its Leaf. An error says
 	// why there is none yet: until then nobody is served.
 	Certificate() (*tls.Certificate, error)
-	// ClientCAs returns the authorities of client certificates, the same pool until
+	// ClientCAs returns the CAs of client certificates, the same pool until
 	// they change. An error says why there are none yet: until then nobody is
 	// served. Without an error nil means that there never will be any.
 	ClientCAs() (*x509.CertPool, error)
@@ -50,8 +50,8 @@ func newEdgeTLS(options Options) *edgeTLS {
 	return e
 }
 
-// clientCAs returns the authorities in force, which are never nil: in a TLS
-// configuration nil stands for the authorities of the system.
+// clientCAs returns the CAs in force, which are never nil: in a TLS
+// configuration nil stands for the CAs of the system.
 func (e *edgeTLS) clientCAs() (*x509.CertPool, error) {
 	pool, err := e.source.ClientCAs()
 	if err == nil && pool == nil {
@@ -88,7 +88,7 @@ func (e *edgeTLS) config() (*tls.Config, error) {
 
 // newConfig leaves out HTTP/2: Gatekeeper speaks HTTP/1.1, and what is not spoken
 // cannot be attacked. It leaves out session tickets: Gatekeeper never resumes, and
-// a resumed session would outlive a change of authorities (CVE-2025-68121).
+// a resumed session would outlive a change of CAs (CVE-2025-68121).
 func (e *edgeTLS) newConfig(certificate *tls.Certificate, authorities *x509.CertPool) *tls.Config {
 	config := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -133,7 +133,7 @@ func (e *edgeTLS) checkName(peer []*x509.Certificate) error {
 // connectionKey finds a connection's *checked in the context of its requests.
 type connectionKey struct{}
 
-// checked remembers under which authorities a connection's client was verified.
+// checked remembers under which CAs a connection's client was verified.
 type checked struct {
 	authorities atomic.Pointer[x509.CertPool]
 }
@@ -143,7 +143,7 @@ func rememberChecks(ctx context.Context, _ net.Conn) context.Context {
 }
 
 // authorizeClient decides for every request whether its client may ask. The
-// handshake did so once, but connections live on: an authority that was withdrawn
+// handshake did so once, but connections live on: a CA that was withdrawn
 // and a certificate that has expired must be noticed here.
 func (e *edgeTLS) authorizeClient(r *http.Request) error {
 	if !e.authorize {

@@ -32,7 +32,7 @@ func TestWaitsForItsCertificatesAndServesNobodyBefore(t *testing.T) {
 	}
 	refused("nothing is there")
 	late.certificate.Store(w.tls.certificate.Load())
-	refused("the client CA is missing: the system's authorities must not stand in for it")
+	refused("the client CA is missing: the system's CAs must not stand in for it")
 	late.none.Store(true)
 	refused("a source that has none any more admits nobody")
 	late.none.Store(false)

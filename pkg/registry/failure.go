@@ -169,7 +169,7 @@ func distrust(err error, host string) string {
 	text := host + " has a certificate that is not trusted"
 	switch {
 	case errors.As(err, &authority):
-		return text + ": its authority is unknown; add the authority to caBundle of the Store that lists " + host
+		return text + ": its CA is unknown; add the CA to caBundle of the Store that lists " + host
 	case errors.As(err, &name):
 		return text + ": it is for another name; have one issued for " + host
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -121,7 +121,7 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 		"no TLS": {h.Host(), map[string]registry.HostRule{h.Host(): {Private: true}}, "transient",
 			h.Host() + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"},
 		"an unknown authority": {unknown, map[string]registry.HostRule{unknown: {Private: true}}, "transient",
-			unknown + " has a certificate that is not trusted: its authority is unknown; add the authority to caBundle of the Store that lists " + unknown},
+			unknown + " has a certificate that is not trusted: its CA is unknown; add the CA to caBundle of the Store that lists " + unknown},
 		"no TLS, and not allowed to be": {h.Host(), map[string]registry.HostRule{h.Host(): {PlainHTTP: true}}, policy.ReasonForbidden, "ClusterStore"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func (t *term) await(ctx context.Context) bool {
 		_, synced := t.pods.Namespaces()
 		var err error
 		if !synced && unread.due(t.now()) {
-			t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs the right to list and watch them")
+			t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs permission to list and watch them")
 		}
 		if synced {
 			if _, err = t.page(ctx, "", 1); err == nil {

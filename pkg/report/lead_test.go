@@ -79,7 +79,7 @@ func TestPodsThatCannotBeReadAreSaidToBeWhatReportsWaitFor(t *testing.T) {
 		require.Empty(t, log.AllEntries(), "a large cluster takes its time")
 		pass(5 * time.Minute)
 		require.Len(t, log.AllEntries(), 1, "it is said once")
-		require.Contains(t, log.LastEntry().Message, "the right to list and watch")
+		require.Contains(t, log.LastEntry().Message, "needs permission to list and watch")
 		require.Empty(t, server.written())
 		runs.mu.Lock()
 		runs.unread = false

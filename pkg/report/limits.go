@@ -94,7 +94,7 @@ const (
 	// looks at all of them: time alone ends rows.
 	tick      = 500 * time.Millisecond
 	lookAgain = time.Minute
-	// retryAfter is the pause after a failed write, and after a look for the definition of
+	// retryAfter is the pause after a failed write, and after a look for the CRD of
 	// reports. complainEvery is how often the same failure is logged.
 	retryAfter    = 10 * time.Second
 	complainEvery = 10 * time.Minute

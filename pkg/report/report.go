@@ -86,7 +86,7 @@ func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics pro
 }
 
 // reportsClient returns a client for reports. It needs no discovery, so it works once their
-// definition comes.
+// CRD comes.
 func reportsClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := openreports.Install(scheme); err != nil {

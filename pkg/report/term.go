@@ -146,7 +146,7 @@ func (t *term) fold(namespace verify.Namespace, n note) {
 // errBusy says that the limits allow no write now.
 var errBusy = errors.New("the limit of writes is reached")
 
-// work writes the reports that are due until ctx ends, or there is no definition of reports.
+// work writes the reports that are due until ctx ends, or there is no CRD of reports.
 func (t *term) work(ctx context.Context) error {
 	t.markAll()
 	ticker := time.NewTicker(tick)

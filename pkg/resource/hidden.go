@@ -11,7 +11,7 @@ import (
 // broken: what it says is unknown.
 type Hidden struct {
 	Source policy.ObjectRef
-	// Why says which right is missing, in one clause.
+	// Why says which permission is missing, in one clause.
 	Why string
 	// Known is what is known of a kind all the same.
 	Known Known
@@ -23,7 +23,7 @@ const HiddenName = "(unreadable)"
 // hiddenError is the error of something that is [Hidden].
 type hiddenError string
 
-// Error returns which right is missing.
+// Error returns which permission is missing.
 func (e hiddenError) Error() string { return string(e) }
 
 // HiddenError returns an error that says why something is hidden.

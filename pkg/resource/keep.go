@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Limits on what is kept of one resource in memory, in bytes of JSON. The definitions
+// Limits on what is kept of one resource in memory, in bytes of JSON. The CRDs
 // limit the text of a spec to the same numbers, but count characters.
 const (
 	// MaxSpecBytes limits a spec.
@@ -21,7 +21,7 @@ const (
 	// MaxTrustStoreBytes limits the spec of a TrustStore or ClusterTrustStore, which may
 	// hold a trusted root and a CA.
 	MaxTrustStoreBytes = 96 << 10
-	// maxStatusBytes limits a status. Anyone with rights on the status can write one; a
+	// maxStatusBytes limits a status. Anyone with permissions on the status can write one; a
 	// larger one is forgotten and then written again.
 	maxStatusBytes = 64 << 10
 	// maxConditionBytes limits the reason and message of a condition. What compiling writes is

@@ -149,10 +149,10 @@ type reasoned struct {
 
 func (r reasoned) Unwrap() error { return r.error }
 
-// grantedBy begins the end of a message about a missing right.
+// grantedBy begins the end of a message about a missing permission.
 const grantedBy = "; grant it with: "
 
-// Ungranted returns err for a right that is missing, followed by the command that grants it.
+// Ungranted returns err for a permission that is missing, followed by the command that grants it.
 func Ungranted(err error, command string) error { return ungranted{error: err, command: command} }
 
 type ungranted struct {

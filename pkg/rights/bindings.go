@@ -16,7 +16,7 @@ const (
 	TrustWithinReach Reach = "TrustWithinReach"
 	// NamespaceReach: a role in a namespace may change or delete the namespace itself.
 	NamespaceReach Reach = "NamespaceReach"
-	// DefaultAccount: the account that tools fall back to has rights.
+	// DefaultAccount: the account that tools fall back to has permissions.
 	DefaultAccount Reach = "DefaultAccount"
 )
 
@@ -58,7 +58,7 @@ func OfBinding(b Binding) []Found {
 	}
 	if slices.Contains(b.Accounts, Account{Namespace: b.Ref.Namespace, Name: defaultAccount}) {
 		found = append(found, Found{Reach: DefaultAccount, Where: policy.ObjectRef{Kind: "ServiceAccount", Namespace: b.Ref.Namespace, Name: defaultAccount},
-			Fix: fmt.Sprintf("has rights by RoleBinding %s: Flux falls back to it; bind another account", b.Ref.Name)})
+			Fix: fmt.Sprintf("has permissions by RoleBinding %s: Flux falls back to it; bind another account", b.Ref.Name)})
 	}
 	return found
 }
@@ -69,7 +69,7 @@ func allows(list []string, value string) bool {
 }
 
 // Where returns a finding about a field as one about its resource, in a namespace whose
-// developers have the role edit. Material in home is out of their reach.
+// developers have the role edit. What the home namespace has is out of their reach.
 func (f Finding) Where() Found {
 	return Found{Reach: TrustWithinReach, Where: f.Resource,
 		Fix: fmt.Sprintf("its %s can be written by developers (edit): move it to the home namespace; or %s", f.Object.Kind, f.Fix)}

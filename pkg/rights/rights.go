@@ -1,10 +1,10 @@
-// Package rights finds where the rights in a namespace let others than its admins decide
+// Package rights finds where the permissions in a namespace let others than its admins decide
 // what is trusted there. Only admins may change resources; the built-in role edit may
 // change the Secrets and ConfigMaps that resources name. It is pure, and refuses to guess
 // who has which role: it says what a role lets happen, from resources alone.
 //
 // It says nothing about cluster-scoped resources: a cluster admin chose the namespace of
-// the objects that they name, and the resources do not tell who has rights there. Nor
+// the objects that they name, and the resources do not tell who has permissions there. Nor
 // about what only opens a door, such as pull secrets, the ServiceAccount that has them, a
 // client certificate or the token for Vault: with others, evidence is missing and the image
 // is denied.
@@ -98,7 +98,7 @@ func OfStore(resource policy.ObjectRef, spec v1beta1.StoreSpec) []Finding {
 	return c.found
 }
 
-// materialOf names the material of a trust store.
+// materialOf names the trust material of a trust store.
 func materialOf(kind v1beta1.TrustStoreType) string {
 	switch kind {
 	case v1beta1.TrustStoreTypePublicKeys:
@@ -114,7 +114,7 @@ func materialOf(kind v1beta1.TrustStoreType) string {
 	case v1beta1.TrustStoreTypeRevocationLists:
 		return "the revocation lists"
 	}
-	return "the material"
+	return "the trust material"
 }
 
 // accountIsInCredentials reports whether a key's URI leaves it to the credentials whose

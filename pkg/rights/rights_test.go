@@ -52,7 +52,7 @@ func TestFindsEveryFieldThroughWhichTheRoleEditDecidesWhatIsTrusted(t *testing.T
 		"keys where a cluster admin said":      {"ClusterTrustStore", "{type: PublicKeys, source: {secretKeyRef: {name: it, key: k}}}", nil},
 		"certificates where an admin said":     {"ClusterStore", "{registries: [r], caBundle: {secretKeyRef: {name: it, key: k}}}", nil},
 		"a quota, which refers to nothing":     {"ClusterQuota", "{namespaces: [team-a], maxInFlight: 64}", nil},
-		"a trust store of a type not yet here": {"TrustStore", "{type: Other, source: {secretKeyRef: " + key + "}}", []said{{"spec.source.secretKeyRef", "Secret team-a/it", "replace the material"}}},
+		"a trust store of a type not yet here": {"TrustStore", "{type: Other, source: {secretKeyRef: " + key + "}}", []said{{"spec.source.secretKeyRef", "Secret team-a/it", "replace the trust material"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row, _ := v1beta1.KindNamed(c.kind)

@@ -209,7 +209,7 @@ func (c *checker) flux(all *closure) {
 		at := c.of(o.folder, o.Unstructured)
 		account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName")
 		if account == "" {
-			c.find(at, "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no rights: name the account that it acts as", identity(o.Unstructured))
+			c.find(at, "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no permissions: name the account that it acts as", identity(o.Unstructured))
 		}
 		c.sources(at, o.Unstructured, present)
 		after, _, _ := unstructured.NestedSlice(o.Object, "spec", "dependsOn")

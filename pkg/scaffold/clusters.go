@@ -11,11 +11,11 @@ type step struct {
 	more       object
 }
 
-// steps are the order in which a cluster comes up: definitions, controllers, templates,
+// steps are the order in which a cluster comes up: CRDs, controllers, templates,
 // constraints, guardrails. Flux starts each once those before it are ready.
 func (p Platform) steps() []step {
 	steps := []step{
-		// Without prune: deleting a definition deletes all resources of its kind.
+		// Without prune: deleting a CRD deletes all resources of its kind.
 		{"crds", "./infrastructure/crds", nil, object{"prune": false}},
 		{"gatekeeper", "./infrastructure/gatekeeper", []string{"crds"}, nil},
 		{"landwaiter", "./infrastructure/landwaiter", []string{"crds", "gatekeeper"}, nil},

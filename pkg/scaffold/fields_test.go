@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/flux"
 )
 
-// TestKnowsTheFieldsOfFlux holds the lists of fields to the definitions of the modules
+// TestKnowsTheFieldsOfFlux holds the lists of fields to the CRDs of the modules
 // that test/tools/flux pins, which come with the modules.
 func TestKnowsTheFieldsOfFlux(t *testing.T) {
 	definitions, err := flux.Definitions(t.Context())

@@ -43,7 +43,7 @@ func copied(files fs.FS, name string) (string, error) {
 	return string(text), nil
 }
 
-// definitions come first and apart from the chart, so that an upgrade changes them before
+// CRDs come first and apart from the chart, so that an upgrade changes them before
 // any program that needs them.
 func (p Platform) definitions(t *Tree) error {
 	names, err := fs.Glob(crd.Files, "*.yaml")
@@ -104,7 +104,7 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 	t.add(path.Join(folder, "source.yaml"), document("", source))
 	spec := object{
 		"interval": "10m", "releaseName": name, "targetNamespace": namespace, "storageNamespace": namespace,
-		// Flux then acts with the rights of its own controller, as it does without an account.
+		// Flux then acts with the permissions of its own controller, as it does without an account.
 		"serviceAccountName": "helm-controller",
 		"install":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},
 		"upgrade":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},

@@ -25,10 +25,10 @@ func (p Platform) lockdown() string {
 			"patch":  encode([]object{{"op": "add", "path": "/spec/serviceAccountName", "value": "kustomize-controller"}}),
 		},
 	}
-	comment := "Keeps Flux from acting for tenants with rights of its own: no references across namespaces,\n" +
-		"no remote bases, and the account default, which has no rights, where none is named."
+	comment := "Keeps Flux from acting for tenants with permissions of its own: no references across namespaces,\n" +
+		"no remote bases, and the account default, which has no permissions, where none is named."
 	if p.SharedSource {
-		comment = "Keeps Flux from acting for tenants with rights of its own: no remote bases, and the account\n" +
+		comment = "Keeps Flux from acting for tenants with permissions of its own: no remote bases, and the account\n" +
 			"default where none is named. References across namespaces are allowed, because teams share a\n" +
 			"source: any team can use the sources of any other."
 	} else {

@@ -103,7 +103,7 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 }
 
 // beyond finds bindings that give a Tenant's account more than its role in the team's
-// namespaces, and the right to make namespaces if the Tenant has it.
+// namespaces, and the permission to make namespaces if the Tenant has it.
 func (c *checker) beyond(all *closure, tenant *v1beta1.Tenant, holders *resource.Tenants) {
 	account := onboard.Account(tenant)
 	if account == "" {
@@ -124,7 +124,7 @@ func (c *checker) beyond(all *closure, tenant *v1beta1.Tenant, holders *resource
 			own = binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == tenant.Spec.Reconciler.ClusterRole
 		}
 		if !own {
-			c.find(c.of(o.folder, o.Unstructured), "%s gives the account of Tenant %s %s %s %s; it has %s in the team's namespaces and nothing else: remove the binding, or name a role with these rights in spec.reconciler.clusterRole",
+			c.find(c.of(o.folder, o.Unstructured), "%s gives the account of Tenant %s %s %s %s; it has %s in the team's namespaces and nothing else: remove the binding, or name a role with these permissions in spec.reconciler.clusterRole",
 				identity(o.Unstructured), tenant.Name, binding.RoleRef.Kind, binding.RoleRef.Name, where, tenant.Spec.Reconciler.ClusterRole)
 		}
 	}

@@ -48,7 +48,7 @@ func TestCheckFindsRightsOfATeamsAccountBeyondItsRole(t *testing.T) {
 		"by all accounts": {func(t *testing.T, dir string) {
 			grants(t, dir, "kind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccounts'}]")
 		}, rights, "ClusterRole view"},
-		"a right to make namespaces that the Tenant does not give": {func(t *testing.T, dir string) {
+		"a permission to make namespaces that the Tenant does not give": {func(t *testing.T, dir string) {
 			rewrite(t, dir, redTenant, "    createNamespaces: true\n", "")
 		}, redObjects, "ClusterRoleBinding iris-red-namespace-maker gives the account of Tenant iris-red ClusterRole landwaiter-namespace-maker"},
 	} {

@@ -32,7 +32,7 @@ func builtin() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// fluxFields are the fields of spec of the kinds of Flux, as their definitions have them,
+// fluxFields are the fields of spec of the kinds of Flux, as their CRDs have them,
 // and those that must be there.
 func fluxFields() map[string]struct{ known, required []string } {
 	words := strings.Fields

@@ -78,7 +78,7 @@ const (
 	SettingsFile = ".landwaiter.yaml"
 	// GroupOps is the group of the platform's own clusters.
 	GroupOps = "infra-ops"
-	// LandwaiterVersion is that of the chart, the definitions and the workflow's program,
+	// LandwaiterVersion is that of the chart, the CRDs and the workflow's program,
 	// which belong together.
 	LandwaiterVersion = "0.1.0"
 	gatekeeperVersion = "3.23.1"

@@ -25,7 +25,7 @@ type Trust struct {
 	// Namespace and Name are those of the ConfigMap; the ClusterTrustStores have the name,
 	// or begin with it.
 	Namespace, Name string
-	// Source says in a comment where the material is from.
+	// Source says in a comment where the trust material is from.
 	Source string
 	// Root is a trusted_root.json, and Roles the annotation about the TUF metadata that
 	// it was verified with.

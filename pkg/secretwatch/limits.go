@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// firstPause is the first and maxPause the longest pause after an object could
-	// not be watched. A right that is granted takes effect within
+	// not be watched. A permission that is granted takes effect within
 	// one and a half times maxPause: pauses are jittered.
 	firstPause = 250 * time.Millisecond
 	maxPause   = 15 * time.Second

@@ -128,7 +128,7 @@ func version(object runtime.Object) string {
 }
 
 // fail records why the object could not be read. A Forbidden error drops the
-// content: the right to read it was withdrawn. Any other error says nothing about
+// content: the permission to read it was withdrawn. Any other error says nothing about
 // the object, so the last content stays.
 func (w *Watch) fail(err error) {
 	denied := apierrors.IsForbidden(err)

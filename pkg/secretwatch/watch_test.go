@@ -52,7 +52,7 @@ func TestContentStaysThroughFailuresButNotWithoutTheRight(t *testing.T) {
 	object, answered, err = w.Content()
 	require.Error(t, err)
 	require.True(t, answered)
-	require.Nil(t, object, "a right that is withdrawn takes the content with it")
+	require.Nil(t, object, "a permission that is withdrawn takes the content with it")
 	require.Equal(t, 2, changes)
 	require.NoError(t, s.Add(secret("key", "1")))
 	require.Equal(t, 3, changes)

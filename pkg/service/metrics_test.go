@@ -92,7 +92,7 @@ func TestTheFirstEndOfTrustIsAMetricByKindAndNamespace(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(newResources(&s.set, func() time.Time { return now }))
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(`
-# HELP landwaiter_trust_expires_timestamp_seconds When the first certificate, authority, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.
+# HELP landwaiter_trust_expires_timestamp_seconds When the first certificate, CA, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.
 # TYPE landwaiter_trust_expires_timestamp_seconds gauge
 landwaiter_trust_expires_timestamp_seconds{kind="ClusterTrustStore",namespace="-"} 1.8000036e+09
 landwaiter_trust_expires_timestamp_seconds{kind="TrustStore",namespace="team-a"} 1.8000072e+09

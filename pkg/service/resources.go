@@ -34,7 +34,7 @@ func newResources(set *tenant.Set, now func() time.Time) *resources {
 		return prometheus.NewDesc("landwaiter_"+name, help, labels, nil)
 	}
 	return &resources{set: set, now: now,
-		expires:    desc("trust_expires_timestamp_seconds", "When the first certificate, authority, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.", "kind", "namespace"),
+		expires:    desc("trust_expires_timestamp_seconds", "When the first certificate, CA, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.", "kind", "namespace"),
 		all:        desc("resources", "Resources that are in force, by kind.", "kind"),
 		notReady:   desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.", "kind", "namespace"),
 		namespaces: desc("namespaces", "Namespaces that resources are compiled for."),

@@ -51,23 +51,23 @@ func renewed(data map[string][]byte, names []string, now time.Time) (next map[st
 	return next, true, time.Time{}, nil
 }
 
-// parseAuthority returns the authority of a Secret and when to replace it. An
+// parseAuthority returns the CA of a Secret and when to replace it. An
 // error says why it cannot be used, or that it has to be replaced now.
 func parseAuthority(data map[string][]byte, now time.Time) (authority, time.Time, error) {
 	p, err := tls.X509KeyPair(data[authorityKey], data[authorityKeyKey])
 	if err != nil {
-		return authority{}, time.Time{}, fmt.Errorf("load the authority: %w", err)
+		return authority{}, time.Time{}, fmt.Errorf("load the CA: %w", err)
 	}
 	signer, ok := p.PrivateKey.(crypto.Signer)
 	if !ok {
-		return authority{}, time.Time{}, errors.New("the authority's key cannot sign")
+		return authority{}, time.Time{}, errors.New("the CA's key cannot sign")
 	}
 	renewal := p.Leaf.NotAfter.Add(-renewBefore)
 	switch {
 	case !p.Leaf.IsCA:
-		return authority{}, time.Time{}, errors.New("the authority is not one: RFC 5280, section 4.2.1.9, cA is not asserted")
+		return authority{}, time.Time{}, errors.New("the certificate is not that of a CA: RFC 5280, section 4.2.1.9, cA is not asserted")
 	case now.Before(p.Leaf.NotBefore) || !now.Before(renewal):
-		return authority{}, time.Time{}, errors.New("the authority is due for renewal")
+		return authority{}, time.Time{}, errors.New("the CA is due for renewal")
 	}
 	return authority{p.Leaf, signer}, renewal, nil
 }
@@ -92,7 +92,7 @@ func checkCertificate(data map[string][]byte, a authority, names []string, now t
 	return renewal, nil
 }
 
-// newAuthority makes an authority and puts it into data.
+// newAuthority makes a CA and puts it into data.
 func newAuthority(data map[string][]byte, now time.Time) (authority, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}},
@@ -102,17 +102,17 @@ func newAuthority(data map[string][]byte, now time.Time) (authority, error) {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return authority{}, fmt.Errorf("make the authority's key: %w", err)
+		return authority{}, fmt.Errorf("make the CA's key: %w", err)
 	}
 	certificate, err := sign(template, template, key.Public(), key)
 	if err != nil {
-		return authority{}, fmt.Errorf("make the authority: %w", err)
+		return authority{}, fmt.Errorf("make the CA: %w", err)
 	}
 	return authority{certificate, key}, put(data, authorityKey, certificate, authorityKeyKey, key)
 }
 
 // issue makes a certificate for the names and puts it into data. It never
-// outlives the authority.
+// outlives the CA.
 func (a authority) issue(data map[string][]byte, names []string, now time.Time) error {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,

@@ -20,7 +20,7 @@ func (p pair) equal(other pair) bool {
 // nobody announces a change; zero for never.
 type pairReader func(now time.Time) (pair, time.Time, error)
 
-// caReader is a pairReader for authorities in PEM.
+// caReader is a pairReader for CAs in PEM.
 type caReader func(now time.Time) ([]byte, time.Time, error)
 
 // pairFromFiles reads files again after interval. It polls, because a mounted

@@ -9,15 +9,15 @@ const (
 	// mounted Secret within a minute or so, which ten seconds hardly add to.
 	defaultFileInterval = 10 * time.Second
 
-	// authoritySettle is how long a certificate of another authority waits before
+	// authoritySettle is how long a certificate of another CA waits before
 	// it is served: Gatekeeper has to learn of the changed Provider objects first.
 	authoritySettle = 5 * time.Second
-	// authorityOverlap is how long Provider objects hold the old authority together
+	// authorityOverlap is how long Provider objects hold the old CA together
 	// with the new one, so that each replica can change over in its own time.
 	authorityOverlap = 10 * time.Minute
 
-	// The lifetimes of what Rotation makes. Nobody has to install the authority by
-	// hand, so a long life saves changes of authority and costs nothing.
+	// The lifetimes of what Rotation makes. Nobody has to install the CA by
+	// hand, so a long life saves changes of CA and costs nothing.
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
 	// renewBefore leaves three months to notice that a renewal fails.

@@ -16,7 +16,7 @@ import (
 
 // fieldManager owns the fields of Provider objects. Nobody else applies these objects:
 // Gatekeeper refuses a Provider without a caBundle, so whoever applied one without knowing
-// the authority would have to write another one in its place.
+// the CA would have to write another one in its place.
 const fieldManager = "landwaiter"
 
 // Provider is one of Gatekeeper's Provider objects.

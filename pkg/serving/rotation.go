@@ -26,7 +26,7 @@ import (
 // RotationOptions say what a [Rotation] keeps up to date.
 type RotationOptions struct {
 	// Secret holds ca.crt, ca.key, tls.crt and tls.key. It is made if it does not
-	// exist, and made again, with another authority, if it is deleted.
+	// exist, and made again, with another CA, if it is deleted.
 	Secret types.NamespacedName
 	// Service is the name under which Gatekeeper reaches the server, in the
 	// namespace of Secret. DNSNames are further names in the certificate.
@@ -37,8 +37,8 @@ type RotationOptions struct {
 	Providers []Provider
 }
 
-// Rotation makes and renews a serving certificate under an authority of its own,
-// and keeps Gatekeeper's Provider objects, which have the authority. Only one replica may
+// Rotation makes and renews a serving certificate under a CA of its own,
+// and keeps Gatekeeper's Provider objects, which have the CA. Only one replica may
 // run one; all replicas serve the certificate with an [Identity].
 type Rotation struct {
 	clients   kubernetes.Interface
@@ -47,7 +47,7 @@ type Rotation struct {
 	options   RotationOptions
 	names     []string // DNS names of the certificate
 
-	bundle overlap // the authority for Provider objects; kept between calls of Run
+	bundle overlap // the CA for Provider objects; kept between calls of Run
 }
 
 // NewRotation returns a Rotation that reaches the Secret with clients and Provider

@@ -72,7 +72,7 @@ func TestMakesACertificateAndGivesItsAuthorityToProviders(t *testing.T) {
 
 func TestAProviderThatSomebodyChangesIsSetAgainAtOnce(t *testing.T) {
 	for name, change := range map[string]string{
-		"its authority": `{"spec":{"caBundle":"cGxhY2Vob2xkZXI="}}`, "its url": `{"spec":{"url":"https://else"}}`,
+		"its CA": `{"spec":{"caBundle":"cGxhY2Vob2xkZXI="}}`, "its url": `{"spec":{"url":"https://else"}}`,
 		"its timeout": `{"spec":{"timeout":1}}`, "its owner": `{"metadata":{"ownerReferences":null}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestTheAuthorityIsReplacedLongBeforeItExpires(t *testing.T) {
 		old := certificateOf(t, k.secret(t).Data["ca.crt"])
 		stop()
 		time.Sleep(time.Until(old.NotAfter.Add(-renewBefore)))
-		background(t, newRotation(t, k).Run) // another replica, which has not seen the old authority in use
+		background(t, newRotation(t, k).Run) // another replica, which has not seen the old CA in use
 		next := certificateOf(t, k.secret(t).Data["ca.crt"])
 		require.True(t, next.NotAfter.After(old.NotAfter))
 		require.Equal(t, []*x509.Certificate{next, old}, k.bundle(t, "verify"))
@@ -290,15 +290,15 @@ func TestWhatIsReplacedAndWhatStays(t *testing.T) {
 		"no key":                     {with(nil, "tls.key"), 0, nil, false, true},
 		"key of another certificate": {with(other, "tls.key"), 0, nil, false, true},
 		"another's certificate":      {with(other, "tls.key", "tls.crt"), 0, nil, false, true},
-		"no authority":               {with(nil, "ca.crt"), 0, nil, true, true},
-		"no key of the authority":    {with(nil, "ca.key"), 0, nil, true, true},
-		"another's authority key":    {with(other, "ca.key"), 0, nil, true, true},
-		"another authority":          {with(other, "ca.crt", "ca.key"), 0, nil, false, true},
-		"a leaf as authority":        {map[string][]byte{"ca.crt": good["tls.crt"], "ca.key": good["tls.key"]}, 0, nil, true, true},
+		"no CA":                      {with(nil, "ca.crt"), 0, nil, true, true},
+		"no key of the CA":           {with(nil, "ca.key"), 0, nil, true, true},
+		"another's CA key":           {with(other, "ca.key"), 0, nil, true, true},
+		"another CA":                 {with(other, "ca.crt", "ca.key"), 0, nil, false, true},
+		"a leaf as CA":               {map[string][]byte{"ca.crt": good["tls.crt"], "ca.key": good["tls.key"]}, 0, nil, true, true},
 		"garbage":                    {map[string][]byte{"ca.crt": []byte("x"), "ca.key": []byte("x")}, 0, nil, true, true},
 		"certificate due":            {with(nil), certificateLife - renewBefore, nil, false, true},
 		"certificate not due":        {with(nil), certificateLife - renewBefore - time.Second, nil, false, false},
-		"authority due":              {with(nil), authorityLife - renewBefore, nil, true, true},
+		"CA due":                     {with(nil), authorityLife - renewBefore, nil, true, true},
 		"a clock that is far behind": {with(nil), -2 * backdate, nil, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {

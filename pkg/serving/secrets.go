@@ -82,13 +82,13 @@ func (w watched) loadWith(keys ...string) (*corev1.Secret, error) {
 }
 
 // settlingPair reads the serving certificate from a Secret and holds back the
-// certificate of another authority for a while.
+// certificate of another CA for a while.
 type settlingPair struct {
 	secret watched
 	settle time.Duration
 
 	inForce *corev1.Secret
-	pending *corev1.Secret // of another authority than inForce
+	pending *corev1.Secret // of another CA than inForce
 	from    time.Time      // when pending comes into force
 }
 
@@ -102,7 +102,7 @@ func (s *settlingPair) read(now time.Time) (pair, time.Time, error) {
 }
 
 // settled returns the Secret to serve from, and when another one comes into force.
-// A certificate of the same authority does at once.
+// A certificate of the same CA does at once.
 func (s *settlingPair) settled(secret *corev1.Secret, now time.Time) (*corev1.Secret, time.Time) {
 	if s.inForce == nil || sameAuthority(s.inForce, secret) {
 		s.inForce, s.pending = secret, nil
@@ -123,7 +123,7 @@ func sameAuthority(a, b *corev1.Secret) bool {
 	return bytes.Equal(a.Data[authorityKey], b.Data[authorityKey])
 }
 
-// overlappingCA reads authorities from a key of a Secret, together with those
+// overlappingCA reads CAs from a key of a Secret, together with those
 // that were there before for a while.
 type overlappingCA struct {
 	secret  watched

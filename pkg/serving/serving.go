@@ -1,10 +1,10 @@
 // Package serving holds the server's TLS identity: its certificate, and the
 // authorities whose clients it trusts. Both come from files or from Secrets and
 // are replaced while the server runs. [Rotation] makes the certificate, under an
-// authority of its own, and keeps Gatekeeper's Provider objects, which have that authority.
+// CA of its own, and keeps Gatekeeper's Provider objects, which have that CA.
 //
-// It refuses to replace a usable certificate or authority by content that it
-// cannot use, and never falls back to the authorities of the system.
+// It refuses to replace a usable certificate or CA by content that it
+// cannot use, and never falls back to the CAs of the system.
 package serving
 
 import (
@@ -28,20 +28,20 @@ import (
 )
 
 // Options say where an [Identity] comes from. The certificate needs either files
-// or a Secret; client authorities may come from both.
+// or a Secret; client CAs may come from both.
 type Options struct {
 	// CertificateFile holds the certificate with its intermediates, KeyFile its
 	// private key, both in PEM.
 	CertificateFile, KeyFile string
 	// CertificateSecret holds them as tls.crt and tls.key. If its ca.crt changes,
 	// the new certificate is served 5 seconds later: clients have to learn of the
-	// new authority first.
+	// new CA first.
 	CertificateSecret types.NamespacedName
-	// ClientCAFiles and ClientCASecrets hold the authorities of client
+	// ClientCAFiles and ClientCASecrets hold the CAs of client
 	// certificates. All of them form one set.
 	ClientCAFiles   []string
 	ClientCASecrets []SecretKey
-	// ClientCAOverlap is how long an authority is still trusted after another one
+	// ClientCAOverlap is how long a CA is still trusted after another one
 	// has replaced it in its Secret. Default 0: not at all.
 	ClientCAOverlap time.Duration
 	// FileInterval is how often files are read again. Default 10 s.
@@ -53,7 +53,7 @@ type Options struct {
 // SecretKey names one key of a Secret.
 type SecretKey struct{ Namespace, Name, Key string }
 
-// Identity is the certificate in force and the client authorities in force. It is
+// Identity is the certificate in force and the client CAs in force. It is
 // used once: New, Run. Its other methods are safe for concurrent use.
 type Identity struct {
 	clients kubernetes.Interface
@@ -96,7 +96,7 @@ func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Id
 		return nil, fmt.Errorf("new TLS identity: %w", err)
 	}
 	i.errors = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_tls_reload_errors_total",
-		Help: "Changed certificates or client authorities that could not be used, so that the old ones stayed in force."}, []string{"part"})
+		Help: "Changed certificates or client CAs that could not be used, so that the old ones stayed in force."}, []string{"part"})
 	for _, part := range []part{partCertificate, partClientCA} {
 		i.errors.WithLabelValues(string(part)) // exported from the start, so that the first error is an increase
 	}
@@ -166,7 +166,7 @@ func (i *Identity) Certificate() (*tls.Certificate, error) {
 	return nil, errors.New("the serving certificate has not been read yet")
 }
 
-// ClientCAs returns the client authorities in force, the same pool until they
+// ClientCAs returns the client CAs in force, the same pool until they
 // change. An error says why there are none yet. Without an error nil means that
 // options named none.
 func (i *Identity) ClientCAs() (*x509.CertPool, error) {
@@ -191,7 +191,7 @@ func (i *Identity) Run(ctx context.Context) error {
 }
 
 // refresh takes over whatever has changed and returns when to look again without
-// a change, zero for never. The certificate and the authorities are independent: a
+// a change, zero for never. The certificate and the CAs are independent: a
 // broken CA file must not keep an expired certificate in place.
 func (i *Identity) refresh(now time.Time) time.Time {
 	current := i.current.Load()
@@ -239,7 +239,7 @@ func (i *Identity) updateCertificate(next *state, now time.Time) (again time.Tim
 	return again, nil
 }
 
-// updateClientCAs puts changed client authorities into next.
+// updateClientCAs puts changed client CAs into next.
 func (i *Identity) updateClientCAs(next *state, now time.Time) (again time.Time, err error) {
 	var failure error
 	pool := x509.NewCertPool()

@@ -21,7 +21,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// files writes a certificate of the authority, and the authority as that of clients.
+// files writes a certificate of the CA, and the CA as that of clients.
 func files(t *testing.T, a *fixture.Authority) Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -316,7 +316,7 @@ func TestACertificateOfAnotherAuthorityIsServedAfterTheSettleTime(t *testing.T) 
 		requireServed(t, i, first)
 		k.put(t, tlsSecret(), second)
 		synctest.Wait()
-		requireServed(t, i, second, "of the same authority: at once")
+		requireServed(t, i, second, "of the same CA: at once")
 		k.put(t, tlsSecret(), third)
 		time.Sleep(authoritySettle - time.Millisecond)
 		requireServed(t, i, second)
@@ -384,12 +384,12 @@ func TestACertificateOfAnotherAuthorityWaitsUntilTheAuthorityIsKnown(t *testing.
 		return string(inForce.Data["tls.crt"])
 	}
 	require.Equal(t, "1", served(from("A", "1"), 0))
-	require.Equal(t, "2", served(from("A", "2"), 0), "of the same authority: at once")
+	require.Equal(t, "2", served(from("A", "2"), 0), "of the same CA: at once")
 	require.Equal(t, "2", served(from("B", "3"), 0))
 	require.Equal(t, "2", served(from("B", "4"), 59*time.Second))
 	require.Equal(t, "4", served(from("B", "4"), time.Minute))
 	require.Equal(t, "4", served(from("C", "5"), time.Hour))
-	require.Equal(t, "4", served(from("D", "6"), time.Hour+59*time.Second), "yet another authority has its own time")
+	require.Equal(t, "4", served(from("D", "6"), time.Hour+59*time.Second), "yet another CA has its own time")
 	require.Equal(t, "4", served(from("D", "6"), time.Hour+61*time.Second))
 	require.Equal(t, "6", served(from("D", "6"), time.Hour+119*time.Second))
 }

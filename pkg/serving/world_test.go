@@ -208,7 +208,7 @@ func newAuthorityOf(t testing.TB, name string) *fixture.Authority {
 	return made
 }
 
-// issuedBy is the data of a Secret with a new certificate of an authority.
+// issuedBy is the data of a Secret with a new certificate of a CA.
 func issuedBy(t testing.TB, a *fixture.Authority) map[string][]byte {
 	t.Helper()
 	certificate, err := a.IssueServer("127.0.0.1")

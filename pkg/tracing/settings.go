@@ -75,7 +75,7 @@ func readSettings(getenv environment) (settings, error) {
 }
 
 // checkExporter refuses what the libraries would not: they send to another place, without
-// the headers, or trusting other authorities, print what a header has, and panic.
+// the headers, or trusting other CAs, print what a header has, and panic.
 func (e environment) checkExporter() error {
 	const traces, all = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
 	if name, endpoint := e.first(traces+"ENDPOINT", all+"ENDPOINT"); endpoint != "" {

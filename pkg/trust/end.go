@@ -12,7 +12,7 @@ import (
 )
 
 // End is the moment at which a part of trust material ends. It says nothing about whether
-// the material may still be used: verifiers decide that, for each signature.
+// the trust material may still be used: verifiers decide that, for each signature.
 type End struct {
 	// Part names what ends, such as `certificate "CN=root"`.
 	Part string
@@ -84,7 +84,7 @@ func RootEnds(r *SigstoreRoot) []End {
 			later(stampers, a.URI, windowEnd(a.ValidityPeriodEnd, append([]*x509.Certificate{a.Root, a.Leaf}, a.Intermediates...)))
 		}
 	}
-	return slices.Concat(partEnds("certificate authority", authorities), partEnds("timestamp authority", stampers),
+	return slices.Concat(partEnds("CA", authorities), partEnds("timestamp authority", stampers),
 		logEnds("transparency log", r.RekorLogs()), logEnds("certificate transparency log", r.CTLogs()))
 }
 

@@ -72,9 +72,9 @@ func TestOnlyTheLastOfEachAuthorityAndKindOfLogEnds(t *testing.T) {
 		"one authority that lasts":                     {authorities: []root.CertificateAuthority{authority("a", far, time.Time{})}},
 		"a retired authority beside its successor":     {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day)), authority("a", far, time.Time{})}},
 		"a retired authority with another address":     {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day)), authority("b", far, time.Time{})}},
-		"only a retired authority":                     {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day))}, due: []string{`certificate authority "a"`}},
-		"a certificate that ends before its period":    {authorities: []root.CertificateAuthority{authority("a", near, now.Add(500*day))}, due: []string{`certificate authority "a"`}},
-		"one of two parties that ends soon":            {authorities: []root.CertificateAuthority{authority("a", near, time.Time{}), authority("b", far, time.Time{})}, due: []string{`certificate authority "a"`}},
+		"only a retired authority":                     {authorities: []root.CertificateAuthority{authority("a", far, now.Add(-day))}, due: []string{`CA "a"`}},
+		"a certificate that ends before its period":    {authorities: []root.CertificateAuthority{authority("a", near, now.Add(500*day))}, due: []string{`CA "a"`}},
+		"one of two parties that ends soon":            {authorities: []root.CertificateAuthority{authority("a", near, time.Time{}), authority("b", far, time.Time{})}, due: []string{`CA "a"`}},
 		"a log that ends soon beside one that goes on": {logs: map[string]*root.TransparencyLog{"1": log(now.Add(day)), "2": log(time.Time{})}},
 		"the last log ends soon":                       {logs: map[string]*root.TransparencyLog{"1": log(now.Add(-day)), "2": log(now.Add(day))}, due: []string{"last transparency log"}},
 	} {

@@ -9,13 +9,13 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
-// SigstoreRoot is a trusted root for keyless signatures: certificate authorities,
+// SigstoreRoot is a trusted root for keyless signatures: CAs,
 // transparency logs and timestamp authorities. It is immutable.
 type SigstoreRoot = root.TrustedRoot
 
 // ParseSigstoreRoot parses a trusted_root.json (sigstore_trustroot.proto, media
 // type application/vnd.dev.sigstore.trustedroot+json;version=0.1 and later) of at
-// most 256 KiB. It refuses a root with neither a certificate authority nor a log, which
+// most 256 KiB. It refuses a root with neither a CA nor a log, which
 // could not vouch for any signature.
 func ParseSigstoreRoot(text []byte) (parsed *SigstoreRoot, err error) {
 	if len(text) > maxRootInput {
@@ -31,7 +31,7 @@ func ParseSigstoreRoot(text []byte) (parsed *SigstoreRoot, err error) {
 		return nil, fmt.Errorf("the trusted root cannot be read (trusted_root.json, as cosign trusted-root create writes it): %w", err)
 	}
 	if len(parsed.FulcioCertificateAuthorities())+len(parsed.RekorLogs()) == 0 {
-		return nil, errors.New("the trusted root has neither a certificate authority nor a log, so it could vouch for nothing")
+		return nil, errors.New("the trusted root has neither a CA nor a log, so it could vouch for nothing")
 	}
 	return parsed, nil
 }

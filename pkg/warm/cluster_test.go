@@ -74,7 +74,7 @@ func prepare(t *testing.T) *world {
 	return &w
 }
 
-// start runs all of it. The watcher has the rights that the chart gives for it, and
+// start runs all of it. The watcher has the permissions that the chart gives for it, and
 // no others.
 func start(t *testing.T, interval time.Duration) *world {
 	t.Helper()
@@ -99,7 +99,7 @@ func start(t *testing.T, interval time.Duration) *world {
 	return w
 }
 
-// declare makes the definitions, a rule that images must be signed, and the watcher's role.
+// declare makes the CRDs, a rule that images must be signed, and the watcher's role.
 func (w *world) declare(ctx context.Context) error {
 	definitions, err := suite.Definitions()
 	if err != nil {

@@ -105,7 +105,7 @@ type source struct {
 	watch cache.ListerWatcher
 }
 
-// New returns a Watcher for the API server of config. It needs the right to list
+// New returns a Watcher for the API server of config. It needs permission to list
 // and watch Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and Pods.
 func New(config *rest.Config, verifier Verifier, log *logrus.Logger, options Options) (*Watcher, error) {
 	clients, err := kubernetes.NewForConfig(config)

@@ -15,7 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// providerClass has the fields of the Secrets Store CSI driver's definition.
+// providerClass has the fields of the Secrets Store CSI driver's CRD.
 const providerClass = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -43,7 +43,7 @@ spec:
               secretObjects: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}`
 
 // accepted makes the objects of a sample, for a moment, in a namespace; fields that the
-// definition does not know are refused.
+// CRD does not know are refused.
 func (l *library) accepted(t *testing.T, path, namespace string) []*unstructured.Unstructured {
 	t.Helper()
 	l.apply(t, namespace, "{apiVersion: v1, kind: Namespace, metadata: {name: $NS}}")

@@ -38,7 +38,7 @@ var withLibrary = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*li
 	return l, l.install(ctx)
 })
 
-// install applies the definitions of what the templates judge, then all templates. The
+// install applies the CRDs of what the templates judge, then all templates. The
 // stack's own constraint goes: it would deny every pod here.
 func (l *library) install(ctx context.Context) error {
 	all, err := cluster.DecodeFile(suite.Root + "/library/verified-images/samples/constraint.yaml")
@@ -72,7 +72,7 @@ func (l *library) run(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// definitions are Flux's own, and of External Secrets a name alone, which is all that a
+// CRDs are Flux's own, and of External Secrets a name alone, which is all that a
 // template needs.
 func definitions(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	secrets, err := cluster.Decode([]byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: externalsecrets.external-secrets.io},

@@ -111,7 +111,7 @@ func TestProviderCertificateIsRotatedUnderLoad(t *testing.T) {
 	l.end(t)
 }
 
-// Who deletes the certificate's Secret gets another authority and another
+// Who deletes the certificate's Secret gets another CA and another
 // certificate, and no request that fails.
 func TestProvidersAuthorityIsReplacedUnderLoad(t *testing.T) {
 	w := installed(t)
@@ -129,7 +129,7 @@ func TestProvidersAuthorityIsReplacedUnderLoad(t *testing.T) {
 		}
 		block, _ := pem.Decode(secret.Data["ca.crt"])
 		if block == nil {
-			return errors.New("there is no new authority")
+			return errors.New("there is no new CA")
 		}
 		authority, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {

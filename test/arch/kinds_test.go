@@ -50,7 +50,7 @@ func read(t *testing.T, name string) string {
 // documentsOf splits YAML.
 func documentsOf(text string) []string { return regexp.MustCompile(`(?m)^---$`).Split(text, -1) }
 
-// folders have the definitions; the chart has a copy.
+// folders have the CRDs; the chart has a copy.
 func folders() []string { return []string{"config/crd", "charts/landwaiter/files/crds"} }
 
 // readManifests parses them once for all tests.
@@ -120,7 +120,7 @@ func (found manifests) withoutDefinition(kind v1beta1.Kind) []string {
 	for _, folder := range folders() {
 		definition, ok := found.definitions[folder][kind.Name]
 		if !ok {
-			lacks = append(lacks, fmt.Sprintf("a definition in %s: run make generate", folder))
+			lacks = append(lacks, fmt.Sprintf("a CRD in %s: run make generate", folder))
 			continue
 		}
 		if definition.Spec.Names.Plural != kind.Plural || (definition.Spec.Scope == apiextensionsv1.NamespaceScoped) != kind.Namespaced {
@@ -162,7 +162,7 @@ func (found manifests) withoutRights(kind v1beta1.Kind) []string {
 			if !slices.ContainsFunc(found.roles[w.role].Rules, func(rule rbacv1.PolicyRule) bool {
 				return slices.Contains(rule.APIGroups, v1beta1.Group) && slices.Contains(rule.Resources, w.resource) && slices.Contains(rule.Verbs, verb)
 			}) {
-				lacks = append(lacks, fmt.Sprintf("the right to %s %s in ClusterRole %s: charts/landwaiter/templates", verb, w.resource, w.role))
+				lacks = append(lacks, fmt.Sprintf("the permission to %s %s in ClusterRole %s: charts/landwaiter/templates", verb, w.resource, w.role))
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func TestNothingIsMissingOfAnyKind(t *testing.T) {
 	for _, kind := range v1beta1.Kinds() {
 		require.Empty(t, found.missing(kind), "%s lacks", kind.Name)
 	}
-	require.Len(t, found.definitions[folders()[0]], len(v1beta1.Kinds()), "there are definitions of kinds that are not in the table")
+	require.Len(t, found.definitions[folders()[0]], len(v1beta1.Kinds()), "there are CRDs of kinds that are not in the table")
 }
 
 // bogus is a kind of which there is nothing but its type.
@@ -264,18 +264,18 @@ func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
 	lacks := readManifests(t).missing(v1beta1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1beta1.Object { return &bogus{} }})
 	for _, want := range []string{
 		"an entry landwaiter.dev_boguses.yaml in config/crd/kustomization.yaml",
-		"a definition in config/crd", "a definition in charts/landwaiter/files/crds",
+		"a CRD in config/crd", "a CRD in charts/landwaiter/files/crds",
 		"the column Ready", "the column Age",
-		"the right to get boguses in ClusterRole landwaiter:", "the right to list boguses in ClusterRole landwaiter:", "the right to watch boguses in ClusterRole landwaiter:",
-		"the right to patch boguses/status in ClusterRole landwaiter:",
-		"the right to create boguses in ClusterRole landwaiter-rules-writer", "the right to get boguses in ClusterRole landwaiter-reader",
-		"the right to delete boguses in ClusterRole landwaiter-cluster-admin",
+		"the permission to get boguses in ClusterRole landwaiter:", "the permission to list boguses in ClusterRole landwaiter:", "the permission to watch boguses in ClusterRole landwaiter:",
+		"the permission to patch boguses/status in ClusterRole landwaiter:",
+		"the permission to create boguses in ClusterRole landwaiter-rules-writer", "the permission to get boguses in ClusterRole landwaiter-reader",
+		"the permission to delete boguses in ClusterRole landwaiter-cluster-admin",
 		"a sample in config/samples", "a section in docs/resources.md",
 		"decoding from files", "a compile step",
 	} {
 		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want, strings.Join(lacks, "\n"))
 	}
 	inCluster := readManifests(t).missing(v1beta1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1beta1.Object { return &bogus{} }})
-	require.Contains(t, strings.Join(inCluster, "\n"), "the right to get clusterboguses in ClusterRole landwaiter-cluster-reader")
-	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-rules-writer", "a team has no right to cluster resources")
+	require.Contains(t, strings.Join(inCluster, "\n"), "the permission to get clusterboguses in ClusterRole landwaiter-cluster-reader")
+	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-rules-writer", "a team has no permission to cluster resources")
 }

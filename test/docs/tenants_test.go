@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/generated"
 )
 
-// valueSchema turns a part of a definition into JSON schema: unknown fields are refused,
+// valueSchema turns a part of a CRD into JSON schema: unknown fields are refused,
 // and what only an API server understands is left out.
 func valueSchema(p apiextensionsv1.JSONSchemaProps) map[string]any {
 	s := map[string]any{}

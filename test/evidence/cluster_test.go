@@ -19,7 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// world is an API server with the rights and guardrails of the chart, a serve with the
+// world is an API server with the permissions and guardrails of the chart, a serve with the
 // chart's account, and stand-ins of the clouds that check each token as the clouds do.
 type world struct {
 	*cluster.Cluster
@@ -75,7 +75,7 @@ func (w *world) namespace(t *testing.T, prefix string) string {
 	return name
 }
 
-// team makes a namespace that Landwaiter may read material in, and that trusts the key
+// team makes a namespace that Landwaiter may read what resources reference in, and that trusts the key
 // that signs the images.
 func (w *world) team(t *testing.T, prefix string) string {
 	t.Helper()
@@ -84,7 +84,7 @@ func (w *world) team(t *testing.T, prefix string) string {
 	return name
 }
 
-// grant lets Landwaiter read a namespace's material, as its denial says.
+// grant lets Landwaiter read what a namespace's resources reference, as its denial says.
 func grant(namespace string) string {
 	return `---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -95,7 +95,7 @@ subjects: [{kind: ServiceAccount, name: landwaiter, namespace: ` + suite.System 
 `
 }
 
-// puller makes the ServiceAccount puller of a namespace, and gives Landwaiter the right to
+// puller makes the ServiceAccount puller of a namespace, and gives Landwaiter the permission to
 // get its tokens as the documentation says.
 func (w *world) puller(t *testing.T, namespace string) {
 	t.Helper()

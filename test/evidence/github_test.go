@@ -166,14 +166,14 @@ func TestAttestationsOfPrivateRepositoriesCountUnderGitHubsOwnRoot(t *testing.T)
 		change func(*sigstore.Build)
 		says   string
 	}{
-		"no timestamp":                  {g.GitHub, func(b *sigstore.Build) { b.WithoutTimestamp = true }, "has no timestamp"},
-		"another timestamp authority":   {g.GitHub, func(b *sigstore.Build) { b.Stamper = stranger }, "does not hold under ClusterTrustStore github"},
-		"another instance of GitHub's":  {stranger, func(*sigstore.Build) {}, "does not hold under ClusterTrustStore github"},
-		"another certificate authority": {stranger, func(b *sigstore.Build) { b.Stamper = g.GitHub }, "does not hold under ClusterTrustStore github"},
-		"another owner":                 {g.GitHub, func(b *sigstore.Build) { b.Owner = "evil" }, "an identity that the Verifier does not trust"},
-		"another repository":            {g.GitHub, func(b *sigstore.Build) { b.Repository = "other" }, "an identity that the Verifier does not trust"},
-		"another workflow":              {g.GitHub, func(b *sigstore.Build) { b.Workflow = "test.yml" }, "an identity that the Verifier does not trust"},
-		"before the authorities":        {g.GitHub, func(b *sigstore.Build) { b.Time = time.Now().AddDate(-1, 0, 0) }, "does not hold under ClusterTrustStore github"},
+		"no timestamp":                 {g.GitHub, func(b *sigstore.Build) { b.WithoutTimestamp = true }, "has no timestamp"},
+		"another timestamp authority":  {g.GitHub, func(b *sigstore.Build) { b.Stamper = stranger }, "does not hold under ClusterTrustStore github"},
+		"another instance of GitHub's": {stranger, func(*sigstore.Build) {}, "does not hold under ClusterTrustStore github"},
+		"another CA":                   {stranger, func(b *sigstore.Build) { b.Stamper = g.GitHub }, "does not hold under ClusterTrustStore github"},
+		"another owner":                {g.GitHub, func(b *sigstore.Build) { b.Owner = "evil" }, "an identity that the Verifier does not trust"},
+		"another repository":           {g.GitHub, func(b *sigstore.Build) { b.Repository = "other" }, "an identity that the Verifier does not trust"},
+		"another workflow":             {g.GitHub, func(b *sigstore.Build) { b.Workflow = "test.yml" }, "an identity that the Verifier does not trust"},
+		"before the authorities":       {g.GitHub, func(b *sigstore.Build) { b.Time = time.Now().AddDate(-1, 0, 0) }, "does not hold under ClusterTrustStore github"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := build()

@@ -21,7 +21,7 @@ func request(seconds int64, audiences ...string) authenticationv1.TokenRequestSp
 	return authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: &seconds}
 }
 
-// try asks for a token of the account puller as somebody who has the right to it.
+// try asks for a token of the account puller as somebody who has permission to it.
 func try(t *testing.T, config *rest.Config, namespace string, spec authenticationv1.TokenRequestSpec) error {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(config)
@@ -74,7 +74,7 @@ func TestTheGuardrailLeavesLandwaiterTokensForCloudsAlone(t *testing.T) {
 	// Others are not concerned.
 	require.NoError(t, try(t, w.Config, team, request(7200, issuer)))
 
-	// Nor does a right help that names no account, in the cluster or in the namespace.
+	// Nor does a permission help that names no account, in the cluster or in the namespace.
 	remove := "kubectl delete --ignore-not-found clusterrolebinding,clusterrole every-token"
 	t.Cleanup(func() { w.kubectl(t, remove) })
 	w.kubectl(t, "kubectl create clusterrole every-token --verb=create --resource=serviceaccounts/token")

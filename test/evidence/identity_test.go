@@ -132,7 +132,7 @@ func TestWithoutTheRightTheMessageHasTheCommandsThatGiveIt(t *testing.T) {
 	suite.Apply(t, w.Cluster, pullerAccount(team))
 	require.NoError(t, w.Apply(suite.Within(t), identified(team, "gar", garHost, "GAR", "google: {provider: "+pool+"}")))
 	said := w.becomes(t, "Store", team, "gar", "False", "AccessDenied: ")
-	require.Contains(t, said, "ServiceAccount "+team+"/puller: landwaiter has no right to get its tokens; grant it with: kubectl create role")
+	require.Contains(t, said, "ServiceAccount "+team+"/puller: landwaiter has no permission to get its tokens; grant it with: kubectl create role")
 	_, commands, ok := strings.Cut(said, "grant it with: ")
 	require.True(t, ok)
 	commands, _, _ = strings.Cut(commands, "; ")

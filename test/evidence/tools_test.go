@@ -62,7 +62,7 @@ func (c tool) pair(t *testing.T, prefix string) keyPair {
 }
 
 // noServices writes a signing configuration without transparency log, timestamp
-// authority and certificate authority: signing then needs nothing but the key.
+// authority and CA: signing then needs nothing but the key.
 func (c tool) noServices(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(c.home, "signing-config.json")

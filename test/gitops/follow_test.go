@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// A team's own repository makes a namespace; the operator equips it and binds the team's
+// A team's own repository makes a namespace; the operator provisions it and binds the team's
 // account there; then what the repository has for that namespace is applied.
 func TestRightsFollow(t *testing.T) {
 	r := controllers(t)

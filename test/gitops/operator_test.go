@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// operate runs the operator with the arguments of the chart's Deployment and the rights of
+// operate runs the operator with the arguments of the chart's Deployment and the permissions of
 // its account until the test ends.
 func (w *world) operate(t *testing.T) {
 	t.Helper()

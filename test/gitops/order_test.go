@@ -17,7 +17,7 @@ import (
 )
 
 // The platform's Kustomizations are in flux-system and name its account, because the
-// lockdown's default has no rights.
+// lockdown's default has no permissions.
 const platformKustomization = `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: flux-system, name: %s},
   spec: {interval: 10m, retryInterval: 1s, timeout: 2s, prune: true, serviceAccountName: kustomize-controller, path: ./%s, sourceRef: {kind: GitRepository, name: %s}%s}}`
 

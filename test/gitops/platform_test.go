@@ -27,7 +27,7 @@ type platform struct {
 	git      *flux.GitServer
 	fleet    *flux.Repository
 	registry *fixture.Registry
-	charts   string // the registry's authority
+	charts   string // the registry's CA
 	dir      string
 }
 

@@ -93,7 +93,7 @@ func TestWithoutControllersATenantsAccountStaysInItsNamespaces(t *testing.T) {
 	suite.Eventually(t, func(context.Context) error { return own.reconcile(t, files(kiwi)) }) // once bindings are known
 	require.NotNil(t, w.get(t, "v1", "ConfigMap", kiwi+"-web", "own"))
 
-	// Where nobody is named, it is the account default, which has no rights.
+	// Where nobody is named, it is the account default, which has no permissions.
 	require.ErrorContains(t, kustomization{world: w, namespace: kiwi}.reconcile(t, files(kiwi)), fmt.Sprintf(`User "system:serviceaccount:%s:default" cannot patch resource "configmaps"`, kiwi))
 }
 

@@ -38,7 +38,7 @@ func TestATenantsRepositoryStaysInItsNamespaces(t *testing.T) {
 }
 
 // The last section of flux-multitenant-demo, and the fallback of the lockdown: where nobody
-// is named, Flux acts as the account default, which has no rights.
+// is named, Flux acts as the account default, which has no permissions.
 func TestWithoutAnAccountNothingIsApplied(t *testing.T) {
 	r := controllers(t)
 	baz := fresh("baz")

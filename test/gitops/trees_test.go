@@ -123,7 +123,7 @@ func built(t *testing.T, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// accepts shows objects to the API server, with the definitions of Flux and Gatekeeper, as a dry
+// accepts shows objects to the API server, with the CRDs of Flux and Gatekeeper, as a dry
 // run. What Flux does with them then is the matter of other tests here.
 func (w *world) accepts(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()

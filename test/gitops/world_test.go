@@ -28,7 +28,7 @@ var parts = suite.New("gitops")
 
 func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
 
-// world is a cluster with Gatekeeper, Flux's definitions, and the chart's roles, guardrails
+// world is a cluster with Gatekeeper, Flux's CRDs, and the chart's roles, guardrails
 // and operator's account, but without Landwaiter. Each test has teams of its own.
 type world struct {
 	*cluster.Cluster
@@ -44,7 +44,7 @@ func start(ctx context.Context, e *suite.Env) (*world, error) {
 	}
 	w := &world{}
 	if w.Cluster, err = e.Cluster(ctx, cluster.Options{Workloads: true,
-		// As in a real cluster: with the administrator's rights, controllers would pass every rule.
+		// As in a real cluster: with the administrator's permissions, controllers would pass every rule.
 		ManagerArgs: []string{"--use-service-account-credentials=true"}}); err != nil {
 		return nil, err
 	}

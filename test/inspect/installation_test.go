@@ -34,7 +34,7 @@ var started = suite.Once(parts, func(ctx context.Context, e *suite.Env) (w *inst
 			return nil, err
 		}
 	}
-	// Controllers have accounts of their own, as in most clusters: with the administrator's rights they would pass every guardrail.
+	// Controllers have accounts of their own, as in most clusters: with the administrator's permissions they would pass every guardrail.
 	w.Stack, err = e.Stack(ctx, cluster.Options{Workloads: true, ManagerArgs: []string{"--use-service-account-credentials=true"}},
 		map[string]any{"reports": map[string]any{"enabled": true}, "guardrails": map[string]any{"enabled": true}})
 	return w, err

@@ -80,7 +80,7 @@ func (w *patient) without(t *testing.T, id doctor.ID) {
 func (w *patient) after(t *testing.T, id doctor.ID) {
 	t.Helper()
 	switch id {
-	case doctor.NoGatekeeper, doctor.WebhookAuthority:
+	case doctor.NoGatekeeper, doctor.WebhookCA:
 		require.NoError(t, w.certify(t.Context()))
 	case doctor.NoTemplate: // the constraint went with its template
 		w.line(t, "kubectl wait --for=jsonpath='{.status.created}'=true constrainttemplate/verifiedimages --timeout=2m && kubectl apply --filename=library/verified-images/samples/constraint.yaml")

@@ -32,9 +32,9 @@ import (
 type patient struct {
 	*stack.Stack
 	path, folder string
-	// rotated is the Secret of Gatekeeper's own authority.
+	// rotated is the Secret of Gatekeeper's own CA.
 	rotated corev1.Secret
-	// ending is an authority that ends soon, lasting one that does not, key a public key.
+	// ending is a CA that ends soon, lasting one that does not, key a public key.
 	ending, lasting *fixture.Authority
 	key             string
 }
@@ -119,8 +119,8 @@ func (w *patient) redis(ctx context.Context) error {
 	return w.shell(ctx, `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter +info`)
 }
 
-// material makes keys and authorities, and a folder that has what a person's folder has:
-// the repository, and the file with the authority that follows one that ends.
+// material makes keys and CAs, and a folder that has what a person's folder has:
+// the repository, and the file with the CA that follows one that ends.
 func (w *patient) material(e *suite.Env) (err error) {
 	if w.ending, err = fixture.NewAuthorityWith("ending", fixture.CertificateOptions{NotAfter: time.Now().Add(5 * 24 * time.Hour)}); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (w *patient) material(e *suite.Env) (err error) {
 
 func encoded(content []byte) string { return base64.StdEncoding.EncodeToString(content) }
 
-// filled returns a line with the material in it.
+// filled returns a line with the trust material in it.
 func (w *patient) filled(line string) string {
 	quoted := func(text []byte) string { return strings.ReplaceAll(string(text), "\n", `\n`) }
 	return strings.NewReplacer("ENDINGTEXT", quoted(w.ending.CertificatePEM), "ENDING", encoded(w.ending.CertificatePEM), "REGISTRY", "localhost:"+w.registryPort(), "KEY\"", quoted([]byte(w.key))+"\"").Replace(line)
@@ -175,8 +175,8 @@ func (w *patient) shell(ctx context.Context, line string, env ...string) error {
 	return nil
 }
 
-// certify stands in for Gatekeeper's own rotation: it makes the Secret of its authority if it
-// is gone, and gives its webhooks an authority.
+// certify stands in for Gatekeeper's own rotation: it makes the Secret of its CA if it
+// is gone, and gives its webhooks a CA.
 func (w *patient) certify(ctx context.Context) error {
 	secret := w.rotated.DeepCopy()
 	secret.UID, secret.ResourceVersion = "", ""

@@ -54,7 +54,7 @@ func rounds() map[string][]planted {
 		"providers": {
 			{id: doctor.ProviderTimeout, plant: like("slow", "{{.spec.url}}", 2)},
 			{id: doctor.ProviderURL, plant: like("astray", "https://localhost:1/verify", 3)},
-			{id: doctor.ProviderAuthority, plant: apply(`{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: second}, spec: {url: "https://localhost:1/v1/verify", timeout: 3, caBundle: ENDING}}
+			{id: doctor.ProviderCA, plant: apply(`{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: second}, spec: {url: "https://localhost:1/v1/verify", timeout: 3, caBundle: ENDING}}
 ---
 {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: second}, spec: {enforcementAction: dryrun, parameters: {provider: second}}}`)},
 			{id: doctor.ProviderMissing, plant: apply(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: third}, spec: {enforcementAction: dryrun, parameters: {provider: nowhere}}}`)},
@@ -75,16 +75,16 @@ func rounds() map[string][]planted {
 		},
 		"landwaiter":  {{id: doctor.NoLandwaiter, plant: "kubectl delete deployment landwaiter --namespace=landwaiter-system"}},
 		"replicas":    {{id: doctor.NoReplicas, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=0"}},
-		"definitions": {{id: doctor.DefinitionsMissing, plant: "kubectl delete customresourcedefinition clusterquotas.landwaiter.dev"}},
+		"definitions": {{id: doctor.CRDsMissing, plant: "kubectl delete customresourcedefinition clusterquotas.landwaiter.dev"}},
 		"warn":        {{id: doctor.NothingDenied, plant: `kubectl patch verifiedimages verified-images --type=merge --patch='{"spec":{"enforcementAction":"warn"}}'`}},
 		"kinds":       {{id: doctor.ConstraintKinds, plant: fmt.Sprintf(images, add("/spec/match/kinds", `[{"apiGroups":["apps"],"kinds":["Deployment"]}]`))}},
 		"constraint":  {{id: doctor.NoConstraint, plant: "kubectl delete verifiedimages --all"}},
 		"gatekeeper":  {{id: doctor.NoGatekeeper, plant: "kubectl delete validatingwebhookconfiguration gatekeeper-validating-webhook-configuration"}},
-		"authority":   {{id: doctor.WebhookAuthority, plant: fmt.Sprintf(validating, add("/webhooks/0/clientConfig/caBundle", `"ENDING"`))}},
+		"authority":   {{id: doctor.WebhookCA, plant: fmt.Sprintf(validating, add("/webhooks/0/clientConfig/caBundle", `"ENDING"`))}},
 		"lease":       {{id: doctor.LeaseStale, plant: `kubectl patch lease landwaiter --namespace=landwaiter-system --type=merge --patch='{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}'`}},
 		"process": {
 			{id: doctor.RedisEviction, plant: `redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction`},
-			{id: doctor.RedisRights, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
+			{id: doctor.RedisPermissions, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
 			{id: doctor.RegistryUnreachable, edit: "s/127.0.0.1:9/REGISTRY/",
 				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},
@@ -114,7 +114,7 @@ timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{a
 	}
 }
 
-// like returns the lines that make a Provider with the authority of Landwaiter's own, which
+// like returns the lines that make a Provider with the CA of Landwaiter's own, which
 // it does not keep, and a constraint that names it.
 func like(name, url string, seconds int) string {
 	return fmt.Sprintf(`kubectl get providers.externaldata.gatekeeper.sh landwaiter-verify --output=go-template='{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: %s},
@@ -148,7 +148,7 @@ func team(namespace, source string) string {
 func unplanted() map[doctor.ID]string {
 	// The processes of this test have one clock.
 	return map[doctor.ID]string{doctor.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/doctor",
-		doctor.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/doctor"} // no authority of these tests has a responder
+		doctor.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/doctor"} // no CA of these tests has a responder
 }
 
 func TestEachFindingIsPlantedAndHasARow(t *testing.T) {

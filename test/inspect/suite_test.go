@@ -2,7 +2,7 @@
 
 // Package inspect looks at clusters as people do, with the commands status, preview, verify,
 // explain and doctor, and in the reports and Events that Landwaiter writes. Each person has
-// the rights of one role and no others.
+// the permissions of one role and no others.
 package inspect
 
 import (
@@ -22,7 +22,7 @@ var parts = suite.New("inspect")
 
 func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
 
-// person calls the programs, and the API server, with the rights of one user.
+// person calls the programs, and the API server, with the permissions of one user.
 type person struct {
 	landwaiter, kubectl suite.Program
 	client              client.Client

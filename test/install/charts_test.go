@@ -182,7 +182,7 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 	}
 }
 
-// The reports' right to write is the only one that they add, besides that to read Events and
+// The permission of the reports to write is the only one that they add, besides that to read Events and
 // what runs.
 func TestReportsAddTheRightsThatTheyNeedAndNoOthers(t *testing.T) {
 	rules := func(args ...string) (found []string) {
@@ -216,7 +216,7 @@ func TestTheDefinitionsOfReportsAreInstalledOnlyIfAskedFor(t *testing.T) {
 		"by default":                    {nil, 0},
 		"with reports":                  {[]string{"--set", "reports.enabled=true"}, 2},
 		"with those of somebody else":   {[]string{"--set", "reports.enabled=true", "--set", "reports.installCRDs=false"}, 0},
-		"without our own definitions":   {[]string{"--set", "reports.enabled=true", "--set", "crds.install=false"}, 2},
+		"without our own CRDs":          {[]string{"--set", "reports.enabled=true", "--set", "crds.install=false"}, 2},
 		"asked for but without reports": {[]string{"--set", "reports.installCRDs=true"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *t
 }
 
 // The chart makes Provider objects only for a certificate that is given: otherwise Landwaiter
-// does, because it alone knows the authority.
+// does, because it alone knows the CA.
 func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
 	args := func(objects []*unstructured.Unstructured) []string {
 		return provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args

@@ -34,7 +34,7 @@ func (w *coldCluster) cut(t *testing.T) {
 	}
 }
 
-// loseCertificate deletes the Secret with Landwaiter's authority and certificate.
+// loseCertificate deletes the Secret with Landwaiter's CA and certificate.
 func (w *coldCluster) loseCertificate(t *testing.T) {
 	t.Helper()
 	require.NoError(t, w.Client.Delete(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter-tls"}}))

@@ -100,7 +100,7 @@ func (a *admin) authority(ctx context.Context) (string, error) {
 	return base64.StdEncoding.EncodeToString(secret.Data["ca.crt"]), err
 }
 
-// trusted waits until each of these Providers has the authority of the certificate.
+// trusted waits until each of these Providers has the CA of the certificate.
 func (a *admin) trusted(t *testing.T, names ...string) {
 	t.Helper()
 	suite.Eventually(t, func(ctx context.Context) error {
@@ -323,7 +323,7 @@ func TestAProviderComesAndGoesWithItsValue(t *testing.T) {
 	a.gone(t)
 }
 
-// earlier is a copy of the chart that renders Provider objects, with an authority that
+// earlier is a copy of the chart that renders Provider objects, with a CA that
 // nobody has.
 func earlier(t *testing.T) string {
 	t.Helper()

@@ -112,7 +112,7 @@ func TestTheTenantChartRefusesWhatTheRendererRefuses(t *testing.T) {
 		"a prefix of Flux's namespace":          {one(map[string]any{"namespacePrefix": "flux-"}), "covers namespaces of the system"},
 		"a group of the system":                 {one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "Group", "name": "system:masters"}}}}), "belong to the system"},
 		"an account without a namespace":        {one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "ServiceAccount", "name": "bot"}}}}), "set namespace for a ServiceAccount"},
-		"developers with no place to work":      {one(map[string]any{"access": map[string]any{"developers": developer}}), "developers and viewers have no rights in the home namespace web"},
+		"developers with no place to work":      {one(map[string]any{"access": map[string]any{"developers": developer}}), "developers and viewers have no permissions in the home namespace web"},
 		"namespaces to make without a prefix":   {one(map[string]any{"reconciler": map[string]any{"createNamespaces": true}}), "needs namespacePrefix"},
 		"a variable that Flux would not take":   {one(map[string]any{"reconciler": map[string]any{"variables": map[string]any{"a-b": "x"}}}), "is not the name of a variable"},
 		"a URL with credentials":                {one(map[string]any{"reconciler": map[string]any{"source": map[string]any{"url": "https://me@example.com/x"}}}), "begin the URL with"},

@@ -27,7 +27,7 @@ const (
 )
 
 // TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory has one team write objects as
-// large as the API server takes: specs, annotations and finalizers. The definitions are
+// large as the API server takes: specs, annotations and finalizers. The CRDs are
 // those of a version that did not limit specs, so that the replica's own limit is seen.
 func TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory(t *testing.T) {
 	c := hoarded(t)

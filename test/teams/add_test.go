@@ -36,7 +36,7 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 		"RoleBinding iris-green-web/iris-green-developers", "NetworkPolicy iris-green-web/default-deny", "ResourceQuota iris-green-web/tenant", "Kustomization iris-green/iris-green"} {
 		require.Contains(t, before, name)
 	}
-	require.NotContains(t, before, "RoleBinding iris-green/iris-green-developers", "developers have no rights in the home namespace")
+	require.NotContains(t, before, "RoleBinding iris-green/iris-green-developers", "developers have no permissions in the home namespace")
 
 	second := w.add(t, typical("iris-green")...)
 	require.Zero(t, second.Created+second.Changed+second.Removed)
@@ -89,7 +89,7 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	require.True(t, w.exists(t, "repair-old"), "namespaces are never pruned")
 	var bindings rbacv1.RoleBindingList
 	require.NoError(t, w.Client.List(suite.Within(t), &bindings, client.InNamespace("repair-old")))
-	require.Empty(t, bindings.Items, "rights in it are gone")
+	require.Empty(t, bindings.Items, "permissions in it are gone")
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: "repair-old", Name: "tenant"}, &quota), "what only restricts stays")
 	require.NotContains(t, quota.Labels, v1beta1.LabelOwner, "and is now the namespace's own")
 }

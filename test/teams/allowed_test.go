@@ -46,7 +46,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"somebody makes a namespace of nobody":                                {spawner(), create(namespace, "free", "a: b")},
 		"somebody deletes a namespace of nobody":                              {spawner(), remove("Namespace", "", "payments")},
 		"a team admin adds a network policy":                                  {greenAdmin(), create("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: iris-green-web, name: x}, spec: {podSelector: {}}}")},
-		"a team admin gives rights in a tenant namespace":                     {greenAdmin(), create(roleBinding, "iris-green-web", "view", "{kind: User, name: guest}")},
+		"a team admin gives permissions in a tenant namespace":                {greenAdmin(), create(roleBinding, "iris-green-web", "view", "{kind: User, name: guest}")},
 		"a developer runs a pod in a tenant namespace":                        {greenDev(), create("%s", pod("iris-green-web"))},
 		"a team admin changes the trust in the home namespace":                {greenAdmin(), change("Verifier", "iris-green", "release", `{"spec":{"images":["example.com/**"]}}`)},
 		"the account changes the trust in the home namespace":                 {green(), change("Verifier", "iris-green", "release", `{"spec":{"images":["example.com/**"]}}`)},
@@ -101,7 +101,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 	}
 }
 
-// The controller that empties a namespace has none of the rights of the platform.
+// The controller that empties a namespace has none of the permissions of the platform.
 func TestANamespaceThatEndsIsEmptied(t *testing.T) {
 	w := attacked(t)
 	w.allRefuse(t)

@@ -32,7 +32,7 @@ var attacked = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*arena
 	w := &arena{clients: map[string]client.Client{}}
 	var err error
 	if w.Cluster, err = e.Cluster(ctx, cluster.Options{WithoutGatekeeper: true,
-		// As in a real cluster: with the administrator's rights, controllers would pass every rule.
+		// As in a real cluster: with the administrator's permissions, controllers would pass every rule.
 		ManagerArgs: []string{"--use-service-account-credentials=true", "--controllers=validatingadmissionpolicy-status-controller"}}); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func standFor() (all []*unstructured.Unstructured) {
 	return all
 }
 
-// people are those who have rights outside of Tenants, and what binds accounts in the
+// people are those who have permissions outside of Tenants, and what binds accounts in the
 // cluster.
 func people() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
@@ -193,7 +193,7 @@ func green() persona      { return accountOf("iris-green", "iris-green") }
 func red() persona        { return accountOf("iris-red", "iris-red") }
 func spawner() persona    { return persona{"spawner", nil} }
 
-// stray has the right to make namespaces, and is no Tenant's account: the binding of one that
+// stray has permission to make namespaces, and is no Tenant's account: the binding of one that
 // lost its reconciler stays.
 func stray() persona { return persona{"maker", nil} }
 

@@ -26,7 +26,7 @@ const (
 	// A binding of a namespace, a name, labels, a role and subjects.
 	bound = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %s, labels: {%s}}, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [%s]}"
-	// What a Tenant's definition says until Landwaiter does, as somebody sends it who merges a patch.
+	// What a Tenant's CRD says until Landwaiter does, as somebody sends it who merges a patch.
 	pending   = `{"type":"Effective","status":"Unknown","reason":"Pending","message":"Waiting for Landwaiter","lastTransitionTime":"1970-01-01T00:00:00Z"},{"type":"Ready","status":"Unknown","reason":"Pending","message":"Waiting for Landwaiter","lastTransitionTime":"1970-01-01T00:00:00Z"}`
 	orphaned  = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`
 	annotated = `{"metadata":{"annotations":{%q:"x"}}}`
@@ -211,12 +211,12 @@ func attacksOnTenantsAsOperator() []attack {
 		return labelled(kind, "iris-green", name, fmt.Sprintf(", spec: {interval: 1m, timeout: 60s, ref: {branch: main}, url: %q}", url))
 	}
 	return []attack{
-		{"rights for somebody whom the Tenant does not name", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-admins", `{"kind":"User","name":"eve"}`)},
-		{"rights of an admin for a developer", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-admins", `{"kind":"Group","name":"green-devs"}`)},
-		{"rights by another name", operator(), rule, "", "has no rolebindings x in namespace iris-green-web", create(bound, "iris-green-web", "x", ofGreen, "admin", "{kind: Group, name: green-admins}")},
+		{"permissions for somebody whom the Tenant does not name", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-admins", `{"kind":"User","name":"eve"}`)},
+		{"permissions of an admin for a developer", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-admins", `{"kind":"Group","name":"green-devs"}`)},
+		{"permissions by another name", operator(), rule, "", "has no rolebindings x in namespace iris-green-web", create(bound, "iris-green-web", "x", ofGreen, "admin", "{kind: Group, name: green-admins}")},
 		{"another role by a known name", operator(), rule, "", "gives ClusterRole admin to others", create(bound, "iris-green", "landwaiter-reference-reader", ofGreen, "admin", "{kind: ServiceAccount, namespace: landwaiter-system, name: landwaiter}")},
-		{"rights in the home namespace for a developer", operator(), rule, "", "has no rolebindings iris-green-developers", create(bound, "iris-green", "iris-green-developers", ofGreen, "edit", "{kind: Group, name: green-devs}")},
-		{"rights for another team", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-reconciler", `{"kind":"ServiceAccount","namespace":"iris-red","name":"iris-red"}`)},
+		{"permissions in the home namespace for a developer", operator(), rule, "", "has no rolebindings iris-green-developers", create(bound, "iris-green", "iris-green-developers", ofGreen, "edit", "{kind: Group, name: green-devs}")},
+		{"permissions for another team", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-reconciler", `{"kind":"ServiceAccount","namespace":"iris-red","name":"iris-red"}`)},
 		{"Secrets of the home namespace for somebody", operator(), rule, "", "to others than these", create(bound, "iris-green", "landwaiter-reference-reader", ofGreen, "landwaiter-reference-reader", "{kind: ServiceAccount, namespace: iris-red, name: iris-red}")},
 		{"a Kustomization in the home namespace with another account", operator(), rule, "", "has another serviceAccountName of kustomizations iris-green", changes(`{"spec":{"serviceAccountName":"kustomize-controller"}}`)},
 		{"a Kustomization of another source", operator(), rule, "", "has another sourceRef of kustomizations iris-green", changes(`{"spec":{"sourceRef":{"kind":"GitRepository","name":"evil"}}}`)},

@@ -80,7 +80,7 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	guarded := 0
 	for _, object := range objects {
 		if object.GetKind() == onboard.KindRegistries {
-			continue // no right in a namespace reaches it
+			continue // no permission in a namespace reaches it
 		}
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"landwaiter.dev/owner":null,"landwaiter.dev/tenant":null}}}`))
 		rule := "platform-objects"

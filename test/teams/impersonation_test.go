@@ -43,7 +43,7 @@ func (w *arena) secretsOfHome(ctx context.Context, t *testing.T, config *rest.Co
 }
 
 // Whoever may edit a namespace may act as every account in it. That is why a Tenant's
-// account is in the home namespace, where developers have no rights.
+// account is in the home namespace, where developers have no permissions.
 func TestADeveloperCannotActAsTheAccountOfHome(t *testing.T) {
 	w := attacked(t)
 	for _, object := range []*unstructured.Unstructured{
@@ -57,7 +57,7 @@ func TestADeveloperCannotActAsTheAccountOfHome(t *testing.T) {
 	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, green().user), `User "system:serviceaccount:iris-green-web:dan" cannot impersonate`)
 	require.ErrorContains(t, w.secretsOfHome(suite.Within(t), t, dan, accountOf("iris-green-web", "deployer").user), `User "system:serviceaccount:iris-green-web:deployer" cannot list`, "accounts of a tenant namespace can be impersonated")
 
-	// With rights in the home namespace he is the account.
+	// With permissions in the home namespace he is the account.
 	inHome := binding("iris-green", "dan", "edit", serviceAccount("iris-green-web", "dan"))
 	require.NoError(t, w.Apply(suite.Within(t), inHome))
 	suite.Eventually(t, func(ctx context.Context) error { return w.secretsOfHome(ctx, t, dan, green().user) })

@@ -39,7 +39,7 @@ var parts = suite.New("teams")
 
 func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
 
-// installation is a cluster with the chart, guardrails and the rights of the operator
+// installation is a cluster with the chart, guardrails and the permissions of the operator
 // included. Its Deployments run nothing: there are no nodes. Each test has teams of its own.
 type installation struct {
 	*cluster.Cluster

@@ -179,13 +179,13 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 		},
 		"rights": {
 			"a developer is admin of another team": {func(t *testing.T) { w.planted(t, binding("iris-red-web", "oops", "admin", group("green-devs"))) }, "green-devs",
-				[]string{"other-accounts", "other-limits", "other-reads", "other-rights", "other-rules", "other-secrets", "other-workloads"}, `RoleBinding "oops/iris-red-web"`},
+				[]string{"other-accounts", "other-limits", "other-permissions", "other-reads", "other-rules", "other-secrets", "other-workloads"}, `RoleBinding "oops/iris-red-web"`},
 			"a developer is in the home namespace": {func(t *testing.T) { w.planted(t, binding("iris-green", "oops", "edit", group("green-devs"))) }, "green-devs",
 				[]string{"home-developers"}, `RoleBinding "oops/iris-green"`},
 			"an admin may read one Secret of another team": {func(t *testing.T) { w.planted(t, suite.Object(role), suite.Object(bound)) }, "red-admins",
 				[]string{"other-secrets"}, `may get secrets in namespace iris-green-web, keys; RBAC: allowed by RoleBinding "one/iris-green-web"`},
-			"a viewer has the rights of a cluster admin": {func(t *testing.T) { w.planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) }, "green-viewers",
-				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-rights", "cluster-rules", "cluster-tenants", "namespace-viewers"}, `ClusterRoleBinding "oops"`},
+			"a viewer has the permissions of a cluster admin": {func(t *testing.T) { w.planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) }, "green-viewers",
+				[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-permissions", "cluster-rules", "cluster-tenants", "namespace-viewers"}, `ClusterRoleBinding "oops"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestIsolationFindsEveryGuardrailThatIsGone(t *testing.T) {
 	})
 }
 
-// Who may not impersonate has nothing tried, and is told which right is missing.
+// Who may not impersonate has nothing tried, and is told which permission is missing.
 func TestIsolationNamesTheRightThatIsMissing(t *testing.T) {
 	w := attacked(t)
 	reader := suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: isolation-reader}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: [get, list]}]}")

@@ -20,7 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// serve runs Landwaiter itself with the rights of its account. Afterwards all Tenants are listed
+// serve runs Landwaiter itself with the permissions of its account. Afterwards all Tenants are listed
 // again: other tests have no Landwaiter that lists theirs.
 func (w *installation) serve(t *testing.T) {
 	t.Helper()
@@ -87,7 +87,7 @@ func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	})
 }
 
-// Landwaiter's account may list Tenants for the operator guardrails, and give nobody any other right.
+// Landwaiter's account may list Tenants for the operator guardrails, and give nobody any other permission.
 func TestTheAccountThatListsTenantsGivesNoOtherRights(t *testing.T) {
 	w := installed(t)
 	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter"))

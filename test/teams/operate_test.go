@@ -25,7 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// operate runs the operator with the arguments of the chart's Deployment and the rights of
+// operate runs the operator with the arguments of the chart's Deployment and the permissions of
 // its account until the end of the test, and waits until it is ready.
 func (w *installation) operate(t *testing.T, args ...string) (process *cluster.Process, metrics string) {
 	t.Helper()
@@ -157,7 +157,7 @@ func TestTheOperatorDeletesAsTheTenantSays(t *testing.T) {
 			require.NoError(t, w.Client.Update(suite.Within(t), kustomization))
 			require.NoError(t, w.Client.Delete(suite.Within(t), made))
 			require.Contains(t, w.provisioned(t, c.name, metav1.ConditionFalse, "Unfinished"), "waits for its finalizers")
-			require.Contains(t, w.objectsOf(t, c.name), "RoleBinding "+c.name+"-web/"+c.name+"-reconciler", "its account still has its rights")
+			require.Contains(t, w.objectsOf(t, c.name), "RoleBinding "+c.name+"-web/"+c.name+"-reconciler", "its account still has its permissions")
 			require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(kustomization), kustomization))
 			suspended, _, _ := unstructured.NestedBool(kustomization.Object, "spec", "suspend")
 			require.Equal(t, c.stays, suspended, "what Flux applied stays with Keep alone")

@@ -56,7 +56,7 @@ func TestTheRegistriesOfATenantAreLimitedOnceTheTemplateIsThere(t *testing.T) {
 	require.Equal(t, 1, without.Code)
 	require.Contains(t, without.Stderr, "the cluster does not know TenantAllowedRegistries of constraints.gatekeeper.sh: install its template, library/tenant-allowed-registries/template.yaml")
 	for name := range w.objectsOf(t, "commanded") {
-		require.NotContains(t, name, "RoleBinding", "nobody has rights before the limit is in force")
+		require.NotContains(t, name, "RoleBinding", "nobody has permissions before the limit is in force")
 	}
 	w.operate(t)
 	w.tenant(t, "metadata: {name: limited}\nspec: {homeNamespace: limited, access: {admins: [{kind: Group, name: a}]}, isolation: {registries: [registry.example.com/limited/, docker.io/library/]}}")

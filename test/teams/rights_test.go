@@ -110,7 +110,7 @@ func everybody() map[string]persona {
 	}
 }
 
-// granted are the rights, as "who | where | classes | verbs". All else is refused.
+// granted are the permissions, as "who | where | classes | verbs". All else is refused.
 func granted() []string {
 	const all, notCreate = "rules wishes secrets team network binding flux", "get list update patch delete deletecollection"
 	const guarded = "guarded-policy guarded-quota guarded-binding"

@@ -122,7 +122,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	}
 	suite.Eventually(t, func(context.Context) error {
 		r := ada.Run(t, "", append(explain, image("registry.example.com"))...)
-		if !strings.Contains(r.Stderr, "Store shown-web/login: AccessDenied") || !strings.Contains(r.Stderr, "landwaiter has no right to read it; grant it with: kubectl create rolebinding") {
+		if !strings.Contains(r.Stderr, "Store shown-web/login: AccessDenied") || !strings.Contains(r.Stderr, "landwaiter has no permission to read it; grant it with: kubectl create rolebinding") {
 			return fmt.Errorf("exit code %d: %s%s", r.Code, r.Stdout, r.Stderr)
 		}
 		return nil
@@ -144,7 +144,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"rules.json":"{}"}}`))
 	for _, c := range []struct {
 		who    persona
-		policy string // "" for rights
+		policy string // "" for permissions
 	}{{persona{"ada", []string{"shown-admins"}}, "platform-objects"}, {persona{"eve", []string{"unseen-admins"}}, ""}} {
 		person, err := w.NewClient(w.As(c.who.user, c.who.groups...))
 		require.NoError(t, err)

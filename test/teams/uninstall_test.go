@@ -54,7 +54,7 @@ func isGuarded(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// withoutTheKind deletes the definition of Tenants.
+// withoutTheKind deletes the CRD of Tenants.
 func withoutTheKind(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	kind := suite.Object("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tenants.landwaiter.dev}}")

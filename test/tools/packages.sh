@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the end-to-end tests need, unless they are
 # installed: etcd, Redis, and the programs that are named as arguments, whose packages
-# have the same name. Without the rights to install, it says what is missing.
+# have the same name. Without the permissions to install, it says what is missing.
 set -euo pipefail
 
 missing=()

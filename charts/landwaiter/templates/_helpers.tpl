@@ -82,7 +82,7 @@ affinity:
 {{- default (printf "https://%s.%s.svc:443" (include "landwaiter.fullname" .) .Release.Namespace) .Values.provider.url -}}
 {{- end -}}
 
-{{/* Plurals of the kinds of a scope, as the chart's definitions have them, so that the
+{{/* Plurals of the kinds of a scope, as the chart's CRDs have them, so that the
 roles know every kind. Takes a list: root, "Namespaced" or "Cluster", subresource. */}}
 {{- define "landwaiter.plurals" -}}
 {{- $root := index . 0 }}

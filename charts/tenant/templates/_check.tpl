@@ -1,4 +1,4 @@
-{{/* Refuses what the definition of Tenant refuses by rules that a schema cannot say, and
+{{/* Refuses what the CRD of Tenant refuses by rules that a schema cannot say, and
 what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- define "tenant.check" -}}
 {{- $t := index . 0 }}
@@ -22,7 +22,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- end }}
 {{- end }}
 {{- if and $t.alone (or $t.access.developers $t.access.viewers) }}
-{{- fail (printf "tenants: %s: developers and viewers have no rights in the home namespace %s, and there is no other namespace; list one in namespaces, or set namespacePrefix" $t.name $t.home) }}
+{{- fail (printf "tenants: %s: developers and viewers have no permissions in the home namespace %s, and there is no other namespace; list one in namespaces, or set namespacePrefix" $t.name $t.home) }}
 {{- end }}
 {{- if and $t.reconciler.createNamespaces (not $tenant.namespacePrefix) }}
 {{- fail (printf "tenants: %s: reconciler.createNamespaces needs namespacePrefix: without it there is no namespace that the account could make" $t.name) }}

@@ -1,6 +1,6 @@
 {{/* The functions take the context that tenant.context makes of a Tenant in values. */}}
 
-{{/* A Tenant with the defaults of its definition, as YAML. Takes a list: root, tenant. */}}
+{{/* A Tenant with the defaults of its CRD, as YAML. Takes a list: root, tenant. */}}
 {{- define "tenant.context" -}}
 {{- $root := index . 0 }}
 {{- $tenant := index . 1 }}

@@ -46,7 +46,7 @@ func DecodeFile(path string) ([]*unstructured.Unstructured, error) {
 	return Decode(text)
 }
 
-// Apply applies objects with c's rights. It applies CustomResourceDefinitions and
+// Apply applies objects with c's permissions. It applies CustomResourceDefinitions and
 // namespaces first, and waits for them.
 func (c *Cluster) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	var first, rest []*unstructured.Unstructured

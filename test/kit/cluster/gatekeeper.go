@@ -89,7 +89,7 @@ func (c *Cluster) runGatekeeper(ctx context.Context) error {
 	return c.StartGatekeeper(ctx)
 }
 
-// newGatekeeperAuthority makes an authority that lasts ten years, as Gatekeeper's own do.
+// newGatekeeperAuthority makes a CA that lasts ten years, as Gatekeeper's own do.
 func newGatekeeperAuthority() (*fixture.Authority, error) {
 	return fixture.NewAuthorityWith("gatekeeper-ca", fixture.CertificateOptions{NotAfter: time.Now().AddDate(10, 0, 0)})
 }
@@ -192,11 +192,11 @@ func (c *Cluster) GatekeeperCertificate() (tls.Certificate, error) {
 	return certificate, nil
 }
 
-// GatekeeperCA returns the authority of its certificate.
+// GatekeeperCA returns the CA of its certificate.
 func (c *Cluster) GatekeeperCA() []byte { return c.gatekeeper.authority.CertificatePEM }
 
-// RotateGatekeeperCA gives Gatekeeper a new authority and certificate. The API server
-// trusts both authorities until Gatekeeper uses the new one.
+// RotateGatekeeperCA gives Gatekeeper a new CA and certificate. The API server
+// trusts both CAs until Gatekeeper uses the new one.
 func (c *Cluster) RotateGatekeeperCA(ctx context.Context) error {
 	g := &c.gatekeeper
 	next, err := newGatekeeperAuthority()
@@ -228,7 +228,7 @@ func (c *Cluster) GatekeeperServes(ctx context.Context, authority *x509.Certific
 }
 
 // writeGatekeeperCertificate issues a certificate. It writes it to the Secret from which
-// providers read the authority, and to Gatekeeper's files, as kubelet would do later.
+// providers read the CA, and to Gatekeeper's files, as kubelet would do later.
 func (c *Cluster) writeGatekeeperCertificate(ctx context.Context) error {
 	g := &c.gatekeeper
 	certificate, err := g.authority.IssueServerAndClient(GatekeeperName, "localhost", "127.0.0.1")

@@ -15,7 +15,7 @@ import (
 const ClusterCommands = "+cluster|slots +asking"
 
 const (
-	// operator is a user with all rights, who sets up and inspects servers.
+	// operator is a user with all permissions, who sets up and inspects servers.
 	operator = "operator"
 	// clusterSlots is the number of slots in a Redis Cluster.
 	clusterSlots = 16384
@@ -103,7 +103,7 @@ func (r *Redis) joined(ctx context.Context) error {
 	return nil
 }
 
-// Operator returns a client for this server only, of a user with all rights. Only servers
+// Operator returns a client for this server only, of a user with all permissions. Only servers
 // of a RedisCluster or RedisSentinel have such a user.
 func (r *Redis) Operator() *redis.Client {
 	return redis.NewClient(operatorAt(r.port))

@@ -51,7 +51,7 @@ func (c *Cluster) ResetWebhooks(ctx context.Context) error {
 	return c.setWebhooks(ctx, c.gatekeeper.authority.CertificatePEM)
 }
 
-// ReplaceGatekeeperCA gives Gatekeeper another authority and certificate while it is
+// ReplaceGatekeeperCA gives Gatekeeper another CA and certificate while it is
 // down: nothing trusts the old one any longer.
 func (c *Cluster) ReplaceGatekeeperCA(ctx context.Context) (err error) {
 	if c.gatekeeper.authority, err = newGatekeeperAuthority(); err != nil {

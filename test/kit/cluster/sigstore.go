@@ -22,7 +22,7 @@ const SigstoreBinaries = "LANDWAITER_SIGSTORE_BIN"
 // RekorOrigin is the name of the log in its checkpoints.
 const RekorOrigin = "rekor.localhost"
 
-// Sigstore is a certificate authority, a transparency log (Rekor v2) and a
+// Sigstore is a CA, a transparency log (Rekor v2) and a
 // timestamp authority, as processes on loopback. There is no certificate
 // transparency log.
 type Sigstore struct {

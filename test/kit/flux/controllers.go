@@ -56,11 +56,11 @@ type Flux struct {
 	processes []*cluster.Process
 }
 
-// Install applies the definitions of Flux's resources, its accounts and its roles.
+// Install applies the CRDs of Flux's resources, its accounts and its roles.
 func Install(ctx context.Context, c *cluster.Cluster, tools string) error {
 	files, err := filepath.Glob(filepath.Join(tools, "crds", "*.yaml"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("find Flux's definitions in %s: %d files, %w", tools, len(files), err)
+		return fmt.Errorf("find Flux's CRDs in %s: %d files, %w", tools, len(files), err)
 	}
 	objects, err := cluster.Decode(accounts)
 	if err != nil {

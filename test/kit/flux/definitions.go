@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// Definitions returns the definitions of Flux's resources from the modules that
+// Definitions returns the CRDs of Flux's resources from the modules that
 // test/tools/flux pins.
 func Definitions(ctx context.Context) (all []*unstructured.Unstructured, err error) {
 	for _, controller := range []string{"source-controller", "kustomize-controller", "helm-controller"} {
@@ -21,7 +21,7 @@ func Definitions(ctx context.Context) (all []*unstructured.Unstructured, err err
 		}
 		files, err := filepath.Glob(filepath.Join(module, "config/crd/bases/*.yaml"))
 		if err != nil || len(files) == 0 {
-			return nil, fmt.Errorf("find the definitions of %s: %d files, %w", controller, len(files), err)
+			return nil, fmt.Errorf("find the CRDs of %s: %d files, %w", controller, len(files), err)
 		}
 		for _, file := range files {
 			definitions, err := cluster.DecodeFile(file)

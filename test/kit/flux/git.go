@@ -62,7 +62,7 @@ func StartGit(ctx context.Context, dir string) (*GitServer, error) {
 	g.program = &cgi.Handler{Path: backend, Stderr: io.Discard, InheritEnv: []string{"PATH"},
 		Env: append(isolated(), "GIT_PROJECT_ROOT="+dir, "GIT_HTTP_EXPORT_ALL=1")}
 	if err := os.WriteFile(g.caFile(), authority.CertificatePEM, 0o600); err != nil {
-		return nil, fmt.Errorf("write the authority of the Git server: %w", err)
+		return nil, fmt.Errorf("write the CA of the Git server: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "server.crt"), serving.CertificatePEM, 0o600); err != nil {
 		return nil, fmt.Errorf("write the certificate of the Git server: %w", err)

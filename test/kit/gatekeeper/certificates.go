@@ -14,7 +14,7 @@ import (
 // ClientName is the DNS name in the certificate of Gatekeeper's webhook.
 const ClientName = "gatekeeper-webhook-service.gatekeeper-system.svc"
 
-// Certificates are those of both sides, of one authority, as files in a directory.
+// Certificates are those of both sides, of one CA, as files in a directory.
 type Certificates struct {
 	Authority      *fixture.Authority
 	Server, Client *fixture.Certificate
@@ -28,7 +28,7 @@ func Issue(dir string) (*Certificates, error) {
 	c := &Certificates{dir: dir}
 	var err error
 	if c.Authority, err = fixture.NewAuthority("test CA"); err != nil {
-		return nil, fmt.Errorf("make an authority: %w", err)
+		return nil, fmt.Errorf("make a CA: %w", err)
 	}
 	if c.Server, err = c.Authority.IssueServer("127.0.0.1", "localhost"); err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
@@ -53,7 +53,7 @@ func (c *Certificates) CertificateFile() string { return c.at("tls.crt") }
 // KeyFile has the key of CertificateFile.
 func (c *Certificates) KeyFile() string { return c.at("tls.key") }
 
-// CAFile has the authority of both certificates.
+// CAFile has the CA of both certificates.
 func (c *Certificates) CAFile() string { return c.at("ca.crt") }
 
 // Ask returns a client for the provider at url.

@@ -36,7 +36,7 @@ const (
 type Options struct {
 	// URL of the provider, without a path.
 	URL string
-	// RootCAs are PEM certificates of the authorities that the provider may have.
+	// RootCAs are PEM certificates of the CAs that the provider may have.
 	RootCAs []byte
 	// InsecureAnyServer trusts whoever answers at URL.
 	InsecureAnyServer bool

@@ -1,5 +1,5 @@
 // Package rbac answers what Kubernetes' RBAC allows, from roles and bindings alone, as a
-// chart renders them or as an API server has them. It is for tables of rights that would
+// chart renders them or as an API server has them. It is for tables of permissions that would
 // take an API server a request for each cell.
 package rbac
 

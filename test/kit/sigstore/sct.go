@@ -29,7 +29,7 @@ import (
 // Forged is an SCT that names the first log and has no valid signature.
 const Forged = -1
 
-// transparent is a certificate authority that submits its certificates to certificate
+// transparent is a CA that submits its certificates to certificate
 // transparency logs. The virtual instance has none.
 type transparent struct {
 	root, issuing *x509.Certificate

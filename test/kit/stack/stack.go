@@ -1,6 +1,6 @@
 // Package stack installs Landwaiter into a cluster of package cluster as users do. It
 // installs the Helm chart and the library's template, and runs the Deployment's command
-// line as a process with the rights of the chart's service account. It does not import
+// line as a process with the permissions of the chart's service account. It does not import
 // "testing", because `make dev` runs it too.
 package stack
 

@@ -84,7 +84,7 @@ func Render(ctx context.Context, folder string, args ...string) ([]*unstructured
 	return cluster.Decode(text)
 }
 
-// Rights returns the kinds of objects that give rights, and that limit them.
+// Rights returns the kinds of objects that give permissions, and that limit them.
 func Rights() []string {
 	return []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 }

@@ -20,7 +20,7 @@ const answerFile = "answer.json"
 
 // serveBare is what no provider can be faster than: it decodes the request and
 // answers one body, over the same TLS, in a process of its own. Its address is in a
-// file of the folder, where also its certificate and its clients' authority are.
+// file of the folder, where also its certificate and its clients' CA are.
 func serveBare(ctx context.Context, dir string) error {
 	answer, err := os.ReadFile(filepath.Join(dir, answerFile))
 	if err != nil {
@@ -32,7 +32,7 @@ func serveBare(ctx context.Context, dir string) error {
 	}
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
-		return fmt.Errorf("read the authority: %w", err)
+		return fmt.Errorf("read the CA: %w", err)
 	}
 	clients := x509.NewCertPool()
 	clients.AppendCertsFromPEM(authority)

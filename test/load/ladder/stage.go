@@ -180,7 +180,7 @@ func ready(ctx context.Context, process *cluster.Process, url string) error {
 }
 
 // bare starts the bare handler, which answers with body. Besides the stage's own
-// client, those of more authorities may ask.
+// client, those of more CAs may ask.
 func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Flux controllers pinned in this module, sops and age-keygen into a per-user
-# cache, and prints the folder that holds them, with the controllers' own definitions of
+# cache, and prints the folder that holds them, with the controllers' own CRDs of
 # resources in crds/: source-controller, kustomize-controller, helm-controller, sops and
 # age-keygen.
 #

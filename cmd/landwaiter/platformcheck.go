@@ -79,8 +79,8 @@ func (p printedTreeCheck) print(out io.Writer) error {
 }
 
 // mayAllow implements [scaffold.MayAllow].
-func mayAllow(text string) (func(namespace, image string) bool, error) {
-	files, err := configdir.Read([]string{configdir.Standard}, strings.NewReader(text))
+func mayAllow(ctx context.Context, text string) (func(namespace, image string) bool, error) {
+	files, err := configdir.Read(ctx, []string{configdir.Standard}, strings.NewReader(text))
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question,
 	if len(args) > 0 {
 		return mapped(args, func(arg string) question { return question{namespace: namespace, image: arg} }), nil
 	}
-	uses, others, err := live.FileUses(f.files, cmd.InOrStdin(), namespace)
+	uses, others, err := live.FileUses(cmd.Context(), f.files, cmd.InOrStdin(), namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ type tenantFiles struct {
 // readTenants fails if a Tenant cannot be read, or a file: it might have the one that is
 // meant. What is wrong with other objects does not matter here.
 func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
-	files, err := configdir.Read(paths, cmd.InOrStdin())
+	files, err := configdir.Read(cmd.Context(), paths, cmd.InOrStdin())
 	if err != nil {
 		return tenantFiles{}, err
 	}

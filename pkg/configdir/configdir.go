@@ -8,6 +8,7 @@
 package configdir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,7 +22,7 @@ import (
 // cannot be read is in Objects.Broken and has a Problem. Load returns an error and
 // no objects if dir cannot be read or a document cannot be identified; the error
 // names the file and line.
-func Load(dir string) (resource.Objects, []resource.Problem, error) {
+func Load(ctx context.Context, dir string) (resource.Objects, []resource.Problem, error) {
 	d, err := newDecoder(false)
 	if err != nil {
 		return resource.Objects{}, nil, err
@@ -30,15 +31,15 @@ func Load(dir string) (resource.Objects, []resource.Problem, error) {
 	if err != nil {
 		return resource.Objects{}, nil, err
 	}
-	c, _, err := initial(d.decodeAll(s))
+	c, _, err := initial(d.decodeAll(ctx, s))
 	return c.objects, c.problems, err
 }
 
 // decodeAll decodes all files of a scan.
-func (d *decoder) decodeAll(s scan) map[string]parsedFile {
+func (d *decoder) decodeAll(ctx context.Context, s scan) map[string]parsedFile {
 	parsed := make(map[string]parsedFile, len(s.files)+len(s.failed))
 	for file, content := range s.files {
-		parsed[file] = d.file(file, content)
+		parsed[file] = d.file(ctx, file, content)
 	}
 	for path, err := range s.failed {
 		parsed[path] = unreadable(path, err)

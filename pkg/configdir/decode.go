@@ -94,7 +94,7 @@ func newDecoder(keep bool) (*decoder, error) {
 
 // file parses one file. A document that cannot be parsed does not affect the
 // others.
-func (d *decoder) file(name string, content []byte) parsedFile {
+func (d *decoder) file(ctx context.Context, name string, content []byte) parsedFile {
 	documents, err := split(name, content)
 	if err != nil {
 		return unreadable(name, err)
@@ -107,10 +107,10 @@ func (d *decoder) file(name string, content []byte) parsedFile {
 			continue
 		}
 		if h, err := parseHeader(whole.json); err == nil && isList(h.GroupVersionKind) {
-			d.list(&r, doc, h, whole)
+			d.list(ctx, &r, doc, h, whole)
 			continue
 		}
-		d.object(&r, doc, whole)
+		d.object(ctx, &r, doc, whole)
 	}
 	return r
 }
@@ -121,7 +121,7 @@ func unreadable(name string, err error) parsedFile {
 }
 
 // object identifies and decodes the object of a document or of an item of a list.
-func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
+func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from parsedObject) {
 	h, err := parseHeader(from.json)
 	if err == nil && d.translate != nil && h.former() {
 		from.former = from.json
@@ -163,7 +163,7 @@ func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	if d.keep {
 		e.parsedObject = from
 	}
-	e.object, e.err = d.content(h, scope, from.json, from.duplicate)
+	e.object, e.err = d.content(ctx, h, scope, from.json, from.duplicate)
 	if scope == cluster {
 		e.source.Namespace = ""
 	}
@@ -188,7 +188,7 @@ func inNamespace(text []byte, namespace string) ([]byte, error) {
 }
 
 // content decodes an identified object.
-func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (runtime.Object, error) {
+func (d *decoder) content(ctx context.Context, h header, scope scope, json []byte, duplicate error) (runtime.Object, error) {
 	if scope == cluster && h.Metadata.Namespace != "" {
 		return nil, fmt.Errorf("metadata.namespace is %q, but a %s belongs to no namespace; remove it", h.Metadata.Namespace, h.Kind)
 	}
@@ -214,7 +214,7 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 		if err := errors.Join(resource.Keep(ours), resource.Oversized(ours)); err != nil {
 			return nil, err
 		}
-		if err := d.schemas.RefusesText(context.Background(), h.Kind, json); err != nil {
+		if err := d.schemas.RefusesText(ctx, h.Kind, json); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ func FuzzLoadYAML(f *testing.F) {
 	d, err := newDecoder(false)
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, content []byte) {
-		r := d.file("x.yaml", content)
+		r := d.file(t.Context(), "x.yaml", content)
 		documents, err := split("x.yaml", content)
 		if err != nil {
 			require.Len(t, r.unidentified, 1)
@@ -53,8 +53,8 @@ func FuzzLists(f *testing.F) {
 		if err != nil {
 			return
 		}
-		alone := d.file("x.yaml", one.json)
-		listed := d.file("x.yaml", []byte(`{"apiVersion":"v1","kind":"List","items":[`+string(one.json)+`]}`))
+		alone := d.file(t.Context(), "x.yaml", one.json)
+		listed := d.file(t.Context(), "x.yaml", []byte(`{"apiVersion":"v1","kind":"List","items":[`+string(one.json)+`]}`))
 		if alone.emptyLists > 0 || len(listed.unidentified) > 0 {
 			require.Empty(t, listed.entries)
 			return

@@ -2,6 +2,7 @@ package configdir
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func itemKind(list schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 
 // list reads the items of a list as documents of their own. The list counts as one
 // document that cannot be identified if it is not clear what all its items are.
-func (d *decoder) list(r *parsedFile, doc document, list header, whole parsedObject) {
+func (d *decoder) list(ctx context.Context, r *parsedFile, doc document, list header, whole parsedObject) {
 	items, err := splitList(doc, list, whole)
 	if err != nil {
 		r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
@@ -44,7 +45,7 @@ func (d *decoder) list(r *parsedFile, doc document, list header, whole parsedObj
 		r.emptyLists++
 	}
 	for _, i := range items {
-		d.object(r, i.document, i.parsedObject)
+		d.object(ctx, r, i.document, i.parsedObject)
 	}
 }
 

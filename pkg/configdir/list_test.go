@@ -95,7 +95,7 @@ func TestReadsWhatKubectlPrints(t *testing.T) {
 		"an item with a key twice":      {printed(listedSecret, strings.Replace(listedVerifier, "type: Cosign", "type: Cosign, type: Notation", 1)), []string{"Secret team-a/s", "broken Verifier team-a/v"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, _, err := Load(writeTree(t, files{"x.yaml": c.text}))
+			objects, _, err := Load(t.Context(), writeTree(t, files{"x.yaml": c.text}))
 			require.NoError(t, err)
 			require.ElementsMatch(t, c.want, names(objects))
 		})
@@ -104,7 +104,7 @@ func TestReadsWhatKubectlPrints(t *testing.T) {
 
 func TestNamesTheItemOfAListThatItCannotRead(t *testing.T) {
 	text := "# what kubectl printed\n---\n" + printed(listedSecret, strings.Replace(listedVerifier, "type: Cosign", "type: Cosign, type: Notation", 1))
-	_, problems, err := Load(writeTree(t, files{"x.yaml": text}))
+	_, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": text}))
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	require.Equal(t, `x.yaml, document 1, item 2 (line 6): line 6: key "type" already set in map`, problems[0].Message)
@@ -139,7 +139,7 @@ func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 		"a long value many times":  {"a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 8) + "*a]", "bytes, counting what aliases repeat"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Load(writeTree(t, files{"x.yaml": c.text}))
+			_, _, err := Load(t.Context(), writeTree(t, files{"x.yaml": c.text}))
 			require.ErrorContains(t, err, "x.yaml, document 1")
 			require.ErrorContains(t, err, c.message)
 		})
@@ -147,7 +147,7 @@ func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 }
 
 func TestIgnoresOtherObjectsThatHaveItems(t *testing.T) {
-	objects, problems, err := Load(writeTree(t, files{"x.yaml": "apiVersion: example.com/v1\nkind: Menu\nitems: [soup, {apiVersion: 1}, " + listedSecret + "]\n---\n" + printed(listedVerifier)}))
+	objects, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": "apiVersion: example.com/v1\nkind: Menu\nitems: [soup, {apiVersion: 1}, " + listedSecret + "]\n---\n" + printed(listedVerifier)}))
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	require.True(t, problems[0].IsIgnored())
@@ -165,7 +165,7 @@ func TestReadsWhatKubectlPrintsOfAnEntireCluster(t *testing.T) {
 		b.WriteString(strings.ReplaceAll(one, "name: v\n", fmt.Sprintf("name: v%d\n", count)))
 	}
 	b.WriteString("kind: List\n")
-	objects, problems, err := Load(writeTree(t, files{"x.yaml": b.String()}))
+	objects, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": b.String()}))
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Greater(t, count, 50)
@@ -176,7 +176,7 @@ func TestReadsWhatKubectlPrintsOfAnEntireCluster(t *testing.T) {
 
 func TestNeverQuotesSecretsInLists(t *testing.T) {
 	for _, content := range []string{"stringData: {password: 48151623}", "data: {password: 48151623!}", "data: {password: *48151623}", "data: {password: [48151623]}"} {
-		_, problems, err := Load(writeTree(t, files{"x.yaml": printed("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}, " + content + "}")}))
+		_, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": printed("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}, " + content + "}")}))
 		text := fmt.Sprint(problems, err)
 		require.NotContains(t, text, "48151623")
 		require.Contains(t, text, "x.yaml")

@@ -27,7 +27,7 @@ func TestLoadsYAMLAndJSONFilesInAllDirectories(t *testing.T) {
 		"comments-only.yaml": "# nothing\n---\n# more nothing\n",
 		"empty.yaml":         "",
 	})
-	objects, problems, err := Load(dir)
+	objects, problems, err := Load(t.Context(), dir)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Equal(t, []string{"Namespace team-a", "Verifier team-a/one", "Verifier team-a/two", "Verifier team-b/three"}, names(objects))
@@ -105,7 +105,7 @@ metadata: {name: v}
 spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}], insecureIgnoreTransparencyLog: true}}}
 ---
 ` + verifier("team-a", "v")})
-	o, problems, err := Load(dir)
+	o, problems, err := Load(t.Context(), dir)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, o.Broken)
@@ -147,7 +147,7 @@ func TestBreaksObjectsWhoseContentCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeTree(t, files{"team/x.yaml": "# first\n---\n" + c.text + "\n---\n" + verifier("team-a", "other")})
-			objects, problems, err := Load(dir)
+			objects, problems, err := Load(t.Context(), dir)
 			require.NoError(t, err)
 			require.Equal(t, []string{"Verifier team-a/other", "broken Verifier team-a/v"}, names(objects))
 			require.Equal(t, []string{"Invalid Verifier team-a/v"}, reasons(problems))
@@ -161,7 +161,7 @@ func TestBreaksObjectsWhoseContentCannotBeRead(t *testing.T) {
 func TestBreaksClusterObjectsThatNameANamespace(t *testing.T) {
 	for _, kind := range []string{"ClusterVerifier", "ClusterVerificationPolicy"} {
 		dir := writeTree(t, files{"x.yaml": fmt.Sprintf("apiVersion: landwaiter.dev/v1beta1\nkind: %s\nmetadata: {name: v, namespace: team-a}\nspec: {}\n", kind)})
-		objects, problems, err := Load(dir)
+		objects, problems, err := Load(t.Context(), dir)
 		require.NoError(t, err)
 		require.Equal(t, []string{"broken " + kind + " v"}, names(objects))
 		require.Contains(t, problems[0].Message, "belongs to no namespace; remove it")
@@ -176,7 +176,7 @@ func TestBreaksObjectsDeclaredTwice(t *testing.T) {
 		"with other objects near": {"a.yaml": verifier("team-a", "v"), "b.yaml": verifier("team-a", "v"), "c.yaml": verifier("team-b", "v")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, problems, err := Load(writeTree(t, tree))
+			objects, problems, err := Load(t.Context(), writeTree(t, tree))
 			require.NoError(t, err)
 			require.Contains(t, names(objects), "broken Verifier team-a/v")
 			require.NotContains(t, names(objects), "Verifier team-a/v")
@@ -194,7 +194,7 @@ func TestBreaksObjectsDeclaredTwice(t *testing.T) {
 func TestReportsObjectsThatItIgnores(t *testing.T) {
 	dir := writeTree(t, files{"x.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: team-a}\nspec: {anything: goes}\n" +
 		"---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: team-a}\n---\n" + verifier("team-a", "v")})
-	objects, problems, err := Load(dir)
+	objects, problems, err := Load(t.Context(), dir)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Verifier team-a/v"}, names(objects))
 	require.Equal(t, []string{"Ignored Deployment team-a/web", "Ignored Service team-a/web"}, reasons(problems))
@@ -202,7 +202,7 @@ func TestReportsObjectsThatItIgnores(t *testing.T) {
 }
 
 func TestReadsServiceAccountsForTheirPullSecretsAlone(t *testing.T) {
-	o, problems, err := Load(writeTree(t, files{"accounts.yaml": `apiVersion: v1
+	o, problems, err := Load(t.Context(), writeTree(t, files{"accounts.yaml": `apiVersion: v1
 kind: ServiceAccount
 metadata: {name: builder, namespace: team-a}
 imagePullSecrets: [{name: pull}]
@@ -271,7 +271,7 @@ func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeTree(t, files{"sub/x.yaml": verifier("team-b", "good") + "---\n" + c.text, "good.yaml": verifier("team-c", "good")})
-			objects, problems, err := Load(dir)
+			objects, problems, err := Load(t.Context(), dir)
 			require.ErrorContains(t, err, "sub/x.yaml, document 2 (line 5): ")
 			require.ErrorContains(t, err, c.message)
 			require.NotContains(t, err.Error(), "hunter2")
@@ -292,7 +292,7 @@ func TestRefusesFilesThatMayHideADocument(t *testing.T) {
 		"UTF-16":              "\xff\xfea\x00",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Load(writeTree(t, files{"x.yaml": text}))
+			_, _, err := Load(t.Context(), writeTree(t, files{"x.yaml": text}))
 			require.ErrorContains(t, err, "x.yaml")
 		})
 	}
@@ -334,7 +334,7 @@ func TestNeverQuotesSecrets(t *testing.T) {
 		"alias":            "stringData: {password: *48151623}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems, err := Load(writeTree(t, files{"x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: a}\n" + content}))
+			_, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: a}\n" + content}))
 			text := fmt.Sprint(problems, err)
 			require.NotContains(t, text, "48151623")
 			require.Contains(t, text, "x.yaml")
@@ -347,7 +347,7 @@ func TestReadsMountedVolumes(t *testing.T) {
 	link(t, dir, "..data", "..2026_01")
 	link(t, dir, "v.yaml", "..data/v.yaml")
 	link(t, dir, "sub", "..data/sub")
-	objects, problems, err := Load(dir)
+	objects, problems, err := Load(t.Context(), dir)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Equal(t, []string{"Verifier team-a/v", "Verifier team-a/w"}, names(objects))
@@ -386,7 +386,7 @@ func TestRefusesFilesThatItMustNotRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := writeTree(t, files{"good.yaml": verifier("team-a", "good")})
 			require.NoError(t, c.make(dir))
-			_, _, err := Load(dir)
+			_, _, err := Load(t.Context(), dir)
 			require.ErrorContains(t, err, c.message)
 		})
 	}
@@ -402,7 +402,7 @@ func TestReadsFilesUpToTheLimits(t *testing.T) {
 		"many.yaml":  strings.Join(documents, "---\n"),
 		"large.yaml": verifier("team-a", "large") + "---\n#" + strings.Repeat("x", maxFileBytes-len(verifier("team-a", "large"))-5),
 	})
-	objects, problems, err := Load(dir)
+	objects, problems, err := Load(t.Context(), dir)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Len(t, objects.Namespaces, maxDocuments)
@@ -415,7 +415,7 @@ func TestRefusesTooManyFilesAndTooMuchText(t *testing.T) {
 		for i := range maxEntries + 1 {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), nil, 0o600))
 		}
-		_, _, err := Load(dir)
+		_, _, err := Load(t.Context(), dir)
 		require.ErrorContains(t, err, "more than 10000 files and directories")
 	})
 	t.Run("bytes", func(t *testing.T) {
@@ -424,17 +424,17 @@ func TestRefusesTooManyFilesAndTooMuchText(t *testing.T) {
 		for i := range maxTotalBytes/maxFileBytes + 1 {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), comment, 0o600))
 		}
-		_, _, err := Load(dir)
+		_, _, err := Load(t.Context(), dir)
 		require.ErrorContains(t, err, "larger than 67108864 bytes together")
 	})
 	t.Run("no directory", func(t *testing.T) {
-		_, _, err := Load(filepath.Join(t.TempDir(), "gone"))
+		_, _, err := Load(t.Context(), filepath.Join(t.TempDir(), "gone"))
 		require.ErrorContains(t, err, "open the directory with resources")
 	})
 }
 
 func TestNamesAtMostTwentyOfManyErrors(t *testing.T) {
-	_, _, err := Load(writeTree(t, files{"x.yaml": strings.Repeat("---\na: b\n", 30)}))
+	_, _, err := Load(t.Context(), writeTree(t, files{"x.yaml": strings.Repeat("---\na: b\n", 30)}))
 	require.ErrorContains(t, err, "and 10 more")
 	require.Equal(t, maxReported, strings.Count(err.Error(), "x.yaml, document"))
 }

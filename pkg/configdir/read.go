@@ -2,6 +2,7 @@ package configdir
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,17 +132,19 @@ func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
 // Read reads files whatever their names, directories as [Load] does, and standard input
 // for the path [Standard]. It fails if one cannot be read. What it says of their content
 // is in the result: unlike Load, it does not fail if a document cannot be identified.
-func Read(paths []string, stdin io.Reader) (Files, error) { return ReadIn("", paths, stdin) }
+func Read(ctx context.Context, paths []string, stdin io.Reader) (Files, error) {
+	return ReadIn(ctx, "", paths, stdin)
+}
 
 // ReadIn is [Read] for objects of which those that need a namespace and name none are in
 // the given one, as kubectl apply has it.
-func ReadIn(namespace string, paths []string, stdin io.Reader) (Files, error) {
+func ReadIn(ctx context.Context, namespace string, paths []string, stdin io.Reader) (Files, error) {
 	d, err := newDecoder(true)
 	if err != nil {
 		return Files{}, err
 	}
 	d.namespace, d.accounts = namespace, namespace != ""
-	return d.read(paths, stdin)
+	return d.read(ctx, paths, stdin)
 }
 
 // FormerVersion is the version of landwaiter.dev that this one replaces. It was never released.
@@ -158,16 +161,16 @@ func APIVersion(former bool) string {
 
 // ReadFormer is [Read], and reads resources of [FormerVersion] too. translate returns such a
 // resource as this version has it.
-func ReadFormer(paths []string, stdin io.Reader, translate func(json []byte) ([]byte, error)) (Files, error) {
+func ReadFormer(ctx context.Context, paths []string, stdin io.Reader, translate func(json []byte) ([]byte, error)) (Files, error) {
 	d, err := newDecoder(true)
 	if err != nil {
 		return Files{}, err
 	}
 	d.translate = translate
-	return d.read(paths, stdin)
+	return d.read(ctx, paths, stdin)
 }
 
-func (d *decoder) read(paths []string, stdin io.Reader) (Files, error) {
+func (d *decoder) read(ctx context.Context, paths []string, stdin io.Reader) (Files, error) {
 	texts, total := map[string][]byte{}, 0
 	for _, name := range paths {
 		found, err := readPath(name, stdin)
@@ -184,7 +187,7 @@ func (d *decoder) read(paths []string, stdin io.Reader) (Files, error) {
 			return Files{}, fmt.Errorf("the files are larger than %d bytes together", maxTotalBytes)
 		}
 	}
-	parsed := d.decodeAll(scan{files: texts})
+	parsed := d.decodeAll(ctx, scan{files: texts})
 	c, _ := fileIndex{}.collect(parsed)
 	return Files{Objects: c.objects, Problems: c.problems, Declarations: declarations(parsed)}, nil
 }

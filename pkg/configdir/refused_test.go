@@ -26,7 +26,7 @@ func TestAResourceThatTheCRDRefusesIsBroken(t *testing.T) {
 			}
 			dir := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "p.yaml"), []byte(text), 0o600))
-			o, problems, err := configdir.Load(dir)
+			o, problems, err := configdir.Load(t.Context(), dir)
 			if c.want == "" {
 				require.Error(t, err) // it has no identity
 				return

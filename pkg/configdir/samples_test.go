@@ -16,7 +16,7 @@ import (
 type closed struct{ verify.Registry }
 
 func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
-	objects, problems, err := configdir.Load("../../config/samples")
+	objects, problems, err := configdir.Load(t.Context(), "../../config/samples")
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, objects.Broken)

@@ -35,7 +35,7 @@ func watch(ctx context.Context, dir string, rescan time.Duration, onChange func(
 	if w.decoder, err = newDecoder(false); err != nil {
 		return err
 	}
-	if err := w.begin(); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return err
 	}
 	w.run(ctx, rescan)
@@ -55,12 +55,12 @@ type watcher struct {
 	unwatched []error           // directories whose changes only a rescan finds
 }
 
-func (w *watcher) begin() error {
+func (w *watcher) begin(ctx context.Context) error {
 	s, err := w.scan()
 	if err != nil {
 		return err
 	}
-	if w.last, w.index, err = initial(w.decoder.decodeAll(s)); err != nil {
+	if w.last, w.index, err = initial(w.decoder.decodeAll(ctx, s)); err != nil {
 		return err
 	}
 	w.digest = s.digest()
@@ -90,11 +90,11 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 		case <-settled.C:
 			since = time.Time{}
 			began := time.Now()
-			w.reload()
+			w.reload(ctx)
 			rest = time.Now().Add(restParts * time.Since(began))
 			continue
 		case <-ticker.C:
-			w.reload()
+			w.reload(ctx)
 			continue
 		}
 		if since.IsZero() {
@@ -105,10 +105,10 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 }
 
 // reload reads the directory and calls onChange if anything changed.
-func (w *watcher) reload() {
+func (w *watcher) reload(ctx context.Context) {
 	s, err := w.scan()
 	if digest := s.digest(); err == nil && digest != w.digest {
-		w.last, w.index = w.index.collect(w.decoder.decodeAll(s))
+		w.last, w.index = w.index.collect(w.decoder.decodeAll(ctx, s))
 		w.digest = digest
 	}
 	now := w.current(err)

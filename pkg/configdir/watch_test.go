@@ -203,7 +203,7 @@ func TestRemembersObjectsOfAFileWhileItIsUnreadable(t *testing.T) {
 		for name, content := range tree {
 			s.files[name] = []byte(content)
 		}
-		return d.decodeAll(s)
+		return d.decodeAll(t.Context(), s)
 	}
 	broken := []string{"broken Verifier team-a/one"}
 	_, m, err := initial(parse(files{"sub/x.yaml": verifier("team-a", "one")}))
@@ -257,7 +257,7 @@ func TestWatchFailsAsLoadDoes(t *testing.T) {
 		"unreadable file": writeTree(t, files{"x.yaml": garbage}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, want := Load(dir)
+			_, _, want := Load(t.Context(), dir)
 			err := Watch(t.Context(), dir, func(resource.Objects, []resource.Problem) { t.Error("called although nothing was loaded") })
 			require.EqualError(t, err, want.Error())
 		})

@@ -79,7 +79,7 @@ func (r Report) Count(severity Severity) (n int) {
 // It fails if a path cannot be read, and if there is nothing to check.
 func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
 	schemas := schema.New()
-	files, err := configdir.ReadFormer(paths, stdin, translated(schemas))
+	files, err := configdir.ReadFormer(ctx, paths, stdin, translated(schemas))
 	if err != nil {
 		return Report{}, err
 	}
@@ -92,7 +92,7 @@ func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(r
 func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
 	schemas := schema.New()
 	paths := []string{configdir.Standard}
-	files, err := configdir.Read(paths, strings.NewReader(text))
+	files, err := configdir.Read(ctx, paths, strings.NewReader(text))
 	if err != nil {
 		return Report{}, err
 	}

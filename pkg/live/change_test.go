@@ -72,7 +72,7 @@ func TestAReplacedTenantKeepsItsAgeAndANewOneIsYoung(t *testing.T) {
 
 func TestImagesOfFilesAreThoseOfPodsAndWorkloads(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: job-}\nspec:\n  containers: [{name: a, image: app:v1}, {name: b, image: app:v1}]\n  volumes: [{name: v, image: {reference: data:v2}}]\n"
-	uses, others, err := FileUses([]string{"-"}, strings.NewReader(pod+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"), "team-a")
+	uses, others, err := FileUses(t.Context(), []string{"-"}, strings.NewReader(pod+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"), "team-a")
 	require.NoError(t, err)
 	require.Equal(t, 1, others)
 	require.Equal(t, []Use{{Namespace: "team-a", Image: "app:v1", Owners: []string{"Pod/job-…"}}, {Namespace: "team-a", Image: "data:v2", Owners: []string{"Pod/job-…"}}}, uses)
@@ -89,7 +89,7 @@ func TestImagesOfFilesAreThoseOfPodsAndWorkloads(t *testing.T) {
 		"more documents than anybody reads": {strings.Repeat("---\n"+pod, 1001), "more than 1000 documents"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := FileUses([]string{"-"}, strings.NewReader(c.text), "team-a")
+			_, _, err := FileUses(t.Context(), []string{"-"}, strings.NewReader(c.text), "team-a")
 			require.ErrorContains(t, err, c.says)
 		})
 	}
@@ -103,7 +103,7 @@ func TestAStatusInAFileHidesNoImage(t *testing.T) {
 	} {
 		for _, phase := range []string{"Succeeded", "Failed", "Running"} {
 			t.Run(name+" "+phase, func(t *testing.T) {
-				uses, _, err := FileUses([]string{"-"}, strings.NewReader(strings.ReplaceAll(text, "%s", phase)), "team-a")
+				uses, _, err := FileUses(t.Context(), []string{"-"}, strings.NewReader(strings.ReplaceAll(text, "%s", phase)), "team-a")
 				require.NoError(t, err)
 				require.Len(t, uses, 1)
 				require.Equal(t, "app:v1", uses[0].Image)

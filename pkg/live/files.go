@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +21,8 @@ import (
 // FileUses returns the images of the Pods and workloads in files, directories or, for
 // [configdir.Standard], standard input, and how many objects of other kinds there are.
 // Objects without a namespace are in the given one. It fails for text that cannot be read.
-func FileUses(paths []string, stdin io.Reader, namespace verify.Namespace) ([]Use, int, error) {
-	files, err := configdir.ReadIn(string(namespace), paths, stdin)
+func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace) ([]Use, int, error) {
+	files, err := configdir.ReadIn(ctx, string(namespace), paths, stdin)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -20,7 +20,7 @@ import (
 // name none are in the given one. It refuses what an API server would refuse by the
 // CRDs of the resources.
 func ReadChange(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace, now time.Time) (Change, int, error) {
-	files, err := configdir.ReadIn(string(namespace), paths, stdin)
+	files, err := configdir.ReadIn(ctx, string(namespace), paths, stdin)
 	if err != nil {
 		return Change{}, 0, err
 	}

@@ -77,7 +77,7 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.follow(all, from.root, nil)
 	c.flux(all)
 	c.twice(all)
-	c.lockout(all)
+	c.lockout(ctx, all)
 	wrong, err := c.resources(ctx, all)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ const fluxImage = "ghcr.io/fluxcd/kustomize-controller"
 // MayAllow returns, for the resources of landwaiter.dev and the namespaces that one cluster
 // has, given as YAML, whether some evidence could get an image allowed in a namespace. An
 // empty image stands for any image, and an empty namespace for any namespace.
-type MayAllow func(text string) (func(namespace, image string) bool, error)
+type MayAllow func(ctx context.Context, text string) (func(namespace, image string) bool, error)
 
 // LockoutError says which images that the platform needs a tree would deny. Nothing was written.
 type LockoutError struct {
@@ -64,7 +64,7 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 		all := &closure{cluster: from, seen: map[string]bool{}}
 		c.follow(all, from.root, nil)
 		clear(c.findings) // whatever else is wrong is for a check
-		if c.lockout(all); len(c.findings) > 0 {
+		if c.lockout(ctx, all); len(c.findings) > 0 {
 			return &LockoutError{Findings: c.sorted()}
 		}
 	}
@@ -101,7 +101,7 @@ type needed struct{ namespace, image, by string }
 
 // lockout finds constraints that deny images which the platform cannot do without. What is
 // in no file is not looked at, but for Flux itself.
-func (c *checker) lockout(all *closure) {
+func (c *checker) lockout(ctx context.Context, all *closure) {
 	constraints := slices.DeleteFunc(slices.Clone(all.objects), func(o applied) bool { return !deniesImages(o.Unstructured) })
 	if len(constraints) == 0 || c.options.MayAllow == nil {
 		return
@@ -113,7 +113,7 @@ func (c *checker) lockout(all *closure) {
 		c.find(c.at(all.root), "whether images are allowed cannot be told: %v", err)
 		return
 	}
-	mayAllow, err := c.options.MayAllow(text)
+	mayAllow, err := c.options.MayAllow(ctx, text)
 	if err != nil {
 		c.find(c.at(all.root), "whether images are allowed cannot be told: %v", err)
 		return

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ spec:
     metadata: {labels: {app: agent}}
     spec: {containers: [{name: agent, image: "registry.example.com/agent:v1"}], initContainers: [{name: init, image: "registry.example.com/init:v1"}]}
 `)
-	report, err := Check(t.Context(), dir, CheckOptions{MayAllow: func(string) (func(namespace, image string) bool, error) {
+	report, err := Check(t.Context(), dir, CheckOptions{MayAllow: func(context.Context, string) (func(namespace, image string) bool, error) {
 		return func(namespace, image string) bool {
 			for _, n := range allowed {
 				if n.namespace == namespace && n.image == image {

@@ -38,7 +38,7 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 	var objects resource.Objects
 	var problems []resource.Problem
 	if dir != "" {
-		if objects, problems, err = configdir.Load(dir); err != nil {
+		if objects, problems, err = configdir.Load(ctx, dir); err != nil {
 			return nil, Loaded{}, err
 		}
 	}

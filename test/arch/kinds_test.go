@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,8 +108,8 @@ func parseManifests(t *testing.T) manifests {
 }
 
 // missing names everything that a kind needs and does not have.
-func (found manifests) missing(kind v1beta1.Kind) []string {
-	return slices.Concat(found.withoutDefinition(kind), found.withoutRights(kind), found.withoutWords(kind), found.withoutCode(kind))
+func (found manifests) missing(ctx context.Context, kind v1beta1.Kind) []string {
+	return slices.Concat(found.withoutDefinition(kind), found.withoutRights(kind), found.withoutWords(kind), found.withoutCode(ctx, kind))
 }
 
 func (found manifests) withoutDefinition(kind v1beta1.Kind) []string {
@@ -180,9 +181,9 @@ func (found manifests) withoutWords(kind v1beta1.Kind) []string {
 	return lacks
 }
 
-func (found manifests) withoutCode(kind v1beta1.Kind) []string {
+func (found manifests) withoutCode(ctx context.Context, kind v1beta1.Kind) []string {
 	var lacks []string
-	if err := decoded(found.scratch, kind); err != nil {
+	if err := decoded(ctx, found.scratch, kind); err != nil {
 		lacks = append(lacks, fmt.Sprintf("decoding from files: pkg/configdir: %v", err))
 	}
 	if err := compiled(kind); err != nil {
@@ -192,7 +193,7 @@ func (found manifests) withoutCode(kind v1beta1.Kind) []string {
 }
 
 // decoded reads a minimal object from a file in dir.
-func decoded(dir string, kind v1beta1.Kind) error {
+func decoded(ctx context.Context, dir string, kind v1beta1.Kind) error {
 	namespace := ""
 	if kind.Namespaced {
 		namespace = ", namespace: team-a"
@@ -201,7 +202,7 @@ func decoded(dir string, kind v1beta1.Kind) error {
 	if err := os.WriteFile(filepath.Join(dir, "object.yaml"), []byte(text), 0o600); err != nil {
 		return err
 	}
-	objects, _, err := configdir.Load(dir)
+	objects, _, err := configdir.Load(ctx, dir)
 	switch {
 	case err != nil:
 		return err
@@ -241,7 +242,7 @@ func compiled(kind v1beta1.Kind) (err error) {
 func TestNothingIsMissingOfAnyKind(t *testing.T) {
 	found := readManifests(t)
 	for _, kind := range v1beta1.Kinds() {
-		require.Empty(t, found.missing(kind), "%s lacks", kind.Name)
+		require.Empty(t, found.missing(t.Context(), kind), "%s lacks", kind.Name)
 	}
 	require.Len(t, found.definitions[folders()[0]], len(v1beta1.Kinds()), "there are CRDs of kinds that are not in the table")
 }
@@ -261,7 +262,7 @@ func (b *bogus) DeepCopyObject() runtime.Object {
 }
 
 func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
-	lacks := readManifests(t).missing(v1beta1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1beta1.Object { return &bogus{} }})
+	lacks := readManifests(t).missing(t.Context(), v1beta1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1beta1.Object { return &bogus{} }})
 	for _, want := range []string{
 		"an entry landwaiter.dev_boguses.yaml in config/crd/kustomization.yaml",
 		"a CRD in config/crd", "a CRD in charts/landwaiter/files/crds",
@@ -275,7 +276,7 @@ func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
 	} {
 		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want, strings.Join(lacks, "\n"))
 	}
-	inCluster := readManifests(t).missing(v1beta1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1beta1.Object { return &bogus{} }})
+	inCluster := readManifests(t).missing(t.Context(), v1beta1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1beta1.Object { return &bogus{} }})
 	require.Contains(t, strings.Join(inCluster, "\n"), "the permission to get clusterboguses in ClusterRole landwaiter-cluster-reader")
 	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-rules-writer", "a team has no permission to cluster resources")
 }

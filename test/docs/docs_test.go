@@ -121,7 +121,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			dir := t.TempDir()
 			text := strings.Join(append(resources(t, name), granted(t, name)), "---\n")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(text), 0o600))
-			objects, problems, err := configdir.Load(dir)
+			objects, problems, err := configdir.Load(t.Context(), dir)
 			require.NoError(t, err)
 			require.Empty(t, problems)
 			_, problems = compile.New(objects, fetched(t, objects), compile.Outside{
@@ -137,7 +137,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
 	shown := map[string]bool{} // docs/resources.md shows what it warns of, once
 	check := func(name, dir string) {
-		objects, _, err := configdir.Load(dir)
+		objects, _, err := configdir.Load(t.Context(), dir)
 		require.NoError(t, err, name)
 		require.NotEmpty(t, objects.Resources, name)
 		for _, finding := range rights.Of(objects.Resources...) {

@@ -320,6 +320,16 @@ func (c concept) differences(b *strings.Builder) {
 			}
 		}
 	}
+	for _, kind := range c.kinds {
+		for _, rule := range kind.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations {
+			path := strings.TrimPrefix(rule.FieldPath, ".")
+			article := "a"
+			if strings.HasPrefix(kind.Spec.Names.Kind, "E") {
+				article = "an"
+			}
+			add("In %s %s, [`%s`](#%s): %s", article, kind.Spec.Names.Kind, path, c.anchor(path), sentence(rule))
+		}
+	}
 	if lines == 0 {
 		b.WriteString("They have the same fields.\n")
 	}

@@ -168,8 +168,8 @@ func TestTheOperatorDeletesAsTheTenantSays(t *testing.T) {
 				if err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1beta1.Tenant{}); err == nil {
 					return errors.New("the Tenant is still there")
 				}
-				if w.exists(t, c.name+"-web") != c.stays {
-					return errors.New("its namespace is not as namespaceReclaimPolicy says")
+				if w.exists(t, c.name+"-web") != c.stays || w.exists(t, c.name) != c.stays {
+					return errors.New("its namespaces are not as namespaceReclaimPolicy says")
 				}
 				return nil
 			})

@@ -163,7 +163,9 @@ type TenantAccess struct {
 // +kubebuilder:validation:XValidation:rule="!self.name.startsWith('system:')",message="names that begin with system: belong to the system; name users and groups of the team"
 // +kubebuilder:validation:XValidation:rule="(self.kind == 'ServiceAccount') == has(self.__namespace__)",message="set namespace for a ServiceAccount, and remove it for a User or a Group"
 type TenantSubject struct {
+	// Kind is User, Group or ServiceAccount.
 	Kind SubjectKind `json:"kind"`
+	// Name of the user or group as the API server knows it, or of the ServiceAccount.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -277,7 +279,9 @@ const (
 
 // TenantNamespace is one namespace of a Tenant.
 type TenantNamespace struct {
-	Name  string         `json:"name"`
+	// Name of the namespace.
+	Name string `json:"name"`
+	// State says what the namespace is to the Tenant.
 	State NamespaceState `json:"state"`
 }
 

@@ -210,6 +210,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.started = time.Now()
 	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(c.schemas.schemas.Prepare) // while caches fill: a new resource counts at once
 	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
 	group.Go(func() error { c.withheld.set.Run(ctx); return nil })
 	group.Go(func() error {

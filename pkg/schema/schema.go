@@ -34,7 +34,7 @@ import (
 )
 
 // Set holds the schemas of all kinds. It prepares the schema of a kind when the first object
-// of the kind comes, which takes tens of milliseconds. Several goroutines may use it.
+// of the kind comes, which takes tens of milliseconds, or all of them by [Set.Prepare]. Several goroutines may use it.
 type Set struct {
 	texts func() (map[string][]byte, error) // CRDs by kind
 	mu    sync.Mutex
@@ -93,6 +93,20 @@ func (s *Set) Of(kind string) (*Schema, error) {
 	}
 	s.mu.Unlock()
 	return prepared() // without the lock: other kinds do not wait
+}
+
+// Prepare prepares the schemas of all kinds, so that the first object of none waits.
+func (s *Set) Prepare() error {
+	texts, err := s.texts()
+	if err != nil {
+		return err
+	}
+	for kind := range texts {
+		if _, err := s.Of(kind); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Schema is one CRD as an API server works with it.

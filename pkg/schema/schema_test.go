@@ -168,3 +168,12 @@ func written(of reflect.Type, do func(path []string, field string), path []strin
 		written(f.Type, do, append(slices.Clone(path), name))
 	}
 }
+
+func TestAllSchemasCanBePreparedAtOnce(t *testing.T) {
+	set := schema.New()
+	require.NoError(t, set.Prepare())
+	for _, kind := range v1beta1.Kinds() {
+		_, err := set.Of(kind.Name)
+		require.NoError(t, err)
+	}
+}

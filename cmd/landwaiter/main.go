@@ -24,7 +24,7 @@ import (
 // mistake in a script never looks like a verdict.
 const (
 	exitOK          = 0
-	exitDenied      = 1  // an image was denied, or is not there, or lint found something
+	exitDenied      = 1  // an image was denied, or is not there, or lint found errors
 	exitUndecided   = 2  // an image could not be decided
 	exitUsage       = 64 // the command line is wrong, or a file that it names cannot be read
 	exitUnavailable = 69 // something that the command needs failed
@@ -107,7 +107,7 @@ func newRoot() *cobra.Command {
 each namespace by its own resources or, where it has none, by the cluster's.
 
 Exit codes: 0 all is well (for verify: every image is allowed), 1 an image was
-denied, or lint found something, 2 an image could not be decided, 64 the command line
+denied, or lint found errors, 2 an image could not be decided, 64 the command line
 is wrong, or a file or resource that it names cannot be used, 69 something that the
 command needs failed, such as Redis or the address to listen on. The help of each
 command says which it has.`,

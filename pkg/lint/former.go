@@ -61,7 +61,9 @@ func revalued() map[string]string {
 }
 
 // gone says why references of cluster kinds lack the field that they had.
-const gone = "references have no namespace: they are in the one that --cluster-resource-namespace names"
+const gone = "references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default Landwaiter's own"
+
+const goneFix = "remove it, and keep what it names in that namespace"
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
@@ -173,7 +175,7 @@ func change(object map[string]any, path string, namespaced bool) (Finding, bool)
 		return Finding{Field: path, Message: "there is no such field", Fix: fix}, true
 	case !namespaced && name == "namespace" && strings.HasPrefix(path, "spec."):
 		delete(parent, name)
-		return Finding{Field: path, Message: gone, Fix: "remove it, and keep what it names in that namespace"}, true
+		return Finding{Field: path, Message: gone, Fix: goneFix}, true
 	}
 	return Finding{}, false
 }
@@ -209,7 +211,7 @@ func parentOf(object map[string]any, path string) (map[string]any, string) {
 			at = node[step]
 		case []any:
 			i, err := strconv.Atoi(step)
-			if err != nil || i >= len(node) {
+			if err != nil || i < 0 || i >= len(node) {
 				return nil, ""
 			}
 			at = node[i]

@@ -181,7 +181,7 @@ func TestSaysWhichFieldsOfReferencesAndAccountsAreGone(t *testing.T) {
 	account := "identity: {provider: ECR, serviceAccount: {name: p, namespace: n, awsRoleARN: 'arn:aws:iam::123456789012:role/x', awsRegion: eu-west-1}}"
 	const none = "there is no such field"
 	for text, want := range map[string]map[string]string{
-		store("imagePullSecrets: [{name: p, namespace: n}]"):               {"spec.imagePullSecrets[0].namespace": "references have no namespace: they are in the one that --cluster-resource-namespace names; remove it, "},
+		store("imagePullSecrets: [{name: p, namespace: n}]"):               {"spec.imagePullSecrets[0].namespace": "references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default Landwaiter's own; remove it, "},
 		store("caBundle: {secretKeyRef: {name: p, namespace: n, key: k}}"): {"spec.caBundle.secretKeyRef.namespace": "references have no namespace"},
 		store(account): {"spec.identity.serviceAccount.awsRoleARN": none + "; it is called aws.roleARN now", "spec.identity.serviceAccount.awsRegion": none + "; it is called aws.region now"},
 	} {
@@ -214,5 +214,19 @@ func TestAKeyThatLooksLikeAPathIsAFieldThatIsNotThere(t *testing.T) {
 			require.Contains(t, found, "there is no such field; ", "%s %s", version, key)
 			require.NotContains(t, found, "is missing", "%s %s", version, key)
 		}
+	}
+}
+
+func TestAKeyThatLooksLikeAnIndexBeforeTheFirstDoesNoHarm(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		found := said(t, `{"apiVersion":"landwaiter.dev/`+version+`","kind":"VerificationPolicy","metadata":{"name":"p","namespace":"team-a"},"spec":{"rules":[{"images":["**"],"action":"Allow"}],"rules.-1.serviceAccount.awsRegion":"x"}}`)
+		require.NotEmpty(t, found)
+	}
+}
+
+func TestANamespaceInAReferenceOfTheClusterIsExplainedInEachVersion(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		found := said(t, "apiVersion: landwaiter.dev/"+version+"\nkind: ClusterStore\nmetadata: {name: s}\nspec: {registries: [r.example.com], imagePullSecrets: [{name: p, namespace: n}]}\n")
+		require.Contains(t, strings.Join(found, "\n"), "references have no namespace", version)
 	}
 }

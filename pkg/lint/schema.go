@@ -55,13 +55,15 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 		}
 	}
 	for _, path := range unknown {
-		fix := "remove it"
+		message, fix := "there is no such field", "remove it"
 		if was, ok := formerly(object, path); ok {
 			fix = was
+		} else if lastName(path) == "namespace" && strings.HasPrefix(path, "spec.") && !kind.Namespaced {
+			message, fix = gone, goneFix
 		} else if near, ok := Nearest(lastName(path), kind.Siblings(path)); ok {
 			fix = "did you mean " + near + "?"
 		}
-		found = append(found, Finding{Field: path, Reason: policy.ReasonInvalid, Message: "there is no such field", Fix: fix})
+		found = append(found, Finding{Field: path, Reason: policy.ReasonInvalid, Message: message, Fix: fix})
 	}
 	return found
 }

@@ -151,9 +151,12 @@ func prepare(text []byte) (*Schema, error) {
 }
 
 // Validate runs what an API server runs on create, in its order. It prunes object and fills in
-// defaults, in place.
+// defaults, in place. Of a large object that is beyond a bound it returns the first error alone.
 func (s *Schema) Validate(ctx context.Context, object map[string]any) field.ErrorList {
 	pruning.Prune(object, s.structural, true)
+	if err := s.firstBeyond(object); err != nil {
+		return field.ErrorList{err}
+	}
 	defaulting.Default(object, s.structural)
 	errs := validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object, s.validator)...)

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -175,5 +177,42 @@ func TestAllSchemasCanBePreparedAtOnce(t *testing.T) {
 	for _, kind := range v1beta1.Kinds() {
 		_, err := set.Of(kind.Name)
 		require.NoError(t, err)
+	}
+}
+
+// The library compares each error with all others.
+func TestALargeObjectIsRefusedForItsFirstErrorAlone(t *testing.T) {
+	policy := func(change func(*v1beta1.VerificationPolicySpec)) *v1beta1.VerificationPolicy {
+		made := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "team-a"}}
+		for range 64 {
+			requirement := v1beta1.Requirement{AnyOf: make([]string, 20)}
+			for i := range requirement.AnyOf {
+				requirement.AnyOf[i] = fmt.Sprint("v", i)
+			}
+			made.Spec.Rules = append(made.Spec.Rules, v1beta1.PolicyRule{Images: []string{"**"}, Require: []v1beta1.Requirement{requirement}})
+		}
+		change(&made.Spec)
+		return made
+	}
+	for what, c := range map[string]struct {
+		change func(*v1beta1.VerificationPolicySpec)
+		says   string
+	}{
+		"nothing":      {func(*v1beta1.VerificationPolicySpec) {}, ""},
+		"20,000 names": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[0].Require[0].AnyOf = make([]string, 20_000) }, "spec.rules[0].require[0].anyOf: must have at most 32 items"},
+		"empty names": {func(s *v1beta1.VerificationPolicySpec) {
+			for i := range s.Rules {
+				s.Rules[i].Require[0].AnyOf = make([]string, 20)
+			}
+		}, "spec.rules[0].require[0].anyOf[0]: should be at least 1 chars long"},
+		"an unknown action": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[63].Action = "Perhaps" }, `spec.rules[63].action: "Perhaps" is not supported`},
+	} {
+		err := schema.New().Refuses(t.Context(), policy(c.change))
+		if c.says == "" {
+			require.NoError(t, err, what)
+			continue
+		}
+		require.ErrorContains(t, err, c.says, what)
+		require.NotContains(t, err.Error(), "more)", what)
 	}
 }

@@ -1,0 +1,122 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// manyValues is how many values an object has before its bounds are looked at first. The
+// library compares each error with all others, so tens of thousands of them take half a minute.
+const manyValues = 500
+
+// firstBeyond returns the first value of a large object that is of another type than the schema
+// says, or beyond its bounds; nil if there is none, and for an object that is not large.
+func (s *Schema) firstBeyond(object map[string]any) *field.Error {
+	if count(object) <= manyValues {
+		return nil
+	}
+	spec := s.structural.Properties["spec"]
+	return beyond(object["spec"], &spec, field.NewPath("spec"))
+}
+
+func count(value any) int {
+	n := 1
+	switch value := value.(type) {
+	case map[string]any:
+		for _, inner := range value {
+			n += count(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			n += count(inner)
+		}
+	}
+	return n
+}
+
+func beyond(value any, s *structural.Structural, path *field.Path) *field.Error {
+	if is := typeOf(value); value == nil && s.Nullable || s.XIntOrString || s.Type == "" {
+		return nil
+	} else if is != s.Type && (is != "integer" || s.Type != "number") {
+		return field.TypeInvalid(path, is, fmt.Sprintf("%s in body must be of type %s: %q", path, s.Type, is))
+	}
+	bounds := s.ValueValidation
+	if bounds == nil {
+		bounds = &structural.ValueValidation{}
+	}
+	switch value := value.(type) {
+	case string:
+		length := utf8.RuneCountInString(value)
+		switch {
+		case bounds.MaxLength != nil && int64(length) > *bounds.MaxLength:
+			return field.TooLong(path, "", int(*bounds.MaxLength))
+		case bounds.MinLength != nil && int64(length) < *bounds.MinLength:
+			return field.Invalid(path, "", fmt.Sprintf("%s in body should be at least %d chars long", path, *bounds.MinLength))
+		case len(bounds.Enum) > 0 && !slices.ContainsFunc(bounds.Enum, func(e structural.JSON) bool { return e.Object == value }):
+			return field.NotSupported(path, value, words(bounds.Enum))
+		}
+	case []any:
+		if bounds.MaxItems != nil && int64(len(value)) > *bounds.MaxItems {
+			return field.TooMany(path, len(value), int(*bounds.MaxItems))
+		}
+		for i, inner := range value {
+			if err := beyond(inner, s.Items, path.Index(i)); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		return beyondFields(value, s, path)
+	}
+	return nil
+}
+
+func beyondFields(value map[string]any, s *structural.Structural, path *field.Path) *field.Error {
+	if most := s.ValueValidation; most != nil && most.MaxProperties != nil && int64(len(value)) > *most.MaxProperties {
+		return field.TooMany(path, len(value), int(*most.MaxProperties))
+	}
+	for _, name := range slices.Sorted(maps.Keys(value)) { // replicas say the same
+		below, ok := s.Properties[name]
+		if !ok && s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+			below, ok = *s.AdditionalProperties.Structural, true
+		}
+		if !ok {
+			continue
+		}
+		if err := beyond(value[name], &below, path.Child(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typeOf names the type of a value as schemas do.
+func typeOf(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case int64:
+		return "integer"
+	case float64:
+		return "number"
+	}
+	return "null"
+}
+
+func words(values []structural.JSON) []string {
+	list := make([]string, len(values))
+	for i, value := range values {
+		list[i] = fmt.Sprint(value.Object)
+	}
+	return list
+}

@@ -175,7 +175,6 @@ func TestOnlyAFileOfAnEarlierVersionIsToldOfChangedDefaults(t *testing.T) {
 	}
 }
 
-// Where the field is still there, nothing is said of it.
 func TestSaysWhichFieldsOfReferencesAndAccountsAreGone(t *testing.T) {
 	store := func(spec string) string { return "{registries: [r.example.com], " + spec + "}" }
 	account := "identity: {provider: ECR, serviceAccount: {name: p, namespace: n, awsRoleARN: 'arn:aws:iam::123456789012:role/x', awsRegion: eu-west-1}}"
@@ -188,7 +187,8 @@ func TestSaysWhichFieldsOfReferencesAndAccountsAreGone(t *testing.T) {
 		now := strings.Join(said(t, object("ClusterStore", text)), "\n")
 		was := strings.Join(said(t, old("ClusterStore", text)), "\n")
 		for field, message := range want {
-			require.Equal(t, strings.Contains(now, field+": "+none), strings.Contains(was, field+": "+message), "%s: %s", field, was)
+			require.Contains(t, was, field+": "+message)
+			require.Contains(t, now, field+": ")
 		}
 	}
 }

@@ -58,7 +58,7 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 		message, fix := "there is no such field", "remove it"
 		if was, ok := formerly(object, path); ok {
 			fix = was
-		} else if lastName(path) == "namespace" && strings.HasPrefix(path, "spec.") && !kind.Namespaced {
+		} else if parent, name := parentOf(object, path); parent != nil && name == "namespace" && strings.HasPrefix(path, "spec.") && !kind.Namespaced {
 			message, fix = gone, goneFix
 		} else if near, ok := Nearest(lastName(path), kind.Siblings(path)); ok {
 			fix = "did you mean " + near + "?"

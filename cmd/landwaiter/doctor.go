@@ -33,9 +33,9 @@ type printedDefect struct {
 
 // printedUnchecked is what doctor could not check.
 type printedUnchecked struct {
-	IDs          []string `json:"ids"`
-	MissingRight string   `json:"missingRight,omitempty"`
-	Why          string   `json:"why"`
+	IDs               []string `json:"ids"`
+	MissingPermission string   `json:"missingPermission,omitempty"`
+	Why               string   `json:"why"`
 }
 
 func newDoctor() *cobra.Command {
@@ -129,7 +129,7 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 				Docs: "docs/doctor.md#" + strings.ToLower(string(f.ID))}
 		}),
 		Unchecked: mapped(report.Unchecked, func(u doctor.Unchecked) printedUnchecked {
-			return printedUnchecked{IDs: mapped(u.IDs, text), MissingRight: u.Missing, Why: u.Why}
+			return printedUnchecked{IDs: mapped(u.IDs, text), MissingPermission: u.Missing, Why: u.Why}
 		})}
 }
 
@@ -148,7 +148,7 @@ func (p printedDiagnosis) print(out io.Writer) error {
 	}
 	lacking := false
 	for _, u := range p.Unchecked {
-		lacking = lacking || u.MissingRight != ""
+		lacking = lacking || u.MissingPermission != ""
 		s.line("not checked: %s:", u.Why)
 		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))
 	}

@@ -116,7 +116,7 @@ func TestIsolationPrintsHolesLast(t *testing.T) {
 
 func TestDoctorNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, MissingRight: "list things", Why: "you may not list things"}}}.print(&out))
+	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, MissingPermission: "list things", Why: "you may not list things"}}}.print(&out))
 	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
 	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}.print(&out))

@@ -215,7 +215,7 @@ func (m referenced) known(source external.Source) (external.Value, error) {
 	known, ok := m.fetched[source]
 	switch {
 	case !ok:
-		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s is not fetched here", source))
+		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s "+resource.NotFetched, source))
 	case known.Content == nil && errors.Is(known.Err, external.ErrNoRight):
 		return known, resource.Reasoned(policy.ReasonAccessDenied, known.Err)
 	case known.Content == nil && known.Err != nil:

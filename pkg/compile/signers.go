@@ -148,7 +148,7 @@ func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores t
 	store, err := stores.sigstoreRoot(spec)
 	switch {
 	case err != nil && spec.RootTrustStoreRef == nil:
-		return fmt.Errorf("%s.rootTrustStoreRef: signatures by keys must be in a transparency log; %w; set %s.insecureIgnoreTransparencyLog to true if they are in none", field, err, field)
+		return fmt.Errorf("%s.rootTrustStoreRef: signatures by keys must be in a transparency log; %w; set it to another log's root, or %s.insecureIgnoreTransparencyLog to true if they are in no log", field, err, field)
 	case err != nil:
 		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
 	case len(store.root.RekorLogs()) == 0:

@@ -45,6 +45,10 @@ func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenc
 // read fills s from its spec, and returns the cloud identity that logs in, if any.
 func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (identity []byte, err error) {
 	if e.broken != nil {
+		s.Registries, s.Patterns, _ = hosts(owner, e.spec.Registries) // of a ClusterStore that the schema refuses
+		if e.spec.Proxy != nil {
+			s.proxy = brokenProxy(e.source, e.broken)
+		}
 		return nil, e.broken
 	}
 	// Registries first, so that a store that is broken otherwise denies only these.
@@ -56,7 +60,7 @@ func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m refer
 	}
 	// The proxy is in force for the Stores of namespaces, too, whatever else is broken.
 	if s.proxy, err = m.proxy(e.spec); err != nil {
-		s.proxy = &registry.Proxy{Broken: unusable(e.source, err), Hidden: resource.IsHidden(err)}
+		s.proxy = brokenProxy(e.source, err)
 		return nil, err
 	}
 	if err := s.readPlaces(e.spec); err != nil {

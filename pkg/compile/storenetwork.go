@@ -11,7 +11,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -87,6 +89,11 @@ func (m referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 		return nil, fmt.Errorf("%s: %s: %w; make it with kubectl create secret tls", field, source, err)
 	}
 	return certificate, nil
+}
+
+// brokenProxy returns what is in the place of a proxy that cannot be used: nothing is sent.
+func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
+	return &registry.Proxy{Broken: unusable(store, err), Hidden: resource.IsHidden(err)}
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.

@@ -2,6 +2,7 @@ package compile_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -141,6 +144,23 @@ func TestABrokenProxyIsNotGoneAround(t *testing.T) {
 	require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
 	require.Equal(t, "ClusterStore corp cannot be used; its condition Ready says why", access.Hosts["registry.example.com"].Proxy.Broken)
 	require.NotEmpty(t, access.Patterns[0].Rule.Proxy.Broken)
+}
+
+func TestTheProxyOfAClusterStoreThatTheSchemaRefusesIsNotGoneAround(t *testing.T) {
+	for text, broken := range map[string]bool{"\nproxy: {url: \"http://proxy:3128\"}": true, "": false} {
+		o := objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]"+text), store("team-a", "own", "registry.example.com"))
+		for i, made := range o.Resources {
+			if made, ok := made.(*v1beta1.ClusterStore); ok {
+				o.Resources[i] = resource.Refuse(made, errors.New("why"))
+			}
+		}
+		snapshot, _ := compiled(o)
+		access := accessOf(t, snapshot, "team-a")
+		require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
+		require.Equal(t, broken, access.Hosts["registry.example.com"].Proxy != nil && access.Hosts["registry.example.com"].Proxy.Broken != "")
+		require.Equal(t, broken, access.Patterns[0].Rule.Proxy != nil && access.Patterns[0].Rule.Proxy.Broken != "")
+		require.NotEmpty(t, storeFor(accessOf(t, snapshot, verify.Cluster), "registry.example.com").Broken)
+	}
 }
 
 func TestAProxysCredentialsChangeWithoutChangingVerdicts(t *testing.T) {

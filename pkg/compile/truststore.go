@@ -254,7 +254,7 @@ func (ts trustStores) sigstoreRoot(spec v1beta1.TransparencyLog) (*trustStore, e
 	case spec.RootTrustStoreRef != nil:
 		return ts.find(*spec.RootTrustStoreRef, v1beta1.TrustStoreTypeSigstoreRoot)
 	case ts.publicGood == nil:
-		return nil, errors.New("the default is Sigstore's public-good root, which is not fetched here")
+		return nil, errors.New("the default is Sigstore's public-good root, which " + resource.NotFetched)
 	case ts.publicGood.err != nil:
 		return nil, fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w (it is fetched from %s)", ts.publicGood.err, external.PublicGoodHost)
 	}

@@ -153,6 +153,17 @@ func TestAStatusThatIsRefusedIsNotTriedAgainAndDelaysNobody(t *testing.T) {
 	})
 }
 
+// Its objects may change all the time while it waits for a Secret.
+func TestValidatingIsChargedThoughNothingIsCompiled(t *testing.T) {
+	var p pace
+	now := time.Now()
+	p.validated("team-a", time.Second, now)
+	require.Equal(t, pausePerCompile*time.Second, p.wait("team-a", now))
+	require.Zero(t, p.wait("team-b", now))
+	p.validated(verify.Cluster, time.Second, now)
+	require.Zero(t, p.wait(verify.Cluster, now))
+}
+
 func TestStatusesOfOneNamespaceAreWrittenInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := []client.Object{team("team-a")}

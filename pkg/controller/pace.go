@@ -49,6 +49,19 @@ func (p *pace) compiled(namespace verify.Namespace, began, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.since, namespace)
+	p.pause(namespace, max(minPause, pausePerCompile*now.Sub(began)), now)
+}
+
+// validated records that the resources of a namespace were validated, which took a while. It
+// counts even if they are not compiled in the same round.
+func (p *pace) validated(namespace verify.Namespace, took time.Duration, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pause(namespace, pausePerCompile*took, now)
+}
+
+// pause lets a namespace wait. p.mu is held.
+func (p *pace) pause(namespace verify.Namespace, wait time.Duration, now time.Time) {
 	if namespace == verify.Cluster {
 		return
 	}
@@ -58,5 +71,5 @@ func (p *pace) compiled(namespace verify.Namespace, began, now time.Time) {
 	if p.next == nil {
 		p.next = map[verify.Namespace]time.Time{}
 	}
-	p.next[namespace] = now.Add(max(minPause, pausePerCompile*now.Sub(began)))
+	p.next[namespace] = now.Add(wait)
 }

@@ -76,6 +76,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	checked := time.Now()
 	c.schemas.checkLevel(ctx, level, &objects)
 	validating := time.Since(checked)
+	c.pace.validated(level, validating, time.Now())
 	wanted := c.secrets.references(objects)[level]
 	if wait := c.pace.postpone(level, c.secrets.set.Want(level, wanted), time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read

@@ -32,3 +32,15 @@ func TestAStoredResourceThatTheSchemaRefusesIsNamedOnceWithOrWithoutCondition(t 
 		})
 	}
 }
+
+// The replicas are of another version than this program: only they refuse it.
+func TestWhatOnlyTheReplicasRefuseIsNamedToo(t *testing.T) {
+	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{Kind: "VerificationPolicy"}, ObjectMeta: named("team-a", "release")}
+	p.Spec.Rules = []v1beta1.PolicyRule{{Action: v1beta1.RuleActionDeny, Images: []string{"**"}}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: schema.Refused + "spec.x is wrong"}}
+	i := sound(t)
+	i.Resources = []v1beta1.Object{p}
+	found := doctor.Examine(i).Findings
+	require.Len(t, found, 1)
+	require.Equal(t, doctor.ResourceNotReady, found[0].ID)
+}

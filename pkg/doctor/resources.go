@@ -71,6 +71,7 @@ func unusable(o v1beta1.Object) string {
 }
 
 func notReady(v *view) []Finding {
+	schemas := schema.New()
 	var found []Finding
 	causes := map[string]bool{}
 	for _, o := range v.Resources {
@@ -83,7 +84,7 @@ func notReady(v *view) []Finding {
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
-		if strings.HasPrefix(c.Message, schema.Refused) {
+		if strings.HasPrefix(c.Message, schema.Refused) && schemas.Refuses(context.Background(), o) != nil {
 			continue // as ResourceInvalid finds, without a condition too
 		}
 		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),

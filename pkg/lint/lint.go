@@ -214,6 +214,9 @@ func (c *checker) problem(p resource.Problem) {
 	}
 	f := explain(p)
 	f.Severity = c.severity(p)
+	if f.Severity == Warning && strings.Contains(p.Message, resource.NotFetched) {
+		return // no file can mend it
+	}
 	switch {
 	case c.wrong[p.Source] && f.Severity == Warning, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
 		return
@@ -337,8 +340,6 @@ func (c *checker) noteFix(p resource.Problem) string {
 		return "if the cluster has it, all is well; add it to the files to have it checked"
 	case p.Reason == policy.ReasonReferenceNotReady, p.Reason == policy.ReasonUnsatisfiable:
 		return "see the resources that it names"
-	case p.Reason == policy.ReasonUnreadable:
-		return "it is fetched by the server, not by lint"
 	case p.Reason == policy.ReasonUnused:
 		return "remove it, or name it"
 	}

@@ -101,11 +101,13 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"a Store with several faults":      {object("Store", "\n  registries: ['https://r.example.com', 'r.example.com/app']"), []string{"5 error spec.registries[0] Invalid", "5 error spec.registries[1] Invalid"}},
 		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
 		"an expression without its root":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"), []string{"4 error spec.cosign.keyless.expression Invalid"}},
-		"text without quotes":              {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
-		"an object twice":                  {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
-		"a document that is none":          {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
-		"a Verifier that does not exist":   {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"22 error spec.rules[0].require[0] NotFound"}},
-		"more signers than there are":      {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
+		"keys whose log's root the server fetches": {object("Verifier", "\n  type: Cosign\n  cosign:\n    keys:\n      inline: "+strings.ReplaceAll(inline, "\n      ", "\n        ")) +
+			object("VerificationPolicy", notSigned), []string{}},
+		"text without quotes":            {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
+		"an object twice":                {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
+		"a document that is none":        {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
+		"a Verifier that does not exist": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"22 error spec.rules[0].require[0] NotFound"}},
+		"more signers than there are":    {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
 	}

@@ -14,12 +14,17 @@ const refusedBecause = v1beta1.Group + "/refused because"
 
 // Refuse returns an object in the place of one that this version's schema refuses, though the
 // cluster stored it. It is broken: it has the identity, the status and the size of the object,
-// but no spec, so that nothing that the spec names is read. Only a Tenant keeps its spec: it
-// says which namespaces the Tenant denies.
+// but no spec, so that nothing that the spec names is read. Only a Tenant keeps its spec, which
+// says what namespaces the Tenant denies, and a ClusterStore its registries and proxy: no Store
+// of a namespace may go around the proxy.
 func Refuse(object v1beta1.Object, why error) v1beta1.Object {
 	made, _ := object.DeepCopyObject().(v1beta1.Object)
 	annotations := map[string]string{refusedBecause: why.Error()}
-	if _, ok := made.(*v1beta1.Tenant); !ok {
+	switch made := made.(type) {
+	case *v1beta1.Tenant:
+	case *v1beta1.ClusterStore:
+		made.Spec = v1beta1.StoreSpec{Registries: made.Spec.Registries, Proxy: made.Spec.Proxy}
+	default:
 		annotations[withheldBytes] = strconv.Itoa(Size(object))
 		field(made, "Spec").SetZero()
 	}

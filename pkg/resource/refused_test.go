@@ -30,11 +30,15 @@ func TestARefusedResourceKeepsIdentityStatusAndSizeWithoutItsSpec(t *testing.T) 
 	}
 }
 
-func TestOnlyATenantThatIsRefusedKeepsItsSpec(t *testing.T) {
+func TestOfWhatIsRefusedOnlyWhatDeniesOthersIsKept(t *testing.T) {
 	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "iris"}}
 	made, ok := resource.Refuse(tenant, errors.New("why")).(*v1beta1.Tenant)
 	require.True(t, ok)
 	require.Equal(t, tenant.Spec, made.Spec)
+	store := &v1beta1.ClusterStore{Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}, Proxy: &v1beta1.Proxy{URL: "http://proxy"}, InsecurePlainHTTP: true}}
+	kept, ok := resource.Refuse(store, errors.New("why")).(*v1beta1.ClusterStore)
+	require.True(t, ok)
+	require.Equal(t, v1beta1.StoreSpec{Registries: store.Spec.Registries, Proxy: store.Spec.Proxy}, kept.Spec)
 	p := &v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow}}
 	policy, ok := resource.Refuse(p, errors.New("why")).(*v1beta1.VerificationPolicy)
 	require.True(t, ok)

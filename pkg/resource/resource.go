@@ -139,6 +139,10 @@ type Problem struct {
 // Landwaiter does not use.
 func (p Problem) IsIgnored() bool { return p.Reason == policy.ReasonIgnored }
 
+// NotFetched is in the message of each problem that there is only because whoever compiles does
+// not fetch: the resource may be right.
+const NotFetched = "is not fetched here"
+
 // Reasoned attaches a reason to err, for [ReasonOf].
 func Reasoned(reason policy.Reason, err error) error { return reasoned{reason: reason, error: err} }
 

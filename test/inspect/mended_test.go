@@ -16,7 +16,7 @@ func TestAnInstallationAsTheGuideSaysHasNoFindings(t *testing.T) {
 	found := healthy(t).until(t, sound)
 	require.Zero(t, found.code, "%+v", found.Unchecked)
 	for _, u := range found.Unchecked {
-		require.Empty(t, u.MissingRight)
+		require.Empty(t, u.MissingPermission)
 	}
 }
 

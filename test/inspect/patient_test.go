@@ -217,8 +217,8 @@ type diagnosis struct {
 }
 
 type unchecked struct {
-	IDs               []string
-	MissingRight, Why string
+	IDs                    []string
+	MissingPermission, Why string
 }
 
 // examine runs doctor with a kubeconfig.

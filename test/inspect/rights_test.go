@@ -35,7 +35,7 @@ func TestTheRoleForDoctorReadsEverythingAndNoSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, found.Findings)
 	for _, u := range found.Unchecked {
-		require.Empty(t, u.MissingRight)
+		require.Empty(t, u.MissingPermission)
 	}
 	require.Zero(t, found.code)
 	require.Error(t, w.shell(t.Context(), "kubectl auth can-i list secrets --all-namespaces --as=system:serviceaccount:default:examiner"))
@@ -50,8 +50,8 @@ func TestAMissingRightIsNamedAndNothingIsCalledSound(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, found.code)
 	require.Empty(t, found.Findings)
-	at := slices.IndexFunc(found.Unchecked, func(u unchecked) bool { return u.MissingRight != "" })
+	at := slices.IndexFunc(found.Unchecked, func(u unchecked) bool { return u.MissingPermission != "" })
 	require.GreaterOrEqual(t, at, 0)
-	require.Equal(t, "list providers.externaldata.gatekeeper.sh", found.Unchecked[at].MissingRight)
+	require.Equal(t, "list providers.externaldata.gatekeeper.sh", found.Unchecked[at].MissingPermission)
 	require.Contains(t, strings.Join(found.Unchecked[at].IDs, " "), "ProviderTimeout")
 }

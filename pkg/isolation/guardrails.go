@@ -23,7 +23,7 @@ func shipped() []struct {
 		name     string
 		operator bool
 	}{{"tenant-labels", false}, {"platform-objects", false}, {"home-workloads", false}, {"home-accounts", false}, {"namespace-deletion", false},
-		{"namespace-names", false}, {"tokens", false}, {"effective-rules", false}, {"operator-guardrail", true}, {"operator-tenants", true}}
+		{"namespace-names", false}, {"tokens", false}, {"secrets", false}, {"effective-rules", false}, {"operator-guardrail", true}, {"operator-tenants", true}}
 }
 
 // labelName is what the chart sets to landwaiter on its objects.
@@ -205,11 +205,12 @@ func (t *trial) accounts(ctx context.Context) []Result {
 		who       person
 		requests  []request
 	}{
-		{"landwaiter-account", "read every Secret, run something or give permissions as Landwaiter itself", own, []request{
-			mayDo("get", core("secrets"), "", ""), mayDo("list", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""),
+		{"landwaiter-account", "read every Secret, take a token by one, run something or give permissions as Landwaiter itself", own, append(guarded("secrets",
+			create(core("secrets"), "Secret", t.landwaiter.Namespace, map[string]any{"type": "kubernetes.io/service-account-token",
+				"annotations": map[string]any{"kubernetes.io/service-account.name": t.landwaiter.Name}})),
+			mayDo("get", core("secrets"), "", ""), mayDo("list", core("secrets"), "", ""), mayDo("create", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""),
 			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1beta1.Group, v1beta1.Version, "tenantlabels"), "", ""),
-			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""),
-		}},
+			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""))},
 		{"operator-account", "leave the namespaces of Tenants, or read Secrets, as the operator", operator, append(guarded("operator-guardrail", bind("kube-system", "admin"),
 			newNamespace(probeName, map[string]any{podSecurity + "enforce": "restricted"})),
 			mayDo("get", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""), mayDo("create", group(rbacGroup, "v1", "roles"), "", ""))},

@@ -39,6 +39,8 @@ func attacksAsLandwaiter() []attack {
 		{"take a token for the API server", who, rule, "", "not for https://kubernetes.default.svc", take("iris-green", "iris-green", 600)},
 		{"take one for another service", who, rule, "", "not for https://example.com", take("iris-green", "iris-green", 600, "https://example.com")},
 		{"take one for a day", who, rule, "", "for an hour at most", take("iris-green", "iris-green", 24*3600, "sts.amazonaws.com")},
+		{"take the operator's token by a Secret", who, "secrets", "", "no Secret but landwaiter-tls in namespace landwaiter-system, and not landwaiter-system/other",
+			create("{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {namespace: landwaiter-system, name: other, annotations: {kubernetes.io/service-account.name: landwaiter-operator}}}")},
 		{"show rules where no Tenant is", who, "effective-rules", "", "default has no label landwaiter.dev/tenant", show("default", guard, "rules.json")},
 		{"show rules that the team can change", who, "effective-rules", "", "marks the rules", show("iris-green-web", "", "rules.json")},
 		{"show something else", who, "effective-rules", "", "as rules.json and nothing else", show("iris-green-web", guard, "other")},

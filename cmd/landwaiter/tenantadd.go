@@ -84,7 +84,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			c, engine, err := admin.connect(operator.Options{Adopt: true})
+			c, engine, err := admin.connect(cmd.Context(), operator.Options{Adopt: true})
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/landwaiter/landwaiter/pkg/doctor"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -36,8 +37,9 @@ func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 	}
 }
 
-// connect returns the cluster as the user sees it.
-func (a *adminFlags) connect(options operator.Options) (client.Client, *operator.Engine, error) {
+// connect returns the cluster as the user sees it. Where the user may read how serve runs, no
+// Tenant gets the namespace of what cluster resources reference.
+func (a *adminFlags) connect(ctx context.Context, options operator.Options) (client.Client, *operator.Engine, error) {
 	account, err := parseAccount(a.landwaiter)
 	if err != nil {
 		return nil, nil, err
@@ -49,6 +51,15 @@ func (a *adminFlags) connect(options operator.Options) (client.Client, *operator
 	c, err := operator.NewClient(config)
 	if err != nil {
 		return nil, nil, unavailable(err)
+	}
+	serve, _, err := doctor.ReadServe(ctx, c, account.Namespace)
+	if err != nil {
+		return nil, nil, unavailable(err)
+	}
+	if serve != nil {
+		if reserved, given := serve.Flag(clusterResourcesFlag); given {
+			options.Reserved = append(options.Reserved, reserved)
+		}
 	}
 	options.DryRun, options.ClusterBindings = a.dryRun, true
 	options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}

@@ -19,7 +19,7 @@ import (
 // home namespace of a Tenant: with Flux locked down, no namespace may use the source of another.
 func demoSource(ctx context.Context, admin *adminFlags) (*v1beta1.TenantSource, error) {
 	const where = onboard.DemoNamespace + "/" + onboard.DemoSource
-	c, _, err := admin.connect(operator.Options{})
+	c, _, err := admin.connect(ctx, operator.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...stri
 	if err != nil {
 		return nil, err
 	}
+	if err := e.withdraw(ctx, existing, report); err != nil {
+		return report, err
+	}
 	rendered, err := e.render(tenant, members, report)
 	if err != nil {
 		return nil, err

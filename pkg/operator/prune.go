@@ -54,6 +54,20 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 	return nil
 }
 
+// withdraw removes a Tenant's bindings in namespaces that have become reserved: whoever has
+// them could change what the whole cluster trusts.
+func (e *Engine) withdraw(ctx context.Context, existing *inventory, report *Report) error {
+	for _, found := range existing.items {
+		if found.kind.Kind != kindRoleBinding || !e.reserved(found.Namespace) || !applied(found) {
+			continue
+		}
+		if err := e.drop(ctx, found, false, report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // drop removes an object, or releases it if it restricts a namespace that stays.
 func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Report) error {
 	if stays && found.kind.restricts {

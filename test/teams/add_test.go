@@ -137,3 +137,16 @@ func TestTheOlderTeamKeepsANamespaceThatTwoName(t *testing.T) {
 	require.Empty(t, w.objectsOf(t, "younger"))
 	require.Equal(t, before, resourceVersions(w.objectsOf(t, "elder")))
 }
+
+// The operator would refuse it, but an admin with --adopt does what it does not.
+func TestAddGivesNobodyWhatClusterResourcesReference(t *testing.T) {
+	w := installed(t)
+	w.gone(t, "keeper")
+	w.makeNamespace(t, "keys-of-all", nil)
+	w.makeNamespace(t, "lw-elsewhere", nil)
+	suite.Apply(t, w.Cluster, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
+  spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: landwaiter, image: i, args: [serve, --cluster-resource-namespace=keys-of-all]}]}}}}`)
+	refused := w.program.Run(t, "", "tenant", "add", "keeper", "--namespace", "keys-of-all", "--adopt", "--landwaiter-account", "lw-elsewhere/landwaiter")
+	require.NotZero(t, refused.Code)
+	require.Contains(t, refused.Stdout+refused.Stderr, "namespace keys-of-all is reserved: take it off Tenant keeper")
+}

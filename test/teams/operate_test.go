@@ -277,3 +277,28 @@ func TestAReservedNamespaceIsNobodys(t *testing.T) {
 	require.True(t, w.exists(t, "greedy"))
 	require.False(t, w.exists(t, "monitoring"))
 }
+
+func TestNobodyKeepsPermissionsInANamespaceThatBecomesReserved(t *testing.T) {
+	w := installed(t)
+	w.gone(t, "keys")
+	bound := func(t *testing.T, want bool, namespace string) {
+		t.Helper()
+		w.follows(t, "keys", func(objects map[string]*unstructured.Unstructured) bool {
+			return (objects["RoleBinding "+namespace+"/keys-admins"] != nil) == want
+		})
+	}
+	process, _ := w.operate(t)
+	w.tenant(t, "metadata: {name: keys}\nspec: {homeNamespace: keys, namespaces: [keys-all], access: {admins: [{kind: Group, name: a}]}}")
+	w.provisioned(t, "keys", metav1.ConditionTrue, "Provisioned")
+	bound(t, true, "keys-all")
+	process.Terminate(suite.Patience)
+
+	process, _ = w.operate(t, "--reserved-namespace=keys-all")
+	w.provisioned(t, "keys", metav1.ConditionFalse, "Reserved")
+	bound(t, false, "keys-all")
+	bound(t, true, "keys")
+	process.Terminate(suite.Patience)
+
+	w.operate(t, "--reserved-namespace=keys")
+	bound(t, false, "keys")
+}

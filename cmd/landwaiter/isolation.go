@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/pkg/isolation"
+	"github.com/landwaiter/landwaiter/pkg/operator"
 )
 
 // isolationFlags are the flags of doctor --isolation.
@@ -84,7 +85,15 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 	if err != nil {
 		return err
 	}
-	results, err := isolation.Run(ctx, config, isolation.Options{Tenant: i.tenant, Other: i.other, As: i.asUser, Groups: i.asGroups, Landwaiter: account})
+	c, err := operator.NewClient(config)
+	if err != nil {
+		return unavailable(err)
+	}
+	keys, err := clusterResourcesOf(ctx, c, account)
+	if err != nil {
+		return failed(err)
+	}
+	results, err := isolation.Run(ctx, config, isolation.Options{Tenant: i.tenant, Other: i.other, As: i.asUser, Groups: i.asGroups, Landwaiter: account, ClusterResources: keys})
 	var missing *isolation.NoSuchTenant
 	if errors.As(err, &missing) {
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/pkg/doctor"
@@ -52,18 +53,29 @@ func (a *adminFlags) connect(ctx context.Context, options operator.Options) (cli
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
-	serve, _, err := doctor.ReadServe(ctx, c, account.Namespace)
+	reserved, err := clusterResourcesOf(ctx, c, account)
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
-	if serve != nil {
-		if reserved, given := serve.Flag(clusterResourcesFlag); given {
-			options.Reserved = append(options.Reserved, reserved)
-		}
-	}
+	options.Reserved = append(options.Reserved, reserved)
 	options.DryRun, options.ClusterBindings = a.dryRun, true
 	options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
 	return c, operator.New(c, options), nil
+}
+
+// clusterResourcesOf returns the namespace of what cluster resources reference, as serve has
+// it; Landwaiter's own if the user may not read that.
+func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.NamespacedName) (string, error) {
+	serve, _, err := doctor.ReadServe(ctx, c, landwaiter.Namespace)
+	if err != nil {
+		return "", fmt.Errorf("read how serve runs: %w", err)
+	}
+	if serve != nil {
+		if namespace, given := serve.Flag(clusterResourcesFlag); given {
+			return namespace, nil
+		}
+	}
+	return landwaiter.Namespace, nil
 }
 
 // printedOutcome is what happened to one object.

@@ -28,7 +28,10 @@ func clusterCases() []isolationCase {
 				mayDo("get", core("nodes"), "proxy", ""), mayDo("manage", group(v1beta1.Group, v1beta1.Version, "tenantlabels"), "", ""))},
 		{"cluster-guardrails", "remove the guardrails", []string{"T9"}, everybody, false, guardrailObjects},
 		{"cluster-gatekeeper", "switch Gatekeeper off, or loosen its constraints", []string{"R5"}, everybody, false, func(*scene, pair) []request { return gatekeeperObjects() }},
-		{"cluster-landwaiter", "reach into Landwaiter's own namespace", []string{"R7", "R8", "R10"}, everybody, false, func(s *scene, _ pair) []request { return inLandwaiter(s.landwaiter.Namespace) }},
+		{"cluster-landwaiter", "reach into Landwaiter's own namespace, or into that of the keys of the cluster", []string{"R7", "R8", "R10"}, everybody, false,
+			func(s *scene, _ pair) []request {
+				return inEach(slices.Compact([]string{s.landwaiter.Namespace, s.keys}), inLandwaiter)
+			}},
 	}
 }
 
@@ -59,7 +62,7 @@ func gatekeeperObjects() []request {
 }
 
 func inLandwaiter(namespace string) []request {
-	return []request{mayDo("get", core("secrets"), "", namespace), mayDo("list", core("secrets"), "", namespace), mayDo("get", core("pods"), "log", namespace), mayDo("create", core("pods"), "exec", namespace),
+	return []request{mayDo("get", core("secrets"), "", namespace), mayDo("list", core("secrets"), "", namespace), mayDo("update", core("secrets"), "", namespace), mayDo("update", core("configmaps"), "", namespace), mayDo("get", core("pods"), "log", namespace), mayDo("create", core("pods"), "exec", namespace),
 		mayDo("create", core("serviceaccounts"), "token", namespace), mayDo("impersonate", core("serviceaccounts"), "", namespace), mayDo("patch", group("apps", "v1", "deployments"), "", namespace),
 		mayDo("update", group("coordination.k8s.io", "v1", "leases"), "", namespace), create(core("pods"), "Pod", namespace, podBody()), create(core("configmaps"), "ConfigMap", namespace, nil)}
 }

@@ -56,6 +56,9 @@ type Options struct {
 	Groups []string
 	// Landwaiter is Landwaiter's ServiceAccount.
 	Landwaiter types.NamespacedName
+	// ClusterResources is the namespace of what cluster resources reference; empty is that
+	// of Landwaiter.
+	ClusterResources string
 }
 
 // NoSuchTenant is the error for an Options field that names no Tenant.

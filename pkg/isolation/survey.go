@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,13 @@ import (
 // scene is the cluster that cases are tried in.
 type scene struct {
 	landwaiter types.NamespacedName
-	pairs      []pair
-	teams      []*team
-	skipped    int // Tenants past maxTenants
-	policies   []admissionv1.ValidatingAdmissionPolicy
-	bindings   []admissionv1.ValidatingAdmissionPolicyBinding
+	// keys is the namespace of what cluster resources reference.
+	keys     string
+	pairs    []pair
+	teams    []*team
+	skipped  int // Tenants past maxTenants
+	policies []admissionv1.ValidatingAdmissionPolicy
+	bindings []admissionv1.ValidatingAdmissionPolicyBinding
 	// accountsThere are the users of the ServiceAccounts in Landwaiter's namespace.
 	accountsThere []string
 	// unread says why guardrails could not be read.
@@ -94,7 +97,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{landwaiter: options.Landwaiter}
+	s := &scene{landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
 	s.readGuardrails(ctx, api)
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
 	if err != nil {

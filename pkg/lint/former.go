@@ -242,7 +242,12 @@ func stricter(object map[string]any) (found []Finding) {
 	}
 	if spec, ok := object["spec"].(map[string]any); ok {
 		notation, ok := spec["notation"].(map[string]any)
-		if ok && notation["revocation"] == nil && notation["awsSigner"] == nil {
+		switch {
+		case !ok || notation["awsSigner"] != nil:
+		case notation["revocation"] == "Ignore":
+			warn("spec.notation.revocation", "certificates are not checked for revocation; Ignore was the default, so objects that were read from a cluster have it",
+				"remove it to have them checked, as is the default now")
+		case notation["revocation"] == nil:
 			warn("spec.notation", "certificates are now checked for revocation; before, they were not unless revocation was Check",
 				"set revocation: Ignore if no responder can be asked, or Check to be sure")
 		}

@@ -160,16 +160,19 @@ func said(t *testing.T, text string) []string {
 
 func TestOnlyAFileOfAnEarlierVersionIsToldOfChangedDefaults(t *testing.T) {
 	keys, notation := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}", "{type: Notation, notation: {trustStoreRefs: [{name: x}], trustedIdentities: ['*']}}"
+	ignored := strings.Replace(notation, "['*']", "['*'], revocation: Ignore", 1)
 	for spec, want := range map[string]string{
+		ignored:  "warning spec.notation.revocation: certificates are not checked for revocation; Ignore was the default, so objects that were read from a cluster have it; remove it",
 		keys:     "warning spec.cosign.keys: signatures by these keys must now be in Sigstore's public transparency log; before, no log was needed; set insecureIgnoreTransparencyLog: true",
 		notation: "warning spec.notation: certificates are now checked for revocation; before, they were not unless revocation was Check; set revocation: Ignore",
 	} {
 		require.Contains(t, strings.Join(said(t, old("Verifier", spec)), "\n"), want)
 		require.NotContains(t, strings.Join(said(t, object("Verifier", spec)), "\n"), "before, ")
+		require.NotContains(t, strings.Join(said(t, object("Verifier", spec)), "\n"), "was the default")
 	}
 	for _, spec := range []string{
 		"{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}], logTrustStoreRef: {name: log}}}}",
-		"{type: Notation, notation: {trustStoreRefs: [{name: x}], trustedIdentities: ['*'], revocation: Ignore}}",
+		"{type: Notation, notation: {trustStoreRefs: [{name: x}], trustedIdentities: ['*'], revocation: Check}}",
 	} {
 		require.NotContains(t, strings.Join(said(t, old("Verifier", spec)), "\n"), "before, ")
 	}

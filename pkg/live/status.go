@@ -195,11 +195,11 @@ func kindOf(object v1beta1.Object) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// mandatory policies names the policies that hold in every namespace.
+// mandatory names the policies that hold in every namespace: also those whose scope is not known.
 func mandatory(o resource.Objects) []string {
 	names := []string{}
 	for _, object := range o.Resources {
-		if p, ok := object.(*v1beta1.ClusterVerificationPolicy); ok && p.Spec.Scope == v1beta1.PolicyScopeMandatory {
+		if p, ok := object.(*v1beta1.ClusterVerificationPolicy); ok && (p.Spec.Scope == v1beta1.PolicyScopeMandatory || resource.Missing(p) != nil) {
 			names = append(names, p.Name)
 		}
 	}

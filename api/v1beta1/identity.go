@@ -16,9 +16,9 @@ const (
 // serviceAccount a ClusterStore logs in as Landwaiter's own pod.
 // +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
 // +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || has(self.secretRef)",message="provider GHCR logs in as a GitHub App and needs secretRef"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.aws)",message="provider ECR needs serviceAccount.aws"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || has(self.serviceAccount.azure)",message="provider ACR needs serviceAccount.azure"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.google)",message="provider GAR needs serviceAccount.google"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.aws)",message="provider ECR needs serviceAccount.aws if it has a serviceAccount"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || has(self.serviceAccount.azure)",message="provider ACR needs serviceAccount.azure if it has a serviceAccount"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.google)",message="provider GAR needs serviceAccount.google if it has a serviceAccount"
 type RegistryIdentity struct {
 	// Provider is ECR (Amazon), ACR (Azure), GAR (Google) or GHCR (GitHub). Credentials
 	// are only sent to the provider's own hosts.
@@ -100,7 +100,7 @@ type GoogleIdentity struct {
 // signer:GetRevocationStatus. With neither field a ClusterTrustStore asks as Landwaiter's own
 // pod.
 // +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
-// +kubebuilder:validation:XValidation:rule="!has(self.serviceAccount) || has(self.serviceAccount.aws)",message="AWS Signer needs serviceAccount.aws"
+// +kubebuilder:validation:XValidation:rule="!has(self.serviceAccount) || has(self.serviceAccount.aws)",message="AWS Signer needs serviceAccount.aws if it has a serviceAccount"
 type AWSSignerAccess struct {
 	// SecretRef names a Secret with accessKeyID and secretAccessKey.
 	// +optional

@@ -27,7 +27,7 @@ type TrustStoreRef struct {
 // Cluster kinds are in the namespace that --cluster-resource-namespace names, by default
 // Landwaiter's own.
 type Reference struct {
-	// Name of the object.
+	// Name of the object, in the resource's namespace; of the cluster's, in --cluster-resource-namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -35,7 +35,7 @@ type Reference struct {
 
 // KeyReference names a key of a Secret or ConfigMap, which is where that of a [Reference] is.
 type KeyReference struct {
-	// Name of the object.
+	// Name of the object, in the resource's namespace; of the cluster's, in --cluster-resource-namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`

@@ -83,13 +83,13 @@ func identityRules() []rule {
 		kinds: []string{"TrustStore"}, field: "spec.awsSigner", message: "set secretRef or serviceAccount: only a ClusterTrustStore can ask as Landwaiter's own pod",
 		accepted: in(signer, byName), rejected: in(signer, ""),
 	}, rule{
-		kinds: both("TrustStore"), path: "spec.awsSigner", message: "AWS Signer needs serviceAccount.aws",
+		kinds: both("TrustStore"), path: "spec.awsSigner", message: "AWS Signer needs serviceAccount.aws if it has a serviceAccount",
 		accepted: in(signer, account(inAWS)), rejected: in(signer, account(inAzure), account(inGoogle)),
 	})
 	for cloud, login := range map[string]string{"aws": inAWS, "azure": inAzure, "google": inGoogle} {
 		service := map[string]string{"aws": "awskms", "azure": "azurekms", "google": "gcpkms"}[cloud]
 		of := rule{
-			kinds: both("TrustStore"), path: "spec.source.kms", message: "a uri of " + service + " needs serviceAccount." + cloud,
+			kinds: both("TrustStore"), path: "spec.source.kms", message: "a uri of " + service + " needs serviceAccount." + cloud + " if it has a serviceAccount",
 			accepted: in(kms, "uri: '"+service+"://k', "+account(login), "uri: '"+service+"://k', "+byName),
 		}
 		for _, other := range []string{inAWS, inAzure, inGoogle} {
@@ -123,9 +123,9 @@ func providerRules() []rule {
 	github := row("GHCR", "logs in as a GitHub App and needs secretRef", nil, []string{inAWS, inAzure, inGoogle})
 	pod := rule{kinds: []string{"ClusterStore"}, path: "spec.identity", message: github.message, accepted: in(frame, "ECR", "ACR", "GAR"), rejected: in(frame, "GHCR")}
 	return []rule{
-		row("ECR", "needs serviceAccount.aws", []string{inAWS, inRegion}, []string{inAzure, inGoogle}),
-		row("ACR", "needs serviceAccount.azure", []string{inAzure}, []string{inAWS, inGoogle}),
-		row("GAR", "needs serviceAccount.google", []string{inGoogle, asEmail}, []string{inAWS, inAzure}),
+		row("ECR", "needs serviceAccount.aws if it has a serviceAccount", []string{inAWS, inRegion}, []string{inAzure, inGoogle}),
+		row("ACR", "needs serviceAccount.azure if it has a serviceAccount", []string{inAzure}, []string{inAWS, inGoogle}),
+		row("GAR", "needs serviceAccount.google if it has a serviceAccount", []string{inGoogle, asEmail}, []string{inAWS, inAzure}),
 		github, pod,
 	}
 }

@@ -29,9 +29,9 @@ type TrustSource struct {
 // KMSSource is a key in a key management service. With neither secretRef nor serviceAccount a
 // ClusterTrustStore reads it as Landwaiter's own pod.
 // +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
-// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('awskms:') || !has(self.serviceAccount) || has(self.serviceAccount.aws)",message="a uri of awskms needs serviceAccount.aws"
-// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('azurekms:') || !has(self.serviceAccount) || has(self.serviceAccount.azure)",message="a uri of azurekms needs serviceAccount.azure"
-// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('gcpkms:') || !has(self.serviceAccount) || has(self.serviceAccount.google)",message="a uri of gcpkms needs serviceAccount.google"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('awskms:') || !has(self.serviceAccount) || has(self.serviceAccount.aws)",message="a uri of awskms needs serviceAccount.aws if it has a serviceAccount"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('azurekms:') || !has(self.serviceAccount) || has(self.serviceAccount.azure)",message="a uri of azurekms needs serviceAccount.azure if it has a serviceAccount"
+// +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('gcpkms:') || !has(self.serviceAccount) || has(self.serviceAccount.google)",message="a uri of gcpkms needs serviceAccount.google if it has a serviceAccount"
 type KMSSource struct {
 	// URI such as "awskms:///alias/release", "azurekms://vault.vault.azure.net/key" or
 	// "gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K".

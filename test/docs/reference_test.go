@@ -159,7 +159,7 @@ func (c concept) reference() string {
 			generated.Cell(kind.Spec.Versions[0].Schema.OpenAPIV3Schema.Description))
 	}
 	fmt.Fprintf(b, "\nThe API version is `%s/%s`. ", c.kinds[0].Spec.Group, c.kinds[0].Spec.Versions[0].Name)
-	b.WriteString("In a path, `[]` stands for an entry of a list and `{}` for a key of a map.\n")
+	b.WriteString("In a path, `[]` stands for an entry of a list and `{}` for a key of a map. A rule is quoted by what the API server says when it is broken.\n")
 	if len(c.kinds) > 1 {
 		c.differences(b)
 	}

@@ -126,7 +126,7 @@ func inWords(pattern string) string {
 func defaultOf(s *schema) string {
 	switch {
 	case s.Default == nil:
-		return "none"
+		return "optional"
 	case strings.HasPrefix(string(s.Default.Raw), "["): // conditions
 		var conditions []struct{ Type, Status, Reason string }
 		if err := json.Unmarshal(s.Default.Raw, &conditions); err != nil || len(conditions) == 0 {

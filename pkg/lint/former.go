@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -48,6 +49,11 @@ func RenamedAnnotations() map[string]string {
 		"landwaiter.dev/break-glass-floors": "landwaiter.dev/break-glass-override-mandatory",
 		"landwaiter.dev/made":               "landwaiter.dev/created",
 	}
+}
+
+// renamedLabels returns what labels of the former version are called now.
+func renamedLabels() map[string]string {
+	return map[string]string{"landwaiter.dev/home": "landwaiter.dev/home-namespace"}
 }
 
 // revalued returns what values of the former version are called now, by the path that their
@@ -131,7 +137,7 @@ func translate(s *schema.Set, text []byte) (map[string]any, []Finding, error) {
 	}
 	was, now := configdir.APIVersion(true), configdir.APIVersion(false)
 	object["apiVersion"] = now
-	found := []Finding{{Field: "apiVersion", Message: was + " is " + now + " now", Fix: "write apiVersion: " + now}}
+	found := []Finding{{Field: "apiVersion", Message: was + " is " + now + " now: change this last", Fix: "write apiVersion: " + now}}
 	moved := map[string]bool{}
 	for _, path := range kind.Unknown(object) {
 		if f, ok := change(object, path, kind.Namespaced); ok {
@@ -150,7 +156,7 @@ func translate(s *schema.Set, text []byte) (map[string]any, []Finding, error) {
 			}
 		}
 	}
-	found = append(found, stricter(object)...)
+	found = append(append(found, milliseconds(object)...), stricter(object)...)
 	for i := range found {
 		found[i].former = true
 		if found[i].Severity != Warning {
@@ -226,6 +232,23 @@ func parentOf(object map[string]any, path string) (map[string]any, string) {
 	return parent, name
 }
 
+// milliseconds writes the interval of a Tenant's source in seconds: this version has no shorter unit.
+func milliseconds(object map[string]any) []Finding {
+	const field = "spec.reconciler.source.interval"
+	parent, name := parentOf(object, field)
+	if parent == nil {
+		return nil
+	}
+	text, ok := parent[name].(string)
+	interval, err := time.ParseDuration(text)
+	if !ok || err != nil || !strings.Contains(text, "ms") {
+		return nil
+	}
+	now := strconv.FormatFloat(interval.Seconds(), 'f', -1, 64) + "s"
+	parent[name] = now
+	return []Finding{{Field: field, Message: fmt.Sprintf("%q is in milliseconds", text), Fix: "write " + now}}
+}
+
 // stricter returns warnings about what a Verifier leaves out and what has another default now.
 func stricter(object map[string]any) (found []Finding) {
 	warn := func(field, message, fix string) {
@@ -255,18 +278,22 @@ func stricter(object map[string]any) (found []Finding) {
 	return found
 }
 
-// annotations adds warnings about annotations of Namespaces that have another name now: they
-// do nothing.
-func (c *checker) annotations(namespaces []corev1.Namespace) {
+// metadata adds warnings about labels and annotations of Namespaces that have another name now:
+// they do nothing.
+func (c *checker) metadata(namespaces []corev1.Namespace) {
 	for _, n := range namespaces {
-		for _, was := range slices.Sorted(maps.Keys(RenamedAnnotations())) {
-			if _, ok := n.Annotations[was]; !ok {
-				continue
-			}
-			source := policy.ObjectRef{Kind: "Namespace", Name: n.Name}
-			for _, d := range c.places[source] {
-				c.add(d, Finding{Severity: Warning, Field: "metadata.annotations", Message: "nothing reads the annotation " + was, Fix: "it is called " + RenamedAnnotations()[was] + " now", former: true})
-			}
+		c.renamed(n.Name, "label", n.Labels, renamedLabels())
+		c.renamed(n.Name, "annotation", n.Annotations, RenamedAnnotations())
+	}
+}
+
+func (c *checker) renamed(namespace, what string, has, names map[string]string) {
+	for _, was := range slices.Sorted(maps.Keys(names)) {
+		if _, ok := has[was]; !ok {
+			continue
+		}
+		for _, d := range c.places[policy.ObjectRef{Kind: "Namespace", Name: namespace}] {
+			c.add(d, Finding{Severity: Warning, Field: "metadata." + what + "s", Message: "nothing reads the " + what + " " + was, Fix: "it is called " + names[was] + " now", former: true})
 		}
 	}
 }

@@ -178,6 +178,13 @@ func TestOnlyAFileOfAnEarlierVersionIsToldOfChangedDefaults(t *testing.T) {
 	}
 }
 
+func TestSaysHowMillisecondsAndLabelsAreWrittenNow(t *testing.T) {
+	tenant := strings.Replace(tenant("{homeNamespace: iris, reconciler: {source: {url: 'https://git.example.com/iris', interval: 1m500ms}}}"), "v1beta1", "v1alpha1", 1)
+	require.Contains(t, said(t, tenant), `error spec.reconciler.source.interval: "1m500ms" is in milliseconds; write 60.5s`)
+	namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: iris, labels: {landwaiter.dev/home: ''}}}\n---\n"
+	require.Contains(t, said(t, namespace+tenant), "warning metadata.labels: nothing reads the label landwaiter.dev/home; it is called landwaiter.dev/home-namespace now")
+}
+
 func TestSaysWhichFieldsOfReferencesAndAccountsAreGone(t *testing.T) {
 	store := func(spec string) string { return "{registries: [r.example.com], " + spec + "}" }
 	account := "identity: {provider: ECR, serviceAccount: {name: p, namespace: n, awsRoleARN: 'arn:aws:iam::123456789012:role/x', awsRegion: eu-west-1}}"

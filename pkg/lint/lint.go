@@ -128,7 +128,7 @@ func check(ctx context.Context, schemas *schema.Set, files configdir.Files, path
 			c.add(d, f)
 		}
 	}
-	c.annotations(files.Objects.Namespaces)
+	c.metadata(files.Objects.Namespaces)
 	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
 		if i := slices.Index(paths, configdir.Standard); i >= 0 {
 			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")

@@ -281,7 +281,7 @@ const (
 type TenantNamespace struct {
 	// Name of the namespace.
 	Name string `json:"name"`
-	// State says what the namespace is to the Tenant.
+	// State is Active or Home, or why not: Conflict (another Tenant has it), Missing or Terminating.
 	State NamespaceState `json:"state"`
 }
 

@@ -31,7 +31,7 @@ func (l *level) compileQuotas(quotas []entry[v1beta1.ClusterQuotaSpec]) map[veri
 			found[account], by[account] = limits, r.source
 		}
 		if len(taken) > 0 {
-			l.problem(r.source, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", joinNames(taken)))
+			l.problem(r.source, resource.Reasoned(policy.ReasonConflict, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", joinNames(taken))))
 		}
 	}
 	l.quotaSources = by

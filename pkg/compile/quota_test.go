@@ -60,6 +60,7 @@ func TestQuotasThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 			require.Len(t, problems, 1)
 			require.Equal(t, source, problems[0].Source)
 			require.Contains(t, problems[0].Message, c.says)
+			require.Equal(t, name == "named by another", problems[0].Reason == policy.ReasonConflict)
 			require.Equal(t, c.want, snapshot.For("team-a").Limits)
 			require.Equal(t, c.want != verify.Limits{}, snapshot.For("team-b").Limits == verify.Limits{InFlight: 70})
 		})

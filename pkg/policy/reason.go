@@ -17,7 +17,7 @@ const (
 	ReasonLimitExceeded     Reason = "LimitExceeded"     // there is more evidence, or more to compile, than the limit
 	ReasonDuplicate         Reason = "Duplicate"         // several files declare the same object
 	ReasonIgnored           Reason = "Ignored"           // a file declares an object that Landwaiter does not use
-	ReasonConflict          Reason = "Conflict"          // another Tenant has what this one claims
+	ReasonConflict          Reason = "Conflict"          // another Tenant or ClusterQuota has what this one claims
 	ReasonNotDelegated      Reason = "NotDelegated"      // no ClusterException delegates to the namespace what an Exception is for
 	ReasonTooLong           Reason = "TooLong"           // an exception would last longer than it may
 	ReasonUnwatched         Reason = "Unwatched"         // changes of files are only detected by rescans

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/notaryproject/notation-core-go/revocation"
@@ -31,6 +32,9 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 		return malformed("revocation cannot be checked")
 	}
 	named := c.withLists(chain, online)
+	if n := len(chain); n > 0 && !slices.ContainsFunc(named.chain[:n-1], canBeRevoked) {
+		return nil // the library would only verify the chain once more
+	}
 	validator, err := revocation.NewWithOptions(revocation.Options{OCSPHTTPClient: client, CRLFetcher: named, CertChainPurpose: why})
 	if err != nil {
 		return malformed("revocation cannot be checked")
@@ -57,6 +61,12 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 		}
 	}
 	return unknown
+}
+
+// canBeRevoked reports whether a certificate says where its revocation would be known. The
+// library calls one that does not "non-revokable".
+func canBeRevoked(certificate *x509.Certificate) bool {
+	return len(certificate.OCSPServer)+len(certificate.CRLDistributionPoints) > 0
 }
 
 // recorder records why requests failed: the library keeps only messages.

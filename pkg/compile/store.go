@@ -44,15 +44,21 @@ func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenc
 
 // read fills s from its spec, and returns the cloud identity that logs in, if any.
 func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (identity []byte, err error) {
+	// Registries first, so that a store that is broken otherwise denies only these.
+	named, patterns, err := hosts(owner, e.spec.Registries)
+	if err == nil {
+		s.Registries, s.Patterns = named, patterns
+	}
 	if e.broken != nil {
-		s.Registries, s.Patterns, _ = hosts(owner, e.spec.Registries) // of a ClusterStore that the schema refuses
-		if e.spec.Proxy != nil {
+		if e.spec.Proxy != nil { // of a ClusterStore that the schema refuses
 			s.proxy = brokenProxy(e.source, e.broken)
 		}
 		return nil, e.broken
 	}
-	// Registries first, so that a store that is broken otherwise denies only these.
-	if s.Registries, s.Patterns, err = hosts(owner, e.spec.Registries); err != nil {
+	if err != nil {
+		if e.spec.Proxy != nil {
+			s.proxy = brokenProxy(e.source, err)
+		}
 		return nil, err
 	}
 	if owner != verify.Cluster && (e.spec.Proxy != nil || e.spec.InsecurePlainHTTP) {
@@ -132,23 +138,29 @@ func addCredentials(all map[string]registry.Credential, field string, ref v1beta
 
 // hostRules returns the rules for the registries in ClusterStores: these may have
 // private addresses, and plain HTTP if the store allows it. They come from the spec alone
-// and hold for the Stores of namespaces, so a store whose credentials are broken keeps its
-// rules. The proxy is that of the first store by name.
+// and hold for the Stores of namespaces, so a store whose credentials or other registries are
+// broken keeps its rules. One that the schema refuses allows nothing, but nobody goes around its
+// proxy. The proxy is that of the first store by name.
 func hostRules(specs []entry[v1beta1.StoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
 	var patterns []registry.PatternRule
 	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec
-		for _, host := range s.Registries {
+		sound := specs[i].broken == nil
+		if !sound && s.proxy == nil {
+			continue
+		}
+		named, matching, _ := hosts(verify.Cluster, specs[i].spec.Registries) // the entries that are right
+		for _, host := range named {
 			rule, earlier := rules[host]
 			if !earlier {
 				rule.Proxy = s.proxy
 			}
-			rule.Private = true
+			rule.Private = rule.Private || sound
 			rule.PlainHTTP = rule.PlainHTTP || specs[i].spec.InsecurePlainHTTP
 			rules[host] = rule
 		}
-		for _, pattern := range s.Patterns {
-			patterns = append(patterns, registry.PatternRule{Hosts: pattern, Rule: registry.HostRule{Private: true, Proxy: s.proxy}})
+		for _, pattern := range matching {
+			patterns = append(patterns, registry.PatternRule{Hosts: pattern, Rule: registry.HostRule{Private: sound, Proxy: s.proxy}})
 		}
 	}
 	return rules, patterns

@@ -18,7 +18,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// hosts reads spec.registries: hosts, and patterns in resources of the cluster.
+// hosts reads spec.registries: hosts, and patterns in resources of the cluster. With an error it
+// returns the entries that are right.
 func hosts(owner verify.Namespace, list []string) (named []string, patterns []image.HostPattern, err error) {
 	if len(list) == 0 {
 		return nil, nil, errors.New("spec.registries is empty, so the store would be for no registry")
@@ -37,10 +38,7 @@ func hosts(owner verify.Namespace, list []string) (named []string, patterns []im
 			patterns = append(patterns, pattern)
 		}
 	}
-	if len(wrong) > 0 {
-		return nil, nil, errors.Join(wrong...)
-	}
-	return named, patterns, nil
+	return named, patterns, errors.Join(wrong...)
 }
 
 // authorities returns the PEM text of all CA bundles of a store, empty if there is none.

@@ -146,6 +146,33 @@ func TestABrokenProxyIsNotGoneAround(t *testing.T) {
 	require.NotEmpty(t, access.Patterns[0].Rule.Proxy.Broken)
 }
 
+func TestTheProxyOfAClusterStoreWithOneWrongRegistryIsNotGoneAround(t *testing.T) {
+	for _, wrong := range []string{"https://x.example.com", ""} {
+		snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", fmt.Sprintf("registries: [registry.example.com, %q]\nproxy: {url: \"http://proxy:3128\"}", wrong)),
+			store("team-a", "own", "registry.example.com")))
+		access := accessOf(t, snapshot, "team-a")
+		require.NotNil(t, access.Hosts["registry.example.com"].Proxy)
+		require.NotEmpty(t, access.Hosts["registry.example.com"].Proxy.Broken)
+		require.NotEmpty(t, storeFor(access, "other.example.com").Broken, "it might be for any other")
+	}
+}
+
+func TestAClusterStoreThatTheSchemaRefusesAllowsNothing(t *testing.T) {
+	o := objects(t, namespace("team-a", "1"), object("ClusterStore", "", "a", "registries: [registry.example.com, private.example.com, \"*.corp.example\"]"),
+		object("ClusterStore", "", "b", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\"}"), store("team-a", "own", "registry.example.com"))
+	for i, made := range o.Resources {
+		if made, ok := made.(*v1beta1.ClusterStore); ok && made.Name == "a" {
+			o.Resources[i] = resource.Refuse(made, errors.New("why"))
+		}
+	}
+	snapshot, _ := compiled(o)
+	access := accessOf(t, snapshot, "team-a")
+	require.NotNil(t, access.Hosts["registry.example.com"].Proxy, "that of the sound one")
+	require.Empty(t, access.Hosts["registry.example.com"].Proxy.Broken)
+	require.NotContains(t, access.Hosts, "private.example.com", "an address of its own is what a sound one gives")
+	require.Empty(t, access.Patterns)
+}
+
 func TestTheProxyOfAClusterStoreThatTheSchemaRefusesIsNotGoneAround(t *testing.T) {
 	for text, broken := range map[string]bool{"\nproxy: {url: \"http://proxy:3128\"}": true, "": false} {
 		o := objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]"+text), store("team-a", "own", "registry.example.com"))
@@ -158,7 +185,7 @@ func TestTheProxyOfAClusterStoreThatTheSchemaRefusesIsNotGoneAround(t *testing.T
 		access := accessOf(t, snapshot, "team-a")
 		require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
 		require.Equal(t, broken, access.Hosts["registry.example.com"].Proxy != nil && access.Hosts["registry.example.com"].Proxy.Broken != "")
-		require.Equal(t, broken, access.Patterns[0].Rule.Proxy != nil && access.Patterns[0].Rule.Proxy.Broken != "")
+		require.Equal(t, broken, len(access.Patterns) > 0 && access.Patterns[0].Rule.Proxy.Broken != "")
 		require.NotEmpty(t, storeFor(accessOf(t, snapshot, verify.Cluster), "registry.example.com").Broken)
 	}
 }

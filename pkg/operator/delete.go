@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -32,7 +33,8 @@ type Deletion struct {
 
 // Delete takes away what a Tenant stands for, and leaves the Tenant itself. It works from
 // labels, so it may be repeated, and finishes what an earlier call began. Objects of Flux
-// go first and completely, while their account still has its permissions.
+// go first and completely, while their account still has its permissions. A namespace that has
+// become reserved stays, with the binding by which Landwaiter reads there.
 func (e *Engine) Delete(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion, error) {
 	deletion := &Deletion{}
 	existing, err := e.owned(ctx, tenant.Name)
@@ -46,11 +48,12 @@ func (e *Engine) Delete(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion,
 	doomed := map[string]bool{}
 	for i := range namespaces.Items {
 		namespace := &namespaces.Items[i]
-		doomed[namespace.Name] = namespace.DeletionTimestamp != nil || tenant.Spec.NamespaceReclaimPolicy == v1beta1.NamespaceReclaimPolicyDeleteCreated && made(namespace, tenant.Name)
+		deletes := tenant.Spec.NamespaceReclaimPolicy == v1beta1.NamespaceReclaimPolicyDeleteCreated && !e.reserved(namespace.Name)
+		doomed[namespace.Name] = namespace.DeletionTimestamp != nil || deletes && made(namespace, tenant.Name)
 	}
 	for _, flux := range []bool{true, false} {
 		for _, found := range existing.items {
-			if found.kind.flux() != flux || found.kind.restricts && doomed[found.Namespace] {
+			if found.kind.flux() != flux || found.kind.restricts && doomed[found.Namespace] || e.reserved(found.Namespace) && found.Name == onboard.RoleReferenceReader {
 				continue
 			}
 			if err := e.take(ctx, tenant, found, deletion); err != nil {

@@ -46,7 +46,7 @@ func (e *Engine) members(ctx context.Context, w *world, tenant *v1beta1.Tenant, 
 func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, namespace v1beta1.TenantNamespace, report *Report) (*member, error) {
 	ref := policy.ObjectRef{Kind: "Namespace", Name: namespace.Name}
 	if e.reserved(namespace.Name) {
-		report.problem(policy.ReasonReserved, ref, "namespace %s is reserved: take it off Tenant %s", namespace.Name, tenant.Name)
+		report.problem(policy.ReasonReserved, ref, "namespace %s is reserved: take it off Tenant %s; RoleBindings that others than the operator made stay (kubectl get rolebindings -n %s)", namespace.Name, tenant.Name, namespace.Name)
 		return nil, nil
 	}
 	existing := w.namespace(namespace.Name)

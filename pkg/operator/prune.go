@@ -55,10 +55,11 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 }
 
 // withdraw removes a Tenant's bindings in namespaces that have become reserved: whoever has
-// them could change what the whole cluster trusts.
+// them could change what the whole cluster trusts. The binding by which Landwaiter reads there
+// stays: the chart needs one of the same name.
 func (e *Engine) withdraw(ctx context.Context, existing *inventory, report *Report) error {
 	for _, found := range existing.items {
-		if found.kind.Kind != kindRoleBinding || !e.reserved(found.Namespace) || !applied(found) {
+		if found.kind.Kind != kindRoleBinding || !e.reserved(found.Namespace) || !applied(found) || found.Name == onboard.RoleReferenceReader {
 			continue
 		}
 		if err := e.drop(ctx, found, false, report); err != nil {

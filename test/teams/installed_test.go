@@ -58,7 +58,7 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*inst
 		return nil, err
 	}
 	w.program.Kubeconfig = w.Kubeconfig()
-	if w.rendered, err = suite.Chart(ctx, "landwaiter", "--set", "guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true"); err != nil {
+	if w.rendered, err = suite.Chart(ctx, "landwaiter", "--set", "guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true,clusterResourceNamespace="+clusterKeys); err != nil {
 		return nil, err
 	}
 	kinds, err := foreignKinds()
@@ -106,6 +106,9 @@ func quotasCounted(c *cluster.Cluster) func(context.Context) error {
 	}
 }
 
+// clusterKeys is the namespace of what cluster resources reference.
+const clusterKeys = "cluster-keys"
+
 // foreignKinds are those of Flux and Gatekeeper that Tenants have, and their namespaces.
 func foreignKinds() ([]*unstructured.Unstructured, error) {
 	kinds, err := cluster.DecodeFile("testdata/flux.yaml")
@@ -122,7 +125,7 @@ func foreignKinds() ([]*unstructured.Unstructured, error) {
 			kinds = append(kinds, o)
 		}
 	}
-	return append(kinds, suite.Namespace(suite.System), suite.Namespace(cluster.GatekeeperNamespace)), err
+	return append(kinds, suite.Namespace(suite.System), suite.Namespace(cluster.GatekeeperNamespace), suite.Namespace(clusterKeys)), err
 }
 
 // listAll lists all Tenants for the operator guardrails, those to come too: Landwaiter, which

@@ -301,4 +301,7 @@ func TestNobodyKeepsPermissionsInANamespaceThatBecomesReserved(t *testing.T) {
 
 	w.operate(t, "--reserved-namespace=keys")
 	bound(t, false, "keys")
+	w.follows(t, "keys", func(objects map[string]*unstructured.Unstructured) bool {
+		return objects["RoleBinding keys/landwaiter-reference-reader"] != nil // by which Landwaiter reads there
+	})
 }

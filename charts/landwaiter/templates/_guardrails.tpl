@@ -57,6 +57,12 @@ spec:
 ---
 {{- end -}}
 
+{{/* The namespaces that no Tenant has, besides those that begin with kube-. */}}
+{{- define "landwaiter.systemNamespaces" -}}
+{{- $names := list "default" "flux-system" "gatekeeper-system" .Release.Namespace .Values.clusterResourceNamespace | compact | uniq -}}
+[{{ range $i, $name := $names }}{{ if $i }}, {{ end }}'{{ $name }}'{{ end }}]
+{{- end -}}
+
 {{/* Variables about a Namespace that a request changes and the Tenant in params. */}}
 {{- define "landwaiter.claim" -}}
 - name: name
@@ -73,10 +79,11 @@ spec:
   expression: >-
     variables.prefixed || variables.name == params.spec.homeNamespace ||
     (has(params.spec.namespaces) && variables.name in params.spec.namespaces)
-# What the account may make and delete itself. A home namespace in the range of the prefix stays the platform's.
+# What the account may make and delete itself. A home namespace in the range of the prefix stays the platform's,
+# and so does a namespace of the system, whatever it was before.
 - name: selfService
   expression: >-
-    variables.byAccount && variables.prefixed && variables.name != params.spec.homeNamespace &&
+    variables.byAccount && variables.prefixed && variables.name != params.spec.homeNamespace && !(variables.name in {{ include "landwaiter.systemNamespaces" . }}) &&
     has(params.spec.reconciler.createNamespaces) && params.spec.reconciler.createNamespaces
 - name: platform
   expression: {{ include "landwaiter.platform" . | quote }}

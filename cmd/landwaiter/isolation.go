@@ -89,9 +89,12 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 	if err != nil {
 		return unavailable(err)
 	}
-	keys, err := clusterResourcesOf(ctx, c, account)
+	keys, unknown, err := clusterResourcesOf(ctx, c, account)
 	if err != nil {
 		return failed(err)
+	}
+	if unknown != "" {
+		sayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
 	}
 	results, err := isolation.Run(ctx, config, isolation.Options{Tenant: i.tenant, Other: i.other, As: i.asUser, Groups: i.asGroups, Landwaiter: account, ClusterResources: keys})
 	var missing *isolation.NoSuchTenant

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,11 +28,13 @@ type adminFlags struct {
 	personFlags
 	landwaiter string
 	dryRun     bool
+	stderr     func() io.Writer
 }
 
 // register declares the flags; writing commands have a dry run.
 func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 	a.registerCluster(cmd)
+	a.stderr = cmd.ErrOrStderr
 	f := cmd.Flags()
 	f.StringVar(&a.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
 	if writes {
@@ -53,9 +57,12 @@ func (a *adminFlags) connect(ctx context.Context, options operator.Options) (cli
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
-	reserved, err := clusterResourcesOf(ctx, c, account)
-	if err != nil {
+	reserved, unknown, err := clusterResourcesOf(ctx, c, account)
+	switch {
+	case err != nil:
 		return nil, nil, unavailable(err)
+	case unknown != "" && options.Adopt:
+		sayLines(a.stderr(), "landwaiter: "+unknown)
 	}
 	options.Reserved = append(options.Reserved, reserved)
 	options.DryRun, options.ClusterBindings = a.dryRun, true
@@ -64,18 +71,23 @@ func (a *adminFlags) connect(ctx context.Context, options operator.Options) (cli
 }
 
 // clusterResourcesOf returns the namespace of what cluster resources reference, as serve has
-// it; Landwaiter's own if the user may not read that.
-func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.NamespacedName) (string, error) {
-	serve, _, err := doctor.ReadServe(ctx, c, landwaiter.Namespace)
+// it. If that is not known, it returns Landwaiter's own, and why.
+func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.NamespacedName) (namespace, unknown string, err error) {
+	serve, why, err := doctor.ReadServe(ctx, c, landwaiter.Namespace)
 	if err != nil {
-		return "", fmt.Errorf("read how serve runs: %w", err)
+		return "", "", fmt.Errorf("read how serve runs: %w", err)
 	}
 	if serve != nil {
-		if namespace, given := serve.Flag(clusterResourcesFlag); given {
-			return namespace, nil
+		namespace, given := serve.Flag(clusterResourcesFlag)
+		if !given {
+			return landwaiter.Namespace, "", nil
 		}
+		if !strings.Contains(namespace, "$(") { // which the kubelet replaces
+			return namespace, "", nil
+		}
+		why = "serve has " + namespace
 	}
-	return landwaiter.Namespace, nil
+	return landwaiter.Namespace, fmt.Sprintf("it is not known which namespace has the Secrets and ConfigMaps of cluster resources (%s): it is taken to be %s", why, landwaiter.Namespace), nil
 }
 
 // printedOutcome is what happened to one object.

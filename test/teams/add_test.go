@@ -149,4 +149,10 @@ func TestAddGivesNobodyWhatClusterResourcesReference(t *testing.T) {
 	refused := w.program.Run(t, "", "tenant", "add", "keeper", "--namespace", "keys-of-all", "--adopt", "--landwaiter-account", "lw-elsewhere/landwaiter")
 	require.NotZero(t, refused.Code)
 	require.Contains(t, refused.Stdout+refused.Stderr, "namespace keys-of-all is reserved: take it off Tenant keeper")
+	require.NotContains(t, refused.Stderr, "it is not known which namespace")
+
+	suite.Apply(t, w.Cluster, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
+  spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: landwaiter, image: i, args: [serve, --cluster-resource-namespace=$(KEYS)]}]}}}}`)
+	unsure := w.program.Run(t, "", "tenant", "add", "keeper", "--namespace", "keeper", "--dry-run", "--landwaiter-account", "lw-elsewhere/landwaiter")
+	require.Contains(t, unsure.Stderr, "it is not known which namespace has the Secrets and ConfigMaps of cluster resources (serve has $(KEYS)): it is taken to be lw-elsewhere")
 }

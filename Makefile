@@ -96,7 +96,7 @@ e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run
 	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh); eval "$$exports"; own='^\./pkg|^\./test/load$$'; \
 	go test -race -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
 	go test -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
-	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
+	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/remote/external
 	go -C test/library/gator test -timeout 5m ./...
 
 nightly: ## Run slow tests, fuzzing, mutants, oldest versions; resumes (PART="oldest fuzz" runs these); ends with a table

@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/compile"
-	"github.com/landwaiter/landwaiter/pkg/external"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	read "github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/schema"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	read "github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	read "github.com/landwaiter/landwaiter/pkg/resource"
+	read "github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 const tooLarge = "spec holds more than 96 KiB: put the text into a ConfigMap or a Secret"

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/doctor"
-	"github.com/landwaiter/landwaiter/pkg/live"
-	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // serverFlags are the flags of serve that say which exceptions count.

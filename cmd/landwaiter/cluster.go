@@ -20,11 +20,11 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/landwaiter/landwaiter/pkg/controller"
-	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/serving"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/server/controller"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
+	"github.com/landwaiter/landwaiter/pkg/server/serving"
 )
 
 // clusterFlags are the flags of serve for a Kubernetes cluster.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/serving"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
+	"github.com/landwaiter/landwaiter/pkg/server/serving"
 )
 
 func TestProviderObjectsLeadToTheServiceUnlessAFlagSaysWhere(t *testing.T) {

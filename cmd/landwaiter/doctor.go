@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/doctor"
-	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
 // printedDiagnosis is what doctor prints.

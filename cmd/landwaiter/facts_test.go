@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/doctor"
-	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
 )
 
 func TestOnlyRegistriesOfClusterStoresAreAskedByName(t *testing.T) {

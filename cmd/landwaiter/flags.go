@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/lint"
-	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 // serviceFlags are the flags of every command that verifies.

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/pkg/isolation"
-	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 // isolationFlags are the flags of doctor --isolation.

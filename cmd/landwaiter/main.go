@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/landwaiter/landwaiter/pkg/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 )
 
 // Exit codes of every command. Those from 64 on are from sysexits.h, so that a

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/onboard"
-	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 	"github.com/sirupsen/logrus"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/cache"
-	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/generated"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 func newPlatform() *cobra.Command {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/configdir"
-	"github.com/landwaiter/landwaiter/pkg/lint"
-	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
-	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 // printedTreeCheck is what platform check prints.

@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/live"
-	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {

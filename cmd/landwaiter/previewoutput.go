@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/pkg/live"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
 // printedPreview is what preview prints.

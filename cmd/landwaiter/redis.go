@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/cache"
-	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/remote/cache"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 // redisFlags are the flags of the cache in Redis that replicas share.

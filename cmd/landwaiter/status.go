@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/compile"
-	"github.com/landwaiter/landwaiter/pkg/live"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
 // printedStatus is what status prints.

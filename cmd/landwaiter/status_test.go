@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/compile"
-	"github.com/landwaiter/landwaiter/pkg/isolation"
-	"github.com/landwaiter/landwaiter/pkg/live"
-	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
 // shopStatus is the example of docs/denied.md.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 func newTenant() *cobra.Command {

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
-	"github.com/landwaiter/landwaiter/pkg/operator"
-	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 // shownOutcomes bounds the table of tenant add; -o json has all.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {

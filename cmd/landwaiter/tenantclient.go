@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/pkg/doctor"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
-	"github.com/landwaiter/landwaiter/pkg/operator"
-	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 // pollInterval is the pause between two looks at what is being deleted.

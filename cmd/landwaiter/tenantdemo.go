@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
-	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 // demoSource returns the source that the demo's bootstrap makes, to be copied into the

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 )
 
 // tenantFiles are the Tenants in files, and the namespaces that are declared there.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 // printedTenants is what tenant list prints.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 // Kinds of --git-auth.

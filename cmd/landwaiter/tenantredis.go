@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
-	"github.com/landwaiter/landwaiter/pkg/operator"
-	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 // tenantRedisFlags say where the Tenants are: in flags, in files, or in a cluster.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/operator"
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 // scaffoldFlags are the flags of tenant scaffold besides those that describe the Tenant.

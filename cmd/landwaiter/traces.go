@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
-	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/tracing"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
+	"github.com/landwaiter/landwaiter/pkg/server/tracing"
 )
 
 // lastTraces bounds the wait for the collector at the end: it comes after the grace

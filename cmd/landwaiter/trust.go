@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/landwaiter/landwaiter/pkg/external"
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
-	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 func newTrust() *cobra.Command {

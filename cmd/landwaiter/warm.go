@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/pkg/report"
-	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/warm"
+	"github.com/landwaiter/landwaiter/pkg/inspect/report"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/server/warm"
 )
 
 // warm verifies images ahead of admission in group, with --warm-up or --reports, and tells

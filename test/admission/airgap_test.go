@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/cosign"
+	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 	"github.com/landwaiter/landwaiter/test/kit/page"

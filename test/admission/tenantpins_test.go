@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )

@@ -42,7 +42,7 @@ func readDeps(t *testing.T, packages ...string) map[string][]string {
 
 // heavy lists dependencies that a package up to L2 must not have, even transitively:
 // Kubernetes clients, and outside api any Kubernetes package. klog is allowed, because a
-// dependency of pkg/cosign logs with it.
+// dependency of pkg/evidence/cosign logs with it.
 func (l layers) heavy(pkg string, deps []string) []string {
 	if l[pkg] > evidenceLayer {
 		return nil
@@ -116,19 +116,19 @@ func TestRefusesTestCodeInTheProgram(t *testing.T) {
 }
 
 func TestRefusesKubernetesBehindOtherPackages(t *testing.T) {
-	table := layers{"api/v1beta1": 0, "pkg/verify": 1, "pkg/cosign": 2, "pkg/tenant": 3}
+	table := layers{"api/v1beta1": 0, "pkg/decide/verify": 1, "pkg/evidence/cosign": 2, "pkg/resources/tenant": 3}
 	for name, c := range map[string]struct {
 		pkg, dep string
 		refused  bool
 	}{
 		"resource types need apimachinery":    {"api/v1beta1", "k8s.io/apimachinery/pkg/runtime", false},
 		"resource types need a client":        {"api/v1beta1", "k8s.io/client-go/rest", true},
-		"engine needs controller-runtime":     {"pkg/verify", "sigs.k8s.io/controller-runtime/pkg/client", true},
-		"evidence needs apimachinery":         {"pkg/cosign", "k8s.io/apimachinery/pkg/types", true},
-		"evidence needs a YAML reader":        {"pkg/cosign", "sigs.k8s.io/yaml", true},
-		"evidence needs its libraries' logs":  {"pkg/cosign", "k8s.io/klog/v2/internal/severity", false},
-		"evidence needs something else":       {"pkg/cosign", "github.com/sigstore/sigstore-go/pkg/verify", false},
-		"the compiler may know of Kubernetes": {"pkg/tenant", "k8s.io/api/core/v1", false},
+		"engine needs controller-runtime":     {"pkg/decide/verify", "sigs.k8s.io/controller-runtime/pkg/client", true},
+		"evidence needs apimachinery":         {"pkg/evidence/cosign", "k8s.io/apimachinery/pkg/types", true},
+		"evidence needs a YAML reader":        {"pkg/evidence/cosign", "sigs.k8s.io/yaml", true},
+		"evidence needs its libraries' logs":  {"pkg/evidence/cosign", "k8s.io/klog/v2/internal/severity", false},
+		"evidence needs something else":       {"pkg/evidence/cosign", "github.com/sigstore/sigstore-go/pkg/verify", false},
+		"the compiler may know of Kubernetes": {"pkg/resources/tenant", "k8s.io/api/core/v1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.refused, len(table.heavy(c.pkg, []string{c.dep})) > 0)

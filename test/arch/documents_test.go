@@ -77,10 +77,10 @@ func TestFindsPathsInRunningText(t *testing.T) {
 		text string
 		want []string
 	}{
-		"in code":              {"see `pkg/image`.", []string{"pkg/image"}},
-		"at the end":           {"in pkg/image.", []string{"pkg/image"}},
+		"in code":              {"see `pkg/formats/image`.", []string{"pkg/formats/image"}},
+		"at the end":           {"in pkg/formats/image.", []string{"pkg/formats/image"}},
 		"at the start":         {"cmd/landwaiter is wiring", []string{"cmd/landwaiter"}},
-		"file":                 {"(pkg/verify/engine.go)", []string{"pkg/verify/engine.go"}},
+		"file":                 {"(pkg/decide/verify/engine.go)", []string{"pkg/decide/verify/engine.go"}},
 		"of somebody else":     {"oras.land/oras-go/pkg/x and a-pkg/y", nil},
 		"of the command's use": {"go build ./cmd/landwaiter", nil},
 	} {

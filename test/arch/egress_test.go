@@ -14,7 +14,7 @@ import (
 
 // wayOut is the package through which everything goes that resources and evidence ask
 // for. Nothing else connects; what an admin names by flag does so in the libraries below.
-const wayOut = "pkg/egress"
+const wayOut = "pkg/remote/egress"
 
 // connecting lists what connects to servers by itself, by package. http.Client and
 // http.Transport are apart: see strayConnections.
@@ -37,15 +37,15 @@ func connecting() map[string][]string {
 // by flag.
 func connectors() map[string][]string {
 	return map[string][]string{
-		"github.com/aws": {"pkg/external"}, "github.com/Azure": {"pkg/external"}, "cloud.google.com": {}, "google.golang.org/api": {}, "golang.org/x/oauth2": {"pkg/external"},
-		"github.com/theupdateframework": {"pkg/external"}, "github.com/sigstore/sigstore-go/pkg/tuf": {"pkg/external"}, "github.com/hashicorp/vault": {},
+		"github.com/aws": {"pkg/remote/external"}, "github.com/Azure": {"pkg/remote/external"}, "cloud.google.com": {}, "google.golang.org/api": {}, "golang.org/x/oauth2": {"pkg/remote/external"},
+		"github.com/theupdateframework": {"pkg/remote/external"}, "github.com/sigstore/sigstore-go/pkg/tuf": {"pkg/remote/external"}, "github.com/hashicorp/vault": {},
 		"github.com/sigstore/sigstore/pkg/signature/kms": {}, "github.com/sigstore/sigstore/pkg/tuf": {}, "github.com/sigstore/rekor/pkg/client": {},
-		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {}, "oras.land/oras-go/v2/registry/remote": {"pkg/registry"},
-		"google.golang.org/grpc": {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/egress"},
+		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {}, "oras.land/oras-go/v2/registry/remote": {"pkg/remote/registry"},
+		"google.golang.org/grpc": {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/remote/egress"},
 
-		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                                                             // Redis
-		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                                                             // OTLP
-		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/informer", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/doctor", "pkg/isolation", "cmd/landwaiter"}, // the API server
+		"github.com/redis":                   {"pkg/remote/cache", "cmd/landwaiter"},                                                                                                                                                                                                                       // Redis
+		"go.opentelemetry.io/otel/exporters": {"pkg/server/tracing"},                                                                                                                                                                                                                                       // OTLP
+		"k8s.io/client-go":                   {"pkg/resources/secretwatch", "pkg/resources/informer", "pkg/server/serving", "pkg/server/controller", "pkg/tenancy/operator", "pkg/inspect/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/doctor", "pkg/inspect/isolation", "cmd/landwaiter"}, // the API server
 	}
 }
 
@@ -168,13 +168,13 @@ func TestRefusesConnectionsPastEgress(t *testing.T) {
 		"a listener":                   {"pkg/x", "import \"net\"\nvar l net.Listener", 0},
 		"TLS":                          {"pkg/x", "import \"crypto/tls\"\nfunc f() { _, _ = tls.Dial(\"tcp\", \"x\", nil) }", 1},
 		"in the package":               {wayOut, "import \"net\"\nvar d = &net.Dialer{}", 0},
-		"a cloud":                      {"pkg/cosign", "import _ \"github.com/aws/aws-sdk-go-v2/config\"", 1},
-		"a cloud where it belongs":     {"pkg/external", "import _ \"github.com/aws/aws-sdk-go-v2/config\"", 0},
-		"gRPC":                         {"pkg/external", "import _ \"google.golang.org/grpc\"", 1},
-		"a registry client's own":      {"pkg/registry", "import _ \"oras.land/oras-go/v2/registry/remote/retry\"", 1},
-		"the API server":               {"pkg/cosign", "import _ \"k8s.io/client-go/rest\"", 1},
-		"Redis":                        {"pkg/cache", "import _ \"github.com/redis/go-redis/v9\"", 0},
-		"a live root":                  {"pkg/trust", "import \"github.com/sigstore/sigstore-go/pkg/root\"\nvar _ = root.NewLiveTrustedRoot", 1},
+		"a cloud":                      {"pkg/evidence/cosign", "import _ \"github.com/aws/aws-sdk-go-v2/config\"", 1},
+		"a cloud where it belongs":     {"pkg/remote/external", "import _ \"github.com/aws/aws-sdk-go-v2/config\"", 0},
+		"gRPC":                         {"pkg/remote/external", "import _ \"google.golang.org/grpc\"", 1},
+		"a registry client's own":      {"pkg/remote/registry", "import _ \"oras.land/oras-go/v2/registry/remote/retry\"", 1},
+		"the API server":               {"pkg/evidence/cosign", "import _ \"k8s.io/client-go/rest\"", 1},
+		"Redis":                        {"pkg/remote/cache", "import _ \"github.com/redis/go-redis/v9\"", 0},
+		"a live root":                  {"pkg/formats/trust", "import \"github.com/sigstore/sigstore-go/pkg/root\"\nvar _ = root.NewLiveTrustedRoot", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := parseSource(c.pkg+"/x.go", []byte("package x\n\n"+c.body+"\n"))

@@ -11,13 +11,13 @@ import (
 
 // The packages whose Checkers verify evidence. Their helpers report success only by a
 // nil error and failure by an error, never by a Finding.
-var checkerPackages = []string{"pkg/cosign", "pkg/notation"}
+var checkerPackages = []string{"pkg/evidence/cosign", "pkg/evidence/notation"}
 
 const (
-	findings  = "pkg/policy" // has Finding and Valid
-	refusals  = "pkg/verify" // has FindingOf
-	makeValid = "valid"      // the function that makes Valid findings
-	answer    = "Check"      // the method of a Checker
+	findings  = "pkg/decide/policy" // has Finding and Valid
+	refusals  = "pkg/decide/verify" // has FindingOf
+	makeValid = "valid"             // the function that makes Valid findings
+	answer    = "Check"             // the method of a Checker
 )
 
 // strayFindings lists the names that only the end of a check may use: policy.Finding,

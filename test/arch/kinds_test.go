@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/compile"
-	"github.com/landwaiter/landwaiter/pkg/configdir"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 const (
@@ -184,10 +184,10 @@ func (found manifests) withoutWords(kind v1beta1.Kind) []string {
 func (found manifests) withoutCode(ctx context.Context, kind v1beta1.Kind) []string {
 	var lacks []string
 	if err := decoded(ctx, found.scratch, kind); err != nil {
-		lacks = append(lacks, fmt.Sprintf("decoding from files: pkg/configdir: %v", err))
+		lacks = append(lacks, fmt.Sprintf("decoding from files: pkg/resources/configdir: %v", err))
 	}
 	if err := compiled(kind); err != nil {
-		lacks = append(lacks, fmt.Sprintf("a compile step: pkg/compile: %v", err))
+		lacks = append(lacks, fmt.Sprintf("a compile step: pkg/resources/compile: %v", err))
 	}
 	return lacks
 }

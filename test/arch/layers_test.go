@@ -17,14 +17,14 @@ const (
 	fixtures       = "test/kit/fixture"
 	firstThatLogs  = 4 // below, facts are returned
 	evidenceLayer  = 2 // this and below must not import Kubernetes, except for resources
-	resources      = "pkg/resource"
-	schemas        = "pkg/schema" // validates with the libraries of an API server
-	rights         = "pkg/rights" // reads what resources say, and nothing else of Kubernetes
-	maxMeanImports = 3.7          // cmd/landwaiter, which wires all of them, has 25
+	resources      = "pkg/resources/resource"
+	schemas        = "pkg/resources/schema" // validates with the libraries of an API server
+	rights         = "pkg/resources/rights" // reads what resources say, and nothing else of Kubernetes
+	maxMeanImports = 3.7                    // cmd/landwaiter, which wires all of them, has 25
 	maxDepth       = 7
 )
 
-// row matches a line of the table: | `pkg/image` | L0 | what it does |
+// row matches a line of the table: | `pkg/formats/image` | L0 | what it does |
 var row = regexp.MustCompile("(?m)^\\| `((?:cmd|pkg|api|config)/[^`]+|config|library)` \\| L([0-9]) \\| *(\\S.*?) *\\|$")
 
 // layers maps a package to its layer.
@@ -156,30 +156,30 @@ func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {
 }
 
 func TestRefusesImportsAgainstTheTable(t *testing.T) {
-	table, err := parseTable("| `pkg/image` | L0 | a |\n| `api/v1beta1` | L0 | b |\n| `pkg/verify` | L1 | c |\n" +
-		"| `pkg/cosign` | L2 | d |\n| `pkg/trust` | L2 | e |\n| `pkg/rights` | L1 | i |\n| `pkg/tenant` | L3 | f |\n| `pkg/provider` | L4 | g |\n| `cmd/landwaiter` | L5 | h |\n")
+	table, err := parseTable("| `pkg/formats/image` | L0 | a |\n| `api/v1beta1` | L0 | b |\n| `pkg/decide/verify` | L1 | c |\n" +
+		"| `pkg/evidence/cosign` | L2 | d |\n| `pkg/formats/trust` | L2 | e |\n| `pkg/resources/rights` | L1 | i |\n| `pkg/resources/tenant` | L3 | f |\n| `pkg/server/provider` | L4 | g |\n| `cmd/landwaiter` | L5 | h |\n")
 	require.NoError(t, err)
 	require.Len(t, table, 9)
 	for name, c := range map[string]struct {
 		pkg, imported string
 		refused       bool
 	}{
-		"down":                         {"pkg/verify", module + "/pkg/image", false},
-		"up":                           {"pkg/image", module + "/pkg/verify", true},
-		"sideways":                     {"pkg/cosign", module + "/pkg/trust", true},
-		"evidence to api":              {"pkg/cosign", module + "/api/v1beta1", true},
-		"api in pkg/rights":            {"pkg/rights", module + "/api/v1beta1", false},
-		"Kubernetes in pkg/rights":     {"pkg/rights", "k8s.io/api/core/v1", true},
-		"tenant to api":                {"pkg/tenant", module + "/api/v1beta1", false},
-		"evidence to Kubernetes":       {"pkg/trust", "k8s.io/api/core/v1", true},
-		"engine to controller-runtime": {"pkg/verify", "sigs.k8s.io/yaml", true},
-		"resource types to Kubernetes": {"api/v1beta1", "k8s.io/apimachinery/pkg/runtime", false},
-		"logger in the compiler":       {"pkg/tenant", logger, true},
-		"logger at the edge":           {"pkg/provider", logger, false},
-		"package not in the table":     {"pkg/utils", "fmt", true},
-		"import not in the table":      {"pkg/provider", module + "/pkg/utils", true},
-		"fixtures in the program":      {"cmd/landwaiter", module + "/test/kit/fixture", true},
-		"fixtures in a package":        {"pkg/provider", module + "/test/kit/fixture", true},
+		"down":                               {"pkg/decide/verify", module + "/pkg/image", false},
+		"up":                                 {"pkg/formats/image", module + "/pkg/verify", true},
+		"sideways":                           {"pkg/evidence/cosign", module + "/pkg/trust", true},
+		"evidence to api":                    {"pkg/evidence/cosign", module + "/api/v1beta1", true},
+		"api in pkg/resources/rights":        {"pkg/resources/rights", module + "/api/v1beta1", false},
+		"Kubernetes in pkg/resources/rights": {"pkg/resources/rights", "k8s.io/api/core/v1", true},
+		"tenant to api":                      {"pkg/resources/tenant", module + "/api/v1beta1", false},
+		"evidence to Kubernetes":             {"pkg/formats/trust", "k8s.io/api/core/v1", true},
+		"engine to controller-runtime":       {"pkg/decide/verify", "sigs.k8s.io/yaml", true},
+		"resource types to Kubernetes":       {"api/v1beta1", "k8s.io/apimachinery/pkg/runtime", false},
+		"logger in the compiler":             {"pkg/resources/tenant", logger, true},
+		"logger at the edge":                 {"pkg/server/provider", logger, false},
+		"package not in the table":           {"pkg/utils", "fmt", true},
+		"import not in the table":            {"pkg/server/provider", module + "/pkg/utils", true},
+		"fixtures in the program":            {"cmd/landwaiter", module + "/test/kit/fixture", true},
+		"fixtures in a package":              {"pkg/server/provider", module + "/test/kit/fixture", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.refused, len(table.broken(c.pkg, []string{c.imported})) > 0)
@@ -188,6 +188,6 @@ func TestRefusesImportsAgainstTheTable(t *testing.T) {
 }
 
 func TestRefusesTableWithAPackageTwice(t *testing.T) {
-	_, err := parseTable("| `pkg/image` | L0 | a |\n| `pkg/image` | L1 | b |\n")
+	_, err := parseTable("| `pkg/formats/image` | L0 | a |\n| `pkg/formats/image` | L1 | b |\n")
 	require.Error(t, err)
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
 	"github.com/landwaiter/landwaiter/test/kit/edge"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"

@@ -24,10 +24,10 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/serving"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
+	"github.com/landwaiter/landwaiter/pkg/server/serving"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )

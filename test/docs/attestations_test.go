@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/cel"
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 )
 
 // expressions are the CEL blocks of a document by the heading above them.

@@ -17,14 +17,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/compile"
-	"github.com/landwaiter/landwaiter/pkg/configdir"
-	"github.com/landwaiter/landwaiter/pkg/external"
-	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/rights"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/rights"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -188,10 +188,10 @@ func tableOf(t *testing.T, text, condition string) string {
 	return table
 }
 
-// reasons are the constants of pkg/policy by the condition that their group is for.
+// reasons are the constants of pkg/decide/policy by the condition that their group is for.
 func reasons(t *testing.T) map[string][]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "pkg/policy/reason.go"), nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "pkg/decide/policy/reason.go"), nil, parser.ParseComments)
 	require.NoError(t, err)
 	found := map[string][]string{}
 	for _, declaration := range file.Decls {

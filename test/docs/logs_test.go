@@ -172,7 +172,7 @@ func TestEveryLogMessageAndFieldIsOnItsPage(t *testing.T) {
 
 // Attributes of outcomes are made of the outcome's name.
 func TestEveryAttributeOfATraceIsOnItsPage(t *testing.T) {
-	source := read(t, "pkg/tracing/spans.go")
+	source := read(t, "pkg/server/tracing/spans.go")
 	found := map[string]bool{}
 	for _, literal := range regexp.MustCompile(`"((?:landwaiter|http)\.[a-z_.]+)"`).FindAllStringSubmatch(source, -1) {
 		found[literal[1]] = true
@@ -187,7 +187,7 @@ func TestEveryAttributeOfATraceIsOnItsPage(t *testing.T) {
 // The stages that the engine and the caches have are spans, and values of a label.
 func TestEveryStageIsOnThePagesOfTracesAndMetrics(t *testing.T) {
 	found := map[string]bool{}
-	for _, folder := range []string{"pkg/verify", "pkg/cache"} {
+	for _, folder := range []string{"pkg/decide/verify", "pkg/remote/cache"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		require.NoError(t, err)
 		for _, file := range files {

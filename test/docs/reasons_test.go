@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everyReason returns the words of pkg/policy/reason.go.
+// everyReason returns the words of pkg/decide/policy/reason.go.
 func everyReason(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "pkg/policy/reason.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "pkg/decide/policy/reason.go"), nil, 0)
 	require.NoError(t, err)
 	var words []string
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -43,5 +43,5 @@ func TestEveryReasonIsExplainedOnceWithWhatToDo(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.+) \\| (.+) \\|$").FindAllStringSubmatch(table, -1) {
 		explained = append(explained, row[1])
 	}
-	require.ElementsMatch(t, everyReason(t), explained, "expected: pkg/policy/reason.go; actual: docs/troubleshooting.md")
+	require.ElementsMatch(t, everyReason(t), explained, "expected: pkg/decide/policy/reason.go; actual: docs/troubleshooting.md")
 }

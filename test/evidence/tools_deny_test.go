@@ -18,7 +18,7 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 
-	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 

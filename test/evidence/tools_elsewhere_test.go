@@ -10,9 +10,9 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 

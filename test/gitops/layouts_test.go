@@ -5,7 +5,7 @@ package gitops
 import (
 	"testing"
 
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 func TestTreesOfEveryLayoutAreAccepted(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/scaffold"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )

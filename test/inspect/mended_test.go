@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 )
 
 func TestAnInstallationAsTheGuideSaysHasNoFindings(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -147,8 +147,8 @@ func team(namespace, source string) string {
 // unplanted are the findings that no case here plants, with the test that does.
 func unplanted() map[doctor.ID]string {
 	// The processes of this test have one clock.
-	return map[doctor.ID]string{doctor.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/doctor",
-		doctor.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/doctor"} // no CA of these tests has a responder
+	return map[doctor.ID]string{doctor.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/inspect/doctor",
+		doctor.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/inspect/doctor"} // no CA of these tests has a responder
 }
 
 func TestEachFindingIsPlantedAndHasARow(t *testing.T) {

@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/pkg/controller"
-	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/server/controller"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 

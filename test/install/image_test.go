@@ -16,7 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"

@@ -8,7 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/stretchr/testify/require"
 
-	references "github.com/landwaiter/landwaiter/pkg/image"
+	references "github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // The library and the program read references in the same way, so that an image which a prefix

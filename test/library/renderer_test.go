@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // What a Tenant stands for passes the templates about Flux, with what Gatekeeper then has synced.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // The constraint that a Tenant stands for is one of this library's template.

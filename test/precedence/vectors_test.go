@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/compile"
-	"github.com/landwaiter/landwaiter/pkg/lint"
-	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 

@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	engine "github.com/landwaiter/landwaiter/pkg/operator"
+	engine "github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/pkg/isolation"
+	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 

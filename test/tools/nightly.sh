@@ -72,7 +72,7 @@ mutants() {
 fuzz() { test/tools/fuzz.sh "${FUZZTIME:-10s}"; }
 
 # trees builds the repositories of every layout in full; make test builds a sample.
-trees() { go test -race -count=1 -timeout 30m ./pkg/scaffold ./cmd/landwaiter; }
+trees() { go test -race -count=1 -timeout 30m ./pkg/tenancy/scaffold ./cmd/landwaiter; }
 
 # properties checks ten times as many generated cases as make test.
 properties() {

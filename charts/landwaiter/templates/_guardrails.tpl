@@ -95,7 +95,7 @@ spec:
 {{- end -}}
 
 {{/* Whether a name is another one, or, if that is too long, begins as it does and ends with a hash:
-pkg/onboard shortens names so. Takes a list: name, the other one, and how long it may be. */}}
+pkg/tenancy/onboard shortens names so. Takes a list: name, the other one, and how long it may be. */}}
 {{- define "landwaiter.operatorGuardrail.shortened" -}}
 {{- $name := index . 0 }}{{ $full := index . 1 }}{{ $most := int (index . 2) }}{{ $cut := sub $most 11 -}}
 ({{ $full }}.size() <= {{ $most }} ? {{ $name }} == {{ $full }} : {{ $name }}.size() > 11 && {{ $name }}.size() <= {{ $most }} &&

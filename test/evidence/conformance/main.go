@@ -24,9 +24,9 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/cosign"
-	"github.com/landwaiter/landwaiter/pkg/trust"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 )
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 

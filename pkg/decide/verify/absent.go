@@ -1,0 +1,123 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// absent returns the finding of a verifier for whose kind of evidence subject has none:
+// what is missing, where was looked, and the command that makes it, alone, so that it can be
+// copied. Of listed manifests that refer to subject, none was of that kind.
+func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
+	what, kind, tag := "signature", strings.ToLower(v.Type)+" signature", ""
+	switch v.Type {
+	case "Cosign":
+		tag = "sig"
+	case "Attestation":
+		what, kind, tag = "attestation", "attestation", "att"
+	case "":
+		kind = what
+	}
+	fix, looked := cmp.Or(v.makes(subject), fmt.Sprintf("make one for %s@%s", subject.Name(), subject.Digest)), "the referrers of this digest"
+	if tag != "" { // shortened, because the command has the whole digest
+		looked = fmt.Sprintf("the tag %s-%.12s….%s and %s", subject.Digest.Algorithm(), subject.Digest.Encoded(), tag, looked)
+	}
+	if listed > 0 {
+		what, looked = kind, fmt.Sprintf("%s, which has %d of another kind", looked, listed)
+	}
+	return v.finding(policy.Finding{Reason: policy.ReasonNoEvidence, Remediation: fix,
+		Message: fmt.Sprintf("no %s was found (looked at %s)", what, looked)})
+}
+
+// makes returns the command that makes evidence of v for subject, "" if none is known.
+func (v *Verifier) makes(subject image.Reference) string {
+	if v.Command == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
+}
+
+// withCommand adds to the remediation of f the command that makes such evidence as v wants, if
+// that mends f. It has all options: without them it might publish the evidence.
+func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy.Finding {
+	if f.Result != policy.Invalid || f.Remediation == "" {
+		return f
+	}
+	switch f.Reason {
+	case policy.ReasonWrongKey, policy.ReasonKeyless, policy.ReasonKeyed, policy.ReasonWrongAnnotations:
+		if command := v.makes(subject); command != "" {
+			f.Remediation += ": " + command
+		}
+	}
+	return f
+}
+
+// unknown returns the finding for a name that is not among the verifiers that apply. The
+// first Verifier of a namespace hides every ClusterVerifier there, which is the usual cause.
+func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
+	f := policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier}
+	own := l.own()
+	nearer := fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
+	var decides string
+	if l.Lenient != (policy.ObjectRef{}) && source.Namespace != own {
+		decides = fmt.Sprintf("; %s only warns, so %s decides", l.Lenient, source)
+		nearer = l.Lenient.Owner("set enforcementAction of " + l.Lenient.String() + " to Deny, and loosen its rules instead")
+	}
+	switch {
+	case own != "" && own == l.Home && source.Namespace != "" && source.Namespace != own:
+		f.Message = fmt.Sprintf("neither %s nor %s, its Tenant's home namespace, has a Verifier %s, and because %s has others, no ClusterVerifier applies there", source.Namespace, own, name, own)
+		f.Remediation = fmt.Sprintf("require one of the Verifiers of %s (%s), or create Verifier %s there", own, l.names(), name)
+	case own != "" && source.Namespace != "" && source.Namespace != own:
+		f.Message = fmt.Sprintf("%s has Verifiers of its own, so Verifier %s of %s does not apply there%s", own, name, source.Namespace, decides)
+		f.Remediation = nearer
+	case own != "" && source.Namespace == "":
+		f.Message = fmt.Sprintf("%s has Verifiers of its own, so ClusterVerifier %s does not apply there%s", own, name, decides)
+		f.Remediation = nearer
+	case own != "" && l.Home != "" && l.Home != own:
+		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, neither the Verifiers of %s, its Tenant's home namespace, nor ClusterVerifiers apply there", own, name, l.Home)
+		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), create Verifier %s there, or move its Verifiers to %s", l.names(), name, l.Home)
+	case own != "":
+		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, no ClusterVerifier applies there", own, name)
+		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), or create Verifier %s there", l.names(), name)
+	case source.Namespace == "":
+		f.Message = fmt.Sprintf("there is no ClusterVerifier %s", name)
+		f.Remediation = "ask a cluster admin to create it, or to correct the name in the policy"
+	default:
+		f.Message = fmt.Sprintf("there is neither a Verifier %s in %s nor a ClusterVerifier of that name", name, source.Namespace)
+		f.Remediation = "create the Verifier, or correct the name in the policy"
+	}
+	return f
+}
+
+// own returns the namespace whose Verifiers apply, "" if the cluster's do.
+func (l *Layer) own() string {
+	if len(l.Verifiers) == 0 {
+		return ""
+	}
+	return l.Verifiers[0].Source.Namespace
+}
+
+// names returns the first names of the verifiers that apply.
+func (l *Layer) names() string {
+	const most = 3
+	var list []string
+	for _, v := range l.Verifiers[:min(len(l.Verifiers), most)] {
+		list = append(list, v.Source.Name)
+	}
+	if more := len(l.Verifiers) - most; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+// extend says what to do where no verifier is for an image.
+func (l *Layer) extend() string {
+	if own := l.own(); own != "" {
+		return fmt.Sprintf("add the image to spec.images of a Verifier in %s, or create a Verifier for it", own)
+	}
+	return "create a Verifier for it in the namespace, or ask a cluster admin to add it to a ClusterVerifier"
+}

@@ -1,0 +1,229 @@
+// Package verify decides whether one image may be used in one namespace. Its
+// Engine resolves the image, lists and checks the evidence through interfaces that this
+// package declares, and lets package policy decide. Anything but a proven pass is a deny
+// or Undecided. The package reads no Kubernetes objects, keeps no global state and writes
+// no logs: results carry the facts.
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// Namespace is the name of a Kubernetes namespace, or Cluster. It isolates: cache keys,
+// credentials and rules are a namespace's own. It is always an argument of its own,
+// never part of another string.
+type Namespace string
+
+// Cluster stands for "no namespace": cluster resources only.
+const Cluster Namespace = ""
+
+var dns1123Label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// ParseNamespace checks that s is an RFC 1123 label of at most 63 characters, as
+// Kubernetes requires of a namespace.
+func ParseNamespace(s string) (Namespace, error) {
+	if !dns1123Label.MatchString(s) {
+		return "", fmt.Errorf("namespace %.80q is not a DNS-1123 label", s)
+	}
+	return Namespace(s), nil
+}
+
+// Label returns n as one word for keys, metrics and tables: "-" for [Cluster], which is
+// not a valid namespace name.
+func (n Namespace) Label() string {
+	if n == Cluster {
+		return "-"
+	}
+	return string(n)
+}
+
+// Describe returns n for use in a sentence.
+func (n Namespace) Describe() string {
+	if n == Cluster {
+		return "the cluster"
+	}
+	return "namespace " + string(n)
+}
+
+// Account is who pays for work: limits on images in flight, on requests to registries
+// and on memory apply per account, while a [Namespace] isolates. The namespaces of one
+// Tenant share an account; a namespace without one has its own. An empty Account never
+// means no limit: use [Namespace.Account] in its place.
+type Account string
+
+// Account returns the account of a namespace that shares none. The prefix keeps it apart
+// from other kinds of accounts.
+func (n Namespace) Account() Account { return Account("namespace/" + n.Label()) }
+
+// TenantAccount returns the account that the namespaces of a Tenant share.
+func TenantAccount(name string) Account { return Account("tenant/" + name) }
+
+// Describe returns a for use in a sentence.
+func (a Account) Describe() string { return strings.Replace(string(a), "/", " ", 1) }
+
+// Fetch reads a blob of the repository where the signature was listed, at most limit bytes,
+// verified against desc. Each blob is read once per image.
+type Fetch func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
+
+// Subject is the image that evidence is about.
+type Subject struct {
+	Reference  image.Reference    // with a digest
+	Descriptor ocispec.Descriptor // of the manifest or index that the digest names
+
+	describedBy Registry // that Descriptor is from
+}
+
+// Signature is one candidate signature: one layer of one manifest that refers
+// to the subject. Only its digests have been verified.
+type Signature struct {
+	Descriptor ocispec.Descriptor // of the manifest, as the registry listed it
+	Manifest   ocispec.Manifest
+	Layer      ocispec.Descriptor // one of Manifest.Layers
+}
+
+// Checker checks one kind of signature for one verifier. It is safe for concurrent use
+// and does I/O through fetch only.
+type Checker interface {
+	// Accepts reports whether this checker understands s, judging by the media types
+	// of the manifest and layer alone.
+	Accepts(s Signature) bool
+
+	// Check reports whether s is a valid signature of subject. It never fails: bad
+	// evidence is an Invalid finding, unreachable evidence an Unknown one. The checker
+	// sets Result, Signer, Message, Reason, Remediation and Extensions; the caller adds
+	// the verifier and the manifest. Certificates are judged as of now.
+	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) policy.Finding
+}
+
+// PermanentError marks a failure that a retry would repeat: the image does not exist,
+// access is denied, the content does not match its digest, a limit is exceeded. Its text
+// is shown to team devs, and so is Remediation, which may be empty.
+type PermanentError struct {
+	Reason      policy.Reason
+	Err         error
+	Remediation string
+}
+
+// Error returns the text of the cause.
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// Permanent wraps err as a [PermanentError] with a reason.
+func Permanent(reason policy.Reason, err error) error {
+	return &PermanentError{Reason: reason, Err: err}
+}
+
+// PermanentWith is [Permanent] with what to do about the error, as one clause without a full
+// stop.
+func PermanentWith(reason policy.Reason, err error, remediation string) error {
+	return &PermanentError{Reason: reason, Err: err, Remediation: remediation}
+}
+
+// IsPermanent reports whether err is, or wraps, a [PermanentError].
+func IsPermanent(err error) bool {
+	var permanent *PermanentError
+	return errors.As(err, &permanent)
+}
+
+// Key identifies one cached value. Namespace and UID keep tenants apart, and a namespace
+// apart from a later one of the same name.
+type Key struct {
+	Namespace  Namespace
+	Kind       Kind
+	UID        string
+	Generation string // of the Config that the value was computed with
+	Image      string // normalised reference
+}
+
+// String returns "landwaiter:<namespace>:<kind>:<hash>", so that access rules on the
+// prefix "landwaiter:<namespace>:" can confine a tenant. The namespace is its
+// [Namespace.Label]. The hash covers every field with its length, so that no two keys
+// collide.
+func (k Key) String() string {
+	hash := sha256.New()
+	for _, part := range []string{string(k.Namespace), string(k.Kind), k.UID, k.Generation, k.Image} {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		hash.Write(length[:])
+		hash.Write([]byte(part))
+	}
+	return "landwaiter:" + k.Namespace.Label() + ":" + string(k.Kind) + ":" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// Kind says what a cached value is about.
+type Kind string
+
+const (
+	// KindVerdict is the verdict on a digest; Key.Image is host/repository@digest.
+	KindVerdict Kind = "verdict"
+	// KindTag is the digest of a tag; Key.Image is host/repository:tag.
+	KindTag Kind = "tag"
+)
+
+// Entry is one cached value: a verdict with its findings, or the descriptor of a tag.
+// Requests share it, so it is immutable.
+type Entry struct {
+	Descriptor ocispec.Descriptor
+	Verdict    policy.Verdict
+	Findings   []policy.Finding
+}
+
+// Cache keeps entries for a time. Its methods are quick and never fail: a cache that is
+// down is empty, and an entry in doubt is a miss.
+type Cache interface {
+	Get(ctx context.Context, key Key) (Entry, bool)
+	// Recall is Get from this process's memory alone: it never waits.
+	Recall(key Key) (Entry, bool)
+	Put(ctx context.Context, key Key, entry Entry, ttl time.Duration)
+}
+
+// Result is the answer for one image, and the facts behind it.
+type Result struct {
+	Namespace Namespace
+	Reference image.Reference
+	Digest    digest.Digest // empty if it was not resolved
+	Verdict   policy.Verdict
+	// Exception names the exception that allows the image although Verdict.Policy denies it
+	// (a Namespace for break-glass), and ExceptionEnds says until when. They are zero for
+	// every other result. They are no part of a verdict, because verdicts are cached.
+	Exception     policy.ObjectRef
+	ExceptionEnds time.Time
+	Findings      []policy.Finding
+	Cached        bool
+	Stages        []Stage // in order of their end; empty for a verdict in memory
+	// Overloaded says that too many images were in flight to begin the work.
+	Overloaded bool
+	// Looked says where evidence was looked for, layer by layer; empty for a cached result.
+	Looked []Looked
+}
+
+// Decided reports whether the verdict is final: asking again gives the same answer
+// until resources or evidence change.
+func (r Result) Decided() bool { return r.Verdict.Outcome != policy.Undecided }
+
+// Stage is how long one step of a verification took.
+type Stage struct {
+	Name     string
+	Began    time.Time
+	Duration time.Duration
+	// Verifier is whose check it was; zero for other stages.
+	Verifier policy.ObjectRef
+	// Detail says what the stage was about, such as an image or a digest.
+	Detail string
+}

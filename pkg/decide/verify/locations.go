@@ -1,0 +1,197 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// Registry says where images are read, with one tenant's credentials.
+type Registry interface {
+	// Locations returns where the image of ref and evidence about it are read. It makes no
+	// request, and depends on the name of ref alone.
+	Locations(ref image.Reference) Locations
+}
+
+// Locations are the repositories that are read for one image.
+type Locations struct {
+	// Content may have the image; the first one that has it counts. Without one, nothing
+	// is known about the image.
+	Content []Location
+	// Evidence may have what refers to the image; all of it counts.
+	Evidence []Location
+}
+
+// Location is one repository of a [Registry].
+type Location struct {
+	Name string // host/repository
+	Role Role
+	Repository
+}
+
+// Role says why a location is read.
+type Role string
+
+// The roles.
+const (
+	RoleOrigin   Role = "origin"   // the repository that the image names
+	RoleMirror   Role = "mirror"   // a copy of it
+	RoleEvidence Role = "evidence" // further evidence
+)
+
+// Repository reads one repository. Every method verifies content against the requested
+// digest, reads at most a limit, and returns a [PermanentError] if a retry would give the
+// same answer; every other error is transient.
+type Repository interface {
+	// Resolve returns the descriptor (digest, size, media type) of the manifest that
+	// ref names; a digest in ref takes precedence over its tag.
+	Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error)
+
+	// Referrers returns the descriptors of the manifests that may hold evidence
+	// for subject (which has a digest): the cosign signature tag first, then OCI
+	// referrers in the registry's order, each digest once. A descriptor may embed
+	// its content in Data. With both descriptors and an error, there may be more
+	// evidence than listed.
+	Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error)
+
+	// Fetch returns the content of desc. It fails with a [PermanentError] if desc.Size is
+	// over limit, in bytes.
+	Fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
+}
+
+// locationsOf returns where ref is read, and no location without a registry.
+func locationsOf(registry Registry, ref image.Reference) Locations {
+	if registry == nil {
+		return Locations{}
+	}
+	return registry.Locations(ref)
+}
+
+// sameContent reports whether two registries read the image of ref at the same locations.
+func sameContent(x, y Registry, ref image.Reference) bool {
+	if x == y {
+		return true
+	}
+	return slices.EqualFunc(locationsOf(x, ref).Content, locationsOf(y, ref).Content, func(a, b Location) bool { return a.Name == b.Name })
+}
+
+// names joins the names of locations.
+func names(locations []Location) string {
+	list := make([]string, len(locations))
+	for i, p := range locations {
+		list[i] = p.Name
+	}
+	return strings.Join(list, " and ")
+}
+
+// resolve returns the descriptor of ref at the first location that has it. All locations are
+// asked in parallel, so that a mirror which lacks the image costs no further round trip. A
+// location that fails, or that answers for another digest, counts as one that lacks it: what
+// is asked for by digest cannot be forged, and the verdict on a tag is about the digest
+// that was found.
+func resolve(ctx context.Context, locations []Location, ref image.Reference) (ocispec.Descriptor, error) {
+	switch len(locations) {
+	case 0:
+		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("cannot look up %s: no registry is configured", ref))
+	case 1:
+		return resolveAt(ctx, locations[0], ref)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		descriptor ocispec.Descriptor
+		err        error
+	}
+	answers := make([]chan answer, len(locations))
+	for i, location := range locations {
+		answers[i] = make(chan answer, 1)
+		go func() {
+			var a answer
+			defer func() {
+				if r := recover(); r != nil {
+					a = answer{err: fmt.Errorf("internal error: %v", r)}
+				}
+				answers[i] <- a
+			}()
+			a.descriptor, a.err = resolveAt(ctx, location, ref)
+		}()
+	}
+	var errs []error
+	for _, next := range answers {
+		a := <-next // it ends with its context
+		if a.err == nil {
+			return a.descriptor, nil
+		}
+		errs = append(errs, a.err)
+	}
+	return ocispec.Descriptor{}, nowhere(errs)
+}
+
+// resolveAt is resolve for one location. It rejects digests that are not sha256 or differ from
+// the digest of ref.
+func resolveAt(ctx context.Context, location Location, ref image.Reference) (ocispec.Descriptor, error) {
+	descriptor, err := location.Resolve(ctx, ref)
+	switch {
+	case err != nil:
+		return ocispec.Descriptor{}, err
+	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s gave no sha256 digest", ref, location.Name))
+	case ref.Digest != "" && descriptor.Digest != ref.Digest:
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s answered for %s", ref, location.Name, descriptor.Digest))
+	}
+	return descriptor, nil
+}
+
+// fetchAt reads content at the first of locations that serves it.
+func fetchAt(ctx context.Context, locations []Location, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	var errs []error
+	for _, location := range locations {
+		content, err := location.Fetch(ctx, desc, limit)
+		if err == nil {
+			return content, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, nowhere(errs)
+}
+
+// nowhere returns one error for locations that all failed. It is permanent only if all are:
+// what one location lacks, another may have once it answers. An image that is missing at one
+// location explains less than any other permanent error.
+func nowhere(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return Permanent(policy.ReasonNoRegistry, errors.New("no registry is configured"))
+	case 1:
+		return errs[0]
+	}
+	texts := make([]string, len(errs))
+	var told *PermanentError
+	lasting := true
+	for i, err := range errs {
+		texts[i] = err.Error()
+		var permanent *PermanentError
+		switch {
+		case !errors.As(err, &permanent):
+			lasting = false
+		case told == nil || told.Reason == policy.ReasonNotFound && permanent.Reason != policy.ReasonNotFound:
+			told = permanent
+		}
+	}
+	all := errors.New(strings.Join(texts, "; "))
+	if !lasting {
+		return all
+	}
+	return PermanentWith(told.Reason, all, told.Remediation)
+}

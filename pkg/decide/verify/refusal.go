@@ -1,0 +1,81 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// Refusal is the error of a [Checker] that says why evidence does not count. Only
+// [Refuse] gives it words; the zero value refuses too.
+type Refusal struct {
+	reason               policy.Reason
+	message, remediation string
+}
+
+// Refuse returns a [Refusal] with a reason, one sentence on why the evidence does
+// not count, and one on what to do about it, which may be empty.
+func Refuse(reason policy.Reason, message, remediation string) error {
+	return &Refusal{reason: reason, message: message, remediation: remediation}
+}
+
+// Error returns the message.
+func (r *Refusal) Error() string {
+	if r == nil || r.message == "" {
+		return "the evidence does not count"
+	}
+	return r.message
+}
+
+// inconclusive is a transient error with a reason of its own.
+type inconclusive struct {
+	reason  policy.Reason
+	message string
+}
+
+func (i *inconclusive) Error() string { return i.message }
+
+// Inconclusive returns an error for evidence that could not be checked now, such as
+// a certificate whose revocation status has not been fetched yet. A later try may
+// succeed.
+func Inconclusive(reason policy.Reason, message string) error {
+	return &inconclusive{reason: reason, message: message}
+}
+
+// FindingOf returns the finding for an error of a [Checker] or a [Registry]:
+// Invalid for a [Refusal] and a [PermanentError], Unknown for every other error.
+// It always has a reason and is never Valid; past a limit it is Incomplete. A nil error
+// is a fault of the caller, and Invalid.
+func FindingOf(err error) policy.Finding {
+	found := findingOf(err)
+	found.Incomplete = found.Reason == policy.ReasonLimitExceeded
+	return found
+}
+
+func findingOf(err error) policy.Finding {
+	var refusal *Refusal
+	var permanent *PermanentError
+	var unsure *inconclusive
+	switch {
+	case err == nil:
+		return policy.Finding{Result: policy.Invalid, Reason: policy.ReasonInternalError,
+			Message: "internal error: the evidence was neither verified nor refused"}
+	case errors.As(err, &refusal):
+		found := policy.Finding{Result: policy.Invalid, Reason: policy.ReasonMalformed, Message: refusal.Error()}
+		if refusal != nil {
+			found.Reason, found.Remediation = cmp.Or(refusal.reason, found.Reason), refusal.remediation
+		}
+		return found
+	case errors.As(err, &permanent):
+		return policy.Finding{Result: policy.Invalid, Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
+	case errors.As(err, &unsure):
+		return policy.Finding{Result: policy.Unknown, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
+	}
+	return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonUnreachable, Message: err.Error()}
+}
+
+// HasReason reports whether err is an error whose finding has the given reason.
+func HasReason(err error, reason policy.Reason) bool {
+	return err != nil && FindingOf(err).Reason == reason
+}

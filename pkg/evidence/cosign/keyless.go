@@ -1,0 +1,302 @@
+package cosign
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/regex"
+)
+
+// Identity matches the issuer and subject of a signing certificate. Exactly one field of
+// each pair is set. Regular expressions are RE2 and must match the whole value.
+type Identity struct {
+	Issuer, IssuerRegExp   string
+	Subject, SubjectRegExp string
+}
+
+// Keyless trusts identities: certificates that chain to a Sigstore root and were valid
+// at a time that a log or a timestamp authority vouches for.
+type Keyless struct {
+	// Identities are 1 to 16 identities; a signer must match one of them.
+	Identities []Identity
+	// Root holds CAs, logs and timestamp authorities. Name is its
+	// source in messages.
+	Root root.TrustedMaterial
+	Name string
+	// InsecureIgnoreSCT accepts certificates that are in no certificate transparency
+	// log.
+	InsecureIgnoreSCT bool
+	// Thresholds say how many different logs and timestamp authorities must vouch.
+	Thresholds Thresholds
+	// Expression is an optional CEL condition over issuer, subject and claims: the
+	// extensions of the certificate by their names in Fulcio's certificate
+	// specification, such as sourceRepositoryURI.
+	Expression string
+}
+
+// Thresholds are minimum numbers of different logs and timestamp authorities. Zero means one; for
+// Timestamps of logged signatures, the time of a log counts too.
+type Thresholds struct {
+	Log, SCT, Timestamps int
+}
+
+// identities verifies signatures by certificates.
+type identities struct {
+	name       string
+	root       root.TrustedMaterial
+	logged     bool // signatures must be in a log
+	bundles    *bundleverify.Verifier
+	policies   []bundleverify.PolicyOption
+	expression *cel.Expression // may be nil
+}
+
+func newIdentities(k Keyless, logged bool) (*identities, error) {
+	switch {
+	case len(k.Identities) == 0:
+		return nil, &FieldError{"keyless.identities", errors.New("there are none, so everybody would be trusted")}
+	case len(k.Identities) > maxIdentities:
+		return nil, &FieldError{"keyless.identities", fmt.Errorf("there are %d, the limit is %d", len(k.Identities), maxIdentities)}
+	}
+	made := &identities{name: k.Name, root: k.Root, logged: logged}
+	if k.Expression != "" {
+		var err error
+		made.expression, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
+		if err != nil {
+			return nil, &FieldError{Field: "keyless.expression", Err: err}
+		}
+	}
+	for i, identity := range k.Identities {
+		option, err := identity.policy()
+		if err != nil {
+			return nil, at(fmt.Sprintf("keyless.identities[%d]", i), err)
+		}
+		made.policies = append(made.policies, option)
+	}
+	if k.Root == nil {
+		return nil, errors.New("a keyless verifier needs a root of trust")
+	}
+	atLeast := func(n int) int { return max(n, 1) }
+	options := []bundleverify.VerifierOption{bundleverify.WithoutStatementPredicate()}
+	if !k.InsecureIgnoreSCT {
+		options = append(options, bundleverify.WithSignedCertificateTimestamps(atLeast(k.Thresholds.SCT)))
+	}
+	if logged {
+		options = append(options, bundleverify.WithTransparencyLog(atLeast(k.Thresholds.Log)),
+			bundleverify.WithObserverTimestamps(atLeast(k.Thresholds.Timestamps)))
+	} else {
+		options = append(options, bundleverify.WithSignedTimestamps(atLeast(k.Thresholds.Timestamps)))
+	}
+	var err error
+	if made.bundles, err = bundleverify.NewVerifier(k.Root, options...); err != nil {
+		return nil, fmt.Errorf("make a bundle verifier: %w", err)
+	}
+	return made, nil
+}
+
+// Bytes returns how much memory the regular expressions of the identity keep at most. Those
+// that New refuses keep none.
+func (i Identity) Bytes() (size int) {
+	for _, expression := range []string{i.IssuerRegExp, i.SubjectRegExp} {
+		if n, err := regex.Size(expression); err == nil && expression != "" {
+			size += regex.Bytes(n)
+		}
+	}
+	return size
+}
+
+// policy returns the library's matcher for the identity.
+func (i Identity) policy() (bundleverify.PolicyOption, error) {
+	if (i.Issuer == "") == (i.IssuerRegExp == "") {
+		return nil, errors.New("exactly one of issuer and issuerRegExp must be set")
+	}
+	if (i.Subject == "") == (i.SubjectRegExp == "") {
+		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
+	}
+	// The library compiles whatever it is given.
+	if _, err := regex.Size(i.IssuerRegExp); err != nil {
+		return nil, &FieldError{"issuerRegExp", err}
+	}
+	if _, err := regex.Size(i.SubjectRegExp); err != nil {
+		return nil, &FieldError{"subjectRegExp", err}
+	}
+	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerRegExp), i.Subject, whole(i.SubjectRegExp))
+	if err != nil {
+		return nil, fmt.Errorf("the regular expression cannot be read: %w", err)
+	}
+	return bundleverify.WithCertificateIdentity(identity), nil
+}
+
+// whole anchors a regular expression, so that it must match the whole value.
+func whole(expression string) string {
+	if expression == "" {
+		return ""
+	}
+	return "^(?:" + expression + ")$"
+}
+
+// verify verifies a bundle against an artifact and returns its signer. Its errors are the
+// library's: see refusal.
+func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
+	var by signer
+	err := guard(func() error {
+		result, err := k.bundles.Verify(parsed, bundleverify.NewPolicy(artifact, k.policies...))
+		if err != nil {
+			return err
+		}
+		if result.VerifiedIdentity == nil || result.Signature == nil || result.Signature.Certificate == nil {
+			return errors.New("the library names no verified identity")
+		}
+		summary := result.Signature.Certificate
+		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
+			return errors.New("the certificate has no issuer or subject")
+		}
+		if err := k.checkTimestamps(ctx, parsed); err != nil {
+			return err
+		}
+		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
+			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, summary.Issuer, k.name),
+			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName, "claims": claimsOf(summary.Extensions)}}
+		return nil
+	})
+	return by, err
+}
+
+// claimsOf returns the extensions of a certificate by their names in Fulcio's
+// certificate specification ("Extension values").
+func claimsOf(extensions certificate.Extensions) map[string]any {
+	found := map[string]any{}
+	text, err := json.Marshal(extensions)
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
+	if err != nil {
+		return map[string]any{}
+	}
+	maps.DeleteFunc(found, func(_ string, value any) bool { return value == "" || value == nil })
+	return found
+}
+
+// checkExpression refuses a signer that does not satisfy the expression.
+func (k *identities) checkExpression(ctx context.Context, by signer) error {
+	if k.expression == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
+	defer cancel()
+	matched, err := k.expression.Match(limited, by.facts)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case limited.Err() != nil:
+		return verify.Inconclusive("", "the keyless expression was not evaluated in time, try again")
+	case err != nil:
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
+			"guard claims that may be missing with has(…) in keyless.expression of the Verifier")
+	case !matched:
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not meet the keyless expression of the Verifier",
+			"sign as keyless.expression of the Verifier requires: from its repository, workflow or runner")
+	}
+	return nil
+}
+
+// checkIdentity verifies a bundle as a signature of want and returns its signer. The
+// caller checks that the statement, if there is one, is about want.
+func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
+	// Given only a digest, the library verifies a plain Ed25519 signature over no bytes
+	// at all.
+	if parsed.message && parsed.ed25519 {
+		return signer{}, unsupported()
+	}
+	content, artifact, err := parsed.target(want)
+	if err != nil {
+		return signer{}, malformed("the image to check has a damaged digest")
+	}
+	return k.signerOf(ctx, content, artifact)
+}
+
+// checkPayload verifies a bundle against the signed bytes and returns its signer.
+func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, error) {
+	return k.signerOf(ctx, rebuilt, bundleverify.WithArtifact(payload))
+}
+
+// signerOf verifies a bundle against an artifact and returns its signer if the verifier
+// trusts that identity.
+func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
+	if err := verify.Step(ctx); err != nil {
+		return signer{}, err
+	}
+	by, err := k.verify(ctx, parsed, artifact)
+	switch {
+	case ctx.Err() != nil:
+		return signer{}, ctx.Err()
+	case err != nil:
+		return signer{}, k.refusal(parsed, err)
+	}
+	if err := k.checkExpression(ctx, by); err != nil {
+		return signer{}, err
+	}
+	return by, nil
+}
+
+// refusal says in our words why the library did not accept a bundle.
+func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
+	var nobody *bundleverify.ErrNoMatchingCertificateIdentity
+	switch {
+	case errors.Is(err, errPanic):
+		return malformed("the bundle is malformed")
+	case errors.As(err, &nobody):
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the Verifier does not trust",
+			"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
+	}
+	if missing := k.lacks(parsed); missing != nil {
+		return missing
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
+	if len(text) > maxQuote {
+		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
+	}
+	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
+		"sign with the services that the Verifier's trust store names, or have its trusted root updated")
+}
+
+// lacks returns a refusal if a bundle that was not accepted has no evidence at all of when it was
+// signed. The library counts what holds, so its message is the same as for forged evidence.
+func (k *identities) lacks(parsed *bundle.Bundle) error {
+	if k.logged {
+		if entries, err := parsed.TlogEntries(); err == nil && len(entries) == 0 {
+			return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature is in no transparency log, and the Verifier demands an entry in a log of %s", k.name),
+				"sign with a transparency log; if the signing service has none and its timestamp authority vouches for the time, as for GitHub's attestations of private repositories, use a Verifier with keyless.insecureIgnoreTransparencyLog")
+		}
+		return nil
+	}
+	if timestamps, err := parsed.Timestamps(); err == nil && len(timestamps) == 0 {
+		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature has no timestamp, and without a transparency log a timestamp authority of %s must vouch for the time of signing", k.name),
+			"sign with a timestamp authority that is in the Verifier's trust store")
+	}
+	return nil
+}
+
+// isEd25519 reports whether the certificate has an Ed25519 key.
+func isEd25519(content bundleverify.VerificationContent) bool {
+	certificate := content.Certificate()
+	if certificate == nil {
+		return false
+	}
+	_, is := certificate.PublicKey.(ed25519.PublicKey)
+	return is
+}

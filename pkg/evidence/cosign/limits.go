@@ -1,0 +1,39 @@
+package cosign
+
+import (
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+)
+
+// Limits on the cost of one signature. A signature over a limit does not count.
+const (
+	// maxPayload is the size of a simple-signing payload or of the statement of
+	// an image signature, in bytes. cosign writes a few hundred, annotations
+	// included.
+	maxPayload = 64 << 10
+	// maxBundle is the size of a Sigstore bundle in bytes. An image signature takes a
+	// few KiB, but it may include certificates, log proofs and timestamps, and
+	// attestations share the media type.
+	maxBundle = 4 << 20
+	// maxSignature is the length of a base64 signature annotation: an RSA key of
+	// 8192 bits makes 1,368 characters.
+	maxSignature = 4 << 10
+	// maxDepth is how deep the JSON of a signed document may nest. cosign's own
+	// documents nest four deep.
+	maxDepth = 16
+	// maxKeys is how many keys one verifier may have, as many as four full trust
+	// stores: each signature is tried with all of them.
+	maxKeys = 4 * trust.MaxKeys
+	// maxIdentities is how many identities one keyless verifier may have.
+	maxIdentities = 16
+	// maxAnnotation is the length of a legacy signature's certificate, log entry
+	// or timestamp: a few KiB each.
+	maxAnnotation = 64 << 10
+	// maxExpressionTime is how long one expression may take. The cost limit usually
+	// ends it far earlier.
+	maxExpressionTime = time.Second
+	// maxQuote is how much of a library's error a message repeats, in bytes: the
+	// signer chooses parts of it.
+	maxQuote = 300
+)

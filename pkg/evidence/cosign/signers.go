@@ -1,0 +1,177 @@
+package cosign
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// Key is one trusted public key.
+type Key struct {
+	// Name is the source of the key in messages, such as "TrustStore
+	// team-a/team-keys".
+	Name string
+	// Public is an *ecdsa.PublicKey (P-256, P-384, P-521), an ed25519.PublicKey,
+	// or an *rsa.PublicKey of at least 2048 bits (PKCS #1 v1.5).
+	Public crypto.PublicKey
+	// Fingerprint identifies the signer in findings.
+	Fingerprint string
+	// Hash is the signer's hash algorithm: SHA-256, SHA-384 or SHA-512. Zero means
+	// cosign's choice: SHA-256, and for ECDSA P-384 and P-521 also the hash of the
+	// curve's strength. Ed25519 keys ignore it.
+	Hash crypto.Hash
+}
+
+// Signers says whose signatures count: either trusted keys, or identities that a
+// Sigstore root certifies. Image signatures and attestations share it.
+type Signers struct {
+	// Keys are the trusted keys, 1 to 64; any one of them suffices.
+	Keys []Key
+	// Log is a Sigstore root whose transparency logs must contain signatures by keys. It
+	// has at least one log. Signatures by identities must be in a log of Keyless.Root.
+	Log root.TrustedMaterial
+	// Keyless trusts identities instead of keys. Exactly one of Keys and Keyless is set.
+	Keyless *Keyless
+	// InsecureIgnoreLog accepts signatures that are in no transparency log. With keys,
+	// exactly one of Log and InsecureIgnoreLog is set. With identities, a timestamp
+	// authority must then vouch for the time of signing.
+	InsecureIgnoreLog bool
+}
+
+// signers verifies who made a signature.
+type signers struct {
+	keys       []trustedKey
+	logged     bool        // signatures must be in a log
+	identities *identities // nil if keys are trusted
+}
+
+// newSigners returns an error if there are no keys and no identities, or too many, if
+// one of them is not supported, or if options do not say which log counts.
+func newSigners(options Signers) (*signers, error) {
+	s := &signers{logged: !options.InsecureIgnoreLog}
+	switch {
+	case len(options.Keys) == 0 && options.Keyless == nil:
+		return nil, errors.New("a cosign verifier without keys could prove nothing")
+	case options.Keyless != nil && (len(options.Keys) > 0 || options.Log != nil):
+		return nil, errors.New("a cosign verifier has either keys or identities")
+	case options.Keyless != nil:
+		var err error
+		if s.identities, err = newIdentities(*options.Keyless, s.logged); err != nil {
+			return nil, err
+		}
+		return s, nil
+	case options.Log == nil && s.logged:
+		return nil, errors.New("a cosign verifier with keys needs the transparency logs that signatures must be in, or has to ignore logs")
+	case options.Log != nil && !s.logged:
+		return nil, errors.New("a cosign verifier cannot both name transparency logs and ignore them")
+	case len(options.Keys) > maxKeys:
+		return nil, fmt.Errorf("a cosign verifier has %d keys, the limit is %d", len(options.Keys), maxKeys)
+	}
+	for _, key := range options.Keys {
+		trusted, err := newTrustedKey(key, options.Log)
+		if err != nil {
+			return nil, fmt.Errorf("key %s of %s: %w", key.Fingerprint, key.Name, err)
+		}
+		s.keys = append(s.keys, trusted)
+	}
+	return s, nil
+}
+
+// signer is the author of a verified signature.
+type signer struct {
+	id      string         // differs between signers
+	message string         // one sentence
+	facts   map[string]any // for the extensions of the finding
+}
+
+func (k trustedKey) signer() signer {
+	return signer{id: k.Fingerprint, message: fmt.Sprintf("signature verified by key %s of %s", k.Fingerprint, k.Name),
+		facts: map[string]any{"keyFingerprint": k.Fingerprint}}
+}
+
+// signerOf verifies a bundle as a signature of want and returns its signer. The caller
+// checks that the statement, if there is one, is about want. The bundle's key hint is
+// not trusted: it only selects the words of a refusal.
+func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
+	if s.identities != nil {
+		return s.identities.checkIdentity(ctx, parsed, want)
+	}
+	content := contentOf(parsed.signed)
+	if parsed.message {
+		// Given only a digest, the library verifies a plain Ed25519 signature over no
+		// bytes at all: then no key matches.
+		var err error
+		if content, err = contentOfDigest(want); err != nil {
+			return signer{}, malformed("the image to check has a damaged digest")
+		}
+	}
+	key, by, ok, err := s.match(ctx, content, parsed.signature)
+	if err != nil {
+		return signer{}, err
+	}
+	if ok {
+		target, artifact, err := parsed.target(want)
+		if err != nil {
+			return signer{}, malformed("the image to check has a damaged digest")
+		}
+		switch err := by.verifyBundle(target, artifact); {
+		case err == nil:
+			return key.signer(), nil
+		case errors.Is(err, errPanic):
+			return signer{}, malformed("the bundle is malformed")
+		}
+	}
+	if slices.ContainsFunc(s.keys, func(key trustedKey) bool { return parsed.hint == key.hint }) {
+		return signer{}, tampered("the bundle names a trusted key, but that key did not sign its content" + s.orLog())
+	}
+	return signer{}, s.wrongKey()
+}
+
+// verifyBundle verifies a bundle against an artifact with one key.
+func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) error {
+	return guard(func() error {
+		_, err := a.bundles.Verify(content, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
+		return err
+	})
+}
+
+func (s *signers) wrongKey() error {
+	stores := s.stores()
+	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature%s", stores, s.orLog()),
+		fmt.Sprintf("have the signer's public key added to %s, or sign the image with a key of it", stores))
+}
+
+// orLog adds a missing log entry as a possible cause to a message if signatures must be
+// logged.
+func (s *signers) orLog() string {
+	if s.logged {
+		return ", or it is not in a trusted transparency log"
+	}
+	return ""
+}
+
+// stores lists the sources of the keys, without duplicates.
+func (s *signers) stores() string {
+	var names []string
+	for _, key := range s.keys {
+		if !slices.Contains(names, key.Name) {
+			names = append(names, key.Name)
+		}
+	}
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, " or ")
+}

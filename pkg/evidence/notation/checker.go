@@ -1,0 +1,196 @@
+// Package notation checks image signatures of the Notary Project. It takes
+// envelope bytes, certificates and identities, and returns a finding. The
+// notation library does the cryptography. This package binds the result to the
+// image, refuses the unknown critical attributes that the library lets pass, and
+// explains failures in its own words. It runs no plugins, but understands the
+// attributes of AWS Signer's, and does not support the levels audit and skip. It only
+// reaches a network through the functions of its caller.
+package notation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	notationgo "github.com/notaryproject/notation-go"
+	"github.com/notaryproject/notation-go/plugin"
+	"github.com/notaryproject/notation-go/verifier"
+	"github.com/notaryproject/notation-go/verifier/trustpolicy"
+	"github.com/notaryproject/notation-go/verifier/truststore"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// Media types of signature manifests and of their layer (Notary Project signature
+// specification, "Storage":
+// https://github.com/notaryproject/specifications/blob/main/specs/signature-specification.md).
+const (
+	ArtifactType  = "application/vnd.cncf.notary.signature"
+	MediaTypeJWS  = "application/jose+json"
+	MediaTypeCOSE = "application/cose"
+)
+
+const (
+	anyIdentity   = "*"
+	subjectPrefix = "x509.subject:"
+	storeName     = "trusted"
+	tsaStoreName  = "timestamps"
+	signingStore  = "authorities"
+)
+
+// Checker implements [verify.Checker] for Notary Project signatures. It has no
+// mutable state.
+type Checker struct {
+	name        string
+	anchors     anchors  // for scheme notary.x509
+	signing     anchors  // for scheme notary.x509.signingAuthority
+	authorities anchors  // for timestamps
+	profiles    []string // of AWS Signer; nil without
+	revoked     func(ctx context.Context, job AWSJob) ([]string, error)
+	afterExpiry bool
+	logs        logs
+	revocation  http.RoundTripper
+	lists       []RevocationList
+	plain       notationgo.Verifier // certificates must be valid now
+	stamped     notationgo.Verifier // certificates must be valid at the time of a timestamp; nil without authorities
+}
+
+// logs says which checks only log a failure.
+type logs struct{ expiry, timestamp, revocation bool }
+
+var _ verify.Checker = (*Checker)(nil)
+
+// New returns a Checker, or an error if certificates or identities are missing, too
+// many, or of a kind that cannot be trusted.
+func New(options Options) (*Checker, error) {
+	if err := options.checkTrust(); err != nil {
+		return nil, err
+	}
+	if err := checkAuthorities(options.TimestampAuthorities); err != nil {
+		return nil, err
+	}
+	identities := options.TrustedIdentities
+	if options.AWSSigner != nil && len(identities) == 0 {
+		identities = []string{anyIdentity} // the profile names the signer
+	}
+	if err := checkIdentities(identities); err != nil {
+		return nil, err
+	}
+	level, err := options.Level.library()
+	if err != nil {
+		return nil, err
+	}
+	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), signing: slices.Clone(options.SigningAuthorities),
+		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists)}
+	if options.AWSSigner != nil {
+		c.profiles, c.revoked = slices.Clone(options.AWSSigner.Profiles), options.AWSSigner.Revoked
+	}
+	if c.logs, err = options.logs(); err != nil {
+		return nil, err
+	}
+	stores := c.stores()
+	if c.plain, err = c.verifier(level, identities, stores...); err != nil {
+		return nil, err
+	}
+	if len(c.authorities) > 0 {
+		c.stamped, err = c.verifier(level, identities, append(stores, string(truststore.TypeTSA)+":"+tsaStoreName)...)
+	}
+	return c, err
+}
+
+// stores names the trust stores of the library's policy. The library takes those of the
+// signature's scheme only.
+func (c *Checker) stores() (names []string) {
+	if len(c.anchors) > 0 {
+		names = append(names, string(truststore.TypeCA)+":"+storeName)
+	}
+	if len(c.signing) > 0 {
+		names = append(names, string(truststore.TypeSigningAuthority)+":"+signingStore)
+	}
+	return names
+}
+
+// verifier makes the library's verifier. Revocation of signing certificates is checked
+// separately, because the library's errors do not tell a revoked certificate from an
+// answer that has not been fetched yet.
+func (c *Checker) verifier(level string, identities []string, stores ...string) (notationgo.Verifier, error) {
+	action := func(log bool) trustpolicy.ValidationAction {
+		if log {
+			return trustpolicy.ActionLog
+		}
+		return trustpolicy.ActionEnforce
+	}
+	document := &trustpolicy.Document{Version: "1.0", TrustPolicies: []trustpolicy.TrustPolicy{{
+		Name:           "landwaiter",
+		RegistryScopes: []string{anyIdentity}, // the engine selects the images
+		SignatureVerification: trustpolicy.SignatureVerification{
+			VerificationLevel: level,
+			Override: map[trustpolicy.ValidationType]trustpolicy.ValidationAction{
+				trustpolicy.TypeExpiry:             action(c.logs.expiry),
+				trustpolicy.TypeAuthenticTimestamp: action(c.logs.timestamp),
+				trustpolicy.TypeRevocation:         trustpolicy.ActionSkip,
+			},
+			VerifyTimestamp: trustpolicy.OptionAlways,
+		},
+		TrustStores:       stores,
+		TrustedIdentities: slices.Clone(identities),
+	}}}
+	// The plugin manager must be a literal nil, or ours: then a signature that requires
+	// another plugin fails, and the library never looks for a program.
+	var plugins plugin.Manager
+	if c.profiles != nil {
+		plugins = inProcess{}
+	}
+	made, err := verifier.NewWithOptions(document, c, plugins, verifier.VerifierOptions{
+		RevocationCodeSigningValidator:  offline{},
+		RevocationTimestampingValidator: timestampRevocation{c},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("trusted identities: %w", err)
+	}
+	return made, nil
+}
+
+// Accepts reports whether the manifest is a notation signature, by its artifact type or
+// the media type of its config, and the layer is an envelope.
+func (c *Checker) Accepts(s verify.Signature) bool {
+	return (s.Manifest.Config.MediaType == ArtifactType || s.Manifest.ArtifactType == ArtifactType) &&
+		(s.Layer.MediaType == MediaTypeJWS || s.Layer.MediaType == MediaTypeCOSE)
+}
+
+// Check says whether s is a signature of subject by a trusted identity. With Strict, the
+// signature and its whole certificate chain must be valid at now, and also by the
+// system clock, which the notation library reads itself.
+func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
+	proven, err := c.check(ctx, subject, s, fetch, now)
+	if err != nil {
+		return verify.FindingOf(err)
+	}
+	return valid(proven)
+}
+
+func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (proof, error) {
+	want := subject.Descriptor.Digest
+	switch {
+	case want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256:
+		return proof{}, malformed("the image to check has no single sha256 digest")
+	case !c.Accepts(s):
+		return proof{}, malformed("the manifest is not a notation signature")
+	case len(s.Manifest.Layers) != 1: // "collection of only one OCI descriptor referencing the signature envelope"
+		return proof{}, malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
+	case s.Layer.Size > maxEnvelope:
+		return proof{}, pastLimit(fmt.Sprintf("the signature envelope has %d bytes, the limit is %d", s.Layer.Size, maxEnvelope))
+	}
+	content, err := fetch(ctx, s.Layer, maxEnvelope)
+	switch {
+	case verify.HasReason(err, policy.ReasonContentMismatch):
+		return proof{}, verify.Permanent(policy.ReasonTamperedEnvelope, err)
+	case err != nil:
+		return proof{}, err
+	}
+	return c.examine(ctx, subject, s.Layer.MediaType, content, now)
+}

@@ -1,0 +1,29 @@
+package notation
+
+import (
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+)
+
+// Limits on the cost of one verifier and one signature. A verifier over a limit is
+// refused, and a signature over a limit does not count.
+const (
+	// maxEnvelope is the size of a signature envelope in bytes. A signature with
+	// a chain of three certificates and a timestamp takes about 10 KiB.
+	maxEnvelope = 1 << 20
+	// maxCertificates is how many trust anchors a verifier may have, as many as one
+	// trust store: every presented certificate is compared with each of them.
+	maxCertificates = trust.MaxCertificates
+	// maxIdentities is how many trusted identities a verifier may have.
+	maxIdentities = 64
+	// maxIdentity is the length of one trusted identity in bytes; a
+	// distinguished name of ten long attributes fits.
+	maxIdentity = 1 << 10
+	// maxARN is the length of an ARN of AWS Signer in bytes: the longest has 140.
+	maxARN = 256
+	// maxClockSkew is how far the time that a signing authority states may be ahead.
+	maxClockSkew = time.Minute
+	// maxNameShown is how much of a certificate's subject a message repeats.
+	maxNameShown = 200
+)

@@ -1,0 +1,226 @@
+package notation
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/notaryproject/notation-core-go/revocation/purpose"
+	"github.com/notaryproject/notation-core-go/signature"
+	corex509 "github.com/notaryproject/notation-core-go/x509"
+	notationgo "github.com/notaryproject/notation-go"
+	"github.com/notaryproject/notation-go/verifier/trustpolicy"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// examine verifies an envelope. An envelope that makes the library panic is malformed.
+func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType string, envelope []byte, now time.Time) (proven proof, err error) {
+	defer func() {
+		if recover() != nil {
+			proven, err = proof{}, malformed("the signature envelope cannot be processed")
+		}
+	}()
+	if err := verify.Step(ctx); err != nil {
+		return proof{}, err
+	}
+	chain, timestamp, err := presented(mediaType, envelope)
+	if err != nil {
+		return proof{}, err
+	}
+	if !c.anchors.contain(chain) && !c.signing.contain(chain) {
+		// Checked before any cryptography, so that untrusted signatures are cheap.
+		return proof{}, c.untrustedCertificate()
+	}
+	stamped := c.stamped != nil && (!c.afterExpiry || verify.HasReason(checkValidity(chain, now), policy.ReasonExpiredCertificate))
+	library := c.plain
+	var unread error // why the timestamp is not read
+	if stamped {
+		if unread = checkToken(timestamp); unread != nil {
+			stamped = false
+		} else {
+			library = c.stamped
+		}
+	}
+	if unread != nil && !c.logs.timestamp && len(c.signing) == 0 {
+		return proof{}, unread
+	}
+	outcome, err := library.Verify(ctx, subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
+		ArtifactReference:  subject.Reference.Name() + "@" + subject.Descriptor.Digest.String(),
+		SignatureMediaType: mediaType,
+	})
+	if ctx.Err() != nil {
+		return proof{}, ctx.Err()
+	}
+	if err != nil || outcome == nil || outcome.EnvelopeContent == nil {
+		return proof{}, orElse(c.rejection(outcome, subject, chain, stamped, now), policy.ReasonMalformed, unverifiable)
+	}
+	if proven, err = c.accept(outcome, subject, stamped, now); err != nil {
+		return proof{}, err
+	}
+	signer := outcome.EnvelopeContent.SignerInfo
+	if signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
+		unread = nil // only the authority's own time counts
+	}
+	if proven, err = proven.unless(unread, c.logs.timestamp); err != nil {
+		return proof{}, err
+	}
+	return c.unlessRevoked(ctx, proven, signer)
+}
+
+// unlessRevoked returns p unless a certificate, or the signature itself, is revoked.
+func (c *Checker) unlessRevoked(ctx context.Context, p proof, signer signature.SignerInfo) (_ proof, err error) {
+	if c.revocation != nil {
+		if p, err = p.unless(c.checkRevocation(ctx, signer.CertificateChain, purpose.CodeSigning), c.logs.revocation); err != nil {
+			return proof{}, err
+		}
+	}
+	if c.revoked != nil {
+		return p.unless(c.checkAWSRevocation(ctx, p.job, signer), c.logs.revocation)
+	}
+	return p, nil
+}
+
+// accept makes the checks that the library does not: attributes, the signed artifact,
+// and the time of the caller. Revocation is checked after it.
+func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) (proof, error) {
+	signer := outcome.EnvelopeContent.SignerInfo
+	if len(signer.CertificateChain) == 0 {
+		return proof{}, malformed("the signature envelope has no certificates")
+	}
+	job, err := c.checkAttributes(signer)
+	if err != nil {
+		return proof{}, err
+	}
+	if err := checkArtifact(outcome, subject); err != nil {
+		return proof{}, err
+	}
+	proven, err := proof{leaf: signer.CertificateChain[0], job: job}.unless(inTime(outcome, stamped, now), c.logs.timestamp)
+	if err != nil {
+		return proof{}, err
+	}
+	return proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry)
+}
+
+// inTime checks the time of signing: as the authority states it, or the timestamp, or now.
+func inTime(outcome *notationgo.VerificationOutcome, stamped bool, now time.Time) error {
+	signer := outcome.EnvelopeContent.SignerInfo
+	switch {
+	case signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority:
+		return checkStatedTime(signer.CertificateChain, signer.SignedAttributes.SigningTime, now)
+	case stamped:
+		return checkTimestamp(outcome)
+	}
+	return checkValidity(signer.CertificateChain, now)
+}
+
+// unless returns p if a check did not fail, or if its failure is only logged. Then p
+// records the failure.
+func (p proof) unless(failure error, logged bool) (proof, error) {
+	switch {
+	case failure == nil:
+		return p, nil
+	case logged:
+		p.permitted = append(slices.Clone(p.permitted), failure)
+		return p, nil
+	}
+	return proof{}, failure
+}
+
+// checkArtifact refuses an envelope whose signed artifact is not subject. "Descriptor
+// MUST contain `mediaType`, `digest`, and `size` fields" (signature specification,
+// "Payload"), so all three are compared.
+func checkArtifact(outcome *notationgo.VerificationOutcome, subject verify.Subject) error {
+	var payload struct {
+		TargetArtifact ocispec.Descriptor `json:"targetArtifact"`
+	}
+	if err := json.Unmarshal(outcome.EnvelopeContent.Payload.Content, &payload); err != nil {
+		return malformed("the signed payload is not well-formed")
+	}
+	signed, want := payload.TargetArtifact, subject.Descriptor
+	if signed.Digest != want.Digest || signed.Size != want.Size || signed.MediaType != want.MediaType {
+		return wrongDigest(want.Digest, signed.Digest)
+	}
+	return nil
+}
+
+// unverifiable is the message for an envelope that the library rejects without a reason.
+const unverifiable = "the signature envelope cannot be verified"
+
+// rejection explains in our words why the library did not accept an envelope. The
+// library's own messages repeat content of the envelope.
+func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool, now time.Time) error {
+	if outcome == nil {
+		return malformed(unverifiable)
+	}
+	for _, result := range outcome.VerificationResults {
+		if result.Error == nil || result.Action != trustpolicy.ActionEnforce {
+			continue
+		}
+		switch result.Type {
+		case trustpolicy.TypeIntegrity:
+			return broken(result.Error, chain)
+		case trustpolicy.TypeAuthenticity:
+			return c.unauthentic(outcome)
+		case trustpolicy.TypeExpiry:
+			return orElse(checkExpiry(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), policy.ReasonExpiredSignature, "the signature has expired")
+		case trustpolicy.TypeAuthenticTimestamp:
+			return orElse(inTime(outcome, stamped, now), policy.ReasonInvalidTimestamp, "the time of the signature cannot be verified")
+		case trustpolicy.TypeRevocation:
+		}
+		return malformed(unverifiable)
+	}
+	if outcome.EnvelopeContent == nil {
+		return malformed(unverifiable)
+	}
+	if err := c.pluginRequired(outcome.EnvelopeContent.SignerInfo); err != nil {
+		return err
+	}
+	return orElse(checkArtifact(outcome, subject), policy.ReasonMalformed, unverifiable)
+}
+
+// broken explains why the integrity check failed.
+func broken(err error, chain []*x509.Certificate) error {
+	var integrity *signature.SignatureIntegrityError
+	switch {
+	case errors.As(err, &integrity):
+		return tampered()
+	case corex509.ValidateCodeSigningCertChain(chain, nil) != nil:
+		return invalidCertificate()
+	case strings.Contains(err.Error(), "igningTime"): // signingTime or authenticSigningTime
+		return malformed("the signature does not state its time as its signing scheme requires")
+	}
+	return malformed("the signature envelope does not follow the signature specification")
+}
+
+// unauthentic explains why the authenticity check failed for a chain with a trust
+// anchor.
+func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) error {
+	signer := outcome.EnvelopeContent.SignerInfo
+	trusted, others := c.anchors, c.signing
+	if signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
+		trusted, others = c.signing, c.anchors
+	}
+	switch {
+	case trusted.contain(signer.CertificateChain):
+		return c.untrustedIdentity(signer.CertificateChain[0])
+	case others.contain(signer.CertificateChain):
+		return c.otherScheme(signer.SignedAttributes.SigningScheme)
+	}
+	return c.untrustedCertificate()
+}
+
+// orElse returns err, or a refusal with the given reason if err is nil. The library may
+// reject what our own check accepts, because its clock and now may differ.
+func orElse(err error, reason policy.Reason, message string) error {
+	if err == nil {
+		return verify.Refuse(reason, message, "sign the image again with an unmodified notation")
+	}
+	return err
+}

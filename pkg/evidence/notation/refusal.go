@@ -1,0 +1,172 @@
+package notation
+
+import (
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"github.com/notaryproject/notation-core-go/signature"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+func malformed(message string) error {
+	return verify.Refuse(policy.ReasonMalformed, message,
+		"sign the image again with an unmodified notation")
+}
+
+func pastLimit(message string) error {
+	return verify.Refuse(policy.ReasonLimitExceeded, message, "sign the image again with an unmodified notation")
+}
+
+func (c *Checker) untrustedCertificate() error {
+	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the certificate chain of the signature does not lead to a trust store of %s", c.name),
+		fmt.Sprintf("sign with a certificate that a trust store of %s has issued, or have the issuer's certificate added there", c.name))
+}
+
+// otherScheme refuses a signature whose certificate is trusted for the other scheme only.
+func (c *Checker) otherScheme(scheme signature.SigningScheme) error {
+	if scheme == signature.SigningSchemeX509SigningAuthority {
+		return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is by a signing authority, %s trusts its certificate for the scheme notary.x509 only", c.name),
+			"sign with the signing scheme notary.x509, which is notation's default, or have the certificate added to spec.notation.signingAuthorities")
+	}
+	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is of scheme notary.x509, %s trusts its certificate as a signing authority only", c.name),
+		"sign with the signing scheme notary.x509.signingAuthority, or have the certificate added to spec.notation.trustStoreRefs")
+}
+
+func invalidCertificate() error {
+	return verify.Refuse(policy.ReasonInvalidCertificate, "the certificate chain of the signature is broken, or its certificates are not for signing images",
+		"sign with a code-signing certificate and give its whole chain, the root last")
+}
+
+// untrustedIdentity repeats the subject, which a trusted authority has certified.
+func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
+	return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
+		fmt.Sprintf("sign with a trusted identity, or have %q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name))
+}
+
+func tampered() error {
+	return verify.Refuse(policy.ReasonTamperedEnvelope, "the signature does not match its content",
+		"sign the image again, and find out who changed the signature in the registry")
+}
+
+func unknownCritical() error {
+	return verify.Refuse(policy.ReasonUnknownCriticalAttribute, "the signature has a critical attribute that is not supported",
+		"sign the image without extended critical attributes")
+}
+
+// pluginRequired says which plugin a signature requires. It returns nil if it requires
+// none. The name comes from a trusted signer, but is not repeated unless it is known.
+func (c *Checker) pluginRequired(signer signature.SignerInfo) error {
+	var name signature.Attribute
+	required := false
+	for _, attribute := range signer.SignedAttributes.ExtendedAttributes {
+		switch attribute.Key {
+		case pluginHeader:
+			name, required = attribute, true
+		case pluginVersionHeader:
+			required = true
+		}
+	}
+	switch {
+	case !required:
+		return nil
+	case name.Value == awsPlugin && c.profiles == nil:
+		return c.awsSignerNotTrusted()
+	case name.Value == awsPlugin && name.Critical:
+		return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a version of AWS Signer's plugin that is malformed or newer than 1.x",
+			"sign the image again with AWS Signer, or update Landwaiter")
+	}
+	return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a verification plugin, and plugins are not supported",
+		"sign the image with a key that needs no verification plugin")
+}
+
+func (c *Checker) awsSignerNotTrusted() error {
+	return verify.Refuse(policy.ReasonPluginRequired, fmt.Sprintf("AWS Signer made the signature, and %s does not trust AWS Signer", c.name),
+		fmt.Sprintf("have the signing profile added to spec.notation.awsSigner.profiles of %s, and AWS's root to spec.notation.signingAuthorities", c.name))
+}
+
+// untrustedProfile repeats the profile, which AWS has certified.
+func (c *Checker) untrustedProfile(profile string) error {
+	return verify.Refuse(policy.ReasonUntrustedProfile, fmt.Sprintf("AWS Signer signed for the profile %s, which is none of the profiles of %s", profile, c.name),
+		fmt.Sprintf("sign with a trusted profile, or have this one added to spec.notation.awsSigner.profiles of %s", c.name))
+}
+
+func invalidAttribute(name, why string) error {
+	return verify.Refuse(policy.ReasonInvalidAttribute, fmt.Sprintf("the signed attribute %s %s", name, why),
+		"sign the image again with AWS Signer")
+}
+
+func wrongDigest(want, signed digest.Digest) error {
+	message := fmt.Sprintf("the signature is for another artifact, not for %s", want)
+	switch {
+	case signed == want:
+		message = fmt.Sprintf("the signature names %s with another size or media type than it has", want)
+	case signed.Validate() == nil:
+		message = fmt.Sprintf("the signature is for another artifact, %s, not for %s", signed, want)
+	}
+	return verify.Refuse(policy.ReasonWrongDigest, message,
+		"sign this image by its digest: signatures of other images or platforms do not carry over")
+}
+
+// checkValidity refuses a chain for its first certificate that is not valid at now. "In
+// the absence of an Authentic timestamp, a signature is considered invalid if the time
+// of verification is outside the signing certificate or chain's validity period" (trust
+// store and trust policy specification, "Signature Verification details").
+func checkValidity(chain []*x509.Certificate, now time.Time) error {
+	for _, certificate := range chain {
+		name := shown(certificate.Subject.String())
+		switch {
+		case now.After(certificate.NotAfter):
+			return verify.Refuse(policy.ReasonExpiredCertificate, fmt.Sprintf("certificate %q expired at %s", name, certificate.NotAfter.UTC().Format(time.RFC3339)),
+				"sign the image again with a certificate that is still valid")
+		case now.Before(certificate.NotBefore):
+			return verify.Refuse(policy.ReasonFutureCertificate, fmt.Sprintf("certificate %q is not valid before %s", name, certificate.NotBefore.UTC().Format(time.RFC3339)),
+				"compare the clocks of this service and of the certificate's issuer")
+		}
+	}
+	return nil
+}
+
+// checkStatedTime refuses a signature unless every certificate was valid at the time that
+// the signing authority states (trust store and trust policy specification, "Signature
+// Verification details"), and that time is past.
+func checkStatedTime(chain []*x509.Certificate, at, now time.Time) error {
+	if at.After(now.Add(maxClockSkew)) {
+		return verify.Refuse(policy.ReasonInvalidTimestamp, fmt.Sprintf("the signing authority states a time in the future, %s", at.UTC().Format(time.RFC3339)),
+			"compare the clocks of this service and of the signing authority")
+	}
+	for _, certificate := range chain {
+		if at.Before(certificate.NotBefore) || at.After(certificate.NotAfter) {
+			return timeOutside(at, certificate)
+		}
+	}
+	return nil
+}
+
+func timeOutside(at time.Time, certificate *x509.Certificate) error {
+	return verify.Refuse(policy.ReasonTimestampOutOfTime, fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
+		at.UTC().Format(time.RFC3339), shown(certificate.Subject.String())),
+		"sign the image again with a certificate that is valid")
+}
+
+// checkExpiry refuses a signature that has expired at now: "The artifact is considered
+// expired when the current time is greater than or equal to expiry time" (trust store
+// and trust policy specification, "Signature Verification details"). The zero expiry is
+// none.
+func checkExpiry(expiry, now time.Time) error {
+	if expiry.IsZero() || now.Before(expiry) {
+		return nil
+	}
+	return verify.Refuse(policy.ReasonExpiredSignature, fmt.Sprintf("the signature expired at %s", expiry.UTC().Format(time.RFC3339)),
+		"sign the image again")
+}
+
+func shown(name string) string {
+	if len(name) > maxNameShown {
+		return name[:maxNameShown] + "…"
+	}
+	return name
+}

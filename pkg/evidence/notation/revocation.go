@@ -1,0 +1,140 @@
+package notation
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/notaryproject/notation-core-go/revocation"
+	"github.com/notaryproject/notation-core-go/revocation/crl"
+	"github.com/notaryproject/notation-core-go/revocation/purpose"
+	"github.com/notaryproject/notation-core-go/revocation/result"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// checkRevocation refuses a verified chain for its first certificate that is revoked,
+// or else for the first one whose status is not known: "If the revocation status of any
+// of the certificates is revoked or cannot be determined (revocation unavailable), fail
+// this step" (trust store and trust policy specification, "Certificate Revocation
+// Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
+// if OCSP gives no answer. The root is trusted by name and not checked.
+func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
+	recorded := &recorder{next: c.revocation}
+	client := &http.Client{Transport: recorded}
+	online, err := crl.NewHTTPFetcher(client)
+	if err != nil {
+		return malformed("revocation cannot be checked")
+	}
+	named := c.withLists(chain, online)
+	if n := len(chain); n > 0 && !slices.ContainsFunc(named.chain[:n-1], canBeRevoked) {
+		return nil // the library would only verify the chain once more
+	}
+	validator, err := revocation.NewWithOptions(revocation.Options{OCSPHTTPClient: client, CRLFetcher: named, CertChainPurpose: why})
+	if err != nil {
+		return malformed("revocation cannot be checked")
+	}
+	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: named.chain})
+	if err != nil || len(results) != len(chain) {
+		return invalidCertificate()
+	}
+	var unknown error
+	for i, status := range results {
+		name := shown(chain[i].Subject.String())
+		switch {
+		case status == nil:
+			return malformed("revocation cannot be checked")
+		case status.Result == result.ResultOK, status.Result == result.ResultNonRevokable:
+		case status.Result == result.ResultRevoked:
+			return verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
+				"sign the image again with another certificate, and find out why this one was revoked")
+		case unknown != nil:
+		case named.lists[i] != nil:
+			unknown = explainList(name, named.lists[i])
+		default:
+			unknown = recorded.explain(name)
+		}
+	}
+	return unknown
+}
+
+// canBeRevoked reports whether a certificate says where its revocation would be known. The
+// library calls one that does not "non-revokable".
+func canBeRevoked(certificate *x509.Certificate) bool {
+	return len(certificate.OCSPServer)+len(certificate.CRLDistributionPoints) > 0
+}
+
+// recorder records why requests failed: the library keeps only messages.
+type recorder struct {
+	next http.RoundTripper
+
+	mu                 sync.Mutex
+	pending, permanent error
+}
+
+// RoundTrip passes a request on and records its error.
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if verify.IsPermanent(err) {
+			r.permanent = err
+		} else {
+			r.pending = err
+		}
+	}
+	return response, err
+}
+
+// explain says why the revocation status of a certificate is unknown. It is inconclusive
+// if an answer is still being fetched.
+func (r *recorder) explain(name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	message := fmt.Sprintf("it is not known whether certificate %q is revoked", name)
+	switch {
+	case r.pending != nil:
+		return verify.Inconclusive(policy.ReasonRevocationUnknown, message+": "+r.pending.Error())
+	case r.permanent != nil:
+		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+r.permanent.Error(),
+			"ask a cluster admin to allow the responder's host, or set spec.notation.revocation of the Verifier to Ignore")
+	}
+	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer gives no status, is not signed by the issuer, or is too old",
+		"ask the certificate's issuer to publish a current answer")
+}
+
+// revocationError carries our error through the library, which wraps it.
+type revocationError struct{ error }
+
+// timestampRevocation checks the chains of timestamp authorities for the library, which
+// always requires that.
+type timestampRevocation struct{ checker *Checker }
+
+// ValidateContext reports every certificate as good, or returns a [revocationError].
+func (t timestampRevocation) ValidateContext(ctx context.Context, options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
+	if t.checker.revocation != nil && !t.checker.logs.revocation {
+		if err := t.checker.checkRevocation(ctx, options.CertChain, purpose.Timestamping); err != nil {
+			return nil, revocationError{err}
+		}
+	}
+	good := make([]*result.CertRevocationResult, len(options.CertChain))
+	for i := range good {
+		good[i] = &result.CertRevocationResult{Result: result.ResultOK}
+	}
+	return good, nil
+}
+
+// offline replaces the library's revocation check of signing certificates, which the
+// policy skips: checkRevocation does it. It fails if it is called.
+type offline struct{}
+
+// ValidateContext fails.
+func (offline) ValidateContext(context.Context, revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
+	return nil, errors.New("revocation is not checked here")
+}

@@ -1,0 +1,195 @@
+// Package revocation fetches OCSP responses (RFC 6960) and certificate
+// revocation lists (RFC 5280 section 5) off the request path, and keeps them. To
+// libraries it looks like an HTTP transport that answers from memory: a response
+// that is not there yet is an error now and an answer for the retry. It asks only
+// hosts that a cluster admin has listed, and judges no response: whoever checks a
+// certificate verifies signatures and dates.
+package revocation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
+)
+
+// Options configure a [Prefetcher].
+type Options struct {
+	// Hosts are the responders that may be asked, as host (for ports 80 and 443) or
+	// host:port. Without any, certificates that name a responder cannot be checked.
+	Hosts []string
+	// Refresh is how old a response may become before it is fetched again (10 minutes).
+	Refresh time.Duration
+	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
+	Account func(verify.Namespace) verify.Account
+	// Dial replaces the network, for tests.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Wait makes a request wait for its first response until its context ends. It is
+	// for commands, which have no request path.
+	Wait bool
+}
+
+// Prefetcher keeps the responses that each namespace asked for. Namespaces share
+// none. It is safe for concurrent use.
+type Prefetcher struct {
+	hosts  egress.Hosts
+	wait   bool
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	client *egress.Client // of Run
+	set    *prefetch.Set[verify.Namespace, request, response]
+}
+
+// request is one request of a namespace to a responder.
+type request struct {
+	namespace                          verify.Namespace
+	method, address, contentType, body string
+}
+
+type response = prefetch.Fetched[[]byte]
+
+// New returns a Prefetcher that fetches while [Prefetcher.Run] runs. It returns an
+// error for a host that cannot be one.
+func New(options Options, now func() time.Time) (*Prefetcher, error) {
+	hosts, err := egress.ParseHosts(options.Hosts)
+	if err != nil {
+		return nil, fmt.Errorf("revocation hosts: %w", err)
+	}
+	if options.Account == nil {
+		options.Account = verify.Namespace.Account
+	}
+	p := &Prefetcher{hosts: hosts, wait: options.Wait, dial: options.Dial}
+	refresh := options.Refresh
+	if refresh <= 0 {
+		refresh = defaultRefresh
+	}
+	poll := prefetch.Poll(p.fetch, now, prefetch.PollOptions[verify.Account, request]{
+		Refresh: func(request) time.Duration { return refresh }, FirstRetry: firstRetry, LastRetry: lastRetry,
+		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach,
+		Owner: func(r request) verify.Account { return options.Account(r.namespace) },
+		Apart: func(account verify.Account) bool { return account == verify.Cluster.Account() },
+	})
+	p.set = prefetch.New[verify.Namespace](poll, now, prefetch.Options[response]{
+		MaxKeys: maxResponses, MaxPending: maxPending, Idle: forgetAfter,
+		Size: func(r response) int { return len(r.Value) }, MaxBytes: maxBytes, MaxBytesTotal: maxBytesTotal,
+	})
+	return p, nil
+}
+
+// For returns a transport that answers one namespace's requests from what was
+// fetched for it. Its error is a [verify.PermanentError] if the address may never
+// be asked; every other error says that the response is not there yet.
+func (p *Prefetcher) For(namespace verify.Namespace) http.RoundTripper {
+	return transport{prefetcher: p, namespace: namespace}
+}
+
+// Forget drops everything that is kept for a namespace.
+func (p *Prefetcher) Forget(namespace verify.Namespace) { p.set.Want(namespace, nil) }
+
+// Run fetches what is asked for, and again when it is old, until ctx ends. Then it
+// returns nil. It may be called once.
+func (p *Prefetcher) Run(ctx context.Context) error {
+	// An admin named the hosts, so they may have private addresses.
+	client, err := egress.New(ctx, egress.Options{Hosts: p.hosts, PlainHTTP: true, Reach: egress.Private,
+		Timeout: fetchTimeout, MaxBytes: maxResponse, MaxIdlePerHost: maxFetches, Dial: p.dial})
+	if err != nil {
+		return fmt.Errorf("make a client for revocation: %w", err)
+	}
+	defer client.Close()
+	p.client = client
+	p.set.Run(ctx)
+	return nil
+}
+
+type transport struct {
+	prefetcher *Prefetcher
+	namespace  verify.Namespace
+}
+
+// RoundTrip answers a GET or POST from memory.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.prefetcher.allowed(r); err != nil {
+		return nil, err
+	}
+	content, err := t.prefetcher.content(r.Context(),
+		request{namespace: t.namespace, method: r.Method, address: r.URL.String(), contentType: r.Header.Get("Content-Type"), body: string(body)})
+	if errors.Is(err, prefetch.ErrBusy) {
+		return nil, fmt.Errorf("too many revocation answers are being fetched for %s, try again", t.namespace.Describe())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("revocation answer of %s: %w", r.URL.Host, err)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)), Request: r}, nil
+}
+
+func read(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	defer func() { _ = r.Body.Close() }() // the body is in memory
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read revocation request: %w", err)
+	case len(body) > maxRequest:
+		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the revocation request is larger than %d bytes", maxRequest))
+	}
+	return body, nil
+}
+
+// allowed refuses addresses, which come from certificates, unless a cluster
+// admin has listed their host.
+func (p *Prefetcher) allowed(r *http.Request) error {
+	u := r.URL
+	switch {
+	case len(u.String()) > maxAddress:
+		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the address of a revocation responder is longer than %d bytes", maxAddress))
+	case (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || (r.Method != http.MethodGet && r.Method != http.MethodPost):
+		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q cannot be asked: only http and https can", u.Redacted()))
+	case !p.hosts.Contain(u):
+		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q is not one that may be asked; "+
+			"a cluster admin can allow it with --egress-host", u.Host))
+	}
+	return nil
+}
+
+var (
+	errPending = errors.New("it is being fetched, try again")
+	errDropped = errors.New("it was dropped to make room, try again")
+)
+
+// content returns the last response, however old: its dates are for the caller to
+// check. Asking keeps the response, or has it fetched.
+func (p *Prefetcher) content(ctx context.Context, r request) ([]byte, error) {
+	if err := p.set.Add(r.namespace, r); err != nil {
+		return nil, err
+	}
+	if p.wait {
+		p.set.Await(ctx, r)
+	}
+	known, err := p.set.Known(r)
+	switch {
+	case !known.At.IsZero():
+		return known.Value, nil
+	case errors.Is(err, prefetch.ErrPending):
+		return nil, errPending
+	case errors.Is(err, prefetch.ErrNotWanted):
+		return nil, errDropped
+	case err != nil:
+		return nil, err
+	}
+	return nil, known.Err
+}

@@ -1,0 +1,133 @@
+// Package doctor finds what is wrong with an installation: webhooks and providers that do
+// not fit each other, rules that exempt what they should not, trust material that expires, permissions
+// that reach too far. It reads with the permissions of whoever asks and writes nothing. The rules
+// are pure: [Read] collects an [Inventory], [Examine] finds.
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// ID names a kind of finding. Programs may depend on it; docs/doctor.md has a row for each.
+type ID string
+
+// Severity says what a finding costs.
+type Severity string
+
+// The severities.
+const (
+	// Error means that images which should be denied may run, or that all are denied.
+	Error Severity = "error"
+	// Warning means that it will break, or is slower or weaker than it should be.
+	Warning Severity = "warning"
+	// Note is worth knowing, and needs no hurry.
+	Note Severity = "note"
+)
+
+// Finding is one thing that is wrong, with the command that fixes it.
+type Finding struct {
+	ID       ID
+	Severity Severity
+	Object   policy.ObjectRef
+	// What says what is wrong, Why what it leads to. Both are one sentence.
+	What, Why string
+	// Command fixes it, as a line for a POSIX shell in the folder of this repository.
+	Command string
+	// Keep names the setting without which the next upgrade undoes the command, if there is one.
+	Keep string
+}
+
+// Unchecked names what could not be checked.
+type Unchecked struct {
+	IDs []ID
+	// Missing is the permission that is missing, such as "list providers.externaldata.gatekeeper.sh",
+	// empty if it is not about a permission.
+	Missing string
+	// Unpublished means that only the process knows, and has not said.
+	Unpublished bool
+	Why         string
+}
+
+// Report is what [Examine] found.
+type Report struct {
+	Findings  []Finding
+	Unchecked []Unchecked
+}
+
+// check is one rule with what it reads.
+type check struct {
+	ids   []ID
+	needs []Source
+	find  func(*view) []Finding
+}
+
+// IDs returns all IDs, sorted.
+func IDs() []ID {
+	var all []ID
+	for _, c := range checks() {
+		all = append(all, c.ids...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// checks returns all rules.
+func checks() []check {
+	return slices.Concat(webhookChecks(), gatekeeperChecks(), providerChecks(), constraintChecks(), resourceChecks(), guardrailChecks(), installChecks(), revocationChecks(), rightsChecks(), factChecks())
+}
+
+// Examine returns what is wrong, the worst first, and what could not be checked.
+func Examine(inventory *Inventory) Report {
+	v := newView(inventory)
+	var report Report
+	for _, c := range checks() {
+		unread := false
+		for _, source := range c.needs {
+			if why, ok := inventory.Unread[source]; ok {
+				unread = true
+				report.Unchecked = append(report.Unchecked, Unchecked{IDs: c.ids, Missing: why.Missing, Why: why.Why})
+			}
+		}
+		if !unread {
+			report.Findings = append(report.Findings, c.find(v)...)
+		}
+	}
+	report.Unchecked = append(merged(report.Unchecked), unknownFacts(v)...)
+	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID), strings.Compare(a.Object.String(), b.Object.String()))
+	})
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		f.What, f.Why = shown(f.What), shown(f.Why)
+	}
+	return report
+}
+
+// rank orders findings by what they cost. While nobody answers, nothing else matters.
+func rank(f Finding) int {
+	if f.ID == NoLandwaiter || f.ID == NoReplicas {
+		return -1
+	}
+	return slices.Index([]Severity{Error, Warning, Note}, f.Severity)
+}
+
+// merged joins what is unchecked for the same reason.
+func merged(list []Unchecked) []Unchecked {
+	var made []Unchecked
+	for _, u := range list {
+		at := slices.IndexFunc(made, func(m Unchecked) bool { return m.Missing == u.Missing && m.Why == u.Why })
+		if at < 0 {
+			made, at = append(made, Unchecked{Missing: u.Missing, Why: u.Why}), len(made)
+		}
+		made[at].IDs = append(made[at].IDs, u.IDs...)
+	}
+	for i := range made {
+		slices.Sort(made[i].IDs)
+		made[i].IDs = slices.Compact(made[i].IDs)
+	}
+	return made
+}

@@ -1,0 +1,166 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// Findings about Gatekeeper's flags and its Config.
+const (
+	CacheTTL             ID = "CacheTTL"
+	ExternalDataDisabled ID = "ExternalDataDisabled"
+	ExemptableNamespaces ID = "ExemptableNamespaces"
+	AuditOff             ID = "AuditOff"
+	ConfigIgnores        ID = "ConfigIgnores"
+)
+
+func gatekeeperChecks() []check {
+	needs := []Source{SourceWebhooks, SourceGatekeeper}
+	return []check{
+		{[]ID{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, needs, gatekeeperFlags},
+		{[]ID{AuditOff}, needs, audit},
+		{[]ID{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs},
+	}
+}
+
+// manager is Gatekeeper in a Deployment, with the operations that it does.
+type manager struct {
+	*program
+	webhook, audit bool
+}
+
+// managers returns the Deployments of Gatekeeper. Without a flag it does everything.
+func (v *view) managers() []manager {
+	var all []manager
+	for _, p := range programs(v.Gatekeepers) {
+		operations := p.flags("operation")
+		if len(operations) == 0 && !strings.Contains(p.name, "gatekeeper") {
+			continue
+		}
+		does := func(name string) bool {
+			return len(operations) == 0 || slices.ContainsFunc(operations, func(f flag) bool { return f.value == name })
+		}
+		all = append(all, manager{p, does("webhook"), does("audit")})
+	}
+	return all
+}
+
+func gatekeeperFlags(v *view) []Finding {
+	var found []Finding
+	for _, m := range v.managers() {
+		if !m.webhook {
+			continue
+		}
+		ttl, err := time.ParseDuration(m.last("external-data-provider-response-cache-ttl", defaultCacheTTL.String()))
+		if err == nil && ttl > maxCacheTTL {
+			found = append(found, Finding{ID: CacheTTL, Severity: Warning, Object: m.ref(), What: fmt.Sprintf("Gatekeeper keeps answers for %s", ttl),
+				Why: "for that long a changed policy, a revoked key or a new signature does not count", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
+				Keep: "Gatekeeper's value externaldataProviderResponseCacheTTL: 10s"})
+		}
+		if m.last("enable-external-data", "true") == "false" {
+			found = append(found, Finding{ID: ExternalDataDisabled, Severity: Error, Object: m.ref(), What: "Gatekeeper runs with --enable-external-data=false",
+				Why: "it asks no provider: templates that do fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
+		}
+		found = append(found, v.exemptable(m)...)
+	}
+	return found
+}
+
+// exemptable finds flags that let namespaces carry the label that exempts them.
+func (v *view) exemptable(m manager) []Finding {
+	var found []Finding
+	for _, f := range []struct{ flag, before, after string }{{"exempt-namespace", "", ""}, {"exempt-namespace-prefix", "", "*"}, {"exempt-namespace-suffix", "*", ""}} {
+		for _, use := range m.flags(f.flag) {
+			if len(v.beyond([]string{f.before + use.value + f.after})) == 0 {
+				continue
+			}
+			found = append(found, Finding{ID: ExemptableNamespaces, Severity: Warning, Object: m.ref(), What: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
+				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
+		}
+	}
+	return found
+}
+
+// unexempted returns the operations that replace a flag by one that is there already, so that
+// nothing moves and no other namespace becomes exemptable, or remove it if there is none.
+func (v *view) unexempted(m manager, use flag) []operation {
+	name := use.index
+	if use.apart {
+		name--
+	}
+	for _, other := range m.flags("exempt-namespace") {
+		if !slices.Contains(v.exempt(), other.value) {
+			continue
+		}
+		if use.apart {
+			return append(m.inPlace(name, "--exempt-namespace"), m.inPlace(use.index, other.value)...)
+		}
+		return m.inPlace(name, "--exempt-namespace="+other.value)
+	}
+	var operations []operation
+	for at := use.index; at >= name; at-- { // the last one first: the others stay where they are
+		path := m.path() + "/" + itoa(at)
+		operations = append(operations, operation{"test", path, m.args[at]}, operation{Op: "remove", Path: path})
+	}
+	return operations
+}
+
+// audit finds that nothing looks at what runs already.
+func audit(v *view) []Finding {
+	all := v.managers()
+	if len(all) == 0 || slices.ContainsFunc(all, func(m manager) bool {
+		return m.audit && m.replicas > 0 && m.last("audit-interval", defaultAuditInterval) != "0"
+	}) {
+		return nil
+	}
+	f := Finding{ID: AuditOff, Severity: Warning, Object: all[0].ref(), What: "no Deployment of Gatekeeper audits",
+		Why: "constraints do not say which pods that run already would be denied", Command: "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace " + word(v.gatekeeperNamespace()) + " --reset-then-reuse-values --set disableAudit=false",
+		Keep: "Gatekeeper's values disableAudit: false and auditInterval"}
+	for _, m := range all {
+		switch {
+		case m.audit && m.replicas == 0:
+			f.Object, f.Command = m.ref(), "kubectl scale "+m.String()+" --replicas=1"
+		case m.audit:
+			f.Object, f.Command = m.ref(), m.set("audit-interval", defaultAuditInterval)
+		}
+	}
+	return []Finding{f}
+}
+
+// configs finds namespaces that Gatekeeper's Config leaves out.
+func configs(v *view) []Finding {
+	var found []Finding
+	for i := range v.Configs {
+		c := &v.Configs[i]
+		entries, _, _ := unstructured.NestedSlice(c.Object, "spec", "match")
+		var left []string
+		kept := []any{}
+		for _, entry := range entries {
+			m, _ := entry.(map[string]any)
+			processes, _, _ := unstructured.NestedStringSlice(m, "processes")
+			names, _, _ := unstructured.NestedStringSlice(m, "excludedNamespaces")
+			beyond := v.beyond(names)
+			if len(beyond) == 0 || !slices.ContainsFunc(processes, func(p string) bool { return p == "*" || p == "webhook" || p == "mutation-webhook" }) {
+				kept = append(kept, entry)
+				continue
+			}
+			left = append(left, beyond...)
+			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(beyond, name) })
+			if len(names) > 0 {
+				kept = append(kept, map[string]any{"processes": processes, "excludedNamespaces": names})
+			}
+		}
+		if len(left) > 0 {
+			found = append(found, Finding{ID: ConfigIgnores, Severity: Error, Object: policy.ObjectRef{Kind: "Config", Namespace: c.GetNamespace(), Name: c.GetName()},
+				What: "it excludes namespace " + named(left) + " from admission", Why: "every image is admitted there",
+				Command: target{"config.config.gatekeeper.sh", c.GetNamespace(), c.GetName()}.patch(operation{"replace", "/spec/match", kept}), Keep: "spec.match of the Config"})
+		}
+	}
+	return found
+}

@@ -1,0 +1,127 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// Findings about how Landwaiter is installed.
+const (
+	NoLandwaiter  ID = "NoLandwaiter"
+	NoReplicas    ID = "NoReplicas"
+	SingleReplica ID = "SingleReplica"
+	NoClientAuth  ID = "NoClientAuth"
+	CRDsMissing   ID = "CRDsMissing"
+	VersionSkew   ID = "VersionSkew"
+	LeaseStale    ID = "LeaseStale"
+)
+
+func installChecks() []check {
+	needs := []Source{SourceLandwaiter}
+	return []check{
+		{[]ID{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, needs, deployment},
+		{[]ID{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
+		{[]ID{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
+	}
+}
+
+// upgrade returns the command that changes a value of the chart.
+func (v *view) upgrade(values ...string) string {
+	text := fmt.Sprintf("helm upgrade %s charts/landwaiter --install --namespace %s --reset-then-reuse-values", word(v.fullname()), word(v.Namespace))
+	for _, value := range values {
+		text += " --set " + word(value)
+	}
+	return text
+}
+
+// unanswered is what it leads to that no replica runs.
+const unanswered = "nobody answers Gatekeeper, so every new pod is refused"
+
+func deployment(v *view) []Finding {
+	p := v.serve
+	if p == nil {
+		return []Finding{{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, What: "no Deployment in it runs landwaiter serve",
+			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"}}
+	}
+	var found []Finding
+	switch {
+	case p.replicas == 0:
+		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ref(), What: "it has 0 replicas",
+			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
+	case p.known && p.ready == 0:
+		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ref(), What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
+			Why: unanswered, Command: restartServe(v, Fact{}), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
+	case p.replicas < 2:
+		found = append(found, Finding{ID: SingleReplica, Severity: Warning, Object: p.ref(), What: fmt.Sprintf("it has %d replicas", p.replicas),
+			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
+	}
+	if p.last("insecure-no-client-auth", "false") != "false" {
+		ns := v.gatekeeperNamespace()
+		use := p.flags("insecure-no-client-auth")[0]
+		operations := p.inPlace(use.index, "--insecure-no-client-auth=false")
+		if len(p.flags("client-ca"))+len(p.flags("client-ca-secret")) == 0 {
+			operations = append(operations, p.added("--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
+		}
+		found = append(found, Finding{ID: NoClientAuth, Severity: Warning, Object: p.ref(), What: "it answers any client, without a client certificate",
+			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
+	}
+	return found
+}
+
+func definitions(v *view) []Finding {
+	var missing []string
+	for _, kind := range v1beta1.Kinds() {
+		name := kind.Plural + "." + v1beta1.Group
+		if !slices.ContainsFunc(v.Definitions, func(d metav1.PartialObjectMetadata) bool { return d.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	var found []Finding
+	if len(missing) > 0 {
+		found = append(found, Finding{ID: CRDsMissing, Severity: Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, What: "missing: " + named(missing),
+			Why: "Landwaiter waits for all of its kinds before it answers, and denies", Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
+	}
+	if v.serve == nil || v.serve.version == "" {
+		return found
+	}
+	for _, d := range v.Definitions {
+		if version := d.Labels["app.kubernetes.io/version"]; version != "" && version != v.serve.version {
+			return append(found, Finding{ID: VersionSkew, Severity: Warning, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: d.Name},
+				What: fmt.Sprintf("it is of version %s, and the Deployment of %s", version, v.serve.version),
+				Why:  "fields that only one of them knows are dropped or ignored", Command: v.upgrade("crds.install=true"), Keep: "the chart's value crds.install: true"})
+		}
+	}
+	return found
+}
+
+// lease finds that nobody writes statuses, certificates and reports.
+func lease(v *view) []Finding {
+	if v.serve == nil || v.serve.last("leader-elect", "true") == "false" {
+		return nil
+	}
+	f := Finding{ID: LeaseStale, Severity: Error, Object: policy.ObjectRef{Kind: "Lease", Namespace: v.Namespace, Name: leaseName},
+		Why: "nobody writes statuses or renews certificates: what the resources say of themselves may be old", Command: "kubectl rollout restart " + v.serve.String()}
+	switch {
+	case v.Lease == nil:
+		f.What = "it does not exist"
+	case !v.leaseHeld():
+		f.What = "nobody has renewed it for more than " + leaseGrace.String()
+		if v.Lease.Spec.RenewTime != nil {
+			f.What += ", last at " + v.Lease.Spec.RenewTime.UTC().Format(time.RFC3339)
+		}
+	default:
+		return nil
+	}
+	return []Finding{f}
+}
+
+// leaseHeld reports whether a replica writes.
+func (v *view) leaseHeld() bool {
+	return v.Lease != nil && v.Lease.Spec.RenewTime != nil && v.Now.Sub(v.Lease.Spec.RenewTime.Time) <= leaseGrace
+}

@@ -1,0 +1,258 @@
+package doctor
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+)
+
+// Findings about Gatekeeper's Provider objects.
+const (
+	ProviderMissing ID = "ProviderMissing"
+	ProviderTimeout ID = "ProviderTimeout"
+	ProviderURL     ID = "ProviderURL"
+	ProviderCA      ID = "ProviderCA"
+)
+
+func providerChecks() []check {
+	needs := []Source{SourceProviders, SourceConstraints, SourceLandwaiter}
+	return []check{
+		{[]ID{ProviderMissing}, needs, missingProviders},
+		{[]ID{ProviderTimeout}, needs, providerTimeout},
+		{[]ID{ProviderURL}, needs, providerURL},
+		{[]ID{ProviderCA}, needs, providerAuthority},
+	}
+}
+
+// provider is one Provider object that leads to Landwaiter.
+type provider struct {
+	name, url string
+	seconds   int
+	bundle    []byte
+	kept      bool // by Landwaiter, which puts back what others change
+}
+
+func (p provider) target() target        { return target{"provider.externaldata.gatekeeper.sh", "", p.name} }
+func (p provider) ref() policy.ObjectRef { return policy.ObjectRef{Kind: "Provider", Name: p.name} }
+
+// path is that of its URL.
+func (p provider) path() string {
+	parsed, err := url.Parse(p.url)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(parsed.Path, "/")
+}
+
+func (p provider) mutates() bool { return strings.HasSuffix(p.path(), "/mutate") }
+
+// ours returns the Provider objects of Landwaiter: those that it keeps, and those that
+// constraints name.
+func (v *view) ours() []provider {
+	names := map[string]bool{}
+	for _, c := range v.Constraints {
+		for _, name := range constraintProviders(&c) {
+			names[name] = false
+		}
+	}
+	if v.serve != nil {
+		for _, use := range v.serve.flags("provider-object") {
+			name, _, _ := strings.Cut(use.value, "=")
+			names[name] = true
+		}
+	}
+	var all []provider
+	for _, object := range v.Providers {
+		kept, known := names[object.GetName()]
+		if !known {
+			continue
+		}
+		p := provider{name: object.GetName(), kept: kept}
+		p.url, _, _ = unstructured.NestedString(object.Object, "spec", "url")
+		timeout, _, _ := unstructured.NestedInt64(object.Object, "spec", "timeout")
+		p.seconds = int(min(timeout, 1<<20))
+		encoded, _, _ := unstructured.NestedString(object.Object, "spec", "caBundle")
+		if decoded, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+			p.bundle = decoded
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// answers returns how long Landwaiter takes at most to answer what a Provider asks.
+func (v *view) answers(p provider) time.Duration {
+	name, without := "verify-timeout", defaultVerifyTimeout
+	if p.mutates() {
+		name, without = "mutate-timeout", defaultMutateTimeout
+	}
+	if v.serve == nil {
+		return without
+	}
+	parsed, err := time.ParseDuration(v.serve.last(name, without.String()))
+	if err != nil {
+		return without
+	}
+	return parsed
+}
+
+// fitting returns the timeout that a Provider needs, or has if that is more.
+func (v *view) fitting(p provider) int {
+	return max(p.seconds, int(v.answers(p)/time.Second)+1)
+}
+
+func missingProviders(v *view) []Finding {
+	var found []Finding
+	for i := range v.Constraints {
+		c := &v.Constraints[i]
+		name := constraintProviders(c)[0]
+		if slices.ContainsFunc(v.Providers, func(p unstructured.Unstructured) bool { return p.GetName() == name }) {
+			continue
+		}
+		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
+			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
+		for _, p := range v.ours() {
+			if p.kept && p.path() == "/v1/verify" { // any other may be somebody else's
+				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.name}}}), "spec.parameters.provider of the constraint"
+				break
+			}
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func providerTimeout(v *view) []Finding {
+	var found []Finding
+	for _, p := range v.ours() {
+		ours := v.answers(p)
+		if time.Duration(p.seconds)*time.Second > ours {
+			continue
+		}
+		keep := fmt.Sprintf("the chart's value provider.verifyTimeoutSeconds: %d", v.fitting(p))
+		if p.mutates() {
+			keep = fmt.Sprintf("the chart's value provider.mutateTimeoutSeconds: %d", v.fitting(p))
+		}
+		found = append(found, Finding{ID: ProviderTimeout, Severity: Error, Object: p.ref(), What: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
+			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.target().merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
+	}
+	return found
+}
+
+// servedPaths are those at which Landwaiter answers Gatekeeper.
+var servedPaths = regexp.MustCompile(`^(/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
+
+func providerURL(v *view) []Finding {
+	var found []Finding
+	verifies := map[string]bool{}
+	for _, c := range v.Constraints {
+		for _, name := range constraintProviders(&c) {
+			verifies[name] = true
+		}
+	}
+	for _, p := range v.ours() {
+		said, good := v.wrongURL(p, verifies[p.name])
+		if said == "" {
+			continue
+		}
+		command := p.target().merge(map[string]any{"spec": map[string]any{"url": good}})
+		if p.kept {
+			command = v.upgrade("provider.url=")
+		}
+		found = append(found, Finding{ID: ProviderURL, Severity: Error, Object: p.ref(), What: fmt.Sprintf("its url %s %s", p.url, said),
+			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
+	}
+	return found
+}
+
+// wrongURL says what is wrong with a Provider's URL, and which one is right.
+func (v *view) wrongURL(p provider, verifies bool) (said, good string) {
+	service, namespace := "landwaiter", v.Namespace
+	if v.serve != nil {
+		service = v.serve.last("service-name", service)
+	}
+	host := service + "." + namespace + ".svc"
+	parsed, err := url.Parse(p.url)
+	path := "/v1/verify"
+	if err == nil && servedPaths.MatchString(p.path()) && (!verifies || !p.mutates()) {
+		path = p.path()
+	}
+	good = "https://" + host + ":443" + path
+	switch {
+	case err != nil || parsed.Scheme != "https":
+		return "is not an https URL", good
+	case path != p.path():
+		return "has a path at which Landwaiter does not verify", "https://" + parsed.Host + path
+	case strings.HasSuffix(parsed.Hostname(), ".svc") && parsed.Hostname() != host:
+		return "leads to another Service than " + host, good
+	}
+	return "", ""
+}
+
+func providerAuthority(v *view) []Finding {
+	var found []Finding
+	for _, p := range v.ours() {
+		said, severity := endOf(p.bundle, v.Now)
+		if said == "" && v.Facts != nil && v.Facts.Certificate != "" && v.leaseHeld() && !vouches(p.bundle, v.Facts.Certificate) {
+			said, severity = "lacks the CA of the certificate that Landwaiter serves", Error
+		}
+		if said == "" {
+			continue
+		}
+		kept := v.fullname() + "-tls" // the name of the Secret that the chart makes
+		if v.serve != nil {
+			kept = v.serve.last("tls-secret", kept)
+		}
+		found = append(found, Finding{ID: ProviderCA, Severity: severity, Object: p.ref(), What: "its caBundle " + said,
+			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
+			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
+				word(kept), word(v.Namespace), p.target()),
+			Keep: "the chart's value tls.rotate: true keeps it up to date; without it, tls.caBundle"})
+	}
+	return found
+}
+
+// vouches reports whether a bundle has the CA of a certificate.
+func vouches(bundle []byte, certificate string) bool {
+	served, err := trust.ParseCertificates([]byte(certificate))
+	if err != nil {
+		return true // nothing is known
+	}
+	authorities, err := trust.ParseCertificates(bundle)
+	return err == nil && slices.ContainsFunc(authorities, func(c *x509.Certificate) bool { return served[0].CheckSignatureFrom(c) == nil })
+}
+
+// endOf says when a bundle of CAs is of no use, empty if it is for a while.
+func endOf(bundle []byte, now time.Time) (string, Severity) {
+	if len(bytes.TrimSpace(bundle)) == 0 {
+		return "is empty", Error
+	}
+	certificates, err := trust.ParseCertificates(bundle)
+	if err != nil {
+		return "cannot be read: " + err.Error(), Error
+	}
+	var last time.Time
+	for _, c := range certificates {
+		if c.NotAfter.After(last) {
+			last = c.NotAfter
+		}
+	}
+	switch {
+	case !last.After(now):
+		return "ended on " + last.UTC().Format(time.DateOnly), Error
+	case !last.After(now.Add(trust.Notice)):
+		return "ends on " + last.UTC().Format(time.DateOnly), Warning
+	}
+	return "", ""
+}

@@ -1,0 +1,251 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+)
+
+// Findings about resources.
+const (
+	ResourceNotReady      ID = "ResourceNotReady"
+	ResourceInvalid       ID = "ResourceInvalid"
+	ResourceUnsatisfiable ID = "ResourceUnsatisfiable"
+	ResourceUnused        ID = "ResourceUnused"
+	TrustEnds             ID = "TrustEnds"
+)
+
+func resourceChecks() []check {
+	needs := []Source{SourceResources}
+	return []check{
+		{[]ID{ResourceNotReady}, needs, notReady},
+		{[]ID{ResourceInvalid}, needs, invalid},
+		{[]ID{ResourceUnsatisfiable, ResourceUnused}, needs, notEffective},
+		{[]ID{TrustEnds}, needs, ends},
+	}
+}
+
+func refOf(o v1beta1.Object) policy.ObjectRef {
+	return policy.ObjectRef{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func targetOf(o v1beta1.Object) target {
+	return target{strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + "." + v1beta1.Group, o.GetNamespace(), o.GetName()}
+}
+
+// grantable is how Landwaiter ends the message about an object that it may not read.
+const grantable = "grant it with: kubectl create rolebinding "
+
+// unready returns the condition of a resource that cannot be used.
+func unready(o v1beta1.Object) *metav1.Condition {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionReady)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return c
+}
+
+// dependents is the end of the condition Ready of most kinds, too.
+const dependents = "what depends on it is denied"
+
+// unusable says what it leads to that a resource is not Ready.
+func unusable(o v1beta1.Object) string {
+	switch o.(type) {
+	case *v1beta1.Exception, *v1beta1.ClusterException:
+		return "it allows nothing"
+	case *v1beta1.ClusterQuota:
+		return "its namespaces and Tenants have the default shares"
+	case *v1beta1.Tenant:
+		return "its namespaces are denied, or have other rules than it says: see its conditions"
+	}
+	return dependents
+}
+
+func notReady(v *view) []Finding {
+	schemas := schema.New()
+	var found []Finding
+	causes := map[string]bool{}
+	for _, o := range v.Resources {
+		if c := unready(o); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
+			causes[o.GetNamespace()] = true
+		}
+	}
+	for _, o := range v.Resources {
+		c := unready(o)
+		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
+			continue // what it refers to is a finding itself
+		}
+		if strings.HasPrefix(c.Message, schema.Refused) && schemas.Refuses(context.Background(), o) != nil {
+			continue // as ResourceInvalid finds, without a condition too
+		}
+		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
+			Why: unusable(o), Command: targetOf(o).edit()}
+		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
+			// Made from the installation, not from the message: that may be anybody's.
+			role := v.serve.last("reference-reader-role", "landwaiter-reference-reader")
+			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Namespace+":"+v.serve.account))
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// invalid finds what the cluster stored and this version's schema refuses: the cluster's CRDs
+// are or were of another version. The condition Ready need not say so, because an API server
+// may refuse the status of such an object as well.
+func invalid(v *view) []Finding {
+	schemas := schema.New()
+	var found []Finding
+	for _, o := range v.Resources {
+		if err := schemas.Refuses(context.Background(), o); err != nil {
+			found = append(found, Finding{ID: ResourceInvalid, Severity: Error, Object: refOf(o), What: schema.Refused + err.Error(),
+				Why: unusable(o), Command: targetOf(o).edit()})
+		}
+	}
+	return found
+}
+
+func notEffective(v *view) []Finding {
+	var found []Finding
+	for _, o := range v.Resources {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionEffective)
+		if c == nil || c.Status != metav1.ConditionFalse {
+			continue
+		}
+		f := Finding{Object: refOf(o), What: fmt.Sprintf("it is not effective: %s: %s", c.Reason, c.Message)}
+		switch policy.Reason(c.Reason) {
+		case policy.ReasonUnsatisfiable:
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, Error, "every image that it is about is denied", targetOf(o).edit()
+		case policy.ReasonUnused, policy.ReasonAppliesNowhere:
+			if o.GetNamespace() == "" {
+				continue // the next namespace may need it
+			}
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, Note, "it decides nothing, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
+			if why := v.needed(o); why != "" {
+				f.Why, f.Command = "it decides nothing, which its author may not know; but "+why, targetOf(o).edit()
+			}
+		default:
+			continue
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// needed says what deleting a resource of a namespace that decides nothing may change, "" if
+// nothing.
+func (v *view) needed(o v1beta1.Object) string {
+	if slices.ContainsFunc(v.Resources, func(other v1beta1.Object) bool {
+		t, ok := other.(*v1beta1.Tenant)
+		return ok && t.Spec.HomeNamespace == o.GetNamespace()
+	}) {
+		return "the next namespace of its Tenant may need it"
+	}
+	var verifiers []v1beta1.Object
+	for _, other := range v.Resources {
+		if _, ok := other.(*v1beta1.Verifier); ok && other.GetNamespace() == o.GetNamespace() && other.GetName() != o.GetName() {
+			verifiers = append(verifiers, other)
+		}
+	}
+	switch o.(type) {
+	case *v1beta1.TrustStore:
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return unready(other) != nil }) {
+			return "a Verifier that is not Ready may name it"
+		}
+		return ""
+	case *v1beta1.Verifier:
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return !ineffective(other) }) {
+			return ""
+		}
+		return "without the last Verifier of a namespace, ClusterVerifiers apply there"
+	}
+	return "the namespace's next resource may need it"
+}
+
+func ineffective(o v1beta1.Object) bool {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionEffective)
+	return c != nil && c.Status == metav1.ConditionFalse
+}
+
+// ends finds keys, certificates and roots that end within their notice.
+func ends(v *view) []Finding {
+	var found []Finding
+	for _, o := range v.Resources {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionExpiresSoon)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			continue
+		}
+		f := Finding{ID: TrustEnds, Severity: Warning, Object: refOf(o), What: fmt.Sprintf("%s: %s", c.Reason, c.Message),
+			Why: "signatures made with it stop counting", Command: targetOf(o).edit()}
+		if c.Reason == string(policy.ReasonExpired) {
+			f.Severity = Error
+		}
+		if command := v.renewal(o); command != "" {
+			f.Command, f.Keep = command, "new.pem has the certificates that follow, and those that older signatures still need"
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// trustOf returns the spec of a TrustStore or ClusterTrustStore, nil for others.
+func trustOf(o v1beta1.Object) *v1beta1.TrustStoreSpec {
+	switch o := o.(type) {
+	case *v1beta1.TrustStore:
+		return &o.Spec
+	case *v1beta1.ClusterTrustStore:
+		return &o.Spec
+	}
+	return nil
+}
+
+// forCluster returns the namespace of the objects that cluster resources reference.
+func (v *view) forCluster() string {
+	if v.serve == nil {
+		return v.Namespace
+	}
+	return v.serve.last("cluster-resource-namespace", v.Namespace)
+}
+
+// withFile returns a command that prints JSON with the content of the file new.pem, as a
+// text, between before and after.
+func withFile(before, after string) string {
+	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" + word(before+`{{printf "%q" (index .data "new.pem")}}`+after)
+}
+
+// renewal returns the command that replaces the trust material of a trust store by that in new.pem.
+func (v *view) renewal(o v1beta1.Object) string {
+	spec := trustOf(o)
+	if spec == nil {
+		return ""
+	}
+	namespace := cmp.Or(o.GetNamespace(), v.forCluster())
+	var into target
+	var before, after, key string
+	switch source := spec.Source; {
+	case source.Inline != "":
+		into, before, after = targetOf(o), `{"spec":{"source":{"inline":`, `}}}`
+	case source.SecretKeyRef != nil:
+		into, before, key = target{"secret", namespace, source.SecretKeyRef.Name}, "stringData", source.SecretKeyRef.Key
+	case source.ConfigMapKeyRef != nil:
+		into, before, key = target{"configmap", namespace, source.ConfigMapKeyRef.Name}, "data", source.ConfigMapKeyRef.Key
+	default:
+		return ""
+	}
+	if after == "" {
+		if !isKey(key) {
+			return ""
+		}
+		before, after = fmt.Sprintf(`{%q:{%q:`, before, key), `}}`
+	}
+	return withFile(before, after) + " | kubectl patch " + into.String() + " --type=merge --patch-file=/dev/stdin"
+}

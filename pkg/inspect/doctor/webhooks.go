@@ -1,0 +1,243 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// Findings about Gatekeeper's webhooks and the namespaces that it is not asked about.
+const (
+	NoGatekeeper      ID = "NoGatekeeper"
+	WebhookFailsOpen  ID = "WebhookFailsOpen"
+	WebhookTimeout    ID = "WebhookTimeout"
+	WebhookRules      ID = "WebhookRules"
+	WebhookNamespaces ID = "WebhookNamespaces"
+	WebhookObjects    ID = "WebhookObjects"
+	WebhookConditions ID = "WebhookConditions"
+	WebhookCA         ID = "WebhookCA"
+	NamespaceIgnored  ID = "NamespaceIgnored"
+)
+
+const (
+	ignoreLabelUnasked = "whoever may label a namespace can then exempt it from Gatekeeper"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func webhookChecks() []check {
+	hooks := []Source{SourceWebhooks}
+	both := []Source{SourceWebhooks, SourceProviders, SourceConstraints, SourceLandwaiter}
+	return []check{
+		{[]ID{NoGatekeeper}, hooks, noGatekeeper},
+		{[]ID{WebhookFailsOpen}, both, failsOpen},
+		{[]ID{WebhookTimeout}, both, webhookTimeout},
+		{[]ID{WebhookRules}, both, webhookRules},
+		{[]ID{WebhookObjects, WebhookConditions}, both, webhookMatch},
+		{[]ID{WebhookNamespaces}, append([]Source{SourceNamespaces}, both...), webhookNamespaces},
+		{[]ID{WebhookCA}, both, webhookAuthority},
+		{[]ID{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces},
+	}
+}
+
+func noGatekeeper(v *view) []Finding {
+	if slices.ContainsFunc(v.hooks, func(h hook) bool { return !h.mutating && !h.label }) {
+		return nil
+	}
+	return []Finding{{ID: NoGatekeeper, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.gatekeeperNamespace()},
+		What: "no validating webhook of Gatekeeper is registered: none is named validation.gatekeeper.sh or has the label gatekeeper.sh/system",
+		Why:  "nobody asks Landwaiter, so every image is admitted",
+		Command: fmt.Sprintf("helm upgrade gatekeeper gatekeeper/gatekeeper --install --namespace %s --create-namespace --reset-then-reuse-values --values config/gatekeeper/values.yaml",
+			word(v.gatekeeperNamespace())),
+		Keep: "Gatekeeper's values in config/gatekeeper/values.yaml"}}
+}
+
+// path is that of a field of the webhook, in a JSON patch.
+func (h hook) path(field string) string { return "/webhooks/" + itoa(h.index) + "/" + field }
+
+// set returns the command that sets a field of the webhook.
+func (h hook) set(field string, value any) string {
+	return h.patch(operation{"test", h.path("name"), h.webhook}, operation{"add", h.path(field), value})
+}
+
+func failsOpen(v *view) []Finding {
+	var found []Finding
+	asked := v.asked()
+	for _, h := range v.hooks {
+		if h.label {
+			asked = append(asked, h)
+		}
+	}
+	for _, h := range asked {
+		if h.failurePolicy == nil || *h.failurePolicy == admissionv1.Fail {
+			continue
+		}
+		why := "a pod is admitted unverified when Gatekeeper or Landwaiter does not answer in time"
+		keep := "Gatekeeper's value validatingWebhookFailurePolicy: Fail"
+		switch {
+		case h.label:
+			why, keep = ignoreLabelUnasked, "Gatekeeper's value validatingWebhookCheckIgnoreFailurePolicy: Fail"
+		case h.mutating:
+			why, keep = "a pod keeps its tag when Gatekeeper or Landwaiter does not answer in time", "Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
+		}
+		found = append(found, Finding{ID: WebhookFailsOpen, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook, *h.failurePolicy),
+			Why: why, Command: h.set("failurePolicy", "Fail"), Keep: keep})
+	}
+	return found
+}
+
+// webhookTimeout finds webhooks that end before Gatekeeper can say why.
+func webhookTimeout(v *view) []Finding {
+	var found []Finding
+	for _, h := range v.asked() {
+		needs := 0
+		for _, p := range v.ours() {
+			if p.mutates() == h.mutating {
+				needs = max(needs, v.fitting(p))
+			}
+		}
+		has := defaultWebhookSeconds
+		if h.seconds != nil {
+			has = int(*h.seconds)
+		}
+		if has > needs {
+			continue
+		}
+		keep := "Gatekeeper's value validatingWebhookTimeoutSeconds"
+		if h.mutating {
+			keep = "Gatekeeper's value mutatingWebhookTimeoutSeconds"
+		}
+		found = append(found, Finding{ID: WebhookTimeout, Severity: Error, Object: h.ref(),
+			What:    fmt.Sprintf("webhook %s has timeoutSeconds %d, and Gatekeeper waits up to %d seconds for Landwaiter", h.webhook, has, needs),
+			Why:     "the API server gives up first: users see only a timeout, and with failurePolicy Ignore the pod is admitted",
+			Command: h.set("timeoutSeconds", min(needs+1, 30)), Keep: fmt.Sprintf("%s: %d", keep, min(needs+1, 30))})
+	}
+	return found
+}
+
+// asksAbout reports whether a webhook is called for an operation on a resource of the core group.
+func (h hook) asksAbout(operation admissionv1.OperationType, resource string) bool {
+	return slices.ContainsFunc(h.rules, func(r admissionv1.RuleWithOperations) bool {
+		whole, sub, isSub := strings.Cut(resource, "/")
+		return covers(r.APIGroups, "") && covers(r.APIVersions, "v1") && (r.Scope == nil || *r.Scope != admissionv1.ClusterScope) &&
+			slices.ContainsFunc(r.Operations, func(o admissionv1.OperationType) bool { return o == operation || o == admissionv1.OperationAll }) &&
+			slices.ContainsFunc(r.Resources, func(s string) bool {
+				return s == resource || s == "*/*" || !isSub && s == "*" || isSub && (s == whole+"/*" || s == "*/"+sub)
+			})
+	})
+}
+
+func covers(list []string, value string) bool {
+	return slices.Contains(list, value) || slices.Contains(list, "*")
+}
+
+func webhookRules(v *view) []Finding {
+	var found []Finding
+	for _, h := range v.asked() {
+		var missing []string
+		for _, need := range []struct {
+			operation admissionv1.OperationType
+			resource  string
+		}{{admissionv1.Create, "pods"}, {admissionv1.Update, "pods"}, {admissionv1.Update, "pods/ephemeralcontainers"}} {
+			if h.mutating && need.resource == "pods" && need.operation == admissionv1.Update {
+				continue // pods are pinned when they are made
+			}
+			if !h.asksAbout(need.operation, need.resource) {
+				missing = append(missing, string(need.operation)+" "+need.resource)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		rule := map[string]any{"apiGroups": []string{""}, "apiVersions": []string{"*"}, "operations": []string{"CREATE", "UPDATE"},
+			"resources": []string{"pods", "pods/ephemeralcontainers"}, "scope": "*"}
+		found = append(found, Finding{ID: WebhookRules, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for %s", h.webhook, named(missing)),
+			Why:     "an image that comes that way is not verified, such as that of a container for debugging",
+			Command: h.patch(operation{"test", h.path("name"), h.webhook}, operation{"add", h.path("rules/-"), rule}), Keep: "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
+	}
+	return found
+}
+
+// webhookMatch finds selectors of objects, and conditions that are not those of
+// config/gatekeeper/values.yaml.
+func webhookMatch(v *view) []Finding {
+	var found []Finding
+	for _, h := range v.asked() {
+		if s := h.objects; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
+			found = append(found, Finding{ID: WebhookObjects, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook, metav1.FormatLabelSelector(s)),
+				Why: "whoever makes a pod chooses its labels, and so whether it is verified", Command: h.set("objectSelector", map[string]any{}),
+				Keep: "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
+		}
+		known := knownConditions()
+		if at := slices.IndexFunc(h.conditions, func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) }); at >= 0 {
+			kept := slices.DeleteFunc(slices.Clone(h.conditions), func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) })
+			if kept == nil {
+				kept = []admissionv1.MatchCondition{}
+			}
+			found = append(found, Finding{ID: WebhookConditions, Severity: Warning, Object: h.ref(),
+				What:    fmt.Sprintf("webhook %s has the matchCondition %s, which is none of Landwaiter's: %s", h.webhook, h.conditions[at].Name, h.conditions[at].Expression),
+				Why:     "what the condition leaves out is not verified, and nobody but its author knows what that is",
+				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and mutatingWebhookMatchConditions"})
+		}
+	}
+	return found
+}
+
+// squeezed is an expression without spaces, which YAML folds.
+func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
+
+func webhookNamespaces(v *view) []Finding {
+	var found []Finding
+	for _, h := range v.asked() {
+		left := v.unmatched(h.namespaces)
+		if len(left) == 0 {
+			continue
+		}
+		expressions := []any{}
+		if heeds(h.namespaces, ignoreLabel) {
+			expressions = append(expressions, map[string]any{"key": ignoreLabel, "operator": "DoesNotExist"})
+		}
+		if kept := v.leftOut(h.namespaces); len(kept) > 0 { // what is verified stays verified
+			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
+		}
+		selector := map[string]any{"matchExpressions": expressions}
+		found = append(found, Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook, named(left)),
+			Why: "every image is admitted there", Command: h.set("namespaceSelector", selector),
+			Keep: "Gatekeeper's values validatingWebhookExemptNamespacesLabels and mutatingWebhookExemptNamespacesLabels"})
+	}
+	return found
+}
+
+// webhookAuthority finds webhooks that the API server will soon not believe.
+func webhookAuthority(v *view) []Finding {
+	var found []Finding
+	for _, h := range v.asked() {
+		said, severity := endOf(h.client.CABundle, v.Now)
+		if said == "" {
+			continue
+		}
+		found = append(found, Finding{ID: WebhookCA, Severity: severity, Object: h.ref(), What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook, said),
+			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
+			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + word(v.gatekeeperNamespace()),
+			Keep:    "Gatekeeper makes another CA then; with cert-manager, renew the certificate there"})
+	}
+	return found
+}
+
+func ignoredNamespaces(v *view) []Finding {
+	var found []Finding
+	for _, n := range v.Namespaces {
+		if value, ok := n.Labels[ignoreLabel]; ok && !slices.Contains(v.exempt(), n.Name) {
+			found = append(found, Finding{ID: NamespaceIgnored, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name}, What: fmt.Sprintf("it has the label %s=%s", ignoreLabel, value),
+				Why: "Gatekeeper is not asked about it, so every image is admitted there", Command: "kubectl label namespace " + word(n.Name) + " " + ignoreLabel + "-"})
+		}
+	}
+	return found
+}

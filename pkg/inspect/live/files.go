@@ -1,0 +1,96 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+)
+
+// FileUses returns the images of the Pods and workloads in files, directories or, for
+// [configdir.Standard], standard input, and how many objects of other kinds there are.
+// Objects without a namespace are in the given one. It fails for text that cannot be read.
+func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace) ([]Use, int, error) {
+	files, err := configdir.ReadIn(ctx, string(namespace), paths, stdin)
+	if err != nil {
+		return nil, 0, err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, 0, fmt.Errorf("register types: %w", err)
+	}
+	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	u, others := &uses{of: map[useKey]*Use{}}, 0
+	for _, d := range files.Declarations {
+		switch {
+		case d.Err != nil && !d.Ignored && d.JSON == nil: // it may have items, as a list has
+			return nil, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
+		case hasItems(d.JSON) || hasItems(d.Foreign):
+			return nil, 0, fmt.Errorf("%s:%d: %s: for kubectl an object with items is a list, and only apiVersion v1, kind List is read as one; change apiVersion and kind, or write the items as documents of their own", d.File, d.Line, d.Source)
+		case !d.Ignored:
+			others++
+			continue
+		}
+		object, _, err := decoder.Decode(d.Foreign, nil, nil)
+		if runtime.IsNotRegisteredError(err) {
+			others++
+			continue
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s:%d: %s: %w", d.File, d.Line, d.Source, err)
+		}
+		meta, _, ok := workload.Of(object)
+		if !ok {
+			others++
+			continue
+		}
+		meta.OwnerReferences = nil // a file has what it has, whoever made it
+		forgetStatus(object)
+		if meta.Namespace != "" {
+			if _, err := verify.ParseNamespace(meta.Namespace); err != nil {
+				return nil, 0, fmt.Errorf("%s:%d: %s: metadata.namespace: %w", d.File, d.Line, d.Source, err)
+			}
+		}
+		if err := u.add(object, string(namespace)); err != nil {
+			return nil, 0, err
+		}
+	}
+	found := u.sorted()
+	if len(found) == 0 {
+		return nil, others, errors.New("no images: the files have no Pod, and no workload with one; objects of other kinds: " + fmt.Sprint(others))
+	}
+	return found, others, nil
+}
+
+// forgetStatus removes the status of what may have ended: an API server drops it when the
+// object is created, so the containers of a manifest always run.
+func forgetStatus(object runtime.Object) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		o.Status = corev1.PodStatus{}
+	case *batchv1.Job:
+		o.Status = batchv1.JobStatus{}
+	}
+}
+
+// hasItems reports whether kubectl would apply the items of an object instead of the object
+// itself, whatever its kind.
+func hasItems(text []byte) bool {
+	var object map[string]any
+	if len(text) == 0 || utiljson.Unmarshal(text, &object) != nil {
+		return false // what cannot be read is refused elsewhere
+	}
+	_, ok := object["items"].([]any)
+	return ok
+}

@@ -1,0 +1,350 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+)
+
+// Scope says which namespaces are looked at.
+type Scope struct {
+	// Namespaces are looked at, if All is not set.
+	Namespaces []verify.Namespace
+	All        bool
+	// ClusterResourceNamespace is where objects that cluster resources reference are.
+	ClusterResourceNamespace string
+}
+
+// State is what a person may know of a cluster.
+type State struct {
+	Objects resource.Objects
+	// Namespaces are those of the scope, sorted. Missing are those of them that do not exist.
+	Namespaces, Missing []verify.Namespace
+	// Rights are the missing permissions, each once.
+	Rights []Right
+	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
+	Shown *Shown
+
+	// unsure says why it is not known whether the server lets break-glass of a namespace count.
+	unsure map[verify.Namespace]string
+}
+
+// Read returns the resources that decide in the namespaces of scope, with what they name.
+// It fails if the API server does not answer.
+func (p *Person) Read(ctx context.Context, scope Scope) (State, error) {
+	before, _, err := p.Rehearse(ctx, scope, Change{})
+	return before, err
+}
+
+// Rehearse returns the state as it is and as change would make it.
+func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (before, after State, err error) {
+	r := &reading{client: p.client, schemas: schema.New(), objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
+	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
+		return before, after, err
+	}
+	if scope.All {
+		err = r.everything(ctx)
+	} else if err = r.shownRules(ctx, scope.Namespaces); err == nil {
+		err = r.namespaces(ctx, scope.Namespaces, change)
+	}
+	if err != nil {
+		return before, after, err
+	}
+	before = State{Objects: r.objects, Namespaces: r.scope, Missing: r.missing, Shown: r.shown}
+	after = State{Objects: change.applied(r.objects), Namespaces: r.scope, Missing: r.missing, Shown: r.shown}
+	after.Objects.Hidden = append(after.Objects.Hidden, r.shown.unknownAfter(change)...)
+	if err := r.fill(ctx, &before.Objects, before.Objects, Change{}); err != nil {
+		return before, after, err
+	}
+	if err := r.fill(ctx, &after.Objects, before.Objects, change); err != nil {
+		return before, after, err
+	}
+	before.Rights, after.Rights = r.rights, r.rights
+	return before, after, nil
+}
+
+// reading collects what the person may read.
+type reading struct {
+	client  client.Client
+	schemas *schema.Set
+	objects resource.Objects
+	scope   []verify.Namespace
+	missing []verify.Namespace
+	rights  []Right
+	shown   *Shown
+	// material holds the Secrets and the like that were read: nil for those that do not
+	// exist.
+	material map[policy.ObjectRef]runtime.Object
+	hidden   map[policy.ObjectRef]string
+}
+
+// lacks records a missing permission, and returns it as a clause.
+func (r *reading) lacks(right Right) string {
+	if !slices.Contains(r.rights, right) {
+		r.rights = append(r.rights, right)
+	}
+	return right.String()
+}
+
+func (r *reading) hide(source policy.ObjectRef, right Right) {
+	r.objects.Hidden = append(r.objects.Hidden, resource.Hidden{Source: source, Why: r.lacks(right)})
+}
+
+// kinds reads the resources of a level: the cluster's, those of a namespace, or with all
+// those of every namespace.
+func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) error {
+	for _, kind := range v1beta1.Kinds() {
+		if kind.Namespaced != (all || level != verify.Cluster) {
+			continue
+		}
+		list, ok := kind.NewList().(client.ObjectList)
+		if !ok {
+			return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
+		}
+		err := r.list(ctx, list, string(level), func(item runtime.Object) error { return r.keep(ctx, item) })
+		right := Right{Verb: "list", Resource: runtimeschema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
+		switch {
+		case meta.IsNoMatchError(err) && kind.Name == v1beta1.KindClusterVerifier:
+			return errors.New("the cluster has no resources of Landwaiter: install it, or use --config-dir for files")
+		case meta.IsNoMatchError(err): // of a later version than the cluster has: there are none
+		case apierrors.IsForbidden(err) && all:
+			for _, namespace := range r.scope {
+				r.hide(policy.ObjectRef{Kind: kind.Name, Namespace: string(namespace)}, right)
+			}
+		case apierrors.IsForbidden(err):
+			r.hide(policy.ObjectRef{Kind: kind.Name, Namespace: string(level)}, right)
+		case err != nil:
+			return fmt.Errorf("list %s: %w", kind.Plural, err)
+		}
+	}
+	return nil
+}
+
+// keep adds an object as a replica keeps it.
+func (r *reading) keep(ctx context.Context, item runtime.Object) error {
+	if ours, ok := item.(v1beta1.Object); ok {
+		if err := resource.Keep(ours); err != nil {
+			return err
+		}
+		if resource.Missing(ours) == nil {
+			if why := r.schemas.Refuses(ctx, ours); why != nil {
+				item = resource.Refuse(ours, fmt.Errorf("%s%w", schema.Refused, why))
+			}
+		}
+	}
+	return r.objects.Add(item)
+}
+
+// list calls do for each object of a kind, page by page.
+func (r *reading) list(ctx context.Context, list client.ObjectList, namespace string, do func(runtime.Object) error) error {
+	n := 0
+	for next := ""; ; {
+		if err := r.client.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			if n++; n > maxObjects {
+				return fmt.Errorf("there are more than %d; look at one namespace at a time", maxObjects)
+			}
+			return do(item.DeepCopyObject())
+		})
+		if next = list.GetContinue(); err != nil || next == "" {
+			return err
+		}
+	}
+}
+
+// everything reads all namespaces.
+func (r *reading) everything(ctx context.Context) error {
+	err := r.list(ctx, &corev1.NamespaceList{}, "", func(item runtime.Object) error { return r.objects.Add(item) })
+	if apierrors.IsForbidden(err) {
+		return MissingError{Right{Verb: "list", Resource: corev1.Resource("namespaces")}}
+	}
+	if err != nil {
+		return fmt.Errorf("list namespaces: %w", err)
+	}
+	for i := range r.objects.Namespaces {
+		r.scope = append(r.scope, verify.Namespace(r.objects.Namespaces[i].Name))
+	}
+	slices.Sort(r.scope)
+	return r.kinds(ctx, verify.Cluster, true)
+}
+
+// namespaces reads some namespaces, and the home namespaces of the Tenants that hold them before or
+// after a change.
+func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, change Change) error {
+	r.scope = slices.Compact(slices.Sorted(slices.Values(wanted)))
+	needed := map[verify.Namespace]bool{}
+	for _, tenants := range []*resource.Tenants{tenantsOf(r.objects), tenantsOf(change.applied(r.objects))} {
+		for _, namespace := range r.scope {
+			needed[namespace] = true
+			if holder := tenants.Holder(string(namespace)); holder != nil {
+				needed[verify.Namespace(holder.Spec.HomeNamespace)] = true
+			}
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(needed)) {
+		if namespace == verify.Cluster {
+			continue
+		}
+		if err := r.namespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tenantsOf(o resource.Objects) *resource.Tenants {
+	var all []*v1beta1.Tenant
+	for _, object := range o.Resources {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
+			all = append(all, tenant)
+		}
+	}
+	return resource.NewTenants(all)
+}
+
+// namespace reads one namespace with its resources.
+func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
+	var found corev1.Namespace
+	err := r.client.Get(ctx, client.ObjectKey{Name: string(name)}, &found)
+	switch {
+	case apierrors.IsForbidden(err):
+		r.hide(policy.ObjectRef{Kind: "Namespace", Name: string(name)}, Right{Verb: "get", Resource: corev1.Resource("namespaces"), Name: string(name)})
+	case apierrors.IsNotFound(err):
+		if slices.Contains(r.scope, name) {
+			r.missing = append(r.missing, name)
+		}
+		return nil // of a home namespace that is missing the compiler says so
+	case err != nil:
+		return fmt.Errorf("get namespace %s: %w", name, err)
+	default:
+		r.objects.Namespaces = append(r.objects.Namespaces, found)
+	}
+	return r.kinds(ctx, name, false)
+}
+
+// fill adds what resources name to o, twice: pull secrets of ServiceAccounts are known only
+// once these are. What change deletes is not read from the cluster, which still
+// has it, and what it would send elsewhere than before is hidden: a change is previewed
+// before anybody trusts it.
+func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource.Objects, change Change) error {
+	touched := presentIn(change.Objects)
+	for _, source := range change.Delete {
+		touched[source] = true
+	}
+	for range 2 {
+		have := presentIn(*o)
+		for _, source := range change.Delete {
+			have[source] = true
+		}
+		sent := map[policy.ObjectRef]policy.ObjectRef{}
+		if !change.SendSecrets {
+			sent = compile.NewlySent(before, *o, touched)
+		}
+		for _, sources := range compile.References(*o) {
+			for i, source := range sources {
+				if have[source] {
+					continue
+				}
+				have[source] = true
+				if by, newly := sent[source]; newly {
+					o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: unsent(source, by)})
+					continue
+				}
+				if i >= maxReferences {
+					o.Broken = append(o.Broken, resource.Broken{Source: source, Reason: policy.ReasonUnreadable,
+						Err: fmt.Errorf("the resources of the namespace name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences)})
+					continue
+				}
+				if err := r.fetch(ctx, source); err != nil {
+					return err
+				}
+				if why := r.hidden[source]; why != "" {
+					o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: why})
+				} else if object := r.material[source]; object != nil {
+					if err := o.Add(object); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// unsent says why a Secret is not used for a change.
+func unsent(secret, by policy.ObjectRef) string {
+	return fmt.Sprintf("the change would let %s send %s to servers that do not get it now; if you trust the change, give --send-secrets", by, secret)
+}
+
+// presentIn returns the Secrets and the like that need not be read.
+func presentIn(o resource.Objects) map[policy.ObjectRef]bool {
+	have := map[policy.ObjectRef]bool{}
+	for i := range o.Secrets {
+		have[policy.ObjectRef{Kind: "Secret", Namespace: o.Secrets[i].Namespace, Name: o.Secrets[i].Name}] = true
+	}
+	for i := range o.ConfigMaps {
+		have[policy.ObjectRef{Kind: "ConfigMap", Namespace: o.ConfigMaps[i].Namespace, Name: o.ConfigMaps[i].Name}] = true
+	}
+	for i := range o.ServiceAccounts {
+		have[policy.ObjectRef{Kind: "ServiceAccount", Namespace: o.ServiceAccounts[i].Namespace, Name: o.ServiceAccounts[i].Name}] = true
+	}
+	for _, b := range o.Broken {
+		have[b.Source] = true
+	}
+	for _, h := range o.Hidden {
+		have[h.Source] = true
+	}
+	return have
+}
+
+// fetch reads one Secret, ConfigMap or ServiceAccount by its name, once.
+func (r *reading) fetch(ctx context.Context, source policy.ObjectRef) error {
+	if r.material == nil {
+		r.material, r.hidden = map[policy.ObjectRef]runtime.Object{}, map[policy.ObjectRef]string{}
+	}
+	if _, done := r.material[source]; done {
+		return nil
+	}
+	r.material[source] = nil
+	var object client.Object
+	plural := ""
+	switch source.Kind {
+	case "Secret":
+		object, plural = &corev1.Secret{}, "secrets"
+	case "ConfigMap":
+		object, plural = &corev1.ConfigMap{}, "configmaps"
+	case "ServiceAccount":
+		object, plural = &corev1.ServiceAccount{}, "serviceaccounts"
+	default:
+		return fmt.Errorf("%s is not a kind that resources name", source.Kind)
+	}
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Name}, object)
+	switch {
+	case apierrors.IsForbidden(err):
+		r.hidden[source] = r.lacks(Right{Verb: "get", Resource: corev1.Resource(plural), Namespace: source.Namespace, Name: source.Name})
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("get %s: %w", source, err)
+	default:
+		r.material[source] = object
+	}
+	return nil
+}

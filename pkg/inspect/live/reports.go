@@ -1,0 +1,206 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// reportReader reads the reports of namespaces.
+type reportReader struct {
+	*reading
+	now  time.Time
+	none bool // the cluster has no such kind
+	// unread says that the person may not read reports; where is the namespace, or all.
+	unread map[verify.Namespace]bool
+	found  map[verify.Namespace]*NamespaceStatus
+	// looked is how many reports of each namespace were looked at, and total of all.
+	looked map[verify.Namespace]int
+	total  int
+	// cut says that there are more than were looked at; where is the namespace, or all.
+	cut map[verify.Namespace]bool
+}
+
+// report is the part of a report that is read.
+type report struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Source            string         `json:"source"`
+	Results           []reportResult `json:"results"`
+}
+
+type reportResult struct {
+	Policy      string            `json:"policy"`
+	Result      string            `json:"result"`
+	Description string            `json:"message"`
+	Properties  map[string]string `json:"properties"`
+	Subjects    []struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"resources"`
+}
+
+// read reads the reports of a namespace, or of all.
+func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) error {
+	if r.found == nil {
+		r.found, r.unread = map[verify.Namespace]*NamespaceStatus{}, map[verify.Namespace]bool{}
+		r.looked, r.cut = map[verify.Namespace]int{}, map[verify.Namespace]bool{}
+	}
+	for next := ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(v1beta1.ReportGroup + "/" + v1beta1.ReportVersion)
+		list.SetKind(v1beta1.ReportKind + "List")
+		err := r.client.List(ctx, list, client.InNamespace(string(namespace)), client.HasLabels{v1beta1.LabelReport}, client.Limit(reportPage), client.Continue(next))
+		switch {
+		case isUnknownKind(err), apierrors.IsNotFound(err):
+			r.none = true
+			return nil
+		case apierrors.IsForbidden(err):
+			r.unread[namespace] = true
+			r.lacks(Right{Verb: "list", Resource: reportsResource(), Namespace: string(namespace)})
+			return nil
+		case err != nil:
+			return fmt.Errorf("list reports: %w", err)
+		}
+		for i := range list.Items {
+			of := verify.Namespace(list.Items[i].GetNamespace())
+			if r.looked[of] >= maxReports {
+				r.cut[of] = true
+				continue
+			}
+			r.looked[of]++
+			var read report
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &read); err != nil {
+				r.of(of).Ignored++ // not of our making
+				continue
+			}
+			r.add(&read)
+		}
+		r.total += len(list.Items)
+		if next = list.GetContinue(); next == "" || r.cut[namespace] {
+			return nil
+		}
+		if r.total >= maxAllReports {
+			r.cut[namespace] = true
+			return nil
+		}
+	}
+}
+
+// of returns what is known of a namespace.
+func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
+	if r.found == nil {
+		r.found = map[verify.Namespace]*NamespaceStatus{}
+	}
+	n := r.found[namespace]
+	if n == nil {
+		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}}
+		r.found[namespace] = n
+	}
+	n.Unread, n.Cut = r.unread[namespace] || r.unread[verify.Cluster], r.cut[namespace] || r.cut[verify.Cluster]
+	return n
+}
+
+// believable reports whether Landwaiter wrote a report: nobody else has touched it. Whoever
+// may write reports in the namespace can imitate that.
+func (r *report) believable() bool {
+	about := v1beta1.ReportAbout(r.Name)
+	if about == "" || r.Labels[v1beta1.LabelReport] != about || r.Source != v1beta1.ReportSource || len(r.Results) > maxResults {
+		return false
+	}
+	for i := range r.ManagedFields {
+		if r.ManagedFields[i].Manager != v1beta1.ReportSource {
+			return false
+		}
+	}
+	return len(r.ManagedFields) > 0
+}
+
+// add takes over what one report says.
+func (r *reportReader) add(read *report) {
+	n := r.of(verify.Namespace(read.Namespace))
+	about := read.Labels[v1beta1.LabelReport]
+	if about != v1beta1.ReportRunning && about != v1beta1.ReportDenied {
+		return
+	}
+	if !read.believable() {
+		n.Ignored++
+		return
+	}
+	n.Reported = true
+	for i := range read.Results {
+		result := &read.Results[i]
+		p := result.Properties
+		if left := p[v1beta1.PropertyLeftOut]; left != "" {
+			n.LeftOut += number(left)
+			continue
+		}
+		if about == v1beta1.ReportRunning {
+			n.running(result)
+			continue
+		}
+		if last := moment(p[v1beta1.PropertyLast]); !last.IsZero() && r.now.Sub(last) <= denialsKept {
+			n.denied(result)
+		}
+	}
+}
+
+// workloads names the subjects of a result.
+func (r *reportResult) workloads() []string {
+	var names []string
+	for _, s := range r.Subjects {
+		names = append(names, shown(s.Kind+"/"+s.Name))
+	}
+	return names
+}
+
+func (n *NamespaceStatus) running(r *reportResult) {
+	p := r.Properties
+	of := strings.Join(r.workloads(), ", ")
+	n.Counts[shown(r.Result)]++
+	if name := p[v1beta1.PropertyException]; name != "" {
+		n.Exceptions = append(n.Exceptions, ExceptionUse{Exception: shown(name), Image: shown(p[v1beta1.PropertyImage]), Workload: of, Ends: moment(p[v1beta1.PropertyExceptionEnds])})
+	}
+	switch r.Result {
+	case v1beta1.ReportPass, v1beta1.ReportSkip, v1beta1.ReportWarn:
+		if n.allowed == nil {
+			n.allowed = map[string]time.Time{}
+		}
+		n.allowed[normalised(p[v1beta1.PropertyImage])] = moment(p[v1beta1.PropertySince])
+	}
+	if r.Result == v1beta1.ReportPass || r.Result == v1beta1.ReportSkip {
+		return
+	}
+	n.Running = append(n.Running, Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]), Digest: shown(p[v1beta1.PropertyDigest]),
+		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Since: moment(p[v1beta1.PropertySince])})
+}
+
+func (n *NamespaceStatus) denied(r *reportResult) {
+	p := r.Properties
+	n.Denied = append(n.Denied, Denial{Image: shown(p[v1beta1.PropertyImage]), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
+		TraceID: shown(p[v1beta1.PropertyTraceID]), Workloads: r.workloads(), Matched: shown(p[v1beta1.PropertyMatched]), Note: shown(p[v1beta1.PropertyNote]),
+		Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast])})
+}
+
+// shown makes text of strangers fit for one line of a terminal.
+func shown(text string) string {
+	if len(text) > maxShownBytes {
+		text = strings.ToValidUTF8(text[:maxShownBytes], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

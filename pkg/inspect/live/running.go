@@ -1,0 +1,136 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+)
+
+// Use is one image of a namespace, with the workloads and pods that have it.
+type Use struct {
+	Namespace verify.Namespace
+	Image     string // as written
+	// Owners are workloads, and pods that nothing owns, as "Kind/name", sorted, at most
+	// [MaxOwners].
+	Owners []string
+	Pods   int // that run, or are about to
+}
+
+// Running returns the images of running pods and of workloads in the namespaces of scope,
+// each once for a namespace, sorted, and the permissions without which some may be missing.
+func (p *Person) Running(ctx context.Context, scope Scope) ([]Use, []Right, error) {
+	namespaces := scope.Namespaces
+	if scope.All {
+		namespaces = []verify.Namespace{verify.Cluster}
+	}
+	u := &uses{of: map[useKey]*Use{}}
+	r := &reading{client: p.client}
+	for _, namespace := range namespaces {
+		for _, kind := range workloadKinds() {
+			err := r.list(ctx, kind.list(), string(namespace), func(item runtime.Object) error { return u.add(item, "") })
+			if apierrors.IsForbidden(err) {
+				r.lacks(Right{Verb: "list", Resource: kind.resource, Namespace: string(namespace)})
+			} else if err != nil {
+				return nil, nil, fmt.Errorf("list %s: %w", kind.resource, err)
+			}
+		}
+	}
+	return u.sorted(), r.rights, nil
+}
+
+// workloadKind is a kind whose objects have images.
+type workloadKind struct {
+	resource schema.GroupResource
+	list     func() client.ObjectList
+}
+
+func workloadKinds() []workloadKind {
+	core, apps, batch := corev1.Resource, appsv1.SchemeGroupVersion.WithResource, batchv1.SchemeGroupVersion.WithResource
+	return []workloadKind{
+		{core("pods"), func() client.ObjectList { return &corev1.PodList{} }},
+		{core("replicationcontrollers"), func() client.ObjectList { return &corev1.ReplicationControllerList{} }},
+		{apps("deployments").GroupResource(), func() client.ObjectList { return &appsv1.DeploymentList{} }},
+		{apps("statefulsets").GroupResource(), func() client.ObjectList { return &appsv1.StatefulSetList{} }},
+		{apps("daemonsets").GroupResource(), func() client.ObjectList { return &appsv1.DaemonSetList{} }},
+		{apps("replicasets").GroupResource(), func() client.ObjectList { return &appsv1.ReplicaSetList{} }},
+		{batch("jobs").GroupResource(), func() client.ObjectList { return &batchv1.JobList{} }},
+		{batch("cronjobs").GroupResource(), func() client.ObjectList { return &batchv1.CronJobList{} }},
+	}
+}
+
+type useKey struct {
+	namespace verify.Namespace
+	image     string
+}
+
+// uses collects images.
+type uses struct{ of map[useKey]*Use }
+
+// add adds the images of an object of a kind with pods. An object without a namespace is in
+// the given one.
+func (u *uses) add(object runtime.Object, namespace string) error {
+	meta, spec, ok := workload.Of(object)
+	if !ok || !runs(object) {
+		return nil
+	}
+	pod, isPod := object.(*corev1.Pod)
+	owned := metav1.GetControllerOf(meta) != nil
+	if owned && !isPod {
+		return nil // its owner has the images, or its pods
+	}
+	for named := range workload.Images(spec) {
+		key := useKey{verify.Namespace(cmp.Or(meta.Namespace, namespace)), named.Image}
+		use := u.of[key]
+		if use == nil {
+			if len(u.of) >= maxUses {
+				return fmt.Errorf("there are more than %d images; look at one namespace at a time", maxUses)
+			}
+			use = &Use{Namespace: key.namespace, Image: key.image}
+			u.of[key] = use
+		}
+		if isPod && pod.Status.Phase == corev1.PodRunning {
+			use.Pods++
+		}
+		owner := workload.KindOf(object) + "/" + cmp.Or(meta.Name, meta.GenerateName+"…")
+		if !owned && len(use.Owners) < MaxOwners && !slices.Contains(use.Owners, owner) {
+			use.Owners = append(use.Owners, owner)
+		}
+	}
+	return nil
+}
+
+// runs reports whether an object has, or will have, running containers.
+func runs(object runtime.Object) bool {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return o.Status.Phase != corev1.PodSucceeded && o.Status.Phase != corev1.PodFailed
+	case *batchv1.Job:
+		return o.Status.CompletionTime == nil
+	}
+	return true
+}
+
+func (u *uses) sorted() []Use {
+	var all []Use
+	for _, use := range u.of {
+		slices.Sort(use.Owners)
+		all = append(all, *use)
+	}
+	slices.SortFunc(all, func(a, b Use) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Image, b.Image))
+	})
+	return all
+}

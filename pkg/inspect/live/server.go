@@ -1,0 +1,170 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Server is what is known of the account that reads Secrets, ConfigMaps and ServiceAccounts
+// for the cluster's verdicts.
+type Server struct {
+	Namespace, Account string
+	// ReferenceReaderRole is the ClusterRole that a namespace binds to the account.
+	ReferenceReaderRole string
+	// Guessed says that the account has its usual name, for all that the person may know.
+	Guessed bool
+}
+
+// grant is the command that lets the account read what a namespace has.
+func (s Server) grant(namespace string) string {
+	return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s", s.ReferenceReaderRole, namespace, s.ReferenceReaderRole, s.Namespace, s.Account)
+}
+
+// ReadableBy marks the objects that the server may not read as broken in states, as the
+// server does, and as hidden where the person cannot know. The first of the states is the
+// cluster as it is: only its conditions count.
+func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State) error {
+	q := &readable{person: p, server: server, verdicts: map[policy.ObjectRef]readability{}}
+	q.fromConditions(states[0].Objects)
+	for _, state := range states {
+		o := &state.Objects
+		o.Broken, o.Hidden = slices.Clone(o.Broken), slices.Clone(o.Hidden)
+		hidden := map[policy.ObjectRef]bool{}
+		for _, h := range o.Hidden {
+			hidden[h.Source] = true
+		}
+		present := presentIn(*o)
+		for _, sources := range compile.References(*o) {
+			for _, source := range sources {
+				// What does not exist, and what the person cannot see, is not allowed anyway.
+				if _, said := q.verdicts[source]; !said && (!present[source] || hidden[source]) {
+					continue
+				}
+				found, err := q.ask(ctx, source)
+				if err != nil {
+					return err
+				}
+				found.apply(o, source)
+			}
+		}
+	}
+	return nil
+}
+
+// readability says why the server cannot read an object, or why that is not known.
+type readability struct {
+	refused error
+	unknown string
+}
+
+func (r readability) apply(o *resource.Objects, source policy.ObjectRef) {
+	switch {
+	case r.refused != nil:
+		o.Hidden = slices.DeleteFunc(o.Hidden, func(h resource.Hidden) bool { return h.Source == source })
+		o.Broken = append(o.Broken, resource.Broken{Source: source, Reason: policy.ReasonAccessDenied, Err: r.refused})
+	case r.unknown != "":
+		o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: r.unknown})
+	}
+}
+
+// readable finds out what the server may read, once for each object.
+type readable struct {
+	person   *Person
+	server   Server
+	verdicts map[policy.ObjectRef]readability
+}
+
+func (q *readable) refused(source policy.ObjectRef) readability {
+	return readability{refused: errors.New("landwaiter has no permission to read it; grant it with: " + q.server.grant(source.Namespace))}
+}
+
+// fromConditions takes what the server says itself: a resource that it finds ready names
+// nothing that it cannot read. A refusal counts more than that, because it is newer.
+func (q *readable) fromConditions(o resource.Objects) {
+	for _, refusing := range []bool{false, true} {
+		for _, object := range o.Resources {
+			ready := meta.FindStatusCondition(object.CommonStatus().Conditions, v1beta1.ConditionReady)
+			if ready == nil || ready.ObservedGeneration != object.GetGeneration() {
+				continue
+			}
+			refuses := ready.Status == metav1.ConditionFalse && ready.Reason == string(policy.ReasonAccessDenied)
+			if refuses != refusing || !refuses && ready.Status != metav1.ConditionTrue {
+				continue
+			}
+			for _, sources := range compile.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}) {
+				for _, source := range sources {
+					switch {
+					case !refuses:
+						q.verdicts[source] = readability{}
+					case names(ready.Message, source):
+						q.verdicts[source] = q.refused(source)
+					}
+				}
+			}
+		}
+	}
+}
+
+// names reports whether a message names an object, and not only one whose name begins alike.
+func names(message string, source policy.ObjectRef) bool {
+	for rest, found := message, true; found; {
+		if _, rest, found = strings.Cut(rest, source.String()); found && (rest == "" || strings.ContainsAny(rest[:1], " :;,)\"'")) {
+			return true
+		}
+	}
+	return false
+}
+
+// ask asks the API server what the account may do, unless that is known already.
+func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (readability, error) {
+	if found, said := q.verdicts[source]; said {
+		return found, nil
+	}
+	allowed, err := q.review(ctx, source)
+	var found readability
+	unknown := fmt.Sprintf("whether Landwaiter may read %s is not known: ", source)
+	account := fmt.Sprintf("ServiceAccount %s/%s", q.server.Namespace, q.server.Account)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		found.unknown = unknown + fmt.Sprintf("no resource with this reference is ready yet, and you may not create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
+			source.Namespace, q.server.grant(source.Namespace))
+	case err != nil:
+		return found, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
+	case allowed:
+	case q.server.Guessed:
+		found.unknown = unknown + fmt.Sprintf("%s may not, and you may not read which account Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace))
+	default:
+		found = q.refused(source)
+	}
+	q.verdicts[source] = found
+	return found, nil
+}
+
+// review asks for the verbs with which the server reads an object. The API server stores no
+// review.
+func (q *readable) review(ctx context.Context, source policy.ObjectRef) (bool, error) {
+	for _, verb := range []string{"list", "watch"} {
+		review := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: source.Namespace}}
+		review.Spec.User = "system:serviceaccount:" + q.server.Namespace + ":" + q.server.Account
+		review.Spec.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + q.server.Namespace, "system:authenticated"}
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: source.Namespace, Verb: verb, Version: "v1",
+			Resource: strings.ToLower(source.Kind) + "s", Name: source.Name}
+		if err := q.person.client.Create(ctx, review); err != nil || !review.Status.Allowed {
+			return false, err
+		}
+	}
+	return true, nil
+}

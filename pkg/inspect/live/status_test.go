@@ -1,0 +1,242 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// today is when statuses are asked for.
+func today() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+
+// reportOf makes a report that manager has written.
+func reportOf(namespace, name, about, manager string, results ...any) *unstructured.Unstructured {
+	r := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "openreports.io/v1alpha1", "kind": "Report", "source": "landwaiter", "results": results}}
+	r.SetNamespace(namespace)
+	r.SetName(name)
+	r.SetLabels(map[string]string{v1beta1.LabelReport: about})
+	r.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}})
+	return r
+}
+
+func resultOf(result, message, of string, properties map[string]any) any {
+	r := map[string]any{"policy": "VerificationPolicy team/p", "result": result, "message": message, "properties": properties}
+	if of != "" {
+		r["resources"] = []any{map[string]any{"kind": "Deployment", "name": of}}
+	}
+	return r
+}
+
+func runsAs(image string) map[string]any { return map[string]any{v1beta1.PropertyImage: image} }
+
+func deniedAt(image string, last time.Time) map[string]any {
+	return map[string]any{v1beta1.PropertyImage: image, v1beta1.PropertyCount: "12", v1beta1.PropertyFirst: last.Format(time.RFC3339), v1beta1.PropertyLast: last.Format(time.RFC3339),
+		v1beta1.PropertyRemediation: "sign it"}
+}
+
+// reads returns somebody who reads objects, with all permissions but to list some kinds.
+func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1beta1.AddToScheme(scheme))
+	for _, name := range []string{"team", "other"} {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	scheme.AddKnownTypeWithName(gvk("Report"), &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(gvk("ReportList"), &unstructured.UnstructuredList{})
+	return &Person{client: fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
+			if kind == "" {
+				gvks, _, err := scheme.ObjectKinds(list)
+				require.NoError(t, err)
+				kind = strings.TrimSuffix(gvks[0].Kind, "List")
+			}
+			if slices.Contains(hidden, kind) {
+				return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource(strings.ToLower(kind)).GroupResource(), "", nil)
+			}
+			return c.List(ctx, list, options...)
+		},
+	}).Build()}
+}
+
+func gvk(kind string) (g schema.GroupVersionKind) {
+	g.Group, g.Version, g.Kind = v1beta1.ReportGroup, v1beta1.ReportVersion, kind
+	return g
+}
+
+func statusOf(t *testing.T, p *Person, scope Scope) Status {
+	t.Helper()
+	s, err := p.Status(t.Context(), scope, today())
+	require.NoError(t, err)
+	return s
+}
+
+func one(namespace verify.Namespace) Scope { return Scope{Namespaces: []verify.Namespace{namespace}} }
+
+func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
+	yesterday, before := today().Add(-24*time.Hour), today().Add(-8*24*time.Hour)
+	excepted := runsAs("r/excepted")
+	excepted[v1beta1.PropertyException], excepted[v1beta1.PropertyExceptionEnds] = "ClusterException move", "2026-12-01T00:00:00Z"
+	p := reads(t, nil,
+		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", runsAs("r/good")), resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
+		reportOf("team", "landwaiter-running-1", "running", "landwaiter", resultOf("skip", "", "", map[string]any{v1beta1.PropertyLeftOut: "7"})),
+		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "older", "", deniedAt("r/older", yesterday.Add(-time.Hour))), resultOf("fail", "late", "shop", deniedAt("r/shop", yesterday)), resultOf("fail", "over", "", deniedAt("r/over", before))),
+		reportOf("other", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "secret", "", deniedAt("r/secret", yesterday))))
+	s := statusOf(t, p, one("team"))
+	require.Len(t, s.Namespaces, 1)
+	n := s.Namespaces[0]
+	require.Equal(t, map[string]int{"pass": 1, "warn": 1, "fail": 1}, n.Counts)
+	require.Equal(t, 7, n.LeftOut)
+	require.Equal(t, []string{"r/bad", "r/excepted"}, []string{n.Running[0].Image, n.Running[1].Image}, "the worst first")
+	require.Equal(t, "no signature [31m", n.Running[0].Reason)
+	require.Equal(t, []ExceptionUse{{Exception: "ClusterException move", Image: "r/excepted", Workload: "Deployment/excepted", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}}, n.Exceptions)
+	require.Len(t, n.Denied, 2, "seven days")
+	require.Equal(t, "r/shop", n.Denied[0].Image)
+	require.Equal(t, 12, n.Denied[0].Count)
+	require.Equal(t, []string{"Deployment/shop"}, n.Denied[0].Workloads)
+	require.True(t, s.NeedsAttention())
+	require.False(t, s.Unknown())
+
+	all := statusOf(t, p, Scope{All: true})
+	require.Len(t, all.Namespaces, 2)
+	require.Equal(t, "r/secret", all.Namespaces[0].Denied[0].Image)
+	require.Len(t, all.Namespaces[1].Denied, 2)
+}
+
+// Whoever has signed the image and sees it run need not look at the denial any more.
+func TestADenialOfAnImageThatIsAllowedByNowNeedsNoAttention(t *testing.T) {
+	denied := today().Add(-2 * time.Hour)
+	for name, c := range map[string]struct {
+		result, image string
+		since         time.Time
+		attention     bool
+	}{
+		"it runs since":                {"pass", "docker.io/library/shop:1", denied.Add(time.Hour), false},
+		"by another spelling":          {"pass", "shop:1", denied.Add(time.Hour), false},
+		"it ran before":                {"pass", "shop:1", denied.Add(-time.Hour), true},
+		"it fails":                     {"fail", "shop:1", denied.Add(time.Hour), true},
+		"nobody knows":                 {"error", "shop:1", denied.Add(time.Hour), true},
+		"another image runs":           {"pass", "shop:2", denied.Add(time.Hour), true},
+		"it is not known since when":   {"pass", "shop:1", time.Time{}, true},
+		"no rule requires anything":    {"skip", "shop:1", denied.Add(time.Hour), false},
+		"another one was denied later": {"pass", "shop:1", denied, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := runsAs(c.image)
+			if !c.since.IsZero() {
+				runs[v1beta1.PropertySince] = c.since.Format(time.RFC3339)
+			}
+			s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf(c.result, "", "shop", runs)),
+				reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "nobody signed it", "shop", deniedAt("docker.io/library/shop:1", denied)))), one("team"))
+			require.Len(t, s.Namespaces[0].Denied, 1, "it stays for seven days")
+			require.Equal(t, c.attention, s.NeedsAttention())
+		})
+	}
+}
+
+func TestStatusBelievesNoReportThatSomebodyElseHasWritten(t *testing.T) {
+	nameless := reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "forged", "", deniedAt("r/x", today())))
+	nameless.SetManagedFields(nil)
+	for name, forged := range map[string]*unstructured.Unstructured{
+		"another writer":               reportOf("team", "landwaiter-running", "running", "kubectl", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"another name":                 reportOf("team", "mine", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"another label's name":         reportOf("team", "landwaiter-denied", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"a name that begins like ours": reportOf("team", "landwaiter-running-x", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"a number that we never give":  reportOf("team", "landwaiter-running-10", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"no writer":                    nameless,
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := statusOf(t, reads(t, nil, forged), one("team")).Namespaces[0]
+			require.Equal(t, 1, n.Ignored)
+			require.False(t, n.Reported)
+			require.Empty(t, n.Running)
+			require.Empty(t, n.Denied)
+		})
+	}
+}
+
+func TestStatusReadsABoundedNumberOfReportsOfANamespaceAndSaysSo(t *testing.T) {
+	var flood []client.Object
+	for i := range maxReports {
+		flood = append(flood, reportOf("team", fmt.Sprintf("forged-%d", i), "running", "other"))
+	}
+	theirs := reportOf("other", "landwaiter-running", "running", "landwaiter", resultOf("fail", "x", "x", runsAs("r/x")))
+	require.False(t, statusOf(t, reads(t, nil, append(flood, theirs)...), one("team")).Namespaces[0].Cut)
+	flood = append(flood, theirs, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("fail", "x", "x", runsAs("r/x"))))
+	for _, scope := range []Scope{one("team"), {All: true}} {
+		s := statusOf(t, reads(t, nil, flood...), scope)
+		team := s.Namespaces[len(s.Namespaces)-1]
+		require.True(t, team.Cut)
+		require.Equal(t, maxReports, team.Ignored)
+		require.True(t, s.Unknown())
+		if scope.All {
+			require.False(t, s.Namespaces[0].Cut, "another namespace's are all read")
+			require.Len(t, s.Namespaces[0].Running, 1)
+		}
+	}
+}
+
+func TestStatusNamesTheRightsThatAreMissing(t *testing.T) {
+	s := statusOf(t, reads(t, []string{"Report", "ClusterVerificationPolicy", "Tenant"}), one("team"))
+	require.True(t, s.Unknown())
+	var missing []string
+	for _, right := range s.Rights {
+		missing = append(missing, right.String())
+	}
+	text := strings.Join(missing, "\n")
+	require.Contains(t, text, "you may not list reports.openreports.io in namespace team")
+	require.Contains(t, text, "you may not list clusterverificationpolicies.landwaiter.dev")
+	require.Equal(t, []string{"ClusterVerificationPolicy", "Tenant"}, s.Namespaces[0].Hidden)
+	require.True(t, s.Namespaces[0].Unread)
+
+	_, err := reads(t, []string{"Namespace"}).Status(t.Context(), Scope{All: true}, today())
+	require.ErrorContains(t, err, "you may not list namespaces")
+}
+
+func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
+	conditions := func(ready, effective, expires metav1.ConditionStatus) v1beta1.Status {
+		return v1beta1.Status{Conditions: []metav1.Condition{{Type: "Ready", Status: ready, Reason: "R"}, {Type: "Effective", Status: effective, Reason: "E"}, {Type: "ExpiresSoon", Status: expires, Reason: "X"}}}
+	}
+	store := func(namespace, name string, s v1beta1.Status) *v1beta1.TrustStore {
+		return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: v1beta1.TrustStoreStatus{Status: s}}
+	}
+	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1beta1.VerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory}}
+	mandatory.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
+	refused := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "refused"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: "Perhaps"}}
+	s := statusOf(t, reads(t, nil, refused, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
+		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "True", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))
+	var got []string
+	for _, a := range s.Namespaces[0].Resources {
+		got = append(got, a.Condition+" "+a.Source.String())
+	}
+	require.Equal(t, []string{"Ready TrustStore team/broken", "ExpiresSoon TrustStore team/ends", "Effective TrustStore team/idle"}, got)
+	require.Equal(t, []string{"mandatory", "refused"}, s.Namespaces[0].Mandatory, "the scope of what the schema refuses is not known")
+	require.Len(t, s.Resources, 1)
+	require.True(t, s.NeedsAttention())
+}
+
+func TestStatusOfANamespaceThatDoesNotExistSaysSo(t *testing.T) {
+	s := statusOf(t, reads(t, nil), one("gone"))
+	require.Equal(t, []verify.Namespace{"gone"}, s.Missing)
+	require.Empty(t, s.Namespaces)
+}

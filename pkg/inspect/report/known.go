@@ -1,0 +1,138 @@
+package report
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// finding is how an image was verified last, and when.
+type finding struct {
+	result verify.Result
+	at     time.Time
+}
+
+// bad reports whether a report should say it first.
+func (f finding) bad() bool { return !allows(resultOf(f.result)) }
+
+// findings are those of one namespace.
+type findings struct {
+	account verify.Account // that they count against
+	images  map[string]finding
+	full    bool // there was no room for some image
+}
+
+// known has the findings of all namespaces, at most maxImages of each account. Where there is
+// no more room, a bad finding takes the place of one that is not.
+type known struct {
+	mu   sync.Mutex
+	of   map[verify.Namespace]*findings
+	each map[verify.Account]int
+}
+
+func newKnown() *known {
+	return &known{of: map[verify.Namespace]*findings{}, each: map[verify.Account]int{}}
+}
+
+// set keeps a finding, if there is room, and returns the one before.
+func (k *known) set(namespace verify.Namespace, account verify.Account, image string, f finding) (before finding, had bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	own := k.of[namespace]
+	if own == nil {
+		own = &findings{account: account, images: map[string]finding{}}
+		k.of[namespace] = own
+	}
+	if own.account != account { // another Tenant has the namespace now
+		k.count(own.account, -len(own.images))
+		k.count(account, len(own.images))
+		own.account = account
+	}
+	if before, had = own.images[image]; !had {
+		if k.each[account] >= maxImages && (!f.bad() || !k.evict(account)) {
+			own.full = true
+			return finding{}, false
+		}
+		k.count(account, 1)
+	}
+	own.images[image] = f
+	return before, had
+}
+
+// evict makes room for one finding, if it can. Callers hold mu.
+func (k *known) evict(account verify.Account) bool {
+	for _, own := range k.of {
+		if own.account != account {
+			continue
+		}
+		for image, f := range own.images {
+			if !f.bad() {
+				delete(own.images, image)
+				own.full = true
+				k.count(account, -1)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// count adds to the findings of an account. Callers hold mu.
+func (k *known) count(account verify.Account, n int) {
+	if k.each[account] += n; k.each[account] <= 0 {
+		delete(k.each, account)
+	}
+}
+
+// get returns a copy of what is known of a namespace.
+func (k *known) get(namespace verify.Namespace) findings {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	own := k.of[namespace]
+	if own == nil {
+		return findings{}
+	}
+	return findings{account: own.account, images: maps.Clone(own.images), full: own.full}
+}
+
+// namespaces returns those of which anything is known.
+func (k *known) namespaces() []verify.Namespace {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found := make([]verify.Namespace, 0, len(k.of))
+	for namespace := range k.of {
+		found = append(found, namespace)
+	}
+	return found
+}
+
+// keep drops the findings of a namespace that are not wanted.
+func (k *known) keep(namespace verify.Namespace, wanted map[string]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	own := k.of[namespace]
+	if own == nil {
+		return
+	}
+	before := len(own.images)
+	maps.DeleteFunc(own.images, func(image string, _ finding) bool { return !wanted[image] })
+	k.count(own.account, len(own.images)-before)
+	if k.each[own.account] < maxImages {
+		own.full = false
+	}
+	if len(own.images) == 0 && !own.full {
+		delete(k.of, namespace)
+	}
+}
+
+// forget drops a namespace.
+func (k *known) forget(namespace verify.Namespace) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if own := k.of[namespace]; own != nil {
+		k.count(own.account, -len(own.images))
+		delete(k.of, namespace)
+	}
+}

@@ -1,0 +1,299 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// ourReports selects the reports that this program may have written.
+const ourReports = v1beta1.LabelReport + " in (" + v1beta1.ReportRunning + "," + v1beta1.ReportDenied + ")"
+
+// Lead writes the reports until ctx ends. It is the duty of the replica that leads.
+func (r *Reporter) Lead(ctx context.Context) error {
+	t := newTerm(r)
+	if !t.await(ctx) {
+		return nil
+	}
+	if err := t.load(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	r.leading.Store(t)
+	defer r.leading.Store(nil)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { t.followNotes(ctx); return nil })
+	group.Go(func() error { t.followReports(ctx); return nil })
+	group.Go(func() error { return t.work(ctx) })
+	return group.Wait()
+}
+
+// isUndefined reports whether the API server knows no reports.
+func isUndefined(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Kind != "namespaces" && details.Name == ""
+}
+
+// await waits until it is known what runs, and until the API server has reports. It returns
+// false if ctx ends first.
+func (t *term) await(ctx context.Context) bool {
+	unread := complaint{next: t.now().Add(unreadFor)}
+	for missing := false; ; {
+		_, synced := t.pods.Namespaces()
+		var err error
+		if !synced && unread.due(t.now()) {
+			t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs permission to list and watch them")
+		}
+		if synced {
+			if _, err = t.page(ctx, "", 1); err == nil {
+				if missing {
+					t.log.Info("the API server has reports now: they are written")
+				}
+				return true
+			}
+		}
+		pause := tick
+		if err != nil && ctx.Err() == nil {
+			pause = retryAfter
+			if t.complaints.due(t.now()) {
+				missing = isUndefined(err)
+				t.complain(err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}
+
+// complain logs why no reports can be written.
+func (t *term) complain(err error) {
+	if isUndefined(err) {
+		t.log.Error("no reports are written: the API server has no reports.openreports.io; set reports.installCRDs of the chart, or install the CRDs of the OpenReports API")
+		return
+	}
+	t.log.WithError(err).Error("no reports are written: they cannot be read, will try again")
+}
+
+// page reads some of our reports.
+func (t *term) page(ctx context.Context, next string, size int64) (*openreports.ReportList, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list := &openreports.ReportList{}
+	options := &metav1.ListOptions{LabelSelector: ourReports, Limit: size, Continue: next}
+	err := t.reports.Get().Resource(v1beta1.ReportResource).VersionedParams(options, metav1.ParameterCodec).Do(ctx).Into(list)
+	if err != nil {
+		return nil, fmt.Errorf("list reports: %w", err)
+	}
+	return list, nil
+}
+
+// load takes over what former terms have written, of each account as much as they could
+// write: others may have imitated them.
+func (t *term) load(ctx context.Context) error {
+	taken := map[verify.Account]int{}
+	for next := ""; ; {
+		list, err := t.page(ctx, next, pageSize)
+		if err != nil {
+			return err
+		}
+		t.mu.Lock()
+		for i := range list.Items {
+			if r := &list.Items[i]; v1beta1.ReportAbout(r.Name) != "" {
+				account := t.accounts.Account(verify.Namespace(r.Namespace))
+				taken[account] += t.space(verify.Namespace(r.Namespace)).load(r, t.now(), max(runningBytes-taken[account], minBytes))
+			}
+		}
+		t.mu.Unlock()
+		if next = list.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// followNotes folds the Events of all replicas until ctx ends. Whoever may write Events can
+// make large ones, so it reads a few at a time and keeps none, unlike an informer.
+func (t *term) followNotes(ctx context.Context) {
+	t.repeat(ctx, t.readNotes, func(err error) { t.log.WithError(err).Warn("cannot read Events about denials, will try again") })
+}
+
+// repeat calls read until ctx ends, and complain if it fails, but not each time.
+func (t *term) repeat(ctx context.Context, read func(context.Context) error, complain func(error)) {
+	var failed complaint
+	for ctx.Err() == nil {
+		if err := read(ctx); err != nil && ctx.Err() == nil && failed.due(t.now()) {
+			complain(err)
+		}
+		pause := time.NewTimer(soon)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+// each calls do for every object of a kind, reads a few at a time, and returns the version of
+// the list.
+func each(ctx context.Context, what string, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (runtime.Object, error), do func(runtime.Object)) (string, error) {
+	for o.Limit = pageSize; ; {
+		page, err := list(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list %s: %w", what, err)
+		}
+		of, err := meta.ListAccessor(page)
+		if err != nil {
+			return "", fmt.Errorf("list %s: %w", what, err)
+		}
+		if err := meta.EachListItem(page, func(item runtime.Object) error { do(item); return nil }); err != nil {
+			return "", fmt.Errorf("list %s: %w", what, err)
+		}
+		if o.Continue = of.GetContinue(); o.Continue == "" {
+			return of.GetResourceVersion(), nil
+		}
+	}
+}
+
+// changes calls put and drop for what a watch says, until it ends.
+func changes(ctx context.Context, what string, o metav1.ListOptions, follow func(context.Context, metav1.ListOptions) (watch.Interface, error), put, drop func(runtime.Object)) error {
+	following, err := follow(ctx, o)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", what, err)
+	}
+	defer following.Stop()
+	for change := range following.ResultChan() {
+		switch change.Type {
+		case watch.Error:
+			return fmt.Errorf("watch %s: %w", what, apierrors.FromObject(change.Object))
+		case watch.Added, watch.Modified:
+			put(change.Object)
+		case watch.Deleted:
+			drop(change.Object)
+		case watch.Bookmark:
+		}
+	}
+	return nil
+}
+
+// readNotes folds the Events that there are, and then those that come until the watch ends.
+func (t *term) readNotes(ctx context.Context) (err error) {
+	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }
+	selected := metav1.ListOptions{LabelSelector: v1beta1.LabelReport + "=" + v1beta1.ReportDenied, FieldSelector: "reason=" + v1beta1.EventImageDenied}
+	if selected.ResourceVersion, err = each(ctx, "Events", selected, list, t.noted); err != nil {
+		return err
+	}
+	return changes(ctx, "Events", selected, events.Watch, t.noted, func(runtime.Object) {})
+}
+
+// noted takes over the note of an Event. Whoever may write Events in a namespace can forge
+// one, about that namespace.
+func (t *term) noted(object runtime.Object) {
+	e, ok := object.(*corev1.Event)
+	if !ok || e.Reason != v1beta1.EventImageDenied {
+		return
+	}
+	if n, ok := parseNote(e.Annotations[annotationNote], t.now()); ok {
+		n.Remediation = t.notes.advice(verify.Namespace(e.Namespace), n.Image)
+		t.fold(verify.Namespace(e.Namespace), n)
+	}
+}
+
+// followReports has a report written again if somebody else writes or deletes it, until ctx
+// ends. It reads metadata only, a few at a time, and keeps none: others' reports may be large.
+func (t *term) followReports(ctx context.Context) {
+	t.repeat(ctx, t.readReports, func(err error) { t.log.WithError(err).Warn("cannot watch reports, will try again") })
+}
+
+// readReports compares the reports that there are with what was written, and then those that
+// change until the watch ends.
+func (t *term) readReports(ctx context.Context) (err error) {
+	reports := t.metadata.Resource(schema.GroupVersionResource{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Resource: v1beta1.ReportResource})
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return reports.List(ctx, o) }
+	exists := map[string]bool{} // ours alone, so few in a namespace
+	selected := metav1.ListOptions{LabelSelector: ourReports}
+	selected.ResourceVersion, err = each(ctx, "reports", selected, list, func(object runtime.Object) {
+		if m, ok := object.(*metav1.PartialObjectMetadata); ok && v1beta1.ReportAbout(m.Name) != "" {
+			exists[m.Namespace+"/"+m.Name] = true
+		}
+		t.seen(object)
+	})
+	if err != nil {
+		return err
+	}
+	t.missed(exists)
+	return changes(ctx, "reports", selected, reports.Watch, t.seen, t.dropped)
+}
+
+// isLater reports whether one resourceVersion is later than another, and true if that is
+// unknown.
+func isLater(one, other string) bool {
+	a, err := strconv.ParseUint(one, 10, 64)
+	b, otherErr := strconv.ParseUint(other, 10, 64)
+	return err != nil || otherErr != nil || a > b
+}
+
+// seen compares a report with what was written.
+func (t *term) seen(object runtime.Object) { t.compare(object, false) }
+
+// dropped does so for one that was deleted.
+func (t *term) dropped(object runtime.Object) { t.compare(object, true) }
+
+func (t *term) compare(object runtime.Object, deleted bool) {
+	m, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok || v1beta1.ReportAbout(m.Name) == "" {
+		return
+	}
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.space(verify.Namespace(m.Namespace))
+	known, exists := s.written[m.Name]
+	switch {
+	case exists && !isLater(m.ResourceVersion, known.version), !exists && deleted:
+		return
+	case deleted:
+		delete(s.written, m.Name)
+	default:
+		s.written[m.Name] = written{version: m.ResourceVersion, other: true}
+	}
+	t.mark(verify.Namespace(m.Namespace), soon)
+}
+
+// missed drops what is written and does not exist, by namespace and name.
+func (t *term) missed(exists map[string]bool) {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for namespace, s := range t.spaces {
+		for name := range s.written {
+			if !exists[string(namespace)+"/"+name] {
+				// It may have been made after the list. Then making it again fails, and it is read.
+				delete(s.written, name)
+				t.mark(namespace, soon)
+			}
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+)
+
+// Texts that every report may have.
+const (
+	matchedBy = "by namespace and image"
+	dryRun    = "a dry run looks the same"
+	noPolicy  = "no policy"
+)
+
+// having finds the workloads that have an image.
+type having func(image string) []workload.Ref
+
+// render returns the reports of a namespace, for which there is room.
+func (s *space) render(namespace verify.Namespace, having having, room room) []*openreports.Report {
+	var reports []*openreports.Report
+	rows := s.runningRows()
+	for i, results := range split(v1beta1.ReportRunning, len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, room.running, s.rowsOut) {
+		name := v1beta1.ReportNameRunning
+		if i > 0 {
+			name += "-" + strconv.Itoa(i)
+		}
+		reports = append(reports, newReport(namespace, name, v1beta1.ReportRunning, results))
+	}
+	results := s.deniedResults(namespace, having)
+	if s.leftOut > 0 {
+		results = append(results, leftOut(v1beta1.ReportDenied, s.leftOut))
+	}
+	for _, results := range split(v1beta1.ReportDenied, len(results), func(i int) openreports.ReportResult { return results[i] }, min(room.denied, maxObjectBytes), 0) {
+		reports = append(reports, newReport(namespace, v1beta1.ReportNameDenied, v1beta1.ReportDenied, results))
+	}
+	return reports
+}
+
+func newReport(namespace verify.Namespace, name, about string, results []openreports.ReportResult) *openreports.Report {
+	r := &openreports.Report{ObjectMeta: metav1.ObjectMeta{Namespace: string(namespace), Name: name, Labels: map[string]string{
+		v1beta1.LabelReport: about, "app.kubernetes.io/managed-by": v1beta1.ReportSource}}, Source: v1beta1.ReportSource, Results: results}
+	r.APIVersion, r.Kind = v1beta1.ReportGroup+"/"+v1beta1.ReportVersion, v1beta1.ReportKind
+	for i := range results {
+		switch results[i].Result {
+		case v1beta1.ReportPass:
+			r.Summary.Pass++
+		case v1beta1.ReportFail:
+			r.Summary.Fail++
+		case v1beta1.ReportWarn:
+			r.Summary.Warn++
+		case v1beta1.ReportError:
+			r.Summary.Error++
+		case v1beta1.ReportSkip:
+			r.Summary.Skip++
+		}
+	}
+	return r
+}
+
+// runningRows returns the images of the containers that have a result, the worst first.
+func (s *space) runningRows() []workload.Running {
+	rows := make([]workload.Running, 0, len(s.rows))
+	for row := range s.rows {
+		if s.images[row.Image].result != "" {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, byWorst(s.images))
+	return rows
+}
+
+// runningResult returns the result for an image of a container.
+func (s *space) runningResult(namespace verify.Namespace, row workload.Running) openreports.ReportResult {
+	st := s.images[row.Image]
+	return newResult(v1beta1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
+		v1beta1.PropertyImage: row.Image, v1beta1.PropertyDigest: st.digest, v1beta1.PropertyContainer: row.Container, v1beta1.PropertyContainerType: string(row.ContainerType),
+		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
+		v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
+	})
+}
+
+// deniedResults returns a result for each image that was denied, the last one first.
+func (s *space) deniedResults(namespace verify.Namespace, having having) []openreports.ReportResult {
+	var all []*denial
+	for _, d := range s.denials {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b *denial) int {
+		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.image, b.image))
+	})
+	results := make([]openreports.ReportResult, len(all))
+	for i, d := range all {
+		var of []workload.Ref
+		matched, reason := "", d.reason
+		if d.image == "" {
+			reason = "more images were denied than are counted apart"
+		} else if of = having(d.image); len(of) > 0 {
+			matched = matchedBy
+		}
+		results[i] = newResult(v1beta1.ReportDenied, v1beta1.ReportFail, d.policy, reason, d.last, of, namespace, map[string]string{
+			v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest, v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCount: strconv.Itoa(d.count()),
+			v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last), v1beta1.PropertyTraceID: d.traceID,
+			v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: dryRun, v1beta1.PropertyCounters: d.store(),
+		})
+	}
+	return results
+}
+
+func newResult(rule, result, policy, reason string, at time.Time, of []workload.Ref, namespace verify.Namespace, properties map[string]string) openreports.ReportResult {
+	for name, value := range properties {
+		if value == "" {
+			delete(properties, name)
+		}
+	}
+	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: cmp.Or(policy, noPolicy), Rule: rule, Category: v1beta1.ReportCategory, Severity: severityOf(result),
+		Timestamp: metav1.Timestamp{Seconds: at.Unix()}, Result: openreports.Result(result), Scored: true, Description: reason, Properties: properties}
+	for _, ref := range of {
+		r.Subjects = append(r.Subjects, reference(namespace, ref))
+	}
+	return r
+}
+
+// reference returns a workload as objects refer to it.
+func reference(namespace verify.Namespace, ref workload.Ref) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: string(namespace), Name: ref.Name, UID: ref.UID}
+}
+
+func severityOf(result string) openreports.ResultSeverity {
+	switch result {
+	case v1beta1.ReportFail:
+		return "high"
+	case v1beta1.ReportError, v1beta1.ReportWarn:
+		return "medium"
+	}
+	return "info"
+}
+
+// leftOut returns the result that says how many others a report has no room for.
+func leftOut(rule string, n int) openreports.ReportResult {
+	return openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory, Severity: "info", Result: v1beta1.ReportSkip,
+		Description: fmt.Sprintf("%d results are left out: the quota owner has no more room for reports", n), Properties: map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
+}
+
+// split shares results among objects of at most [maxObjectBytes] each and limit bytes in
+// all. It makes a result when its turn comes, and one that does not fit is left out alone.
+// The last result says how many are left out, together with the out that were before.
+func split(rule string, count int, at func(i int) openreports.ReportResult, limit, out int) [][]openreports.ReportResult {
+	var parts [][]openreports.ReportResult
+	var part []openreports.ReportResult
+	size, total := 0, 0
+	for i := range count {
+		if total+minResultBytes > limit {
+			out += count - i
+			break
+		}
+		result := at(i)
+		text, err := json.Marshal(&result)
+		if err != nil || total+len(text) > limit || len(text) > maxResultBytes {
+			out++
+			continue
+		}
+		if size+len(text) > maxObjectBytes {
+			parts, part, size = append(parts, part), nil, 0
+		}
+		part = append(part, result)
+		size, total = size+len(text), total+len(text)
+	}
+	if out > 0 {
+		part = append(part, leftOut(rule, out))
+	}
+	if len(part) > 0 {
+		parts = append(parts, part)
+	}
+	return parts
+}

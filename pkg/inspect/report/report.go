@@ -1,0 +1,201 @@
+// Package report shows verdicts where teams look: reports of the OpenReports API and Events,
+// in each namespace about what runs and what was denied there. Every replica notes its own
+// denials as Events; the replica that leads folds them, and what re-verification finds, into
+// reports. It refuses to read or write any other kind of object, to name a workload of
+// another namespace, and to believe what others wrote beyond the namespace where they did.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+)
+
+// Pods says what runs. It is safe for concurrent use.
+type Pods interface {
+	// Namespaces returns those with pods, and false until that is known.
+	Namespaces() ([]verify.Namespace, bool)
+	// Running returns the images of the pods of a namespace, for each container of a
+	// workload. There may be many, and the same one several times.
+	Running(namespace verify.Namespace) iter.Seq[workload.Running]
+	// Having returns at most limit workloads of a namespace that have an image.
+	Having(namespace verify.Namespace, image string, limit int) []workload.Ref
+}
+
+// Accounts says who pays for a namespace, and what metrics call it. It is safe for
+// concurrent use.
+type Accounts interface {
+	Account(namespace verify.Namespace) verify.Account
+	NamespaceLabel(namespace verify.Namespace) string
+}
+
+// Reporter observes verdicts, and writes Events and reports about them. It is safe for
+// concurrent use. Call [Reporter.Attach] before anything else.
+type Reporter struct {
+	accounts Accounts
+	pods     Pods
+	log      *logrus.Logger
+	now      func() time.Time
+
+	clients  kubernetes.Interface
+	reports  rest.Interface // of the group of reports
+	metadata metadata.Interface
+
+	notes   *notes
+	leading atomic.Pointer[term]
+	known   *known
+}
+
+// New returns a Reporter for the API server of config. It registers its metric with metrics.
+func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics prometheus.Registerer) (*Reporter, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.Timeout = clientQPS, clientBurst, 0
+	r := &Reporter{accounts: accounts, log: log, now: time.Now, known: newKnown(), notes: newNotes(rand.String(8))}
+	var err, metadataErr, reportsErr error
+	r.clients, err = kubernetes.NewForConfig(config)
+	r.metadata, metadataErr = metadata.NewForConfig(config)
+	r.reports, reportsErr = reportsClient(config)
+	if err := errors.Join(err, metadataErr, reportsErr); err != nil {
+		return nil, fmt.Errorf("new reporter: %w", err)
+	}
+	if err := metrics.Register(newGauge(r)); err != nil {
+		return nil, fmt.Errorf("new reporter: %w", err)
+	}
+	return r, nil
+}
+
+// reportsClient returns a client for reports. It needs no discovery, so it works once their
+// CRD comes.
+func reportsClient(config *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := openreports.Install(scheme); err != nil {
+		return nil, fmt.Errorf("register reports: %w", err)
+	}
+	version := schema.GroupVersion{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion}
+	metav1.AddToGroupVersion(scheme, version)
+	config = rest.CopyConfig(config)
+	config.GroupVersion, config.APIPath = &version, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	return client, nil
+}
+
+// Attach sets what runs.
+func (r *Reporter) Attach(pods Pods) { r.pods = pods }
+
+// Run writes Events about this replica's denials until ctx ends, those that are left
+// included.
+func (r *Reporter) Run(ctx context.Context) error {
+	look := time.NewTicker(noteEvery)
+	defer look.Stop()
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	w := newNoteWriter(r)
+	for {
+		select {
+		case <-r.notes.fresh:
+			w.write(ctx, r.now())
+		case <-look.C:
+			w.write(ctx, r.now())
+		case <-again.C:
+			r.prune()
+			w.prune()
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+			defer cancel()
+			w.write(last, r.now())
+			return nil
+		}
+	}
+}
+
+// Verified learns how an image of a workload was verified.
+func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
+	result = verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds} // what reports say
+	v := &result.Verdict
+	v.Reason, v.Remediation, v.Warning = clean(v.Reason, maxReasonBytes), clean(v.Remediation, maxRemediationBytes), clean(v.Warning, maxReasonBytes)
+	before, ok := r.known.set(namespace, r.accounts.Account(namespace), image, finding{result, r.now()})
+	if ok && result.Decided() && before.result.Verdict == result.Verdict && before.result.Digest == result.Digest &&
+		before.result.Exception == result.Exception && before.result.ExceptionEnds.Equal(result.ExceptionEnds) {
+		return
+	}
+	r.Changed(namespace)
+}
+
+// Changed learns that pods of a namespace came or went.
+func (r *Reporter) Changed(namespace verify.Namespace) {
+	if t := r.leading.Load(); t != nil {
+		t.mark(namespace, soon)
+	}
+}
+
+// Forget drops what is kept of a namespace that was deleted.
+func (r *Reporter) Forget(namespace verify.Namespace) {
+	r.known.forget(namespace)
+	r.notes.forget(namespace)
+	if t := r.leading.Load(); t != nil {
+		t.forget(namespace)
+	}
+}
+
+// prune drops the results of images that do not run.
+func (r *Reporter) prune() {
+	for _, namespace := range r.known.namespaces() {
+		known, runs := r.known.get(namespace).images, map[string]bool{}
+		for row := range r.pods.Running(namespace) {
+			if _, ok := known[row.Image]; ok {
+				runs[row.Image] = true
+			}
+		}
+		r.known.keep(namespace, runs)
+	}
+}
+
+// limiters holds a limiter for each account that needs one.
+type limiters struct {
+	perMinute, atOnce int
+	of                map[verify.Account]*rate.Limiter
+}
+
+func newLimiters(perMinute, atOnce int) *limiters {
+	return &limiters{perMinute: perMinute, atOnce: atOnce, of: map[verify.Account]*rate.Limiter{}}
+}
+
+// allow reports whether an account may have another one now.
+func (l *limiters) allow(account verify.Account, now time.Time) bool {
+	limiter := l.of[account]
+	if limiter == nil {
+		limiter = rate.NewLimiter(rate.Limit(float64(l.perMinute)/60), l.atOnce)
+		l.of[account] = limiter
+	}
+	return limiter.AllowN(now, 1)
+}
+
+// prune drops the limiters that are full again.
+func (l *limiters) prune(now time.Time) {
+	maps.DeleteFunc(l.of, func(_ verify.Account, limiter *rate.Limiter) bool { return limiter.TokensAt(now) >= float64(l.atOnce) })
+}

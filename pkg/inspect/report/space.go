@@ -1,0 +1,114 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+)
+
+// space is what the leader knows of one namespace: what its reports say, or will say. It is
+// pure: the time is an argument.
+type space struct {
+	images map[string]state
+	// rows are when the container was seen last, and rowsOut is how many that run had no
+	// room among them. Only flush uses them.
+	rows    map[workload.Running]time.Time
+	rowsOut int
+	denials map[string]*denial
+	// leftOut is how many images were denied for which there was no room.
+	leftOut int
+	// written are the reports as they are at the API server, by name.
+	written map[string]written
+	// announcing are the Events of revocations that could not all be written, by name, and
+	// withheld since when the reports wait for that. Only flush uses them.
+	announcing map[string]*announcement
+	withheld   time.Time
+}
+
+// written is a report as it was written last.
+type written struct {
+	version string // resourceVersion
+	hash    string // of what it says, "" if that is not what we wrote
+	other   bool   // somebody else wrote it, and it was not read since
+}
+
+func newSpace() *space {
+	return &space{images: map[string]state{}, rows: map[workload.Running]time.Time{}, denials: map[string]*denial{}, written: map[string]written{}}
+}
+
+// revocation is an image that was allowed and is denied now.
+type revocation struct {
+	image string
+	since time.Time // when the image began to be allowed
+	state state
+}
+
+// fold takes over a note on a denial, and reports whether it changed anything, and whether
+// the image was not reported before.
+func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
+	d := s.denials[n.Image]
+	if d == nil {
+		if len(s.denials) >= maxDenials && !n.Last.After(s.oldest().last) {
+			return false, false // there was no room for it before
+		}
+		d = &denial{image: n.Image}
+	}
+	fresh = d.last.IsZero()
+	if !d.fold(n, now) {
+		return false, false
+	}
+	s.denials[n.Image] = d
+	for len(s.denials) > maxDenials {
+		delete(s.denials, s.oldest().image)
+		s.leftOut++
+	}
+	return true, fresh
+}
+
+// oldest returns the image that was denied the longest ago. There must be one.
+func (s *space) oldest() *denial {
+	return slices.MinFunc(slices.Collect(maps.Values(s.denials)), func(a, b *denial) int {
+		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.image, b.image))
+	})
+}
+
+// expire drops the denials that are too old.
+func (s *space) expire(now time.Time) {
+	for image, d := range s.denials {
+		if now.Sub(d.last) > keepDenials {
+			delete(s.denials, image)
+		}
+	}
+	if len(s.denials) == 0 {
+		s.leftOut = 0
+	}
+}
+
+// counts returns the number of running images by result.
+func (s *space) counts() map[string]int {
+	counts := map[string]int{}
+	for _, st := range s.images {
+		if st.result != "" {
+			counts[st.result]++
+		}
+	}
+	return counts
+}
+
+// empty reports whether there is nothing to say and nothing written.
+func (s *space) empty() bool {
+	return len(s.images)+len(s.rows)+s.rowsOut+len(s.denials)+len(s.written) == 0
+}
+
+// severities are the results of reports, the worst first: what a report has no room for is
+// the best of it.
+func severities() []string {
+	return []string{v1beta1.ReportFail, v1beta1.ReportError, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportPass}
+}
+
+// severityOrder is the place of a result among severities, negative if it is none.
+func severityOrder(result string) int { return slices.Index(severities(), result) }

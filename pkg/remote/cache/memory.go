@@ -1,0 +1,194 @@
+// Package cache keeps verification results for a time, under the whole key, and may drop
+// any of them: a missing result is computed again. It never returns a result that has
+// expired, or one that was stored under another key.
+package cache
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// Memory is a [verify.Cache] in this process, bounded in bytes. One account may take an
+// eighth of them. It evicts the entries that are least likely to be used again. It is safe
+// for concurrent use, and reads take no lock.
+type Memory struct {
+	stats   memoryStats
+	entries *otter.Cache[verify.Key, timed]
+	shares  *shares
+	now     func() time.Time
+	size    int64
+	shareOf func(verify.Namespace) Share
+}
+
+// Share says which part of the memory the entries of a namespace may take.
+type Share struct {
+	// Account is charged for them; empty means that the namespace pays for itself.
+	Account verify.Account
+	// Percent of the memory that the account may take; 0 is an eighth.
+	Percent int
+}
+
+var _ verify.Cache = (*Memory)(nil)
+
+// timed is an entry with its expiry, the account that it is charged to, and its weight.
+type timed struct {
+	entry   verify.Entry
+	expires time.Time
+	account verify.Account
+	weight  uint32
+}
+
+// NewMemory returns a cache of about maxBytes, which must be positive. It reads the time
+// from now.
+func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
+	if maxBytes < 1 {
+		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
+	}
+	m := &Memory{shares: newShares(), now: now, size: maxBytes, shareOf: func(verify.Namespace) Share { return Share{} }}
+	var err error
+	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
+		MaximumWeight: uint64(maxBytes),
+		Weigher:       func(_ verify.Key, value timed) uint32 { return value.weight },
+		OnAtomicDeletion: func(e otter.DeletionEvent[verify.Key, timed]) {
+			m.stats.of(e.Key.Kind).left(e.Value.weight, e.Cause == otter.CauseOverflow)
+			if e.Cause != otter.CauseReplacement {
+				m.shares.remove(e.Value.account, e.Key)
+			}
+		},
+		// The library evicts expired entries by its own clock. Get still checks, because
+		// the time from now decides.
+		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[verify.Key, timed]) time.Duration {
+			return max(e.Value.expires.Sub(now()), time.Nanosecond)
+		}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the memory cache: %w", err)
+	}
+	return m, nil
+}
+
+// Shares says who pays for the entries of a namespace, and how much it may take.
+// Without it every namespace pays for itself. Call it before the first use.
+func (m *Memory) Shares(of func(verify.Namespace) Share) { m.shareOf = of }
+
+// share returns the account of a namespace, and how many bytes it may take.
+func (m *Memory) share(namespace verify.Namespace) (account verify.Account, bytes int64) {
+	share := m.shareOf(namespace)
+	account = cmp.Or(share.Account, namespace.Account())
+	if share.Percent > 0 {
+		return account, max(m.size*int64(share.Percent)/100, 1)
+	}
+	return account, max(m.size/defaultParts, 1)
+}
+
+// Get returns the entry for key unless it is missing or expired.
+func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) {
+	entry, ok := m.Recall(key)
+	if !ok {
+		m.stats.of(key.Kind).Misses.Add(1)
+	}
+	return entry, ok
+}
+
+// Recall is Get, which never waits here. It counts no miss: whoever misses goes on to Get.
+func (m *Memory) Recall(key verify.Key) (verify.Entry, bool) {
+	value, ok := m.entries.GetIfPresent(key)
+	if !ok || !m.now().Before(value.expires) {
+		return verify.Entry{}, false
+	}
+	m.stats.of(key.Kind).Hits.Add(1)
+	return value.entry, true
+}
+
+// Put stores entry for ttl, unless it exceeds the account's share or ttl is not positive.
+// Callers must not put Undecided verdicts.
+func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl time.Duration) {
+	if ttl <= 0 {
+		return
+	}
+	weight := weigh(key, entry)
+	account, most := m.share(key.Namespace)
+	if int64(weight) > most {
+		return // it would leave no room for other entries
+	}
+	m.stats.of(key.Kind).entered(weight)
+	before, added := m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl), account: account, weight: weight})
+	if !added && before.account != account {
+		m.shares.remove(before.account, key) // the namespace has another account now
+	}
+	// Charge after Set: it may report that an expired entry with this key has left.
+	for _, oldest := range m.shares.add(account, key, int64(weight), most) {
+		m.stats.of(oldest.Kind).OverShare.Add(1)
+		m.entries.Invalidate(oldest)
+	}
+}
+
+// Forget drops all entries of a namespace. It scans the whole cache.
+func (m *Memory) Forget(namespace verify.Namespace) {
+	for key := range m.entries.Keys() {
+		if key.Namespace == namespace {
+			m.entries.Invalidate(key)
+		}
+	}
+}
+
+// weigh estimates the size of an entry in bytes: every string that it has, most of which
+// strangers write, and a fixed sum for the structures around them.
+func weigh(key verify.Key, entry verify.Entry) uint32 {
+	const structure, perFinding, perAnnotation = 768, 384, 64
+	n := structure + len(key.Namespace) + len(key.Kind) + len(key.UID) + len(key.Generation) + len(key.Image) +
+		len(entry.Verdict.Reason) + len(entry.Verdict.Remediation) + len(entry.Verdict.Warning) + weighRef(entry.Verdict.Policy)
+	d := entry.Descriptor
+	n += len(d.Data) + len(d.MediaType) + len(d.Digest) + len(d.ArtifactType)
+	for _, url := range d.URLs {
+		n += perAnnotation + len(url)
+	}
+	for name, value := range d.Annotations {
+		n += perAnnotation + len(name) + len(value)
+	}
+	if p := d.Platform; p != nil {
+		n += perFinding + len(p.Architecture) + len(p.OS) + len(p.OSVersion) + len(p.Variant)
+		for _, feature := range p.OSFeatures {
+			n += perAnnotation + len(feature)
+		}
+	}
+	for _, f := range entry.Findings {
+		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer) + len(f.Digest) + len(f.ArtifactType) +
+			len(f.Message) + len(f.Reason) + len(f.Remediation) + weighValue(f.Extensions)
+	}
+	return uint32(max(0, min(n, 1<<30)))
+}
+
+func weighRef(ref policy.ObjectRef) int { return len(ref.Kind) + len(ref.Namespace) + len(ref.Name) }
+
+// weighValue estimates the size of a finding's facts, which may nest.
+func weighValue(value any) int {
+	const perEntry = 64
+	n := perEntry
+	switch value := value.(type) {
+	case string:
+		n += len(value)
+	case map[string]any:
+		for name, inner := range value {
+			n += len(name) + weighValue(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			n += weighValue(inner)
+		}
+	case []map[string]any:
+		for _, inner := range value {
+			n += weighValue(inner)
+		}
+	default:
+		n += len(fmt.Sprint(value)) // facts of another type are small and rare
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package cache
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// Seal encrypts and authenticates values in an untrusted store: whoever can write to the
+// store can neither forge a value, nor move one to another key, namespace or UID, nor extend
+// its expiry. Each UID of a namespace has two keys, one that encrypts (AES-256-CTR, NIST
+// SP 800-38A) and one that authenticates (HMAC-SHA256, RFC 2104), so that a key for reading
+// forges nothing. Both are derived from a master key by HKDF-SHA256 (RFC 5869). It is safe
+// for concurrent use.
+type Seal struct {
+	masters []master
+
+	mu   sync.RWMutex
+	keys map[verify.Namespace]scopedKeys
+}
+
+// scope is whose values a pair of keys seals. Cluster scope has no UID, nor has a namespace
+// whose file gives none.
+type scope struct {
+	namespace verify.Namespace
+	uid       string
+}
+
+// master is a master key.
+type master struct {
+	root    []byte // what HKDF extracted from it
+	version keyVersion
+}
+
+// keyVersion names a master key in the values that it sealed.
+type keyVersion [4]byte
+
+// scopedKeys are the keys of one scope, a pair for each master key.
+type scopedKeys struct {
+	uid   string
+	pairs []*keyPair
+}
+
+// A value is its header (format, version of the key, expiry, and the UID with its length),
+// the initialisation vector, the ciphertext and the tag. The tag authenticates all of them,
+// and the whole cache key.
+const (
+	// sealFormat begins every value; another layout is another byte.
+	sealFormat = 2
+	// formerFormat had one key for both purposes, and no UID.
+	formerFormat = 1
+
+	expiryAt   = 1 + len(keyVersion{})
+	uidAt      = expiryAt + 8 + 1
+	maxUID     = 255
+	ivBytes    = 16
+	tagBytes   = sha256.Size
+	leastBytes = uidAt + ivBytes + tagBytes
+)
+
+// Why a value does not open.
+var (
+	errFormerFormat = errors.New("an older version of Landwaiter sealed the value")
+	errNotOurs      = errors.New("the value is not one of ours")
+	errOtherMaster  = errors.New("the value was sealed with a key that is not in the key file")
+	errForged       = errors.New("the value was not sealed for this key, or was changed")
+)
+
+// ParseSeal reads master keys of 32 bytes in base64, one per line. The first one seals and
+// all of them open, so that a key can be rotated without losing the cache.
+func ParseSeal(text []byte) (*Seal, error) {
+	s := &Seal{keys: map[verify.Namespace]scopedKeys{}}
+	for line := range splitLines(text) {
+		secret, err := base64.StdEncoding.DecodeString(line)
+		if err != nil || len(secret) != masterBytes {
+			return nil, fmt.Errorf("a cache key is not %d bytes in base64; make one with: openssl rand -base64 %d", masterBytes, masterBytes)
+		}
+		m, err := newMaster(secret)
+		if err != nil {
+			return nil, err
+		}
+		s.masters = append(s.masters, m)
+	}
+	if len(s.masters) == 0 || len(s.masters) > maxMasters {
+		return nil, fmt.Errorf("there are %d cache keys, there must be 1 to %d, one a line", len(s.masters), maxMasters)
+	}
+	return s, nil
+}
+
+func newMaster(secret []byte) (master, error) {
+	root, err := hkdf.Extract(sha256.New, secret, nil)
+	if err != nil {
+		return master{}, fmt.Errorf("derive a cache key: %w", err)
+	}
+	version, err := hkdf.Expand(sha256.New, root, "landwaiter cache 2 version", len(keyVersion{}))
+	if err != nil {
+		return master{}, fmt.Errorf("derive a cache key: %w", err)
+	}
+	return master{root: root, version: keyVersion(version)}, nil
+}
+
+// pairs returns the keys of a scope, one pair per master key. It remembers those of one UID
+// for each namespace: a namespace has one at a time.
+func (s *Seal) pairs(of scope) ([]*keyPair, error) {
+	s.mu.RLock()
+	found, ok := s.keys[of.namespace]
+	s.mu.RUnlock()
+	if ok && found.uid == of.uid {
+		return found.pairs, nil
+	}
+	found = scopedKeys{uid: of.uid}
+	for _, m := range s.masters {
+		pair, err := m.derive(of)
+		if err != nil {
+			return nil, err
+		}
+		found.pairs = append(found.pairs, pair)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.keys) >= maxSealKeys {
+		clear(s.keys)
+	}
+	s.keys[of.namespace] = found
+	return found.pairs, nil
+}
+
+// close seals a value for a cache key, until expires.
+func (s *Seal) close(of scope, key string, plain []byte, expires time.Time) ([]byte, error) {
+	if len(of.uid) > maxUID {
+		return nil, fmt.Errorf("the UID of namespace %s is longer than %d bytes", of.namespace, maxUID)
+	}
+	pairs, err := s.pairs(of)
+	if err != nil {
+		return nil, err
+	}
+	header := uidAt + len(of.uid)
+	sealed := make([]byte, header+ivBytes+len(plain), header+ivBytes+len(plain)+tagBytes)
+	sealed[0] = sealFormat
+	copy(sealed[1:], s.masters[0].version[:])
+	binary.BigEndian.PutUint64(sealed[expiryAt:], uint64(expires.UnixMilli()))
+	sealed[uidAt-1] = byte(len(of.uid)) //nolint:gosec // at most maxUID
+	copy(sealed[uidAt:], of.uid)
+	iv := sealed[header : header+ivBytes]
+	if _, err := rand.Read(iv); err != nil {
+		return nil, fmt.Errorf("make an initialisation vector: %w", err)
+	}
+	pairs[0].crypt(iv, sealed[header+ivBytes:], plain) //nolint:gosec // rand.Read made it
+	return pairs[0].tag(sealed, key, sealed), nil
+}
+
+// open returns the value that was sealed for a scope and cache key, and its expiry.
+func (s *Seal) open(of scope, key string, sealed []byte) ([]byte, time.Time, error) {
+	uid, err := sealedFor(sealed)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if uid != of.uid {
+		return nil, time.Time{}, errForged
+	}
+	pairs, err := s.pairs(of)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	body, tag := sealed[:len(sealed)-tagBytes], sealed[len(sealed)-tagBytes:]
+	err = errOtherMaster
+	for i, m := range s.masters {
+		if m.version != keyVersion(sealed[1:expiryAt]) {
+			continue
+		}
+		// The tag comes first: what is not authentic is not decrypted.
+		if err = errForged; !hmac.Equal(tag, pairs[i].tag(nil, key, body)) {
+			continue
+		}
+		iv := uidAt + len(uid)
+		plain := make([]byte, len(body)-iv-ivBytes)
+		pairs[i].crypt(body[iv:iv+ivBytes], plain, body[iv+ivBytes:])
+		return plain, time.UnixMilli(int64(binary.BigEndian.Uint64(sealed[expiryAt:]))), nil //nolint:gosec // authenticated
+	}
+	return nil, time.Time{}, err
+}
+
+// sealedFor returns the UID that a value claims to be sealed for. Nothing vouches for it
+// before the value is opened.
+func sealedFor(sealed []byte) (uid string, err error) {
+	switch {
+	case len(sealed) > 0 && sealed[0] == formerFormat:
+		return "", errFormerFormat
+	case len(sealed) < leastBytes || sealed[0] != sealFormat || len(sealed) < leastBytes+int(sealed[uidAt-1]):
+		return "", errNotOurs
+	}
+	return string(sealed[uidAt : uidAt+int(sealed[uidAt-1])]), nil
+}
+
+// splitLines yields lines that are not empty.
+func splitLines(text []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !yield(line) {
+				return
+			}
+		}
+	}
+}

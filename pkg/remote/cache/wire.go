@@ -1,0 +1,131 @@
+package cache
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// wireVersion is the version of what replicas share. Whatever changes the meaning of
+// a field, or adds one, takes the next number: other versions are a miss.
+const wireVersion = 4
+
+// errOtherVersion means that another version of this program wrote the value.
+var errOtherVersion = errors.New("the verdict has another version")
+
+// wireEntry is a [verify.Entry] that holds a verdict, as it is sealed for Redis. It is
+// spelled out so that a renamed Go field cannot change what replicas share. There is
+// no descriptor, which only tags have, and no doubtful verdict, which is never kept.
+type wireEntry struct {
+	Version int `json:"version"`
+	origin
+	Outcome     string        `json:"outcome"`
+	Policy      wireRef       `json:"policy"`
+	Reason      string        `json:"reason"`
+	Remediation string        `json:"remediation,omitempty"`
+	Warning     string        `json:"warning,omitempty"`
+	Unverified  bool          `json:"unverified,omitempty"`
+	Findings    []wireFinding `json:"findings,omitempty"`
+}
+
+// origin says what a value is about, for people: the key in Redis is a hash.
+type origin struct {
+	Image      string `json:"image"`
+	Generation string `json:"generation"`
+	Program    string `json:"program"` // version of the program that wrote it
+	Written    int64  `json:"written"` // Unix time in milliseconds
+}
+
+type wireRef struct {
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+type wireFinding struct {
+	Verifier     string         `json:"verifier"`
+	Source       wireRef        `json:"source"`
+	Type         string         `json:"type,omitempty"`
+	Result       string         `json:"result"`
+	Signer       string         `json:"signer,omitempty"`
+	Digest       string         `json:"digest,omitempty"`
+	ArtifactType string         `json:"artifactType,omitempty"`
+	Message      string         `json:"message,omitempty"`
+	Reason       string         `json:"reason,omitempty"`
+	Remediation  string         `json:"remediation,omitempty"`
+	Extensions   map[string]any `json:"extensions,omitempty"`
+	Incomplete   bool           `json:"incomplete,omitempty"`
+}
+
+// encode returns the bytes of an entry's verdict and findings.
+func encode(entry verify.Entry, about origin) ([]byte, error) {
+	v := entry.Verdict
+	if v.Doubtful {
+		return nil, errors.New("a doubtful verdict is not shared")
+	}
+	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome.String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Unverified: v.Unverified}
+	for _, f := range entry.Findings {
+		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
+			Result: f.Result.String(), Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
+			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete})
+	}
+	return json.Marshal(wire)
+}
+
+// decode reads what encode wrote. The error is errOtherVersion for a value of another
+// version.
+func decode(plain []byte) (wireEntry, error) {
+	var wire wireEntry
+	strict := json.NewDecoder(bytes.NewReader(plain))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&wire); err != nil {
+		// Another version may have other fields.
+		var version struct {
+			Version int `json:"version"`
+		}
+		if json.Unmarshal(plain, &version) == nil && version.Version != wireVersion {
+			return wireEntry{}, errOtherVersion
+		}
+		return wireEntry{}, fmt.Errorf("read a verdict: %w", err)
+	}
+	if wire.Version != wireVersion {
+		return wireEntry{}, errOtherVersion
+	}
+	return wire, nil
+}
+
+// entry returns what was encoded. Only the two verdicts that are ever kept come out.
+func (w wireEntry) entry() (verify.Entry, error) {
+	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Warning: w.Warning, Unverified: w.Unverified}}
+	switch w.Outcome {
+	case policy.Allowed.String():
+		entry.Verdict.Outcome = policy.Allowed
+	case policy.Denied.String():
+		entry.Verdict.Outcome = policy.Denied
+	default:
+		return verify.Entry{}, fmt.Errorf("the outcome %.20q is never kept", w.Outcome)
+	}
+	for _, f := range w.Findings {
+		result, err := resultOf(f.Result)
+		if err != nil {
+			return verify.Entry{}, err
+		}
+		entry.Findings = append(entry.Findings, policy.Finding{Verifier: f.Verifier, Source: policy.ObjectRef(f.Source), Type: f.Type,
+			Result: result, Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
+			Reason: policy.Reason(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete})
+	}
+	return entry, nil
+}
+
+func resultOf(word string) (policy.Result, error) {
+	for _, result := range []policy.Result{policy.Invalid, policy.Valid, policy.Unknown} {
+		if word == result.String() {
+			return result, nil
+		}
+	}
+	return policy.Invalid, fmt.Errorf("a finding has the result %.20q", word)
+}

@@ -1,0 +1,185 @@
+//go:build aws
+
+package external
+
+import (
+	"context"
+	"crypto"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+)
+
+// awsKey reads a key of AWS KMS: awskms://[ENDPOINT]/KEY, where KEY is an identifier, an
+// alias, or an ARN of either, which also names the region. Credentials are accessKeyID,
+// secretAccessKey, sessionToken (optional) and region.
+func awsKey(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error) {
+	endpoint, id, _ := strings.Cut(strings.TrimPrefix(uri, "awskms://"), "/")
+	for part := range strings.SplitSeq(id, "/") {
+		if !isSegment(part) {
+			return nil, problem("the URI of an AWS key must have the form awskms:///ID, awskms:///alias/NAME or awskms:///ARN")
+		}
+	}
+	region := ""
+	if arn := strings.Split(id, ":"); len(arn) == 6 && arn[0] == "arn" && arn[2] == "kms" {
+		region = arn[3]
+	}
+	own, err := n.awsConfig(ctx, as, region)
+	if err != nil {
+		return nil, err
+	}
+	if endpoint == "" {
+		endpoint = "kms." + own.Region + "." + awsDomain(own.Region)
+	}
+	client, err := n.to(ctx, "", endpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	own.HTTPClient, own.BaseEndpoint = client.HTTP(), awssdk.String("https://"+endpoint)
+	answer, err := kms.NewFromConfig(own).GetPublicKey(ctx, &kms.GetPublicKeyInput{KeyId: awssdk.String(id)})
+	if err != nil {
+		return nil, awsError("AWS KMS", err)
+	}
+	if answer.KeyUsage != types.KeyUsageTypeSignVerify {
+		return nil, problem("the AWS key is not for signatures: its usage must be SIGN_VERIFY")
+	}
+	key, err := x509.ParsePKIXPublicKey(answer.PublicKey)
+	if err != nil {
+		return nil, problem("the AWS key is malformed")
+	}
+	return key, nil
+}
+
+// awsConfig returns a configuration that has the given credentials, or those of a role, and
+// takes nothing of the environment, or, for the pod, what the environment says. The region
+// is that of the credentials unless one is given.
+func (n network) awsConfig(ctx context.Context, as Identity, region string) (made awssdk.Config, err error) {
+	if as, is := as.(account); is {
+		made, err = n.awsRole(ctx, as, region)
+		made.Retryer = noRetries
+		return made, err
+	}
+	values, ambient, err := held(as, "accessKeyID", "secretAccessKey")
+	if err != nil {
+		return made, err
+	}
+	if ambient {
+		client, err := n.awsPodClient()
+		if err != nil {
+			return made, err
+		}
+		if made, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(client)); err != nil {
+			return made, problem("the AWS configuration of the pod cannot be read")
+		}
+		made = awssdk.Config{Region: made.Region, Credentials: made.Credentials}
+	} else {
+		made.Region = values["region"]
+		made.Credentials = credentials.NewStaticCredentialsProvider(values["accessKeyID"], values["secretAccessKey"], values["sessionToken"])
+	}
+	if region != "" {
+		made.Region = region
+	}
+	if !isRegion(made.Region) {
+		return made, problemf("%.64q is not a region of AWS; the credentials need one in region", made.Region)
+	}
+	made.Retryer = noRetries
+	return made, nil
+}
+
+// noRetries is for all requests: the Fetcher retries.
+func noRetries() awssdk.Retryer { return awssdk.NopRetryer{} }
+
+// awsPodClient returns the client with which the SDK finds the identity of this process.
+// It is the SDK's type, because AWS_CA_BUNDLE works with no other, over our connections.
+func (n network) awsPodClient() (*awshttp.BuildableClient, error) {
+	ours, err := egress.NewTransport(egress.Pool{Guard: egress.NewGuard().With(n.endpoints), Reach: egress.UnsafeMetadata})
+	if err != nil {
+		return nil, err
+	}
+	return awshttp.NewBuildableClient().WithTimeout(fetchTimeout).WithTransportOptions(func(t *http.Transport) {
+		t.Proxy, t.DialContext, t.Protocols, t.MaxResponseHeaderBytes = nil, ours.DialContext, ours.Protocols, ours.MaxResponseHeaderBytes
+		t.DisableCompression, t.DisableKeepAlives = true, true // so that no connection is left
+	}), nil
+}
+
+// awsError says in our own words why AWS refused: of its error only a known code counts.
+func awsError(who string, err error) error {
+	var network *egress.Error
+	if errors.As(err, &network) {
+		return fmt.Errorf("ask %s: %w", who, network)
+	}
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		switch refused.ErrorCode() {
+		case "AccessDeniedException":
+			return problemf("%s refuses access: the identity may not read this", who)
+		case "NotFoundException":
+			return problemf("%s has no such key", who)
+		case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch":
+			return problemf("%s refuses the credentials: they are wrong", who)
+		case "ExpiredTokenException", "ExpiredToken":
+			return problemf("%s refuses the credentials: they have expired", who)
+		}
+	}
+	var response *awshttp.ResponseError
+	if errors.As(err, &response) {
+		return answered(who, response.HTTPStatusCode())
+	}
+	return problemf("%s cannot be asked as this identity", who)
+}
+
+// ecrLogin gets a token of Elastic Container Registry, which is valid for 12 hours.
+func ecrLogin(ctx context.Context, n network, host string, as Identity) (login, error) {
+	region, ok := ecrAPI(host)
+	if !ok {
+		return login{}, problemf("%.253s is not a host of ECR", host)
+	}
+	own, err := n.awsConfig(ctx, as, region)
+	if err != nil {
+		return login{}, err
+	}
+	endpoint := "api.ecr." + region + "." + awsDomain(region)
+	client, err := n.to(ctx, "", endpoint)
+	if err != nil {
+		return login{}, err
+	}
+	defer client.Close()
+	own.HTTPClient, own.BaseEndpoint = client.HTTP(), awssdk.String("https://"+endpoint)
+	now := time.Now()
+	answer, err := ecr.NewFromConfig(own).GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+	if err != nil {
+		return login{}, awsError("ECR", err)
+	}
+	if len(answer.AuthorizationData) == 0 {
+		return login{}, problem("ECR gave no token")
+	}
+	text, err := base64.StdEncoding.DecodeString(awssdk.ToString(answer.AuthorizationData[0].AuthorizationToken))
+	if err != nil {
+		return login{}, problem("the ECR token is malformed")
+	}
+	user, password, ok := strings.Cut(string(text), ":")
+	if !ok {
+		return login{}, problem("the ECR token is malformed")
+	}
+	ends := now.Add(ecrLifetime)
+	if said := answer.AuthorizationData[0].ExpiresAt; said != nil && said.Before(ends) {
+		ends = *said
+	}
+	return login{user: user, password: password}.lasts(ends), nil
+}

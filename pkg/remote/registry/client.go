@@ -1,0 +1,219 @@
+// Package registry reads from OCI registries, over oras-go; nothing else in Landwaiter
+// does. It resolves tags, lists referrers and fetches content, with one tenant's
+// credentials at a time, and verifies every byte against the requested digest. It
+// refuses to send credentials to any host but the one they were declared for, to speak
+// plain HTTP or reach private addresses unless a cluster admin listed the host, and to
+// read more than a limit. Through a proxy it only reaches hosts that a cluster admin listed.
+package registry
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+)
+
+// Options configure a [Client]. The zero value is safe; a zero or negative value means
+// the default.
+type Options struct {
+	// DialTimeout bounds connecting and the TLS handshake. Default 2 s.
+	DialTimeout time.Duration
+	// RequestTimeout bounds one request including redirects and body, in addition to
+	// the caller's deadline. Default 5 s.
+	RequestTimeout time.Duration
+	// PerHost bounds the requests in flight to one host; more queue. Default 64.
+	PerHost int
+	// PerSecond is how many requests an account may make to registries, with bursts of
+	// twice as many; more wait. Default 500, enough for some 100 images.
+	PerSecond int
+	// BytesPerSecond is how many bytes of answers an account may read, with bursts of half
+	// as many; more wait. Default 32 MiB. Evidence takes some 10 KiB an image.
+	BytesPerSecond int
+	// DeniedPrefixes are refused in addition to loopback, link-local, private and other
+	// special-purpose addresses: those of the cluster's pods and services.
+	DeniedPrefixes []netip.Prefix
+	// Proxy is that of the environment, for hosts that a ClusterStore lists. Nil is none.
+	Proxy *egress.Environment
+	// Endpoints are registries that are where an admin says.
+	Endpoints egress.Endpoints
+	// UserAgent is sent with every request.
+	UserAgent string
+	// Observe, if set, is told of every request once its header has arrived or it has
+	// failed. It must not wait, and is called from several goroutines.
+	Observe func(Exchange)
+}
+
+// Credential authenticates to a registry. The zero value is anonymous.
+type Credential struct {
+	Username string
+	Password string
+	// IdentityToken is an OAuth 2.0 refresh token, RegistryToken a bearer token.
+	IdentityToken string
+	RegistryToken string
+}
+
+// Store is the compiled form of a Store or ClusterStore.
+type Store struct {
+	Source      policy.ObjectRef
+	Registries  []string              // normalised hosts
+	Credentials map[string]Credential // by normalised host
+	RootCAs     []byte                // PEM, trusted in addition to the system's certificates
+	// Patterns list more registries. Level orders stores: the lowest that has one for a host
+	// decides, and within it a name comes before a pattern.
+	Patterns []image.HostPattern
+	Level    int
+	// Logins are credentials for hosts that are listed by pattern.
+	Logins []Login
+	// ClientCertificate is presented to hosts that the store lists.
+	ClientCertificate *tls.Certificate
+	// Mirrors are read in place of Registries, the first that has the image.
+	Mirrors []Mirror
+	// Evidence lists repositories that are searched for signatures and attestations too,
+	// or instead of all others if EvidenceExclusive is set.
+	Evidence          []Location
+	EvidenceExclusive bool
+	// Broken, if set, says why the store is unusable: every call for its registries
+	// then fails permanently. Without registries it applies to all hosts.
+	Broken string
+	// Fix is the command that ends that, "" if none is known.
+	Fix string
+	// Hidden says that Broken is about what whoever asks may not read: calls then fail
+	// transiently.
+	Hidden bool
+	// Except are hosts that a broken store without registries does not apply to.
+	Except []string
+}
+
+// HostRule is what a cluster admin allows for a host.
+type HostRule struct {
+	PlainHTTP bool // speak HTTP without TLS
+	Private   bool // may have a loopback, link-local, private or cluster address
+	// Proxy replaces or extends that of the environment, which nil leaves as it is.
+	Proxy *Proxy
+}
+
+// Access is what one tenant may reach, and how. It is immutable.
+type Access struct {
+	Namespace verify.Namespace
+	// Account pays for the requests; empty means that the namespace pays for itself.
+	Account verify.Account
+	UID     string
+	Stores  []Store             // the nearest level first, and within it by name
+	Hosts   map[string]HostRule // by normalised host
+	// Patterns are rules for hosts that are not in Hosts; the first that matches counts.
+	Patterns []PatternRule
+	// Attestations also reads cosign's attestation tag when referrers are listed. It
+	// costs one more request, so set it only if a Verifier checks attestations.
+	Attestations bool
+	// PerSecond replaces [Options.PerSecond] for the account, if it is not 0.
+	PerSecond int
+}
+
+// account returns who pays, which is never empty.
+func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.Account()) }
+
+// Client holds what tenants share: connections, and turns at hosts. What one tenant's
+// requests teach is not used for another's: tokens, pauses, rates and which repositories
+// have the referrers API are kept apart, the last for hosts that a cluster admin named in
+// common. It is safe for concurrent use.
+type Client struct {
+	options    Options
+	addresses  *egress.Guard
+	transports *otter.Cache[transportKey, *http.Transport]
+	tokens     *otter.Cache[tokenKey, auth.Cache]
+	hosts      *otter.Cache[string, *hostState]
+	apis       *otter.Cache[apiKey, struct{}] // have the referrers API
+	backOffs   *otter.Cache[backOffKey, time.Time]
+	paces      *otter.Cache[verify.Account, *pace]
+	memory     *fair.Gate[verify.Account] // for answers that are being read
+}
+
+// tokenKey identifies a token cache. oras-go keys tokens by host alone, so no two
+// tenants and no two credentials may share a cache.
+type tokenKey struct {
+	namespace  verify.Namespace
+	uid        string
+	host       string
+	credential [sha256.Size]byte
+}
+
+// NewClient returns a Client; a process needs one.
+func NewClient(options Options) *Client {
+	options.DialTimeout = cmp.Or(max(options.DialTimeout, 0), defaultDialTimeout)
+	options.RequestTimeout = cmp.Or(max(options.RequestTimeout, 0), defaultRequestTimeout)
+	options.PerHost = cmp.Or(max(options.PerHost, 0), DefaultPerHost)
+	options.BytesPerSecond = cmp.Or(max(options.BytesPerSecond, 0), DefaultBytesPerSecond)
+	options.PerSecond = cmp.Or(max(options.PerSecond, 0), DefaultPerSecond)
+	return &Client{
+		options:   options,
+		addresses: egress.NewGuard(options.DeniedPrefixes...).With(options.Endpoints),
+		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
+			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
+		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
+			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
+		paces: otter.Must(&otter.Options[verify.Account, *pace]{MaximumSize: maxHosts,
+			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *pace](time.Minute)}),
+		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
+		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
+		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
+		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
+	}
+}
+
+// Close closes idle connections.
+func (c *Client) Close() {
+	for transport := range c.transports.Values() {
+		transport.CloseIdleConnections()
+	}
+}
+
+// Forget drops what is kept for a deleted namespace. The pace and the pauses of a shared
+// account stay: deleting a namespace must not end them.
+func (c *Client) Forget(namespace verify.Namespace) {
+	for key := range c.tokens.Keys() {
+		if key.namespace == namespace {
+			c.tokens.Invalidate(key)
+		}
+	}
+	account := namespace.Account()
+	for key := range c.apis.Keys() {
+		if key.account == account {
+			c.apis.Invalidate(key)
+		}
+	}
+	for key := range c.backOffs.Keys() {
+		if key.account == account {
+			c.backOffs.Invalidate(key)
+		}
+	}
+	c.paces.Invalidate(account)
+}
+
+// For returns the registries as one tenant may reach them. It is cheap and does not
+// connect.
+func (c *Client) For(access Access) verify.Registry {
+	return &session{client: c, access: access}
+}
+
+// tokenCache returns the tokens of one tenant's credential for one host. They survive
+// unrelated edits of the tenant's resources.
+func (c *Client) tokenCache(access Access, host string, credential Credential) auth.Cache {
+	key := tokenKey{namespace: access.Namespace, uid: access.UID, host: host, credential: sha256.Sum256(fmt.Appendf(nil, "%q", credential))}
+	cache, ok := c.tokens.GetIfPresent(key)
+	if !ok {
+		cache, _ = c.tokens.SetIfAbsent(key, auth.NewCache())
+	}
+	return cache
+}

@@ -1,0 +1,331 @@
+package registry
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+)
+
+// attempt calls f, and once more if it failed transiently and there is time. It does
+// not retry a host that asked for a pause.
+func attempt[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	value, err := f()
+	if err == nil || !worthRetrying(err) {
+		return value, err
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*retryPause {
+		return value, err
+	}
+	if pause(ctx, retryPause) != nil {
+		return value, err
+	}
+	return f()
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// worthRetrying reports whether a failure may pass within a moment: a lost connection, a
+// gateway that has just restarted. After a timeout there is no time left.
+func worthRetrying(err error) bool {
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) {
+		return response.StatusCode == http.StatusBadGateway || response.StatusCode == http.StatusServiceUnavailable ||
+			response.StatusCode == http.StatusGatewayTimeout
+	}
+	var network net.Error
+	var proxy *egress.ProxyError
+	if errors.As(err, &proxy) && proxy.Status != 0 && proxy.Status < http.StatusInternalServerError {
+		return false // it will say the same again
+	}
+	if errors.Is(err, errBackOff) || errors.As(err, &network) && network.Timeout() {
+		return false
+	}
+	return connectionFailed(err) && !permanent(err) && !untrusted(err)
+}
+
+// answers marks failures to read an answer: HTTP/2 has errors of its own for a stream that
+// is reset, which cannot be told from errors in what was read. It refuses an answer that
+// says itself that it is for another digest.
+type answers struct {
+	guard http.RoundTripper
+	// open, if set, has Content-Length left out, so that content is judged by its bytes
+	// and not by what the registry says about them. It becomes true if the end of an answer
+	// does not prove that it is whole.
+	open *bool
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.guard.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStated(req, resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	if a.open != nil {
+		// Without either, only the end of the connection ends a body (RFC 9112, section 6.3).
+		*a.open = resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+		resp.ContentLength = -1
+	}
+	resp.Body = answer{resp.Body}
+	return resp, nil
+}
+
+// checkStated compares the digest that an answer states with the one that was asked for.
+func checkStated(req *http.Request, resp *http.Response) error {
+	above, name := path.Split(req.URL.Path)
+	if resp.StatusCode != http.StatusOK || !strings.HasSuffix(above, "/manifests/") && !strings.HasSuffix(above, "/blobs/") {
+		return nil
+	}
+	want, err := digest.Parse(name)
+	if err != nil {
+		return nil //nolint:nilerr // a tag
+	}
+	stated, err := digest.Parse(resp.Header.Get("Docker-Content-Digest"))
+	if err != nil || stated == want {
+		return nil //nolint:nilerr // it is optional, and the content is hashed
+	}
+	return mismatch(want, stated)
+}
+
+type answer struct{ io.ReadCloser }
+
+// Read implements [io.Reader].
+func (a answer) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	var tooLarge *http.MaxBytesError
+	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &tooLarge) {
+		err = &cutError{err}
+	}
+	return n, err
+}
+
+// cutError means that an answer ended before its time.
+type cutError struct{ err error }
+
+// Error implements error.
+func (e *cutError) Error() string { return "the answer was cut off: " + e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *cutError) Unwrap() error { return e.err }
+
+// errShort means that an answer ended before all of it had come, and nothing showed it.
+var errShort = &cutError{io.ErrUnexpectedEOF}
+
+// connectionFailed reports whether err comes from the connection and not from the
+// content that was read through it.
+func connectionFailed(err error) bool {
+	var request *url.Error
+	var network net.Error
+	var cut *cutError
+	return errors.As(err, &request) || errors.As(err, &network) || errors.As(err, &cut) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// untrusted reports whether a connection was refused by us, for its certificate.
+func untrusted(err error) bool {
+	var unknownCA x509.UnknownAuthorityError
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &unknownCA) || errors.As(err, &certificate)
+}
+
+// distrust says why we refused the certificate of a host, and what to do.
+func distrust(err error, host string) string {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	text := host + " has a certificate that is not trusted"
+	switch {
+	case errors.As(err, &authority):
+		return text + ": its CA is unknown; add the CA to caBundle of the Store that lists " + host
+	case errors.As(err, &name):
+		return text + ": it is for another name; have one issued for " + host
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return text + ": it has expired, or is not valid yet; renew it"
+	}
+	return text + "; have it issued again"
+}
+
+// refusedCertificate reports whether a server ended the handshake because of our
+// certificate (RFC 8446, section 6.2). The library does not export the type of alerts.
+func refusedCertificate(err error) bool {
+	var operation *net.OpError
+	return errors.As(err, &operation) && operation.Op == "remote error" && strings.Contains(operation.Err.Error(), "certificate")
+}
+
+// mismatch is the error for content with another digest than requested.
+func mismatch(want, got digest.Digest) error {
+	return verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got))
+}
+
+// explain wraps a failure with what was being done, and makes it a
+// [verify.PermanentError] if a retry could not help. It leaves out URLs, which can hold
+// signed tokens, and text of registries, which an attacker may have written.
+func explain(err error, doing, host string) error {
+	if err == nil {
+		return nil
+	}
+	var permanent *verify.PermanentError
+	if errors.As(err, &permanent) {
+		return verify.PermanentWith(permanent.Reason, fmt.Errorf("cannot %s: %w", doing, permanent.Err), permanent.Remediation)
+	}
+	if reason, text := permanentCause(err, host); reason != "" {
+		return verify.PermanentWith(reason, fmt.Errorf("cannot %s: %s", doing, text), remedy(err, reason, host))
+	}
+	return fmt.Errorf("cannot %s: %s", doing, transientCause(err, host))
+}
+
+// remedy says what to do about a failure that a retry would repeat.
+func remedy(err error, reason policy.Reason, host string) string {
+	if errors.Is(err, egress.ErrMetadata) {
+		return "correct the name " + host + " in DNS"
+	}
+	switch reason {
+	case policy.ReasonNotFound:
+		return "check the spelling of image and tag, and that it was pushed; some registries also say so where access is refused"
+	case policy.ReasonAccessDenied:
+		return "add a pull secret for " + host + " to imagePullSecrets of the Store that applies"
+	case policy.ReasonForbidden:
+		return "ask a cluster admin to list " + host + " in a ClusterStore, if it is right"
+	case policy.ReasonContentMismatch:
+		return "push and sign the image again, and find out who changed it in the registry"
+	}
+	return ""
+}
+
+// permanent reports whether a retry would repeat a failure.
+func permanent(err error) bool {
+	if verify.IsPermanent(err) {
+		return true
+	}
+	reason, _ := permanentCause(err, "")
+	return reason != ""
+}
+
+// permanentCause returns a reason and a sentence for the failures that a retry would
+// repeat, and an empty reason for all others. This is the whole list, beside our own
+// refusals ([verify.PermanentError]): not found, refused credentials, an address that no
+// admin opened, content that does not match its digest, past a limit. An attacker who can
+// disturb a connection, and a registry in trouble, cause anything else.
+func permanentCause(err error, host string) (reason policy.Reason, text string) {
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) {
+		return permanentStatus(response, host)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.Is(err, errdef.ErrNotFound):
+		return policy.ReasonNotFound, host + " has no such image or tag"
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return policy.ReasonAccessDenied, host + " asks for a user name and password, and no Store gives any"
+	case errors.Is(err, egress.ErrAddress):
+		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrAddress.Error() + ", and no ClusterStore lists it under registries"
+	case errors.Is(err, egress.ErrMetadata):
+		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrMetadata.Error()
+	case errors.Is(err, content.ErrMismatchedDigest):
+		return policy.ReasonContentMismatch, "the content is not what its digest says"
+	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.As(err, &tooLarge):
+		return policy.ReasonLimitExceeded, fmt.Sprintf("the answer of %s is larger than %d bytes", host, maxManifestBytes)
+	}
+	return "", ""
+}
+
+// permanentStatus is permanentCause for an HTTP status. oras-go turns a missing manifest or
+// blob into [errdef.ErrNotFound], so a 404 here is either about the repository, and says
+// so, or comes from a token server and says nothing about the image.
+func permanentStatus(response *errcode.ErrorResponse, host string) (reason policy.Reason, text string) {
+	if hasCode(response, codeTooManyRequests, codeUnavailable) {
+		return "", "" // some say so with 403
+	}
+	switch response.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return policy.ReasonAccessDenied, host + " refuses access"
+	case http.StatusNotFound:
+		if hasCode(response, errcode.ErrorCodeNameUnknown) {
+			return policy.ReasonNotFound, host + " has no such image or tag"
+		}
+	}
+	return "", ""
+}
+
+// Error codes of the distribution API that oras-go has no name for.
+const (
+	codeTooManyRequests = "TOOMANYREQUESTS"
+	codeUnavailable     = "UNAVAILABLE"
+)
+
+func hasCode(response *errcode.ErrorResponse, codes ...string) bool {
+	return slices.ContainsFunc(response.Errors, func(e errcode.Error) bool { return slices.Contains(codes, e.Code) })
+}
+
+// transientCause describes a failure that a retry may not repeat.
+func transientCause(err error, host string) string {
+	var response *errcode.ErrorResponse
+	var network net.Error
+	var dns *net.DNSError
+	var proxy *egress.ProxyError
+	switch {
+	case errors.Is(err, errMemory), errors.Is(err, errPace):
+		return "overloaded: too many large answers of registries are being read, try again"
+	case errors.Is(err, errOverloaded):
+		return "overloaded: too many requests to " + host + " are waiting, try again"
+	case errors.As(err, &proxy):
+		return host + " was not reached: " + proxy.Error()
+	case errors.As(err, &response):
+		return fmt.Sprintf("%s answered with status %d", host, response.StatusCode)
+	case errors.Is(err, context.Canceled):
+		return host + " did not answer before the caller gave up"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return host + " did not answer in time"
+	case errors.As(err, &dns):
+		return host + " could not be looked up"
+	case errors.Is(err, errBackOff):
+		return host + " asked for a pause (429 or 503 with Retry-After)"
+	case untrusted(err):
+		return distrust(err, host)
+	case refusedCertificate(err):
+		return host + " refuses the client certificate, or asks for one; clientCertificate of a Store presents it"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return host + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return host + " refuses the connection: nothing listens there; start the registry, or correct the port in its name"
+	case connectionFailed(err):
+		return "the connection to " + host + " failed"
+	}
+	return host + " gave an answer that violates the OCI distribution specification"
+}
+
+// errBackOff means that the host asked for a pause, which is not over.
+var errBackOff = errors.New("the host asked for a pause")

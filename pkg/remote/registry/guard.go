@@ -1,0 +1,241 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// hostState is the state of a host that all tenants share.
+type hostState struct {
+	turns *turns // bounds the requests in flight
+}
+
+// host returns the state of a host.
+func (c *Client) host(name string) *hostState {
+	state, ok := c.hosts.GetIfPresent(name)
+	if !ok {
+		state, _ = c.hosts.SetIfAbsent(name, &hostState{turns: newTurns(c.options.PerHost)})
+	}
+	return state
+}
+
+// errOverloaded is transient: a retry may find a shorter queue.
+var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting")
+
+// backOffKey makes a pause that a host asks for apply to one account, whoever named the
+// host: an account can make a registry ask for pauses, by a flood, with a credential that
+// is past its limit or by a repository that proxies to another server, and must not silence
+// another with them.
+type backOffKey struct {
+	account verify.Account
+	host    string
+}
+
+// guard is the round tripper of one tenant for one location. Every request passes
+// it, including those to token servers and after redirects.
+type guard struct {
+	session *session
+	origin  string // the host of the location that is read
+	named   bool   // a cluster admin named it, as [Location.Named]
+	stage   Stage
+	store   Store
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	var times times
+	resp, err := g.send(req, &times)
+	g.observe(req, resp, err, times)
+	return resp, err
+}
+
+// send sends a request that is permitted, once it is its turn.
+func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
+	host := hostOf(req.URL)
+	if err := g.permit(req, host); err != nil {
+		return nil, err
+	}
+	client := g.session.client
+	key := backOffKey{account: g.session.access.account(), host: host}
+	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
+		return nil, errBackOff
+	}
+	transport, err := g.transport(req, host)
+	if err != nil {
+		return nil, err
+	}
+	times.began = time.Now()
+	pace := client.pace(g.session.access)
+	if err := pace.requests.Wait(req.Context()); err != nil {
+		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
+	}
+	account, turns := g.session.access.account(), client.host(host).turns
+	if err := turns.acquire(req.Context(), account); err != nil {
+		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
+	}
+	times.sent = time.Now()
+	resp, err := transport.RoundTrip(req)
+	times.ended = time.Now()
+	// A request is in flight until its header arrives, not until its body is read:
+	// oras-go sends a second request before it has read the first answer, and must not
+	// wait for itself.
+	turns.release(account)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes}
+	if !strings.Contains(req.URL.Path, "/blobs/") { // the caller of Fetch has memory for those
+		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()}
+	}
+	if isMetadata(req.URL.Path) {
+		// It fails past the limit instead of ending: a cut manifest must not pass for a
+		// whole one.
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxManifestBytes)
+	}
+	if wait := retryAfter(resp); wait > 0 {
+		client.backOffs.Set(key, time.Now().Add(min(wait, maxBackOff)))
+	}
+	if err := g.checkChallenge(host, resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// permit decides whether a request may be sent.
+func (g *guard) permit(req *http.Request, host string) error {
+	switch req.URL.Scheme {
+	case "https":
+	case "http":
+		if rule, _ := g.session.access.rule(host); !rule.PlainHTTP {
+			return verify.PermanentWith(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS", host), "use a registry with TLS; only a ClusterStore with insecurePlainHTTP permits another")
+		}
+	default:
+		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s uses the scheme %.20q", host, req.URL.Scheme))
+	}
+	// A token request posts a refresh token in its body; nothing else posts.
+	carries := req.Header.Get("Authorization") != "" || (req.Method != http.MethodGet && req.Method != http.MethodHead)
+	if carries && !g.trusted(host) {
+		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("credentials for %s would be sent to %s", g.origin, host))
+	}
+	return nil
+}
+
+// trusted reports whether host may see the credentials for the origin: the registry
+// itself, the token server that is known to belong to it, and hosts that the same store
+// lists.
+func (g *guard) trusted(host string) bool {
+	if host == g.origin {
+		return true
+	}
+	switch g.origin {
+	case "docker.io":
+		return host == "auth.docker.io"
+	case "registry.gitlab.com":
+		if host == "gitlab.com" {
+			return true
+		}
+	}
+	return slices.Contains(g.store.Registries, host)
+}
+
+// checkChallenge rejects a challenge that sends the client to a token server that its
+// credentials were not declared for.
+func (g *guard) checkChallenge(host string, resp *http.Response) error {
+	if resp.StatusCode != http.StatusUnauthorized {
+		return nil
+	}
+	for _, challenge := range resp.Header.Values("WWW-Authenticate") {
+		scheme, parameters, _ := strings.Cut(strings.TrimSpace(challenge), " ")
+		if !strings.EqualFold(scheme, "bearer") {
+			continue
+		}
+		realm, err := url.Parse(parameter(parameters, "realm"))
+		if err != nil || !g.trusted(hostOf(realm)) {
+			return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
+				"which no Store for %s lists", host, hostOfOrNone(realm), g.origin), "if that is right, add the token server to spec.registries of the Store")
+		}
+	}
+	return nil
+}
+
+// parameter returns one value of the parameters of a challenge (RFC 9110, section 11.2).
+func parameter(parameters, name string) string {
+	for rest := parameters; rest != ""; {
+		key, after, found := strings.Cut(rest, "=")
+		if !found {
+			return ""
+		}
+		var value string
+		if strings.HasPrefix(after, `"`) {
+			value, rest, _ = strings.Cut(after[1:], `"`)
+		} else {
+			value, rest, _ = strings.Cut(after, ",")
+		}
+		if strings.EqualFold(strings.Trim(key, " ,\t"), name) {
+			return strings.TrimSpace(value)
+		}
+		rest = strings.TrimLeft(rest, " ,\t")
+	}
+	return ""
+}
+
+// hostOf returns the host of u as images name it.
+func hostOf(u *url.URL) string {
+	host, err := image.NormaliseHost(u.Host)
+	if err != nil {
+		return strings.ToLower(u.Host)
+	}
+	return host
+}
+
+// hostOfOrNone is hostOf for a URL that may be nil.
+func hostOfOrNone(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return hostOf(u)
+}
+
+// retryAfter returns the pause that a host asks for, in seconds or as a date (RFC 9110,
+// section 10.2.3), and 0 if it asks for none.
+func retryAfter(resp *http.Response) time.Duration {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	value := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(max(min(seconds, int(maxBackOff/time.Second)), 0)) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return time.Until(at)
+	}
+	return 0
+}
+
+// isMetadata reports whether a path of the distribution API returns manifests or lists of
+// them, which are small.
+func isMetadata(path string) bool {
+	return strings.Contains(path, "/manifests/") || strings.Contains(path, "/referrers/")
+}
+
+// checkRedirect bounds redirects. oras-go removes the Authorization header when they lead
+// to another host, and guard checks every hop.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s redirects more than %d times", hostOf(via[0].URL), maxRedirects))
+	}
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s redirects from HTTPS to %.20q", hostOf(via[0].URL), req.URL.Scheme))
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// Limits on what a registry can make us do. Whoever names an image chooses the registry,
+// so each may be hostile.
+const (
+	// maxManifestBytes bounds manifests and referrers lists; signature manifests
+	// are a few KiB.
+	maxManifestBytes = verify.MaxManifestBytes
+	// maxAnswersBytes is the memory for manifests, lists and tokens that are being read, of
+	// all accounts, and decodedListBytes how much a byte of a list takes once it is decoded.
+	maxAnswersBytes, decodedListBytes = 64 << 20, 16
+	// maxReferrers is how many referrers are taken from a list.
+	maxReferrers = verify.MaxReferrers
+	// maxReferrerPages bounds pagination, which the registry drives.
+	maxReferrerPages = 8
+	// maxDescriptorText is longer than every media type (RFC 6838, section 4.2) and digest.
+	maxDescriptorText = 256
+	// maxFirstRead bounds what is allocated before content comes, for evidence of the
+	// usual size.
+	maxFirstRead = 64 << 10
+	// maxRedirects is enough for a blob that lives in object storage behind a
+	// content network.
+	maxRedirects = 3
+	// maxDockerConfigBytes is the size of a pull secret that is parsed.
+	maxDockerConfigBytes = 256 << 10
+	// maxDockerConfigHosts is the number of hosts in one pull secret.
+	maxDockerConfigHosts = 256
+
+	// maxClientChainBytes bounds the client certificate with its chain, maxClientKeyBytes
+	// and maxClientKeyBits its key, which signs once a connection: an RSA key of 4096 bits
+	// has 3.2 KiB.
+	maxClientChainBytes, maxClientKeyBytes, maxClientKeyBits = 64 << 10, 8 << 10, 4096
+
+	// maxTransports bounds the connection pools, one per CA bundle, client certificate and
+	// proxy.
+	maxTransports = 256
+	// maxTokenCaches bounds the token caches, one per tenant, host and credential.
+	maxTokenCaches = 16_384
+	// maxHosts bounds the states of hosts, and what else is kept per host or account.
+	maxHosts = 16_384
+
+	// tokenCacheLifetime bounds how many scopes one token cache can collect. Tokens
+	// rarely live longer.
+	tokenCacheLifetime = 10 * time.Minute
+	// capabilityLifetime is how long the fallback tag is not read in parallel after a
+	// registry has shown that it has the referrers API.
+	capabilityLifetime = 10 * time.Minute
+	// maxQueue is how many requests of one account may wait for one host. An image needs
+	// some twenty at a time.
+	maxQueue = 4096
+	// maxBackOff bounds how long a host's Retry-After is honoured.
+	maxBackOff = 30 * time.Second
+	// retryPause precedes the one retry of a transient failure.
+	retryPause = 50 * time.Millisecond
+)
+
+// Defaults of [Options].
+const (
+	defaultDialTimeout    = 2 * time.Second
+	defaultRequestTimeout = 5 * time.Second
+	DefaultPerHost        = 64
+	DefaultPerSecond      = 500
+	DefaultBytesPerSecond = 32 << 20
+)

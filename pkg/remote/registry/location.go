@@ -1,0 +1,116 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// Location is where a Store says that images or evidence are.
+type Location struct {
+	// Template makes the repository of an image's name.
+	Template image.Template
+	// Via is the store that says how to reach the host. Its credentials are never those of
+	// the host that the image names, unless it is the same host. Nil means anonymous.
+	Via *Store
+	// Named says that a cluster admin named the host, for this purpose: it may have a
+	// private address.
+	Named bool
+}
+
+// Mirror is a [Location] that is read in place of the registries of a store.
+type Mirror struct {
+	Location
+	// Origin also reads the registry that the image names.
+	Origin bool
+}
+
+// ViaItself returns s as it reaches a host that no store lists: with the credential for
+// that host and its CA, and nothing that is for its registries.
+func (s Store) ViaItself(host string) *Store {
+	via := &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken, Fix: s.Fix, Hidden: s.Hidden}
+	if credential, ok := s.Credentials[host]; ok {
+		via.Credentials = map[string]Credential{host: credential}
+	}
+	return via
+}
+
+// location is one repository as one tenant reaches it. It implements [verify.Repository].
+type location struct {
+	*session
+	at    image.Reference // host and repository
+	role  verify.Role
+	store Store
+	named bool // by a cluster admin, as [Location.Named]
+}
+
+// Locations implements [verify.Registry].
+func (s *session) Locations(ref image.Reference) verify.Locations {
+	store := s.store(ref.Host)
+	own := &location{session: s, at: image.Reference{Host: ref.Host, Repository: ref.Repository}, role: verify.RoleOrigin, store: store}
+	if store.Broken != "" || len(store.Mirrors)+len(store.Evidence) == 0 {
+		only := add(nil, own)
+		return verify.Locations{Content: only, Evidence: only}
+	}
+	var locations verify.Locations
+	origin := len(store.Mirrors) == 0
+	for _, mirror := range store.Mirrors {
+		locations.Content = add(locations.Content, s.located(verify.RoleMirror, mirror.Location, store, ref))
+		origin = origin || mirror.Origin
+	}
+	if origin {
+		locations.Content = add(locations.Content, own)
+	}
+	if !store.EvidenceExclusive {
+		locations.Evidence = slices.Clone(locations.Content)
+	}
+	for _, location := range store.Evidence {
+		locations.Evidence = add(locations.Evidence, s.located(verify.RoleEvidence, location, store, ref))
+	}
+	return locations
+}
+
+// located returns where an image is at a Location of a Store. Without a name it has, every
+// request fails.
+func (s *session) located(role verify.Role, listed Location, by Store, ref image.Reference) *location {
+	p := &location{session: s, role: role, named: listed.Named}
+	if listed.Via != nil {
+		p.store = *listed.Via
+	}
+	var err error
+	if p.at, err = listed.Template.For(ref); err != nil {
+		p.at = image.Reference{Host: listed.Template.Host()}
+		p.store = Store{Broken: fmt.Sprintf("%s: %v", by.Source, err)}
+	}
+	return p
+}
+
+// add appends a location, unless it is among the locations: whoever lists it first says how it is
+// reached.
+func add(locations []verify.Location, p *location) []verify.Location {
+	name := p.at.Name()
+	if slices.ContainsFunc(locations, func(other verify.Location) bool { return other.Name == name }) {
+		return locations
+	}
+	return append(locations, verify.Location{Name: name, Role: p.role, Repository: p})
+}
+
+// of returns the text about an image with the location, if that is another repository.
+func (p *location) of(ref image.Reference, text string) string {
+	if p.at.Name() == ref.Name() {
+		return text
+	}
+	return text + " at " + p.at.Name()
+}
+
+// explain is the function of that name, for this location.
+func (p *location) explain(err error, doing string) error {
+	err = explain(err, doing, p.at.Host)
+	if p.role == verify.RoleMirror && verify.HasReason(err, policy.ReasonNotFound) {
+		return verify.PermanentWith(policy.ReasonNotFound, err, "copy the image to the mirror, or set fallback: Origin for a mirror in the Store that names it; explain --compare-origin says whether the origin has it")
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+package registry
+
+import (
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+)
+
+// Login is a credential for the hosts of one provider, for a store that lists them by
+// pattern.
+type Login struct {
+	// Serves reports whether the credential may be sent to a host.
+	Serves     func(host string) bool
+	Credential Credential
+}
+
+// PatternRule is a [HostRule] for the hosts that a pattern matches.
+type PatternRule struct {
+	Hosts image.HostPattern
+	Rule  HostRule
+}
+
+// Proxy is what a ClusterStore says about the way to its hosts.
+type Proxy struct {
+	// Own replaces the proxy of the environment, but for the hosts of Bypass.
+	Own    *egress.Proxy
+	Bypass egress.Bypass
+	// AdditionalHosts are hosts that registries lead to and that are reached the same way.
+	AdditionalHosts []image.HostPattern
+	// Broken, if set, says why the proxy cannot be used. Its hosts are then not reached.
+	Broken string
+	// Hidden says that Broken is about what whoever asks may not read.
+	Hidden bool
+}
+
+// serves reports whether the store lists a host, by name or by pattern.
+func (s Store) serves(host string) bool {
+	return slices.Contains(s.Registries, host) || slices.ContainsFunc(s.Patterns, func(p image.HostPattern) bool { return p.Match(host) })
+}
+
+// takesAll reports whether s is broken and its hosts are unknown.
+func (s Store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
+
+// WithoutLocations returns the store without mirrors and evidence repositories: how its
+// registries are reached, and nothing else.
+func (s Store) WithoutLocations() Store {
+	s.Mirrors, s.Evidence, s.EvidenceExclusive = nil, nil, false
+	return s
+}
+
+// credential returns what the store sends to a host: what its secrets have for exactly
+// this host, or the login of a cloud that has the host.
+func (s Store) credential(host string) Credential {
+	if credential, ok := s.Credentials[host]; ok {
+		return credential
+	}
+	for _, login := range s.Logins {
+		if login.Serves(host) {
+			return login.Credential
+		}
+	}
+	return Credential{}
+}
+
+// StoreFor returns the store that applies to a host. Without one, access is anonymous.
+func (a Access) StoreFor(host string) Store {
+	store, _ := StoreFor(a.Stores, host)
+	return store
+}
+
+// StoreFor returns the store that applies to a host, the nearest level first, and whether
+// there is one. Within a level, the first that lists the host by name comes before the
+// first with a pattern, and a broken store whose hosts are unknown comes last.
+func StoreFor(stores []Store, host string) (Store, bool) {
+	for begin := 0; begin < len(stores); {
+		level := stores[begin:]
+		if i := slices.IndexFunc(level, func(s Store) bool { return s.Level != level[0].Level }); i > 0 {
+			level = level[:i]
+		}
+		for _, applies := range []func(Store) bool{
+			func(s Store) bool { return slices.Contains(s.Registries, host) },
+			func(s Store) bool { return s.serves(host) },
+			func(s Store) bool { return s.takesAll() && !slices.Contains(s.Except, host) },
+		} {
+			if i := slices.IndexFunc(level, applies); i >= 0 {
+				return level[i], true
+			}
+		}
+		begin += len(level)
+	}
+	return Store{}, false
+}
+
+// rule returns what the cluster admin allows for a host, and whether a ClusterStore lists
+// it at all, by name or by pattern.
+func (a Access) rule(host string) (rule HostRule, listed bool) {
+	if rule, ok := a.Hosts[host]; ok {
+		return rule, true
+	}
+	for _, p := range a.Patterns {
+		if p.Hosts.Match(host) {
+			return p.Rule, true
+		}
+	}
+	return HostRule{}, false
+}
+
+// named reports whether a cluster admin listed a host by its name. A pattern names no
+// host: whoever names an image chooses among those that it matches.
+func (a Access) named(host string) bool {
+	_, named := a.Hosts[host]
+	return named
+}
+
+// proxy returns the proxy for a request to a host, dialled as address, for an image of
+// origin; nil for none. A proxy resolves names where no guard sees it, so it is only used
+// for hosts that a ClusterStore lists, and for those that it adds to them.
+func (c *Client) proxy(a Access, origin, host, address string) (*egress.Proxy, error) {
+	if c.options.Endpoints.Contain(address) {
+		return nil, nil //nolint:nilnil // an admin says where it is
+	}
+	rule, listed := a.rule(host)
+	if !listed {
+		of, _ := a.rule(origin)
+		if of.Proxy == nil || !slices.ContainsFunc(of.Proxy.AdditionalHosts, func(p image.HostPattern) bool { return p.Match(host) }) {
+			return nil, nil //nolint:nilnil // direct
+		}
+		rule.Proxy = of.Proxy
+	}
+	switch via := rule.Proxy; {
+	case rule.PlainHTTP:
+		return nil, nil //nolint:nilnil // a tunnel is for TLS
+	case via != nil && via.Broken != "" && via.Hidden:
+		return nil, brokenProxy(via.Broken)
+	case via != nil && via.Broken != "":
+		return nil, verify.PermanentWith(policy.ReasonBrokenResource, brokenProxy(via.Broken), "ask a cluster admin to correct the proxy of the ClusterStore")
+	case via == nil || via.Own == nil:
+		return c.options.Proxy.For(address), nil
+	case via.Bypass.Contains(address):
+		return nil, nil //nolint:nilnil // direct
+	default:
+		return via.Own, nil
+	}
+}
+
+type brokenProxy string
+
+// Error implements error.
+func (b brokenProxy) Error() string { return string(b) }

@@ -1,0 +1,243 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// Referrers implements [verify.Repository]. It reads the signature tag, the attestation tag
+// if there are Verifiers of attestations, and the referrers API or its fallback tag, in
+// parallel.
+func (p *location) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
+	if subject.Digest == "" {
+		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("cannot list the referrers of %s: it has no digest", subject))
+	}
+	repository, err := p.repository(StageList)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the referrers of %s: %w", subject, err)
+	}
+	var signed, attested, referring []ocispec.Descriptor
+	var signedErr, attestedErr, listErr error
+	var all sync.WaitGroup
+	all.Go(func() { signed, signedErr = p.evidenceTag(ctx, repository, subject, ".sig") })
+	if p.access.Attestations {
+		all.Go(func() { attested, attestedErr = p.evidenceTag(ctx, repository, subject, ".att") })
+	}
+	all.Go(func() { referring, listErr = p.referrers(ctx, repository, subject) })
+	all.Wait()
+	return dedupe(slices.Concat(signed, attested, referring)), join(signedErr, attestedErr, listErr)
+}
+
+// evidenceTag returns the manifest under one of cosign's tags, "sha256-<hex>.sig"
+// or "….att", with its content.
+func (p *location) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
+	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + suffix
+	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
+		descriptor, content, err := fetchManifest(ctx, repository, tag)
+		if err != nil {
+			return nil, err
+		}
+		descriptor.Data = content
+		return []ocispec.Descriptor{descriptor}, nil
+	})
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil, nil
+	}
+	return found, p.explain(err, "read the tag "+tag+" of "+p.at.Name())
+}
+
+// apiKey identifies registries of which one answer says that they have the referrers API:
+// one repository, as far as one account is concerned.
+type apiKey struct {
+	account          verify.Account
+	host, repository string
+}
+
+// apiKey returns the key of the location. For a host that a cluster admin named, it has
+// neither account nor repository: one answer counts for all.
+func (p *location) apiKey() apiKey {
+	if p.access.named(p.at.Host) || p.named {
+		return apiKey{host: p.at.Host}
+	}
+	return apiKey{account: p.access.account(), host: p.at.Host, repository: p.at.Repository}
+}
+
+// referrers asks the API (OCI distribution specification, "Listing Referrers") and takes
+// the fallback tag ("Referrers Tag Schema") if the repository does not have it.
+func (p *location) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	key := p.apiKey()
+	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) { return p.list(ctx, key, repository, subject) })
+	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
+		return found, verify.PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
+			subject.Name(), maxReferrers, maxReferrerPages), "remove superfluous signatures and attestations from the repository")
+	}
+	return found, p.explain(err, "list the referrers of "+p.of(subject, subject.String()))
+}
+
+// list always asks the API. Only its presence is remembered, and only saves the request
+// for the fallback tag, which otherwise goes in parallel. Its absence is not: the answer
+// is the same as for a repository that is missing, and a registry that had none a minute
+// ago may have one, so whoever trusted it could miss a signature. So what is remembered
+// never changes an answer, and a registry without the API costs one more request and no
+// more time.
+func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fallback := func() ([]ocispec.Descriptor, error) {
+		found, _, err := p.listWith(limited, repository, subject, false)
+		return found, err
+	}
+	if _, known := p.client.apis.GetIfPresent(key); !known {
+		fallback = started(fallback)
+	}
+	found, pages, err := p.listWith(ctx, repository, subject, true)
+	if pages > 0 {
+		p.client.apis.Set(key, struct{}{})
+		return found, err
+	}
+	switch {
+	case unsupported(err):
+		p.client.apis.Invalidate(key)
+	case p.role == verify.RoleOrigin || !missingRepository(err):
+		return found, err
+	}
+	return fallback()
+}
+
+// missingRepository reports whether the registry says that the repository does not exist.
+// At locations other than the image's own, that is no error: until the first signature is
+// written or the first image is copied there, the repository is not there either.
+func missingRepository(err error) bool {
+	var response *errcode.ErrorResponse
+	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound && hasCode(response, errcode.ErrorCodeNameUnknown)
+}
+
+// started starts f and returns a function that waits for its results.
+func started(f func() ([]ocispec.Descriptor, error)) func() ([]ocispec.Descriptor, error) {
+	var found []ocispec.Descriptor
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				found, err = nil, fmt.Errorf("internal error: %v", r)
+			}
+		}()
+		found, err = f()
+	}()
+	return func() ([]ocispec.Descriptor, error) {
+		<-done // it ends with its context
+		return found, err
+	}
+}
+
+// errEnough ends a listing at its limit.
+var errEnough = errors.New("enough referrers")
+
+// unsupported reports whether the answer for the first page may mean that the registry has
+// no referrers API.
+func unsupported(err error) bool {
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) {
+		switch response.StatusCode {
+		case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
+			return true
+		}
+	}
+	return errors.Is(err, errdef.ErrUnsupported)
+}
+
+// listWith lists by the API or by the fallback tag, without a filter: registries get the
+// artifact types in an index wrong. It also returns how many pages came. From the first
+// one of the API on, the API exists, and a page that is missing is an error.
+func (p *location) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
+	client := &lists{Client: repository.Client, session: p.session}
+	lister := &remote.Repository{Client: client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
+		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}
+	if err := lister.SetReferrersCapability(api); err != nil {
+		return nil, 0, err
+	}
+	err = lister.Referrers(ctx, ocispec.Descriptor{Digest: subject.Digest}, "", func(page []ocispec.Descriptor) error {
+		for _, d := range page {
+			if len(found) == maxReferrers {
+				return errEnough
+			}
+			found = append(found, kept(d))
+		}
+		return nil
+	})
+	return found, client.pages, err
+}
+
+// kept returns what of a listed descriptor is used: only content that we fetch and hash
+// ourselves counts. It is kept for as long as the work on the image takes, and a list is
+// as large as a manifest, so texts that are longer than any valid one are cut.
+func kept(d ocispec.Descriptor) ocispec.Descriptor {
+	cut := func(s string) string { return strings.Clone(s[:min(len(s), maxDescriptorText)]) }
+	return ocispec.Descriptor{MediaType: cut(d.MediaType), Digest: digest.Digest(cut(string(d.Digest))), Size: d.Size}
+}
+
+// join returns one error, which is permanent only if all are: evidence that a retry may
+// find must not be denied because there is too much of other evidence. The first one gives
+// it its reason, so it is one that stopped at a limit, if there is one: such a list is
+// incomplete, whatever else failed.
+func join(errs ...error) error {
+	if i := slices.IndexFunc(errs, func(err error) bool { return verify.HasReason(err, policy.ReasonLimitExceeded) }); i > 0 {
+		errs = slices.Concat(errs[i:i+1], errs[:i], errs[i+1:])
+	}
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(errs, func(err error) bool { return !verify.IsPermanent(err) }); i >= 0 {
+		errs[0], errs[i] = errs[i], errs[0]
+		return errors.New(failures(errs).Error())
+	}
+	return failures(errs)
+}
+
+// failures are errors of requests that went in parallel, at least one. Most fail alike, but
+// for what was asked for: only the first with each cause is shown.
+type failures []error
+
+// Error implements error.
+func (f failures) Error() string {
+	var texts, causes []string
+	for _, err := range f {
+		text := err.Error()
+		_, cause, _ := strings.Cut(text, ": ")
+		if !slices.Contains(causes, cause) {
+			texts, causes = append(texts, text), append(causes, cause)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the causes.
+func (f failures) Unwrap() []error { return f }
+
+// dedupe keeps the first of each digest, in order.
+func dedupe(descriptors []ocispec.Descriptor) []ocispec.Descriptor {
+	seen := map[digest.Digest]bool{}
+	return slices.DeleteFunc(descriptors, func(d ocispec.Descriptor) bool {
+		again := seen[d.Digest]
+		seen[d.Digest] = true
+		return again
+	})
+}

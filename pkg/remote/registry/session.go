@@ -1,0 +1,184 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	orasregistry "oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// session reaches registries for one tenant. It implements [verify.Registry].
+type session struct {
+	client *Client
+	access Access
+}
+
+// Resolve implements [verify.Repository]. It sends HEAD, and GET if the answer lacks the
+// digest or size.
+func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
+	repository, err := p.repository(StageResolve)
+	if err != nil {
+		return ocispec.Descriptor{}, fmt.Errorf("cannot look up %s: %w", ref, err)
+	}
+	name := reference(ref)
+	descriptor, err := attempt(ctx, func() (ocispec.Descriptor, error) {
+		descriptor, err := repository.Manifests().Resolve(ctx, name)
+		if err != nil && headUnusable(err) {
+			descriptor, _, err = fetchManifest(ctx, repository, name)
+		}
+		return descriptor, err
+	})
+	if err == nil && ref.Digest != "" && descriptor.Digest != ref.Digest {
+		err = mismatch(ref.Digest, descriptor.Digest)
+	}
+	return descriptor, p.explain(err, "look up "+p.of(ref, ref.String()))
+}
+
+// headUnusable reports whether the answer to HEAD says nothing about the manifest: it
+// lacks a required header, or the registry does not support HEAD.
+func headUnusable(err error) bool {
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) {
+		return response.StatusCode == http.StatusMethodNotAllowed
+	}
+	return !verify.IsPermanent(err) && !connectionFailed(err)
+}
+
+// Fetch implements [verify.Repository].
+func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, p.at.Name())
+	switch {
+	case desc.Size < 0 || desc.Size > limit:
+		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("cannot %s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
+	case desc.Digest.Validate() != nil:
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", p.at.Name(), desc.Digest))
+	}
+	open := false
+	repository, err := p.repositoryWith(StageFetch, &open)
+	if err != nil {
+		return nil, fmt.Errorf("cannot %s: %w", doing, err)
+	}
+	fetched, err := attempt(ctx, func() ([]byte, error) {
+		body, err := repository.Fetch(ctx, desc)
+		if err != nil {
+			return nil, err
+		}
+		return readContent(body, desc, &open)
+	})
+	return fetched, p.explain(err, doing)
+}
+
+// readContent reads and closes body, and checks it against desc. Only a whole body proves
+// that content differs from its digest: one that ends with an error, or with an open end,
+// may have been cut.
+func readContent(body io.ReadCloser, desc ocispec.Descriptor, open *bool) ([]byte, error) {
+	defer func() { _ = body.Close() }() // whatever it says, the digest decides
+	var read bytes.Buffer
+	read.Grow(int(min(desc.Size, maxFirstRead)) + bytes.MinRead)
+	_, err := read.ReadFrom(io.LimitReader(body, desc.Size+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(read.Len()) < desc.Size && *open:
+		return nil, errShort
+	case int64(read.Len()) != desc.Size:
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: it does not have the %d bytes of its descriptor", desc.Size))
+	}
+	if computed := desc.Digest.Algorithm().FromBytes(read.Bytes()); computed != desc.Digest {
+		return nil, mismatch(desc.Digest, computed)
+	}
+	return read.Bytes(), nil
+}
+
+// fetchManifest reads a manifest by tag or digest and hashes it: the digest that the
+// registry states proves nothing.
+func fetchManifest(ctx context.Context, repository *remote.Repository, reference string) (ocispec.Descriptor, []byte, error) {
+	descriptor, body, err := repository.Manifests().FetchReference(ctx, reference)
+	if err != nil {
+		return ocispec.Descriptor{}, nil, err
+	}
+	var read bytes.Buffer
+	_, err = read.ReadFrom(body) // guard bounds it
+	if err := errors.Join(err, body.Close()); err != nil {
+		return ocispec.Descriptor{}, nil, err
+	}
+	computed := digest.FromBytes(read.Bytes())
+	switch {
+	case computed == descriptor.Digest:
+	case int64(read.Len()) < descriptor.Size:
+		return ocispec.Descriptor{}, nil, errShort
+	default:
+		return ocispec.Descriptor{}, nil, mismatch(descriptor.Digest, computed)
+	}
+	descriptor.Size = int64(read.Len())
+	return descriptor, read.Bytes(), nil
+}
+
+// repository returns oras-go's client for the location.
+func (p *location) repository(stage Stage) (*remote.Repository, error) {
+	return p.repositoryWith(stage, nil)
+}
+
+// repositoryWith is repository for content, if open is set; see [answers].
+func (p *location) repositoryWith(stage Stage, open *bool) (*remote.Repository, error) {
+	host, store := p.at.Host, p.store
+	if store.Broken != "" {
+		if store.Hidden {
+			return nil, errors.New(store.Broken)
+		}
+		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken),
+			cmp.Or(store.Fix, "correct the Store, or ask its owner to; its condition Ready says what is wrong"))
+	}
+	credential := store.credential(host)
+	rule, _ := p.access.rule(host)
+	client := &auth.Client{
+		Client: &http.Client{Transport: answers{guard: &guard{session: p.session, origin: host, named: p.named, stage: stage, store: store}, open: open},
+			CheckRedirect: checkRedirect, Timeout: p.client.options.RequestTimeout},
+		Cache: p.client.tokenCache(p.access, host, credential),
+		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {
+			if hostOf(&url.URL{Host: hostport}) != host {
+				return auth.EmptyCredential, nil
+			}
+			return auth.Credential{Username: credential.Username, Password: credential.Password,
+				RefreshToken: credential.IdentityToken, AccessToken: credential.RegistryToken}, nil
+		},
+	}
+	if p.client.options.UserAgent != "" {
+		client.SetUserAgent(p.client.options.UserAgent)
+	}
+	return &remote.Repository{
+		Client:    client,
+		Reference: orasregistry.Reference{Registry: host, Repository: p.at.Repository},
+		PlainHTTP: rule.PlainHTTP,
+		// guard's limit comes first, so that an oversized answer is not reported as
+		// truncated.
+		MaxMetadataBytes:     2 * maxManifestBytes,
+		ReferrerListMaxPages: maxReferrerPages,
+	}, nil
+}
+
+// store returns the store that applies to a host.
+func (s *session) store(host string) Store { return s.access.StoreFor(host) }
+
+// reference returns the digest of ref, or its tag if it has none.
+func reference(ref image.Reference) string {
+	if ref.Digest != "" {
+		return ref.Digest.String()
+	}
+	return ref.Tag
+}

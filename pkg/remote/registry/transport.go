@@ -1,0 +1,96 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+)
+
+// transportKey identifies a connection pool: by its trust, by the addresses that it may
+// reach, by the client certificate and by the proxy with its credentials. So no connection
+// that one store's certificate or proxy opened is used for another's requests.
+type transportKey struct {
+	ca, certificate, proxy string
+	reach                  egress.Reach
+}
+
+// transport returns the connection pool for a request to a host.
+func (g *guard) transport(req *http.Request, host string) (*http.Transport, error) {
+	proxy, err := g.session.client.proxy(g.session.access, g.origin, host, req.URL.Host)
+	if err != nil {
+		return nil, err
+	}
+	pool := egress.Pool{Reach: egress.Public, Roots: g.store.RootCAs, Proxy: proxy}
+	if rule, _ := g.session.access.rule(host); rule.Private || g.named && host == g.origin {
+		pool.Reach = egress.Private
+	}
+	if g.presents(host) {
+		pool.Certificate = g.store.ClientCertificate
+	}
+	if expired(pool.Certificate, time.Now()) {
+		return nil, verify.PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("the client certificate for %s expired at %s",
+			host, pool.Certificate.Leaf.NotAfter.UTC().Format(time.RFC3339)), "renew the Secret that clientCertificate of the Store names")
+	}
+	return g.session.client.transport(pool)
+}
+
+// expired reports whether a client certificate is past its end: registries say nothing
+// that helps about such a one.
+func expired(certificate *tls.Certificate, now time.Time) bool {
+	return certificate != nil && certificate.Leaf != nil && now.After(certificate.Leaf.NotAfter)
+}
+
+// presents reports whether a host may see the store's client certificate: those that the
+// store lists by name, and the registry itself. Redirects and token servers get it only if
+// they are listed by name.
+func (g *guard) presents(host string) bool {
+	return slices.Contains(g.store.Registries, host) || (host == g.origin && g.store.serves(host))
+}
+
+// transport returns the shared connection pool of that kind.
+func (c *Client) transport(pool egress.Pool) (*http.Transport, error) {
+	key := transportKey{ca: keyOf(pool.Roots), certificate: certificateKey(pool.Certificate), proxy: proxyKey(pool.Proxy), reach: pool.Reach}
+	if transport, ok := c.transports.GetIfPresent(key); ok {
+		return transport, nil
+	}
+	pool.Guard, pool.DialTimeout, pool.MaxIdlePerHost, pool.HTTP2 = c.addresses, c.options.DialTimeout, c.options.PerHost, true
+	made, err := egress.NewTransport(pool)
+	if err != nil {
+		return nil, verify.Permanent(policy.ReasonBrokenResource, fmt.Errorf("connect to the registry: %w", err))
+	}
+	transport, _ := c.transports.SetIfAbsent(key, made)
+	return transport, nil
+}
+
+// keyOf hashes what a pool depends on; empty stays empty.
+func keyOf(content []byte) string {
+	if len(content) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// certificateKey identifies a client certificate. A certificate holds its public key, so
+// the private key needs no part in it.
+func certificateKey(certificate *tls.Certificate) string {
+	if certificate == nil {
+		return ""
+	}
+	return keyOf(fmt.Appendf(nil, "%x", certificate.Certificate))
+}
+
+func proxyKey(p *egress.Proxy) string {
+	if p == nil {
+		return ""
+	}
+	return keyOf(fmt.Appendf(nil, "%q %t %q %q %q", p.Address, p.TLS, p.Username, p.Password, p.Roots))
+}

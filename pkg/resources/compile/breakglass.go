@@ -1,0 +1,87 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// breakGlassAnnotations returns the annotations of a Namespace that matter, nil if there are
+// none.
+func breakGlassAnnotations(all map[string]string) map[string]string {
+	var found map[string]string
+	for _, key := range BreakGlassAnnotations() {
+		if value, ok := all[key]; ok {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[key] = value
+		}
+	}
+	return found
+}
+
+// BreakGlassAnnotations returns the annotations of a Namespace that compiling reads.
+func BreakGlassAnnotations() []string {
+	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
+}
+
+// breakGlass compiles break-glass of a namespace. While something is wrong with it, it
+// allows nothing.
+func (c *compiler) breakGlass(l *level) {
+	if len(l.objects.annotations) == 0 {
+		return
+	}
+	source := policy.ObjectRef{Kind: kindNamespace, Name: string(l.objects.namespace)}
+	made, err := breakGlassOf(source, l.objects.annotations, c.outside.Exceptions.BreakGlass)
+	if err != nil {
+		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))
+		return
+	}
+	l.glass = made
+}
+
+func breakGlassOf(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
+	if most <= 0 {
+		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")
+	}
+	from, err := moment(annotations, v1beta1.AnnotationBreakGlassFrom)
+	if err != nil {
+		return nil, err
+	}
+	until, err := moment(annotations, v1beta1.AnnotationBreakGlassUntil)
+	if err != nil {
+		return nil, err
+	}
+	reason := strings.TrimSpace(annotations[v1beta1.AnnotationBreakGlassReason])
+	mandatory := annotations[v1beta1.AnnotationBreakGlassOverrideMandatory]
+	switch {
+	case reason == "":
+		return nil, fmt.Errorf("annotation %s is missing; say why", v1beta1.AnnotationBreakGlassReason)
+	case mandatory != "" && mandatory != "true" && mandatory != "false":
+		return nil, fmt.Errorf("annotation %s is %.40q, it must be true or false", v1beta1.AnnotationBreakGlassOverrideMandatory, mandatory)
+	case !from.Before(until):
+		return nil, fmt.Errorf("it ends at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
+	case until.Sub(from) > most:
+		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --max-break-glass is %s; let it end earlier", until.Sub(from), most))
+	}
+	return &verify.Exception{Source: source, Why: cutTo(reason, maxExceptionReason), From: from, Until: until, OverrideMandatory: mandatory == "true"}, nil
+}
+
+func moment(annotations map[string]string, key string) (time.Time, error) {
+	text, ok := annotations[key]
+	if !ok {
+		return time.Time{}, fmt.Errorf("annotation %s is missing; write a time such as 2026-12-31T18:00:00Z", key)
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("annotation %s is %.40q, it must be a time such as 2026-12-31T18:00:00Z", key, text)
+	}
+	return at, nil
+}

@@ -1,0 +1,211 @@
+package compile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// sound is a namespace with a key, a Verifier and a policy.
+func sound(t *testing.T, name string) []string {
+	t.Helper()
+	return []string{namespace(name, "1"), object("TrustStore", name, "keys", inlineKey(string(newKey(t).PEM))),
+		object("Verifier", name, "release", cosignVerifier), object("VerificationPolicy", name, "strict", policySpec("{anyOf: [release]}"))}
+}
+
+// large has n policies with an expression of 4,000 bytes each; kind may be of the cluster.
+func large(kind, where string, n int, more string) []string {
+	var all []string
+	for i := range n {
+		all = append(all, object(kind, where, fmt.Sprintf("large-%02d", i), more+policySpec("{expression: \""+strings.Repeat("findings == 1 || ", 240)+"true\"}")))
+	}
+	return all
+}
+
+func messageOf(t *testing.T, problems []resource.Problem, source policy.ObjectRef) string {
+	t.Helper()
+	for _, p := range problems {
+		if p.Source == source {
+			return p.Message
+		}
+	}
+	require.Fail(t, "no problem", source)
+	return ""
+}
+
+func TestANamespaceThatWeighsTooMuchDeniesAloneAndSaysWhatToDelete(t *testing.T) {
+	other := sound(t, "team-b")
+	hostile := append(sound(t, "team-a"), large("VerificationPolicy", "team-a", 20, "")...)
+	snapshot, problems := compiled(objects(t, append(hostile, other...)...))
+	message := messageOf(t, problems, policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"})
+	for _, part := range []string{"the resources of namespace team-a take about 1", "the limit is 8192 KiB", "the largest is VerificationPolicy team-a/large-00", "delete what is not used"} {
+		require.Contains(t, message, part)
+	}
+	for _, report := range snapshot.Reports("team-a") {
+		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason)
+		require.Contains(t, report.Ready.Message, "the limit is 8192 KiB")
+	}
+	broken, served := snapshot.For("team-a").Layers[0], snapshot.For("team-b").Layers[0]
+	require.Contains(t, broken.Broken, "8192 KiB")
+	require.Empty(t, broken.Verifiers, "nothing was compiled")
+	require.Empty(t, broken.Rules, "nothing was compiled")
+	require.Empty(t, served.Broken)
+	require.NotNil(t, served.Verifiers[0].Checker)
+
+	// The same for a change, and back.
+	next, problems := snapshot.With("team-a", objects(t, sound(t, "team-a")...), nil)
+	require.Empty(t, problems)
+	require.Empty(t, next.For("team-a").Layers[0].Broken)
+	last, problems := next.With("team-a", objects(t, hostile...), nil)
+	require.NotEmpty(t, problems)
+	require.Contains(t, last.For("team-a").Layers[0].Broken, "8192 KiB")
+	require.Same(t, next.For("team-b"), last.For("team-b"))
+}
+
+// A cluster over its limit is an admin's mistake: what depends on it denies, and only that.
+func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
+	store := "registries: [shared.example.com]"
+	cluster := append(large("ClusterVerificationPolicy", "", 70, ""), object("ClusterStore", "", "shared", store))
+	snapshot, problems := compiled(objects(t, append(append(sound(t, "team-a"), cluster...), namespace("team-b", "2"))...))
+	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterStore", Name: "shared"}), "the cluster resources take about")
+	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "large-00"}), "the limit is 32768 KiB")
+	require.Empty(t, snapshot.For("team-a").Layers[0].Broken, "it has its own")
+	require.Len(t, snapshot.For("team-a").Layers, 1, "a policy of scope Fallback is no mandatory policy")
+	require.NotEmpty(t, snapshot.For("team-b").Layers[0].Broken)
+
+	mandatory := append(large("ClusterVerificationPolicy", "", 70, ""), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+policySpec("{types: [Cosign]}")))
+	snapshot, _ = compiled(objects(t, append(sound(t, "team-a"), mandatory...)...))
+	layers := snapshot.For("team-a").Layers
+	require.Len(t, layers, 2)
+	require.Contains(t, layers[1].Broken, "ClusterVerificationPolicy mandatory cannot be used")
+}
+
+// What a ClusterTrustStore holds weighs in the namespaces that name it.
+func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
+	documents := []string{namespace("team-a", "1")}
+	for i := range 120 {
+		documents = append(documents, object("Verifier", "team-a", fmt.Sprint("v", i), "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: shared, kind: ClusterTrustStore}], insecureIgnoreTransparencyLog: true}}"))
+	}
+	few := object("ClusterTrustStore", "", "shared", inlineKey(string(newKey(t).PEM)))
+	many := object("ClusterTrustStore", "", "shared", inlineKey(strings.Repeat(string(newKey(t).PEM), 16)))
+	snapshot, problems := compiled(objects(t, append(documents, few)...))
+	require.Empty(t, problems)
+	snapshot, _ = snapshot.WithCluster(objects(t, many), nil)
+	require.Contains(t, snapshot.For("team-a").Layers[0].Broken, "use a key or certificate in fewer Verifiers")
+	snapshot, _ = snapshot.WithCluster(objects(t, few), nil)
+	require.Empty(t, snapshot.For("team-a").Layers[0].Broken)
+}
+
+// costly is a policy whose patterns may take steps thousand steps for one image.
+func costly(kind, where, name string, rules int) string {
+	pattern := "r.io/" + strings.Repeat("**/*a*/", 15) + "b"
+	images := strings.Repeat(pattern+", ", 4)
+	return object(kind, where, name, "rules: ["+strings.Repeat("{images: ["+images+"], action: Deny}, ", rules)+"]")
+}
+
+func TestPatternsThatCostARequestTooMuchDenyInTheirNamespaceAlone(t *testing.T) {
+	for name, extra := range map[string][]string{
+		"one policy":      {costly("VerificationPolicy", "team-a", "costly", 4)},
+		"one that warns":  {strings.Replace(costly("VerificationPolicy", "team-a", "costly", 4), "spec:", "spec:\n  enforcementAction: Warn", 1)},
+		"several":         {costly("VerificationPolicy", "team-a", "costly", 1), costly("VerificationPolicy", "team-a", "costly-2", 1), costly("VerificationPolicy", "team-a", "costly-3", 1)},
+		"asked for often": {object("Verifier", "team-a", "costly", "images: [\"r.io/"+strings.Repeat("**/*a*/", 10)+"b\"]\n"+cosignVerifier), object("VerificationPolicy", "team-a", "costly", policySpec(strings.Repeat("{types: [Cosign]}, ", 16)))},
+	} {
+		snapshot, problems := compiled(objects(t, append(append(sound(t, "team-a"), extra...), sound(t, "team-b")...)...))
+		require.NotEmpty(t, problems, name)
+		require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "costly"}), "the limit is 50000; most are by VerificationPolicy team-a/costly", name)
+		for _, layer := range snapshot.For("team-a").Layers {
+			require.Contains(t, layer.Broken, "namespace team-a has too many rules or patterns", name)
+			require.Empty(t, layer.Rules, name)
+		}
+		require.Empty(t, snapshot.For("team-b").Layers[0].Broken, name)
+	}
+}
+
+func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
+	documents := []string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", inlineKey(string(newKey(t).PEM)))}
+	for i := range 4 {
+		documents = append(documents, object("Verifier", "team-a", fmt.Sprint("v", i), "images: [\"r.io/"+strings.Repeat("**/*a*/", 15)+"b\"]\n"+cosignVerifier))
+	}
+	snapshot, problems := compiled(objects(t, documents...))
+	require.Len(t, problems, 4)
+	require.Contains(t, snapshot.For("team-a").Layers[0].Broken, "too many rules or patterns")
+
+	// Of the cluster: whoever has none of their own is denied.
+	for i := range documents {
+		documents[i] = strings.NewReplacer("kind: TrustStore", "kind: ClusterTrustStore", "kind: Verifier", "kind: ClusterVerifier", ", namespace: team-a", "").Replace(documents[i])
+	}
+	snapshot, problems = compiled(objects(t, append(documents, sound(t, "team-b")...)...))
+	require.Len(t, problems, 4)
+	for _, v := range snapshot.For("team-a").Layers[0].Verifiers {
+		require.NotEmpty(t, v.Broken)
+		require.Nil(t, v.Checker)
+	}
+	require.Empty(t, snapshot.For("team-b").Layers[0].Broken)
+}
+
+func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
+	for name, more := range map[string]string{"fallback": "spec:", "mandatory": "spec:\n  scope: Mandatory"} {
+		snapshot, problems := compiled(objects(t, append(sound(t, "team-a"), namespace("team-b", "2"), strings.Replace(costly("ClusterVerificationPolicy", "", "costly", 4), "spec:", more, 1))...))
+		require.Len(t, problems, 1, name)
+		require.Contains(t, problems[0].Message, "the limit is 50000", name)
+		denied := map[verify.Namespace]bool{}
+		for _, namespace := range []verify.Namespace{"team-a", "team-b"} {
+			for _, layer := range snapshot.For(namespace).Layers {
+				denied[namespace] = denied[namespace] || layer.Broken != ""
+			}
+		}
+		require.Equal(t, map[verify.Namespace]bool{"team-a": name == "mandatory", "team-b": true}, denied, name)
+	}
+}
+
+// What an admin permits for a host holds for the Stores of namespaces, whatever becomes of
+// the ClusterStore's own credentials.
+func TestAHostStaysPermittedWhenTheClusterStoresCredentialsAreGone(t *testing.T) {
+	o := objects(t, append(sound(t, "team-a"), namespace("team-b", "2"),
+		object("Store", "team-a", "own", "registries: [\"10.0.0.1:5000\"]"),
+		object("ClusterStore", "", "shared", "registries: [\"10.0.0.1:5000\"]\ninsecurePlainHTTP: true\nimagePullSecrets: [{name: gone}]"))...)
+	snapshot, problems := compiled(o)
+	require.Len(t, problems, 1)
+	for _, namespace := range []verify.Namespace{"team-a", "team-b"} {
+		client, ok := snapshot.For(namespace).Layers[0].Registry.(*noRegistry)
+		require.True(t, ok)
+		require.Equal(t, map[string]registry.HostRule{"10.0.0.1:5000": {Private: true, PlainHTTP: true}}, client.access.Hosts, namespace)
+		require.Equal(t, namespace == "team-b", client.access.Stores[0].Broken != "", "who uses its credentials is denied")
+	}
+}
+
+// The API server refuses a condition of more than 32 KiB, for ever.
+func TestNoMessageIsLongerThanAConditionMayBe(t *testing.T) {
+	long := func(i int) string { return fmt.Sprintf("p%03d-%s", i, strings.Repeat("x", 245)) }
+	var documents []string
+	for i := range 140 {
+		documents = append(documents, object("VerificationPolicy", "team-a", long(i), "rules: [{images: [\"**\"], action: Deny}]"),
+			object("ClusterVerificationPolicy", "", long(i), policySpec("{expression: \"nonsense(\"}")))
+	}
+	var names []string
+	for i := range 256 {
+		names = append(names, fmt.Sprintf("n%03d%s", i, strings.Repeat("x", 59)))
+	}
+	for _, name := range []string{long(1), long(2)} {
+		documents = append(documents, object("ClusterQuota", "", name, "namespaces: ["+strings.Join(names, ", ")+"]\nmaxInFlight: 70"))
+	}
+	documents = append(documents, object("Verifier", "team-a", "v", "type: "+strings.Repeat("x", 40_000)), namespace("team-a", "1"))
+	snapshot, problems := compiled(objects(t, documents...))
+	require.NotEmpty(t, problems)
+	for _, level := range []verify.Namespace{"team-a", verify.Cluster} {
+		for source, report := range snapshot.Reports(level) {
+			require.Less(t, len(report.Ready.Message), 4<<10, source)
+			require.Less(t, len(report.Effective.Message), 4<<10, source)
+			require.NotContains(t, report.Ready.Message, "\ufffd")
+		}
+	}
+	report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: long(0)}]
+	require.Regexp(t, `p000-x+, p001-x+, p002-x+, p003-x+ and 136 more$`, report.Effective.Message, "at whole names")
+}

@@ -1,0 +1,325 @@
+// Package compile turns resources into the engine's configuration. For each namespace
+// it selects the verifiers, stores and policies that apply, from the namespace or from
+// the cluster, separately for each kind. It is pure. It refuses to treat a broken
+// resource as a missing one: everything that depends on it denies.
+package compile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Outside holds the network access of compiled resources. Its functions are called
+// for every namespace and must be cheap.
+type Outside struct {
+	// Registry returns a registry client with one namespace's access.
+	Registry func(registry.Access) verify.Registry
+	// Revocation returns the transport for one namespace's revocation checks. It
+	// never blocks on the network.
+	Revocation func(verify.Namespace) http.RoundTripper
+	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
+	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
+	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
+	// Exceptions are what an admin allows of exceptions.
+	Exceptions ExceptionLimits
+	// AllFaults asks for a Problem for each fault of a resource, not only for the first.
+	AllFaults bool
+}
+
+// New compiles objects into a Snapshot, and returns problems that their owners should
+// fix. It never fails: a problem in a namespace denies in that namespace, and one in
+// the cluster's objects denies wherever they apply.
+func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	levels, c, m := groupAndSize(o), &compiler{outside: outside}, newReferenced(o, fetched)
+	for namespace, found := range levels {
+		found.referenced = m.of(namespace)
+	}
+	s := &Snapshot{outside: outside, cluster: c.level(weighed(levels[verify.Cluster], nil), nil, excess{}), tenants: newTenancy(levels[verify.Cluster]),
+		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}, members: &members{}}
+	for namespace, found := range levels {
+		if namespace != verify.Cluster {
+			s.levels[namespace] = weighed(found, s.cluster)
+		}
+	}
+	s.settleAll()
+	for namespace, l := range s.levels { // all are compiled: a Tenant's home is linked to its members
+		s.namespaces[namespace] = s.link(l)
+	}
+	s.namespaces[verify.Cluster] = s.link(&level{objects: &objects{}})
+	return s, s.problems()
+}
+
+// With returns a snapshot in which one namespace is recompiled from o, and that
+// namespace's problems; s itself does not change. If the namespace is the home of a
+// Tenant, the Tenant's other namespaces follow, and so do those that come to be past the
+// limits of its account or no longer are. If o has no objects of the
+// namespace, the new snapshot does not contain it. With panics if namespace is
+// [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
+func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
+	if namespace == verify.Cluster {
+		panic("compile: a change of cluster objects needs WithCluster")
+	}
+	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces), members: s.members}
+	levels := groupAndSize(o)
+	found, exists := levels[namespace]
+	if _, existed := s.levels[namespace]; existed != exists {
+		next.members = &members{}
+	}
+	if exists {
+		found.referenced = newReferenced(o, fetched).of(namespace)
+		next.levels[namespace] = weighed(found, s.cluster)
+	} else {
+		delete(next.levels, namespace)
+		delete(next.namespaces, namespace)
+	}
+	linked := map[verify.Namespace]bool{}
+	for _, changed := range append(next.settleAccount(namespace), namespace) {
+		for _, concerned := range next.concerned(changed) {
+			if !linked[concerned] {
+				next.namespaces[concerned], linked[concerned] = next.link(next.levels[concerned]), true
+			}
+		}
+	}
+	if v, ok := next.namespaces[namespace]; ok {
+		return next, v.problems
+	}
+	return next, nil
+}
+
+// WithCluster returns a snapshot with the cluster's objects from o, and their
+// problems; s itself does not change. Namespaces that the change does not affect are
+// not recompiled. WithCluster ignores namespaced objects in o.
+func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
+	c := &compiler{outside: s.outside}
+	m := newReferenced(o, fetched).of(verify.Cluster)
+	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1beta1.Object) bool { return object.GetNamespace() != "" })
+	found := groupByLevel(o)[verify.Cluster]
+	found.referenced = m
+	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},
+		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
+	for namespace, own := range s.levels {
+		if next.cluster.differs(own.uses) {
+			own = weighed(own.objects, next.cluster)
+		}
+		next.levels[namespace] = own
+	}
+	next.settleAll()
+	for namespace, was := range s.namespaces {
+		own := next.levels[namespace]
+		switch {
+		case namespace == verify.Cluster:
+			next.namespaces[namespace] = next.link(&level{objects: &objects{}})
+		case own != was.own, next.bind(own) != was.bound, next.affects(was, s.cluster):
+			next.namespaces[namespace] = next.link(own)
+		default:
+			next.namespaces[namespace] = was
+		}
+	}
+	return next, next.problemsOf(verify.Cluster)
+}
+
+// differs reports whether a ClusterTrustStore has another fingerprint than in uses.
+func (l *level) differs(uses map[string]string) bool {
+	for name, fingerprint := range uses {
+		if l.fingerprintOf(name) != fingerprint {
+			return true
+		}
+	}
+	return false
+}
+
+// fingerprintOf returns the fingerprint of a trust store, "" if it does not exist.
+func (l *level) fingerprintOf(name string) string {
+	if t, ok := l.trustStores[name]; ok {
+		return t.fingerprint
+	}
+	return ""
+}
+
+// affects reports whether v is linked to something that differs between the cluster
+// level of s and was.
+func (s *Snapshot) affects(v *view, was *level) bool {
+	is := s.cluster
+	mandatory := len(is.mandatory)+len(was.mandatory) > 0
+	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
+	return changed(func(s shared) string { return s.hosts }) ||
+		changed(func(s shared) string { return s.mandatory }) ||
+		changed(func(s shared) string { return s.exceptions }) ||
+		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
+		(mandatory || v.some(func(a *applicable) bool { return a.from >= v.last() })) && changed(func(s shared) string { return s.verifiers }) ||
+		v.some(func(a *applicable) bool { return a.deciding.at == v.last() }) && changed(func(s shared) string { return s.policies })
+}
+
+// compiler compiles levels.
+type compiler struct {
+	outside Outside
+}
+
+// level compiles l, which is only weighed, and returns it. Cluster is nil for the cluster's own
+// level.
+func (c *compiler) level(l, cluster *level, past excess) *level {
+	o := l.objects
+	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
+	if o.broken != nil {
+		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
+		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
+	}
+	c.breakGlass(l)
+	err := l.weight.refused
+	if err == nil || past.past[specsKept] { // what a namespace weighs is unknown while specs are withheld
+		err = past.refusal(o.namespace, l.weight, o.written(resource.Share{Namespace: string(o.namespace)}))
+	}
+	switch {
+	case err != nil && cluster != nil:
+		l.broken = err.Error()
+		for source := range o.generations() {
+			l.problem(source, err)
+		}
+		return l
+	case err != nil:
+		// The scope of policies and the hosts of stores stay in force.
+		o.refuse(err)
+	}
+	if len(o.trustStores) > 0 {
+		l.trustStores = make(map[string]*trustStore, len(o.trustStores))
+	}
+	for _, e := range o.trustStores {
+		t := compileTrustStore(e, o.referenced)
+		l.trustStores[e.source.Name] = t
+		l.problem(e.source, t.err)
+	}
+	c.verifiers(l, cluster)
+	for _, e := range o.stores {
+		s, err := compileStore(o.namespace, e, o.referenced)
+		l.stores = append(l.stores, s)
+		l.problem(e.source, err)
+	}
+	for _, e := range o.policies {
+		p, err := compilePolicy(e)
+		if p.mandatory {
+			l.mandatory = append(l.mandatory, p)
+		} else {
+			l.policies = append(l.policies, p)
+		}
+		l.problem(e.source, err)
+	}
+	c.exceptions(l)
+	l.hide()
+	l.ends = l.endsOf(o.referenced)
+	if cluster == nil {
+		l.limitSteps()
+		l.reachStores()
+		l.hosts, l.patterns = hostRules(o.stores, l.stores)
+		l.quotas = l.compileQuotas(o.quotas)
+		l.shared = sharedFingerprints(l)
+	}
+	for _, p := range l.policies {
+		if p.decides() {
+			l.rules = append(l.rules, p.rules...)
+		}
+	}
+	return l
+}
+
+// verifiers compiles the verifiers of l.
+func (c *compiler) verifiers(l, cluster *level) {
+	reach := trustStores{levels: []*level{l}}
+	if cluster != nil {
+		reach.levels = append(reach.levels, cluster)
+	}
+	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1beta1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
+		reach.publicGood = publicGoodStore(l.objects.namespace, l.objects.referenced)
+		l.publicGood = reach.publicGood
+	}
+	for _, e := range l.objects.verifiers {
+		v, err := compileVerifier(e, reach, c.outside)
+		l.verifiers = append(l.verifiers, v)
+		l.problem(e.source, err)
+	}
+}
+
+// usedOf returns the ClusterTrustStores that o names, as in level.uses.
+func usedOf(o *objects, cluster *level) map[string]string {
+	var uses map[string]string // most namespaces name none
+	for _, e := range o.verifiers {
+		for _, source := range trustStoresOf(o.namespace, e.spec) {
+			if source.Namespace == "" {
+				if uses == nil {
+					uses = map[string]string{}
+				}
+				uses[source.Name] = cluster.fingerprintOf(source.Name)
+			}
+		}
+	}
+	return uses
+}
+
+func (l *level) problem(source policy.ObjectRef, err error) {
+	l.problems = append(l.problems, problemsOf(source, err, l.allFaults)...)
+}
+
+// sharedFingerprints returns the fingerprints of the parts of a cluster level that
+// namespaces use.
+func sharedFingerprints(l *level) shared {
+	hosts := make([]string, 0, len(l.hosts))
+	for _, host := range sortedKeys(l.hosts) {
+		// Proxies change no verdict.
+		hosts = append(hosts, fmt.Sprintf("%s %t %t", host, l.hosts[host].PlainHTTP, l.hosts[host].Private))
+	}
+	for _, p := range l.patterns {
+		hosts = append(hosts, p.Hosts.String())
+	}
+	return shared{
+		verifiers: digestOf(mapSlice(l.verifiers, func(v verifier) string { return v.fingerprint })),
+		stores:    digestOf(mapSlice(l.stores, func(s store) string { return s.fingerprint })),
+		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
+		mandatory: digestOf(mapSlice(l.mandatory, func(p compiledPolicy) string { return p.fingerprint })),
+		hosts:     digestOf(hosts),
+		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1beta1.ExceptionSpec]) string {
+			return fingerprint(e.source, e.spec, []byte(e.created.String()), e.err())
+		})),
+
+		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials + s.way() })),
+	}
+}
+
+// digestOf hashes parts with their lengths, so that different lists never collide.
+func digestOf(parts []string) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// fingerprint hashes everything that determines a resource's meaning: its spec, the
+// trust material that it uses, and its error.
+func fingerprint(source policy.ObjectRef, spec any, content []byte, err error) string {
+	encoded, encodeErr := json.Marshal(spec)
+	if encodeErr != nil {
+		encoded = fmt.Appendf(nil, "%#v", spec)
+	}
+	return digestOf([]string{source.String(), string(encoded), string(content), fmt.Sprint(err)})
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func mapSlice[T, R any](list []T, of func(T) R) []R {
+	mapped := make([]R, len(list))
+	for i, item := range list {
+		mapped[i] = of(item)
+	}
+	return mapped
+}

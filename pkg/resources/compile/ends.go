@@ -1,0 +1,166 @@
+package compile
+
+import (
+	"cmp"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+)
+
+// Ends says when the trust material of one resource ends.
+type Ends struct {
+	List []trust.End
+	// Unknown says why not all of them are known, "" if they are.
+	Unknown string
+}
+
+// Due returns the ends that somebody should act on now, the earliest first.
+func (e Ends) Due(now time.Time) []trust.End {
+	due := slices.DeleteFunc(slices.Clone(e.List), func(end trust.End) bool { return !end.Due(now) })
+	slices.SortStableFunc(due, func(a, b trust.End) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Part, b.Part)) })
+	return due
+}
+
+// First returns the first end that is due or to come, and false if there is none. An end
+// that a successor covers is neither, and one with its own notice counts once it is due.
+func (e Ends) First(now time.Time) (first time.Time, ok bool) {
+	for _, end := range e.List {
+		waits := end.Notice == 0 && end.At.After(now)
+		if (waits || end.Due(now)) && (!ok || end.At.Before(first)) {
+			first, ok = end.At, true
+		}
+	}
+	return first, ok
+}
+
+// ExpiresSoon returns the condition ExpiresSoon at a moment, and false for a resource that
+// holds no trust material. Its text only changes when the condition does, so that statuses
+// are not written all the time.
+func (r Report) ExpiresSoon(now time.Time) (Condition, bool) {
+	if r.Ends == nil {
+		return Condition{}, false
+	}
+	due := r.Ends.Due(now)
+	switch {
+	case len(due) > 0:
+		c := Condition{True: true, Reason: policy.ReasonExpiring, Message: joinNames(mapSlice(due, func(end trust.End) string { return endText(end, now) }))}
+		if c.Message += "; replace it in time"; !due[0].At.After(now) {
+			c.Reason = policy.ReasonExpired
+		}
+		c.Message = cut(c.Message)
+		return c, true
+	case r.Ends.Unknown != "":
+		return Condition{Unknown: true, Reason: policy.ReasonExpiryUnknown, Message: cut(r.Ends.Unknown)}, true
+	case len(r.Ends.List) == 0:
+		return Condition{Reason: policy.ReasonNoExpiry, Message: "nothing in it has an end"}, true
+	}
+	return Condition{Reason: policy.ReasonNotExpiring, Message: "nothing in it ends within its notice, which is 30 days for certificates and roots"}, true
+}
+
+func endText(end trust.End, now time.Time) string {
+	verb := "ends"
+	if !end.At.After(now) {
+		verb = "ended"
+	}
+	return fmt.Sprintf("%s %s at %s", end.Part, verb, end.At.UTC().Format(time.RFC3339))
+}
+
+// EndsOf returns when the trust material of the resources of a namespace, or of the cluster,
+// ends, by resource. The map must not be modified.
+func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*Ends {
+	if namespace == verify.Cluster {
+		return s.cluster.ends
+	}
+	if v, ok := s.namespaces[namespace]; ok {
+		return v.own.ends
+	}
+	return nil
+}
+
+// endsOf collects when the trust material of a level's resources ends.
+func (l *level) endsOf(m referenced) map[policy.ObjectRef]*Ends {
+	all := map[policy.ObjectRef]*Ends{}
+	for _, e := range l.objects.trustStores {
+		if t, ok := l.trustStores[e.source.Name]; ok {
+			all[e.source] = t.endsIn(m, e.spec.Source.ConfigMapKeyRef)
+		}
+	}
+	for i, e := range l.objects.stores {
+		if i < len(l.stores) {
+			all[e.source] = l.stores[i].ends()
+		}
+	}
+	for _, e := range l.objects.verifiers {
+		if l.publicGood != nil && usesPublicGood(e.spec) {
+			all[e.source] = l.publicGood.endsIn(m, nil)
+		}
+	}
+	return all
+}
+
+// endsIn returns the ends of a trust store's trust material, and those that the ConfigMap it is
+// from says of the repository that it was exported from.
+func (t *trustStore) endsIn(m referenced, from *v1beta1.KeyReference) *Ends {
+	if t.err != nil {
+		return &Ends{Unknown: "the trust material cannot be used; see the condition Ready"}
+	}
+	found := &Ends{List: slices.Concat(trust.CertificateEnds(t.certificates), trust.ListEnds(t.lists), t.fetchedEnds)}
+	if t.root != nil {
+		found.List = append(found.List, trust.RootEnds(t.root)...)
+	}
+	if from == nil {
+		return found
+	}
+	source := policy.ObjectRef{Kind: kindConfigMap, Namespace: m.namespace, Name: from.Name}
+	roles, err := external.DecodeRoles(m.roles[source])
+	if err != nil {
+		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1beta1.AnnotationTUFRoles, source, err)
+	}
+	if t.kind == v1beta1.TrustStoreTypeSigstoreRoot || t.kind == v1beta1.TrustStoreTypeTimestampAuthorities {
+		found.List = append(found.List, roleEnds(roles)...)
+	}
+	return found
+}
+
+// roleEnds returns when the roles of a TUF repository end by which its content is renewed.
+func roleEnds(roles []external.TUFRole) []trust.End {
+	var ends []trust.End
+	for _, role := range roles {
+		if role.Renews() {
+			ends = append(ends, trust.RoleEnd(role.Name, role.Version, role.Expires))
+		}
+	}
+	return ends
+}
+
+// keptEnds returns the ends that a fetched value says of itself. While fetching fails, what
+// was fetched last ends with the time for which it is kept.
+func keptEnds(value external.Value) []trust.End {
+	ends := roleEnds(value.Roles)
+	if !value.KeptUntil.IsZero() {
+		kept := value.KeptUntil.Sub(value.FetchedAt)
+		ends = append(ends, trust.End{Part: "what was fetched last, since fetching fails,", At: value.KeptUntil.UTC(), Notice: max(kept-failingFor, kept/2)})
+	}
+	return ends
+}
+
+// ends returns the ends of the certificates that a store connects with.
+func (s store) ends() *Ends {
+	if s.Broken != "" {
+		return &Ends{Unknown: "the store cannot be used; see the condition Ready"}
+	}
+	found := &Ends{List: trust.PEMEnds(s.RootCAs)}
+	if s.ClientCertificate != nil {
+		for _, der := range s.ClientCertificate.Certificate {
+			found.List = append(found.List, trust.PEMEnds(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))...)
+		}
+	}
+	return found
+}

@@ -1,0 +1,166 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Externals returns the external sources that resources reference, by the namespace
+// of the resources, sorted and without duplicates. The Secrets that they name must be
+// in o, because credentials are part of a source. Externals skips resources with
+// errors: compiling reports those.
+func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
+	all, objects := map[verify.Namespace][]external.Source{}, newReferenced(o, nil)
+	for namespace, l := range groupByLevel(o) {
+		m := objects.of(namespace)
+		found := map[external.Source]bool{}
+		for _, t := range l.trustStores {
+			if source, err := externalSource(namespace, t.spec, m); err == nil && source != nil {
+				found[*source] = true
+			}
+		}
+		for _, s := range l.stores {
+			sources, _ := loginSources(namespace, s.spec, m) // compiling reports errors
+			for _, source := range sources {
+				found[source] = true
+			}
+		}
+		for _, v := range l.verifiers {
+			if usesPublicGood(v.spec) {
+				found[publicGood(namespace)] = true
+			}
+		}
+		if len(found) > 0 {
+			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
+				return strings.Compare(a.String()+a.Fingerprint(), b.String()+b.Fingerprint())
+			})
+		}
+	}
+	return all
+}
+
+// publicGood returns the source of Sigstore's public-good root, the default of
+// cosign and attestation verifiers.
+func publicGood(owner verify.Namespace) external.Source {
+	return external.Source{Owner: owner, Kind: external.TUF}
+}
+
+// usesPublicGood reports whether a verifier trusts that root. Keys trust only its logs.
+func usesPublicGood(spec v1beta1.VerifierSpec) bool {
+	signers := signersOf(spec)
+	switch {
+	case signers == nil || logOf(*signers).RootTrustStoreRef != nil:
+		return false
+	case signers.Keyless != nil:
+		return true
+	}
+	return signers.Keys != nil && !signers.Keys.InsecureIgnoreTransparencyLog
+}
+
+// externalSource returns the source from which a trust store's trust material is fetched,
+// nil if the trust material is in the cluster.
+func externalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referenced) (*external.Source, error) {
+	switch s := spec.Source; {
+	case s.KMS != nil:
+		if err := checkCloud(*s.KMS); err != nil {
+			return nil, err
+		}
+		as, err := identityOf(owner, "spec.source.kms", s.KMS.SecretRef, s.KMS.ServiceAccount, m)
+		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, As: as}, err
+	case s.Vault != nil:
+		return vaultSource(owner, spec.Type, *s.Vault, m)
+	case s.TUF != nil:
+		if (s.TUF.Mirror == "") != (s.TUF.Root == "") {
+			return nil, errors.New("spec.source.tuf: mirror and root go together; leave out both for the public-good repository")
+		}
+		authority, err := m.caBundle("spec.source.tuf.caBundle", s.TUF.CABundle)
+		return &external.Source{Owner: owner, Kind: external.TUF, Address: s.TUF.Mirror, Root: s.TUF.Root, Authority: string(authority)}, err
+	}
+	return nil, nil //nolint:nilnil // most trust material is in the cluster
+}
+
+// checkCloud rejects a ServiceAccount of another cloud than that of the key.
+func checkCloud(kms v1beta1.KMSSource) error {
+	as := kms.ServiceAccount
+	if as == nil {
+		return nil
+	}
+	service, _, _ := strings.Cut(kms.URI, ":")
+	for _, cloud := range []struct {
+		service, field string
+		set            bool
+	}{{"awskms", "aws", as.AWS != nil}, {"azurekms", "azure", as.Azure != nil}, {"gcpkms", "google", as.Google != nil}} {
+		if cloud.service == service && !cloud.set {
+			return fmt.Errorf("spec.source.kms: a uri of %s needs serviceAccount.%s", service, cloud.field)
+		}
+	}
+	return nil
+}
+
+func vaultSource(owner verify.Namespace, kind v1beta1.TrustStoreType, v v1beta1.VaultSource, m referenced) (*external.Source, error) {
+	as, err := vaultIdentity(owner, v, m)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := m.caBundle("spec.source.vault.caBundle", v.CABundle)
+	if err != nil {
+		return nil, err
+	}
+	source := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: v.Address, Path: v.Path, Authority: string(authority), As: as}
+	if kind != v1beta1.TrustStoreTypePublicKeys {
+		source.Kind = external.VaultCertificates
+	}
+	return source, nil
+}
+
+// loginSources returns the sources of a store's registry credentials, one per host.
+func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) ([]external.Source, error) {
+	if spec.Identity == nil {
+		return nil, nil
+	}
+	as, err := registryIdentity(owner, *spec.Identity, m)
+	if err != nil {
+		return nil, err
+	}
+	list, err := loginHosts(owner, spec)
+	if err != nil {
+		return nil, err
+	}
+	return mapSlice(list, func(host string) external.Source {
+		return external.Source{Owner: owner, Kind: external.Registry, Path: string(spec.Identity.Provider), Address: host, As: as}
+	}), nil
+}
+
+// logins returns the fetched credentials for a store's registries, and bytes that
+// identify the cloud identity. The fingerprint covers the identity instead of the
+// tokens, which change every hour.
+func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) (map[string]registry.Credential, []byte, error) {
+	sources, err := loginSources(owner, spec, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := map[string]registry.Credential{}
+	var identity []byte
+	for _, source := range sources {
+		identity = fmt.Appendf(identity, "%q %q\n", source.String(), source.Fingerprint())
+		known, err := m.get(source)
+		if err != nil {
+			return nil, identity, fieldError("spec.identity", err)
+		}
+		found, err := registry.ParseDockerConfig(known.Content)
+		if err != nil {
+			return nil, identity, fieldError("spec.identity", err)
+		}
+		maps.Copy(all, found)
+	}
+	return all, identity, nil
+}

@@ -1,0 +1,36 @@
+package compile
+
+import (
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// faultsOf returns what is wrong with one resource, in the order in which it was found: the
+// errors that err itself joins, not one that it wraps. Conditions and denials say the first.
+func faultsOf(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, faultsOf(e)...)
+	}
+	return all
+}
+
+// problemsOf returns a problem for each fault of a resource or, unless all are wanted, for
+// the first: a server keeps problems for every namespace, and a team chooses how many faults
+// its resources have.
+func problemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem {
+	if err == nil {
+		return nil
+	}
+	faults := faultsOf(err)
+	if !all {
+		faults = faults[:1]
+	}
+	return mapSlice(faults, func(fault error) resource.Problem {
+		return resource.Problem{Source: source, Reason: resource.ReasonOf(fault), Message: cut(fault.Error())}
+	})
+}

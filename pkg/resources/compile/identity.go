@@ -1,0 +1,142 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+)
+
+// identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
+// ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
+// may leave out.
+func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m referenced) (external.Identity, error) {
+	if err := atMostOne(field, member{"secretRef", secret != nil}, member{"serviceAccount", as != nil}); err != nil {
+		return nil, err
+	}
+	switch {
+	case as != nil:
+		federation, err := federationOf(field+".serviceAccount", *as)
+		if err != nil {
+			return nil, err
+		}
+		made, err := accountOf(owner, as.Reference, federation, m)
+		return made, fieldError(field+".serviceAccount", err)
+	case secret != nil:
+		made, err := secretIdentity(*secret, m)
+		return made, fieldError(field+".secretRef", err)
+	}
+	made, err := external.Pod(owner)
+	if err != nil {
+		return nil, fmt.Errorf("%s needs secretRef or serviceAccount: %w", field, err)
+	}
+	return made, nil
+}
+
+// federationOf returns which account of which cloud trusts a ServiceAccount.
+func federationOf(field string, as v1beta1.CloudServiceAccount) (external.Federation, error) {
+	if err := exactlyOne(field, member{"aws", as.AWS != nil}, member{"azure", as.Azure != nil}, member{"google", as.Google != nil}); err != nil {
+		return external.Federation{}, err
+	}
+	switch {
+	case as.AWS != nil && as.AWS.RoleARN == "":
+		return external.Federation{}, errors.New(field + ".aws.roleARN is missing: the role to assume")
+	case as.AWS != nil:
+		return external.Federation{AWSRoleARN: as.AWS.RoleARN, AWSRegion: as.AWS.Region}, nil
+	case as.Azure != nil && (as.Azure.TenantID == "" || as.Azure.ClientID == ""):
+		return external.Federation{}, errors.New(field + ".azure needs tenantID and clientID")
+	case as.Azure != nil:
+		return external.Federation{AzureTenantID: as.Azure.TenantID, AzureClientID: as.Azure.ClientID}, nil
+	case as.Google.Provider == "":
+		return external.Federation{}, errors.New(field + ".google.provider is missing: the workload identity provider")
+	}
+	return external.Federation{GoogleProvider: as.Google.Provider, GoogleServiceAccount: as.Google.ServiceAccount}, nil
+}
+
+// accountOf returns the identity of a ServiceAccount.
+func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation external.Federation, m referenced) (external.Identity, error) {
+	source, err := m.locate("ServiceAccount", ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	return external.ServiceAccount(owner, source.Namespace, source.Name, federation)
+}
+
+// secretIdentity returns the identity of the credentials in a Secret.
+func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, error) {
+	source, err := m.locate(kindSecret, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := m.object(source)
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string]string, len(content))
+	size := 0
+	for name, value := range content {
+		texts[name] = string(value)
+		if size += len(value); size > maxReferencedBytes {
+			return nil, fmt.Errorf("%s is larger than %d bytes", source, maxReferencedBytes)
+		}
+	}
+	as, err := external.Given(texts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return as, nil
+}
+
+// registryIdentity returns as whom a store logs in.
+func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m referenced) (external.Identity, error) {
+	const field = "spec.identity"
+	as := identity.ServiceAccount
+	needs := ""
+	switch identity.Provider {
+	case v1beta1.RegistryProviderECR:
+		if as != nil && as.AWS == nil {
+			needs = "serviceAccount.aws"
+		}
+	case v1beta1.RegistryProviderACR:
+		if as != nil && as.Azure == nil {
+			needs = "serviceAccount.azure"
+		}
+	case v1beta1.RegistryProviderGAR:
+		if as != nil && as.Google == nil {
+			needs = "serviceAccount.google"
+		}
+	case v1beta1.RegistryProviderGHCR:
+		if identity.SecretRef == nil {
+			needs = "secretRef, because it logs in as a GitHub App"
+		}
+	default:
+		return nil, fmt.Errorf("%s.provider is %q, it must be ECR, ACR, GAR or GHCR", field, identity.Provider)
+	}
+	if needs != "" {
+		return nil, fmt.Errorf("%s: provider %s needs %s", field, identity.Provider, needs)
+	}
+	return identityOf(owner, field, identity.SecretRef, as, m)
+}
+
+// vaultIdentity returns as whom Vault is read.
+func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m referenced) (external.Identity, error) {
+	const field = "spec.source.vault"
+	if err := exactlyOne(field, member{"tokenSecretKeyRef", v.TokenSecretKeyRef != nil}, member{"serviceAccount", v.ServiceAccount != nil}); err != nil {
+		return nil, err
+	}
+	switch {
+	case v.ServiceAccount != nil && v.ServiceAccount.Role == "":
+		return nil, errors.New(field + ".serviceAccount.role is missing: the role in Vault to log in with")
+	case v.ServiceAccount != nil:
+		as, err := accountOf(owner, v.ServiceAccount.Reference,
+			external.Federation{VaultRole: v.ServiceAccount.Role, VaultMount: v.ServiceAccount.Mount, VaultNamespace: v.VaultNamespace}, m)
+		return as, fieldError(field+".serviceAccount", err)
+	}
+	token, err := m.key(kindSecret, *v.TokenSecretKeyRef)
+	if err != nil {
+		return nil, fieldError(field+".tokenSecretKeyRef", err)
+	}
+	return external.Given(map[string]string{"token": string(token), "namespace": v.VaultNamespace})
+}

@@ -1,0 +1,195 @@
+package compile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+// holding is a specification of a verifier that holds keys itself.
+func holding(more string, pem ...string) string {
+	return fmt.Sprintf("type: Cosign\ncosign: {keys: {inline: %q%s}}", strings.Join(pem, ""), more)
+}
+
+const ignoringLogs = ", insecureIgnoreTransparencyLog: true"
+
+func TestAVerifierThatHoldsItsKeysNeedsNoOtherResource(t *testing.T) {
+	first, second := string(newKey(t).PEM), string(newKey(t).PEM)
+	snapshot, problems := compiled(objects(t, namespace("team-a", "1"), namespace("team-b", "2"), object("Verifier", "team-a", "release", holding(ignoringLogs, first))))
+	require.Empty(t, problems)
+	layer := snapshot.For("team-a").Layers[0]
+	require.True(t, layer.RequireMatching)
+	require.Empty(t, layer.Broken)
+	require.Empty(t, layer.Verifiers[0].Broken)
+	report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
+	require.True(t, report.Ready.True)
+	require.True(t, report.Effective.True)
+	require.Len(t, report.Fingerprints, 1)
+	require.Contains(t, report.Fingerprints[0], "sha256:")
+	changed, _ := compiled(objects(t, namespace("team-a", "1"), namespace("team-b", "2"), object("Verifier", "team-a", "release", holding(ignoringLogs, second))))
+	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation, "another key is another configuration")
+	require.Equal(t, snapshot.For("team-b").Generation, changed.For("team-b").Generation)
+}
+
+func TestKeysThatAVerifierHoldsAreCountedAsSigners(t *testing.T) {
+	first, second := string(newKey(t).PEM), string(newKey(t).PEM)
+	policies := object("VerificationPolicy", "team-a", "two", "rules: [{images: ['**'], require: [{anyOf: [a, b], atLeast: 2}]}]")
+	for name, c := range map[string]struct {
+		a, b   string
+		reason policy.Reason
+	}{
+		"two keys":         {first, second, policy.ReasonInForce},
+		"two keys in one":  {first + second, first, policy.ReasonInForce},
+		"the same key":     {first, first, policy.ReasonUnsatisfiable},
+		"twice in a field": {first + first, first, policy.ReasonUnsatisfiable},
+	} {
+		snapshot, problems := compiled(objects(t, namespace("team-a", "1"), policies, object("Verifier", "team-a", "a", holding(ignoringLogs, c.a)), object("Verifier", "team-a", "b", holding(ignoringLogs, c.b))))
+		require.Empty(t, problems, name)
+		report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "two"}]
+		require.Equal(t, c.reason, report.Effective.Reason, name)
+	}
+}
+
+// Keys and identities have the same default root.
+func TestKeysNeedThePublicLogUnlessTheyNameAnotherOrIgnoreLogs(t *testing.T) {
+	key := string(newKey(t).PEM)
+	now := time.Now()
+	root := object("TrustStore", "team-a", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t)))
+	ref := policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}
+	for name, c := range map[string]struct {
+		spec      string
+		fetches   bool
+		condition string
+	}{
+		"by default":          {holding("", key), true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+		"not ignored":         {holding(", insecureIgnoreTransparencyLog: false", key), true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+		"attestations, too":   {fmt.Sprintf("type: Attestation\nattestation: {predicateType: x, keys: {inline: %q}}", key), true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+		"another root":        {holding(", rootTrustStoreRef: {name: root}", key), false, "usable"},
+		"no log is wanted":    {holding(ignoringLogs, key), false, "usable"},
+		"keyless, by default": {"type: Cosign\ncosign: {keyless: {identities: [{issuer: i, subject: s}]}}", true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := objects(t, namespace("team-a", "1"), root, object("Verifier", "team-a", "release", c.spec))
+			sources := compile.Externals(o)["team-a"]
+			require.Equal(t, c.fetches, len(sources) == 1)
+			fetched := compile.Fetched{}
+			for _, source := range sources {
+				_, problems := compiled(o)
+				require.Len(t, problems, 1, "until it is fetched")
+				require.Equal(t, policy.ReasonUnreadable, problems[0].Reason)
+				require.Contains(t, problems[0].Message, "rootTrustStoreRef: ")
+				require.Contains(t, problems[0].Message, "it is fetched from tuf-repo-cdn.sigstore.dev")
+				fetched[source] = external.Value{Content: []byte(rootWithout(t)), FetchedAt: now}
+			}
+			snapshot, problems := compile.New(o, fetched, outsideOf(&asked{}))
+			require.Empty(t, problems)
+			report := snapshot.Reports("team-a")[ref]
+			require.True(t, strings.HasSuffix(report.Ready.Message, c.condition), report.Ready.Message)
+			_, ends := report.ExpiresSoon(now)
+			require.Equal(t, c.fetches, ends, "the root's ends are the Verifier's")
+		})
+	}
+}
+
+// Notation's own verifier asks for revocation at the levels strict and permissive, and its
+// plugin for AWS Signer asks AWS instead.
+func TestRevocationIsCheckedUnlessAVerifierIgnoresIt(t *testing.T) {
+	const aws = "signingAuthorities: {trustStoreRefs: [{name: authorities}]}, awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}"
+	const plain = "trustStoreRefs: [{name: certificates}], trustedIdentities: ['*']"
+	for name, c := range map[string]struct {
+		notation string
+		asks     bool
+	}{
+		"by default":             {plain, true},
+		"permissive":             {plain + ", level: Permissive", true},
+		"checked":                {plain + ", revocation: Check", true},
+		"ignored":                {plain + ", revocation: Ignore", false},
+		"AWS Signer":             {aws, false},
+		"AWS Signer, and others": {aws + ", revocation: Check", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var a asked
+			snapshot, problems := compile.New(objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")),
+				object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")), object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, outsideOf(&a))
+			require.Empty(t, problems)
+			require.Equal(t, c.asks, len(a.revocation) == 1)
+			report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
+			require.Equal(t, c.asks, strings.Contains(report.Ready.Message, "--egress-host"), report.Ready.Message)
+		})
+	}
+}
+
+// Of a ClusterTrustStore from a Secret, a team is told nothing.
+func TestAVerifierSaysWhichHostsRevocationNeedsAsFarAsItsTrustStoresTell(t *testing.T) {
+	root, err := fixture.NewAuthority("root")
+	require.NoError(t, err)
+	issuing, err := root.IssueAuthority("issuing", fixture.CertificateOptions{Responder: "http://ocsp.example.com/", Lists: "http://crl.example.com/ca.crl"})
+	require.NoError(t, err)
+	text := strings.ReplaceAll(strings.TrimSpace(string(issuing.CertificatePEM)), "\n", "\n    ")
+	const notation = "type: Notation\nnotation: {trustStoreRefs: [%s], trustedIdentities: ['*']}"
+	for name, c := range map[string]struct {
+		ref, source string
+		named       bool
+	}{
+		"its own":               {"{name: ca}", "inline: |\n    " + text, true},
+		"the cluster's":         {"{kind: ClusterTrustStore, name: ca}", "inline: |\n    " + text, true},
+		"the cluster's, secret": {"{kind: ClusterTrustStore, name: ca}", "secretKeyRef: {name: ca, key: ca.crt}", false},
+	} {
+		kind, namespaceOf := "TrustStore", "team-a"
+		if strings.Contains(c.ref, "Cluster") {
+			kind, namespaceOf = "ClusterTrustStore", ""
+		}
+		snapshot, problems := compile.New(objects(t, namespace("team-a", "1"), secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
+			object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source), object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref))), nil, outsideOf(&asked{}))
+		require.Empty(t, problems, name)
+		message := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}].Ready.Message
+		require.Equal(t, c.named, strings.HasSuffix(message, ", among them crl.example.com, ocsp.example.com"), "%s: %s", name, message)
+		require.Contains(t, message, "--egress-host", name)
+	}
+}
+
+func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *testing.T) {
+	key := string(newKey(t).PEM)
+	world := func(text string) resource.Objects {
+		return objects(t, namespace("iris", "1"), namespace("iris-web", "2"), object("Tenant", "", "iris", iris), object("ClusterVerifier", "", "release", holding(ignoringLogs, text)))
+	}
+	snapshot, problems := compiled(world("# kept by zzforeign\n" + key))
+	require.Empty(t, problems)
+	shown, ok := snapshot.Shown("iris-web")
+	require.True(t, ok)
+	text, err := shown.Text()
+	require.NoError(t, err)
+	require.NotContains(t, text, "zzforeign")
+	seen := false
+	for _, o := range shown.Resources {
+		if v, is := o.(*v1beta1.ClusterVerifier); is {
+			seen = true
+			require.Equal(t, key, v.Spec.Cosign.Keys.Inline)
+		}
+	}
+	require.True(t, seen)
+	// Whoever pastes the wrong text.
+	snapshot, _ = compiled(world("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEEE\n-----END PRIVATE KEY-----\n"))
+	shown, ok = snapshot.Shown("iris-web")
+	require.True(t, ok)
+	text, err = shown.Text()
+	require.NoError(t, err)
+	require.NotContains(t, text, "PRIVATE KEY")
+	require.Contains(t, shown.Withheld, resource.Withheld{Kind: v1beta1.KindClusterVerifier})
+	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
+	for _, layer := range snapshot.For("iris-web").Layers {
+		for _, v := range layer.Verifiers {
+			require.NotContains(t, v.Broken, "PRIVATE")
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Kinds of core/v1 objects that resources refer to.
+const (
+	kindNamespace = "Namespace"
+	kindSecret    = "Secret"
+	kindConfigMap = "ConfigMap"
+
+	kindServiceAccount = "ServiceAccount"
+)
+
+// entry is one resource of either scope. A namespaced kind and its Cluster twin have
+// the same entry type.
+type entry[S any] struct {
+	source     policy.ObjectRef
+	generation int64
+	created    time.Time // zero for an object that no API server has
+	spec       S
+	broken     error // the content could not be read
+	refused    error // the content may not be compiled: the cluster is over its limit
+}
+
+// err returns why the resource cannot be compiled, if it cannot.
+func (e entry[S]) err() error {
+	if e.broken != nil {
+		return e.broken
+	}
+	return e.refused
+}
+
+// refuse makes every resource of a level one that may not be compiled.
+func (l *objects) refuse(err error) {
+	refuse(l.verifiers, err)
+	refuse(l.stores, err)
+	refuse(l.trustStores, err)
+	refuse(l.policies, err)
+	refuse(l.exceptions, err)
+}
+
+func refuse[S any](entries []entry[S], err error) {
+	for i := range entries {
+		entries[i].refused = err
+	}
+}
+
+// objects holds the resources of one level (a namespace or the cluster), each kind
+// sorted by name.
+type objects struct {
+	namespace  verify.Namespace
+	uid        string
+	broken     error            // the Namespace object itself could not be read
+	ending     bool             // the namespace is being deleted
+	unread     error            // the Namespace object is hidden
+	hidden     map[string]error // the kinds that are hidden, without "Cluster"
+	known      resource.Known   // what is known of them all the same
+	referenced referenced
+	// annotations are those of the Namespace that matter, for break-glass.
+	annotations map[string]string
+	// sizes is what the specs of each kind take in memory, in bytes, set by [groupAndSize].
+	sizes []sizeOf
+
+	verifiers   []entry[v1beta1.VerifierSpec]
+	stores      []entry[v1beta1.StoreSpec]
+	trustStores []entry[v1beta1.TrustStoreSpec]
+	policies    []entry[v1beta1.VerificationPolicySpec]
+	exceptions  []entry[v1beta1.ExceptionSpec]
+	quotas      []entry[v1beta1.ClusterQuotaSpec] // cluster level only
+	tenants     []entry[*v1beta1.Tenant]          // cluster level only
+}
+
+// groupByLevel groups objects by level. The result always has the cluster.
+func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
+	levels := map[verify.Namespace]*objects{verify.Cluster: {}}
+	at := func(namespace string) *objects {
+		l := levels[verify.Namespace(namespace)]
+		if l == nil {
+			l = &objects{namespace: verify.Namespace(namespace)}
+			levels[l.namespace] = l
+		}
+		return l
+	}
+	for i := range o.Namespaces {
+		l := at(o.Namespaces[i].Name)
+		l.uid, l.ending = string(o.Namespaces[i].UID), o.Namespaces[i].DeletionTimestamp != nil
+		l.annotations = breakGlassAnnotations(o.Namespaces[i].Annotations)
+	}
+	for _, object := range o.Resources {
+		at(object.GetNamespace()).add(resource.RefOf(object), object, resource.Missing(object))
+	}
+	for _, b := range o.Broken {
+		// A broken object keeps its place, so that it denies there instead of counting
+		// as deleted. Broken Secrets and the like are found where they are used.
+		if kind, ok := v1beta1.KindNamed(b.Source.Kind); ok {
+			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
+		} else if b.Source.Kind == kindNamespace {
+			at(b.Source.Name).broken = b.Err
+		}
+	}
+	for _, h := range o.Hidden {
+		hide(at, h)
+	}
+	for _, l := range levels {
+		l.sort()
+	}
+	return levels
+}
+
+// groupAndSize groups objects by level with the sizes of their specs, for levels that are
+// weighed. Those of the cluster have no limit.
+func groupAndSize(o resource.Objects) map[verify.Namespace]*objects {
+	levels := groupByLevel(o)
+	for _, object := range o.Resources {
+		l := levels[verify.Namespace(object.GetNamespace())]
+		if l.namespace == verify.Cluster {
+			continue
+		}
+		kind := resource.RefOf(object).Kind
+		i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
+		if i < 0 {
+			if l.sizes == nil {
+				l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
+			}
+			i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
+		}
+		l.sizes[i].bytes += resource.Size(object)
+	}
+	return levels
+}
+
+// sizeOf is what the specs of a kind take in memory: there are few kinds.
+type sizeOf struct {
+	kind  string
+	bytes int
+}
+
+// add adds a resource. It has the only switch over kinds.
+func (l *objects) add(source policy.ObjectRef, object v1beta1.Object, broken error) {
+	switch o := object.(type) {
+	case *v1beta1.Verifier:
+		l.verifiers = append(l.verifiers, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterVerifier:
+		l.verifiers = append(l.verifiers, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.Store:
+		l.stores = append(l.stores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterStore:
+		l.stores = append(l.stores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.TrustStore:
+		l.trustStores = append(l.trustStores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterTrustStore:
+		l.trustStores = append(l.trustStores, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.VerificationPolicy:
+		l.policies = append(l.policies, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterVerificationPolicy:
+		l.policies = append(l.policies, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.Exception:
+		l.exceptions = append(l.exceptions, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterException:
+		l.exceptions = append(l.exceptions, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterQuota:
+		l.quotas = append(l.quotas, newEntry(source, object, o.Spec, broken))
+	case *v1beta1.Tenant:
+		l.tenants = append(l.tenants, newEntry(source, object, o, broken))
+	default:
+		panic(fmt.Sprintf("compile: %T is in the table of kinds but has no compile step", object))
+	}
+}
+
+func newEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) entry[S] {
+	return entry[S]{source: source, generation: object.GetGeneration(), created: object.GetCreationTimestamp().Time, spec: spec, broken: broken}
+}
+
+func (l *objects) sort() {
+	sortByName(l.verifiers)
+	sortByName(l.stores)
+	sortByName(l.trustStores)
+	sortByName(l.policies)
+	sortByName(l.exceptions)
+	sortByName(l.quotas)
+	sortByName(l.tenants)
+}
+
+func sortByName[S any](entries []entry[S]) {
+	slices.SortStableFunc(entries, func(x, y entry[S]) int { return cmp.Compare(x.source.Name, y.source.Name) })
+}
+
+// generations returns each resource of the level with its generation.
+func (l *objects) generations() map[policy.ObjectRef]int64 {
+	all := map[policy.ObjectRef]int64{}
+	addGenerations(all, l.verifiers)
+	addGenerations(all, l.stores)
+	addGenerations(all, l.trustStores)
+	addGenerations(all, l.policies)
+	addGenerations(all, l.exceptions)
+	addGenerations(all, l.quotas)
+	addGenerations(all, l.tenants)
+	return all
+}
+
+func addGenerations[S any](all map[policy.ObjectRef]int64, entries []entry[S]) {
+	for _, e := range entries {
+		all[e.source] = e.generation
+	}
+}
+
+// tooMany returns an error if a namespace has more than [maxResources] resources, or more of
+// them than is kept. The cluster's only have a limit together, by [weigh]. Exceptions have
+// limits of their own: too many of them must not deny anything.
+func (l *objects) tooMany() error {
+	n := len(l.verifiers) + len(l.stores) + len(l.trustStores) + len(l.policies)
+	if l.namespace != verify.Cluster && n > maxResources {
+		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", l.namespace, n, maxResources)
+	}
+	return l.excess(false)
+}
+
+// excess returns an error if the specs of the resources of a namespace, or of its Exceptions,
+// are more than is kept.
+func (l *objects) excess(exceptions bool) error {
+	share := resource.Share{Namespace: string(l.namespace), Exceptions: exceptions}
+	if l.namespace == verify.Cluster || l.written(share) <= share.Limit() {
+		return nil
+	}
+	sizes := map[string]int{}
+	for _, s := range l.sizes {
+		if (s.kind == v1beta1.KindException) == exceptions {
+			sizes[s.kind] = s.bytes
+		}
+	}
+	return share.Excess(sizes)
+}
+
+// level is the compiled form of one level's objects.
+type level struct {
+	objects  *objects
+	weight   weight
+	load     load
+	compiled bool   // whether it is more than weighed
+	excess   excess // as it was compiled with
+	broken   string // why the level cannot be used, "" if it can
+
+	trustStores  map[string]*trustStore
+	verifiers    []verifier
+	stores       []store
+	hosts        map[string]registry.HostRule        // cluster level only
+	patterns     []registry.PatternRule              // cluster level only
+	quotas       map[verify.Account]verify.Limits    // cluster level only
+	quotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account in quotas
+	policies     []compiledPolicy                    // without mandatory policies
+	rules        []verify.Rule                       // of the policies that decide
+	mandatory    []compiledPolicy                    // cluster level only
+	exceptions   []*exception                        // those that are sound
+	glass        *verify.Exception                   // break-glass of a namespace, nil if there is none
+	problems     []resource.Problem
+	allFaults    bool // of each resource, and not only the first, are problems
+	// publicGood is Sigstore's public-good root, if a verifier uses it by default.
+	publicGood *trustStore
+	ends       map[policy.ObjectRef]*Ends
+
+	// uses maps each ClusterTrustStore that a namespace's verifiers name to its
+	// fingerprint, "" if it did not exist. Others change neither the weight nor what is compiled.
+	uses map[string]string
+	// shared is set for the cluster level.
+	shared shared
+}
+
+// shared holds, for each kind, the fingerprint of the cluster's resources that
+// namespaces use.
+type shared struct {
+	verifiers, stores, policies, mandatory, hosts string
+	// exceptions change no generation: they are no part of a cached verdict.
+	exceptions string
+	// credentials also changes with the tokens of an identity and with proxies, which change
+	// no verdict but without which no registry answers.
+	credentials string
+}
+
+// kindOf returns the name of a kind at the level of namespace.
+func kindOf(namespace verify.Namespace, kind string) string {
+	if namespace == verify.Cluster {
+		return "Cluster" + kind
+	}
+	return kind
+}

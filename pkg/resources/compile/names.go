@@ -1,0 +1,101 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// verifierProblems returns a problem for each policy that names a missing or broken
+// verifier. Problems of the policy itself are reported when it is compiled.
+func verifierProblems(policies []entry[v1beta1.VerificationPolicySpec], verifiers []verifier, allFaults bool) []resource.Problem {
+	var problems []resource.Problem
+	for _, e := range policies {
+		if e.broken != nil {
+			continue
+		}
+		problems = append(problems, problemsOf(e.source, checkVerifierNames(e.spec, verifiers), allFaults)...)
+	}
+	return problems
+}
+
+// checkVerifierNames returns an error for each verifier in spec that is missing or broken,
+// joined.
+func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []verifier) error {
+	var wrong []error
+	for i, rule := range spec.Rules {
+		for j, requirement := range rule.Require {
+			for _, name := range slices.Concat(requirement.AnyOf, requirement.AllOf) {
+				field := fmt.Sprintf("spec.rules[%d].require[%d]", i, j)
+				k := slices.IndexFunc(verifiers, func(v verifier) bool { return v.Source.Name == name })
+				switch {
+				case k < 0:
+					wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", field, name, hidden(verifiers))))
+				case verifiers[k].Broken != "":
+					wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %s", field, verifiers[k].Broken)))
+				}
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// hidden says that ClusterVerifiers do not apply where a namespace has Verifiers.
+func hidden(verifiers []verifier) string {
+	if len(verifiers) == 0 || verifiers[0].Source.Namespace == "" {
+		return ""
+	}
+	return "; the namespace has Verifiers of its own, so those of further levels, its Tenant's home namespace and the cluster, do not apply there"
+}
+
+// homeOfVerifiers returns the home of v's Tenant if it has Verifiers and v is another
+// namespace, else "".
+func (v *view) homeOfVerifiers() string {
+	i := slices.IndexFunc(v.chain, func(r rung) bool { return r.label == LevelTenant })
+	if i < 0 || v.chain[i].level == v.own || len(v.chain[i].verifiers) == 0 {
+		return ""
+	}
+	return string(v.chain[i].objects.namespace)
+}
+
+// stranded says which policy of another level denies images in the namespace of v because
+// its Verifiers hide the one that the policy requires; "" if none does.
+func (v *view) stranded() string {
+	if v.from >= len(v.chain) || v.chain[v.from].level != v.own {
+		return ""
+	}
+	instead := ""
+	if lenient := v.lenient(v.deciding); lenient != (policy.ObjectRef{}) {
+		instead = fmt.Sprintf(", or set enforcementAction of %s to Deny and loosen its rules instead", lenient)
+	}
+	for _, p := range v.deciding.policies {
+		if name := lacks(p, v.verifiers); p.source.Namespace != string(v.own.objects.namespace) && name != "" {
+			return fmt.Sprintf("; %s requires %s, which does not apply where a namespace has Verifiers of its own, so images are denied: "+
+				"create a VerificationPolicy in the namespace that requires its Verifiers%s", p.source, name, instead)
+		}
+	}
+	return ""
+}
+
+// lacks returns a verifier without which some requirement of p cannot be met, "" if there
+// is none.
+func lacks(p compiledPolicy, verifiers []verifier) string {
+	missing := func(name string) bool {
+		return !slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Source.Name == name })
+	}
+	for _, rule := range p.rules {
+		for _, r := range rule.Require {
+			if i := slices.IndexFunc(r.AllOf, missing); i >= 0 {
+				return r.AllOf[i]
+			}
+			if len(r.AnyOf) > 0 && !slices.ContainsFunc(r.AnyOf, func(name string) bool { return !missing(name) }) {
+				return r.AnyOf[0]
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+package compile_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+const awsProfile = "arn:aws:signer:eu-west-1:123456789012:/signing-profiles/release"
+
+// certificates is a trust store's specification with a new authority in it.
+func certificates(t *testing.T, kind, more string) string {
+	t.Helper()
+	root, err := fixture.NewAuthority("root")
+	require.NoError(t, err)
+	return "type: " + kind + "\n" + more + "source:\n  inline: |\n    " + strings.ReplaceAll(strings.TrimSpace(string(root.CertificatePEM)), "\n", "\n    ")
+}
+
+// asked collects as whom AWS Signer is asked, and for whom.
+type asked struct {
+	namespaces []verify.Namespace
+	identities []external.Identity
+	revocation []verify.Namespace
+}
+
+// outsideOf returns what is outside of the tests, and collects who asks for revocation.
+func outsideOf(a *asked) compile.Outside {
+	outside := a.outside()
+	outside.Registry = func(access registry.Access) verify.Registry { return &noRegistry{access: access} }
+	return outside
+}
+
+func (a *asked) outside() compile.Outside {
+	return compile.Outside{
+		Registry: func(registry.Access) verify.Registry { return nil },
+		Revocation: func(namespace verify.Namespace) http.RoundTripper {
+			a.revocation = append(a.revocation, namespace)
+			return http.DefaultTransport
+		},
+		AWSSigner: func(namespace verify.Namespace, as external.Identity) external.RevokedOf {
+			a.namespaces, a.identities = append(a.namespaces, namespace), append(a.identities, as)
+			return func(context.Context, external.AWSSignature) ([]string, error) { return nil, nil }
+		},
+	}
+}
+
+func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
+	const (
+		authorities = "signingAuthorities: {trustStoreRefs: [{name: authorities}]}"
+		access      = "awsSigner: {secretRef: {name: aws}}\n"
+		aws         = "awsSigner: {profiles: [\"" + awsProfile + "\"]}"
+	)
+	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
+	for name, c := range map[string]struct {
+		store, notation, want string
+	}{
+		"signing authority":               {"", authorities + ", trustedIdentities: [\"*\"]", ""},
+		"AWS Signer":                      {access, authorities + ", " + aws, ""},
+		"AWS Signer without revocation":   {"", authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}", ""},
+		"nobody who asks AWS Signer":      {"", authorities + ", " + aws, "says as whom AWS Signer is asked: set spec.awsSigner there"},
+		"no signing authorities":          {"", "signingAuthorities: {trustStoreRefs: []}, trustedIdentities: [\"*\"]", "spec.notation.signingAuthorities.trustStoreRefs is empty"},
+		"AWS Signer without its root":     {"", "trustStoreRefs: [{name: certificates}], " + aws, "needs spec.notation.signingAuthorities"},
+		"AWS Signer and certificates":     {access, "trustStoreRefs: [{name: certificates}], " + authorities + ", " + aws, "no spec.notation.trustStoreRefs"},
+		"timestamps of nobody":            {"", authorities + ", trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: [{name: authorities}]}", "spec.notation.timestamps is for"},
+		"certificates as authorities":     {"", "signingAuthorities: {trustStoreRefs: [{name: certificates}]}, trustedIdentities: [\"*\"]", "it must be of type SigningAuthorities"},
+		"authorities as certificates":     {"", "trustStoreRefs: [{name: authorities}], trustedIdentities: [\"*\"]", "it must be of type Certificates"},
+		"no identity":                     {"", authorities, "without trusted identities"},
+		"a profile of every account":      {access, authorities + ", awsSigner: {profiles: [\"arn:aws:signer:eu-west-1:*:/signing-profiles/release\"]}", "not the full ARN"},
+		"every profile":                   {access, authorities + ", awsSigner: {profiles: [\"*\"]}", "not the full ARN"},
+		"no profile":                      {access, authorities + ", awsSigner: {profiles: []}", "every AWS customer"},
+		"another word for revocation":     {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", "must be Check or Ignore"},
+		"a ServiceAccount with a role":    {"awsSigner: {serviceAccount: {name: signer, aws: {roleARN: \"arn:aws:iam::123456789012:role/signer\"}}}\n", authorities + ", " + aws, ""},
+		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, "AWS Signer needs serviceAccount.aws"},
+		"a namespace as the pod":          {"awsSigner: {}\n", authorities + ", " + aws, "spec.awsSigner needs secretRef or serviceAccount"},
+		"credentials that are not there":  {"awsSigner: {secretRef: {name: other}}\n", authorities + ", " + aws, "Secret team-a/other does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var a asked
+			_, problems := compile.New(objects(t, credentials, object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", c.store)),
+				object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
+				object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, a.outside())
+			if c.want == "" {
+				require.Empty(t, problems)
+				return
+			}
+			require.NotEmpty(t, problems)
+			require.Contains(t, fmt.Sprint(problems), c.want)
+		})
+	}
+}
+
+func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
+	var a asked
+	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
+	_, problems := compile.New(objects(t, credentials, object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))), nil, a.outside())
+	require.Contains(t, fmt.Sprint(problems), "spec.awsSigner is only for spec.type SigningAuthorities")
+}
+
+// Only a ClusterTrustStore has the identity of the pod, and it asks for the namespaces
+// whose Verifiers name it.
+func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
+	var a asked
+	_, problems := compile.New(objects(t,
+		object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
+		object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+	), nil, a.outside())
+	require.Empty(t, problems)
+	pod, err := external.Pod(verify.Cluster)
+	require.NoError(t, err)
+	require.Equal(t, []external.Identity{pod}, a.identities)
+	require.Equal(t, []verify.Namespace{"team-a"}, a.namespaces)
+}
+
+func TestATeamsOwnAuthorityHasNothingAskedAsTheCluster(t *testing.T) {
+	var a asked
+	_, problems := compile.New(objects(t,
+		object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
+		object("TrustStore", "team-a", "own", certificates(t, "SigningAuthorities", "")),
+		object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: own}, {kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+	), nil, a.outside())
+	require.Contains(t, fmt.Sprint(problems), "name trust stores of one kind")
+	require.Empty(t, a.identities)
+}
+
+func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
+	verifier := object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
+	store := object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", ""))
+	_, problems := compiled(objects(t, store, fmt.Sprintf(verifier, "")))
+	require.Contains(t, fmt.Sprint(problems), "use the image landwaiter:full, or set spec.notation.awsSigner.revocation to Ignore")
+	_, problems = compiled(objects(t, store, fmt.Sprintf(verifier, ", revocation: Ignore")))
+	require.Empty(t, problems)
+}
+
+// Verifiers hold the identity that asks, so they are compiled again when it changes.
+func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
+	store := object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {secretRef: {name: aws}}\n"))
+	const spec = "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\"" + awsProfile + "\"]}"
+	for _, verifier := range []string{object("Verifier", "team-a", "release", spec), object("ClusterVerifier", "", "release", spec)} {
+		var a asked
+		with := func(key string) []string {
+			return []string{store, "kind: Secret\nmetadata: {name: aws, namespace: landwaiter-system}\nstringData: {accessKeyID: AKID, secretAccessKey: " + key + "}", namespace("team-a", "1"), verifier}
+		}
+		snapshot, problems := compile.New(objects(t, with("old")...), nil, a.outside())
+		require.Empty(t, problems)
+		before := snapshot.For("team-a").Layers[0].Verifiers[0].Checker
+		snapshot, _ = snapshot.WithCluster(objects(t, with("new")...), nil)
+		require.NotSame(t, before, snapshot.For("team-a").Layers[0].Verifiers[0].Checker)
+	}
+}

@@ -1,0 +1,69 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// compileQuotas returns the limits of each account that a ClusterQuota lists. If several
+// list an account, the first by name applies. Accounts of a broken quota have the
+// defaults: quotas affect scheduling, never verdicts.
+func (l *level) compileQuotas(quotas []entry[v1beta1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
+	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
+	for _, r := range quotas {
+		limits, err := compileQuota(r)
+		if err != nil {
+			l.problem(r.source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces and Tenants have the default quota", err)))
+			continue
+		}
+		var taken []string
+		for _, account := range accountsOf(r.spec) {
+			if first, ok := by[account]; ok && first != r.source {
+				taken = append(taken, fmt.Sprintf("%s has that of %s", account.Describe(), first))
+				continue
+			}
+			found[account], by[account] = limits, r.source
+		}
+		if len(taken) > 0 {
+			l.problem(r.source, resource.Reasoned(policy.ReasonConflict, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", joinNames(taken))))
+		}
+	}
+	l.quotaSources = by
+	return found
+}
+
+// accountsOf returns the accounts that a quota lists.
+func accountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
+	return slices.Concat(mapSlice(spec.Namespaces, func(name string) verify.Account { return verify.Namespace(name).Account() }),
+		mapSlice(spec.Tenants, verify.TenantAccount))
+}
+
+func compileQuota(r entry[v1beta1.ClusterQuotaSpec]) (verify.Limits, error) {
+	spec := r.spec
+	switch {
+	case r.broken != nil:
+		return verify.Limits{}, r.broken
+	case len(spec.Namespaces) == 0 && len(spec.Tenants) == 0:
+		return verify.Limits{}, errors.New("spec.namespaces and spec.tenants are empty, so the quota would be for nobody")
+	case spec.MaxInFlight != 0 && spec.MaxInFlight < verify.MinInFlight:
+		return verify.Limits{}, fmt.Errorf("spec.maxInFlight is %d, the least is %d: one request can have so many in flight", spec.MaxInFlight, verify.MinInFlight)
+	case spec.RegistryRequestsPerSecond < 0, spec.CacheSharePercent < 0:
+		return verify.Limits{}, errors.New("spec has a value below 1; leave it out for the default")
+	case spec.CacheSharePercent > 100:
+		return verify.Limits{}, fmt.Errorf("spec.cacheSharePercent is %d, the most is 100", spec.CacheSharePercent)
+	case spec.MaxInFlight == 0 && spec.RegistryRequestsPerSecond == 0 && spec.CacheSharePercent == 0:
+		return verify.Limits{}, errors.New("spec sets none of maxInFlight, registryRequestsPerSecond and cacheSharePercent")
+	}
+	for _, name := range spec.Namespaces {
+		if _, err := verify.ParseNamespace(name); err != nil {
+			return verify.Limits{}, fmt.Errorf("spec.namespaces: %w", err)
+		}
+	}
+	return verify.Limits{InFlight: int(spec.MaxInFlight), RegistryPerSecond: int(spec.RegistryRequestsPerSecond), CachePercent: int(spec.CacheSharePercent)}, nil
+}

@@ -1,0 +1,246 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Fetched maps the sources of [Externals] to their values.
+type Fetched = map[external.Source]external.Value
+
+// referenced is what resources reference: the content of Secrets and ConfigMaps, the pull secrets of
+// ServiceAccounts, and external values.
+type referenced struct {
+	objects map[policy.ObjectRef]map[string][]byte
+	pulls   map[policy.ObjectRef][]string
+	broken  map[policy.ObjectRef]error
+	// roles holds the annotation [v1beta1.AnnotationTUFRoles] of ConfigMaps that have it.
+	roles   map[policy.ObjectRef]string
+	fetched Fetched
+	hidden  map[policy.ObjectRef]error
+	person  bool // as [resource.Objects.Person]
+	// cluster is where references of cluster resources are, and namespace where those of the
+	// level at hand are, set by [referenced.of].
+	cluster, namespace string
+}
+
+func newReferenced(o resource.Objects, fetched Fetched) referenced {
+	m := referenced{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched,
+		hidden: map[policy.ObjectRef]error{}, person: o.Person, cluster: o.ForCluster()}
+	for _, h := range o.Hidden {
+		m.hidden[h.Source] = resource.HiddenError(h.Why)
+	}
+	for _, secret := range o.Secrets {
+		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
+		for key, value := range secret.Data {
+			content[key] = value
+		}
+		for key, value := range secret.StringData {
+			content[key] = []byte(value)
+		}
+		m.objects[policy.ObjectRef{Kind: kindSecret, Namespace: secret.Namespace, Name: secret.Name}] = content
+	}
+	for _, configMap := range o.ConfigMaps {
+		content := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
+		for key, value := range configMap.Data {
+			content[key] = []byte(value)
+		}
+		for key, value := range configMap.BinaryData {
+			content[key] = value
+		}
+		source := policy.ObjectRef{Kind: kindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}
+		m.objects[source] = content
+		if roles, ok := configMap.Annotations[v1beta1.AnnotationTUFRoles]; ok {
+			m.roles[source] = roles
+		}
+	}
+	for _, account := range o.ServiceAccounts {
+		names := mapSlice(account.ImagePullSecrets, func(ref corev1.LocalObjectReference) string { return ref.Name })
+		m.pulls[policy.ObjectRef{Kind: kindServiceAccount, Namespace: account.Namespace, Name: account.Name}] = names
+	}
+	for _, b := range o.Broken {
+		if b.Source.Kind == kindSecret || b.Source.Kind == kindConfigMap || b.Source.Kind == kindServiceAccount {
+			m.broken[b.Source] = resource.Reasoned(b.Reason, b.Err)
+		}
+	}
+	return m
+}
+
+// of returns m for the resources of owner: those of a namespace reference objects of it
+// alone, and those of the cluster objects of one namespace.
+func (m referenced) of(owner verify.Namespace) referenced {
+	m.namespace = string(owner)
+	if owner == verify.Cluster {
+		m.namespace = m.cluster
+	}
+	return m
+}
+
+// locate returns the object that a reference names. Names from files were not validated by
+// an API server.
+func (m referenced) locate(kind, name string) (policy.ObjectRef, error) {
+	switch {
+	case name == "":
+		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s has no name", kind)
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s names %q, which cannot be the name of one", kind, name)
+	case len(validation.IsDNS1123Label(m.namespace)) > 0:
+		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s is to namespace %q, which cannot be the name of one", kind, name, m.namespace)
+	}
+	return policy.ObjectRef{Kind: kind, Namespace: m.namespace, Name: name}, nil
+}
+
+// unreadable returns why an object is hidden or broken, nil if it is neither.
+func (m referenced) unreadable(source policy.ObjectRef) error {
+	if err := m.hidden[source]; err != nil {
+		return err
+	}
+	if err := m.broken[source]; err != nil {
+		return fmt.Errorf("%s cannot be read: %w", source, err)
+	}
+	return nil
+}
+
+// object returns the content of a Secret or ConfigMap.
+func (m referenced) object(source policy.ObjectRef) (map[string][]byte, error) {
+	if err := m.unreadable(source); err != nil {
+		return nil, err
+	}
+	content, ok := m.objects[source]
+	if !ok {
+		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
+	}
+	return content, nil
+}
+
+// key returns one value of a Secret or ConfigMap.
+func (m referenced) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
+	source, err := m.locate(kind, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := m.object(source)
+	if err != nil {
+		return nil, err
+	}
+	value, ok := content[ref.Key]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%s has no key %q", source, ref.Key)
+	case len(value) == 0:
+		return nil, fmt.Errorf("key %q of %s is empty", ref.Key, source)
+	case len(value) > maxReferencedBytes:
+		return nil, fmt.Errorf("key %q of %s is %d bytes, the limit is %d", ref.Key, source, len(value), maxReferencedBytes)
+	}
+	return value, nil
+}
+
+// caBundle returns the PEM text of a bundle, empty if there is none.
+func (m referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, error) {
+	if bundle == nil {
+		return nil, nil
+	}
+	if err := exactlyOne(field, member{"inline", bundle.Inline != ""}, member{"secretKeyRef", bundle.SecretKeyRef != nil}, member{"configMapKeyRef", bundle.ConfigMapKeyRef != nil}); err != nil {
+		return nil, err
+	}
+	switch {
+	case bundle.SecretKeyRef != nil:
+		content, err := m.key(kindSecret, *bundle.SecretKeyRef)
+		return content, fieldError(field+".secretKeyRef", err)
+	case bundle.ConfigMapKeyRef != nil:
+		content, err := m.key(kindConfigMap, *bundle.ConfigMapKeyRef)
+		return content, fieldError(field+".configMapKeyRef", err)
+	}
+	return []byte(bundle.Inline), nil
+}
+
+// pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
+// without any is an error: who names one asks for a login.
+func (m referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
+	source, err := m.locate(kindServiceAccount, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.unreadable(source); err != nil {
+		return nil, err
+	}
+	names, ok := m.pulls[source]
+	switch {
+	case !ok:
+		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s has no imagePullSecrets; add some to it, or leave out imagePullSecretsFrom for access without a login", source)
+	case len(names) > maxPullSecrets:
+		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), maxPullSecrets)
+	}
+	return mapSlice(names, func(name string) v1beta1.Reference { return v1beta1.Reference{Name: name} }), nil
+}
+
+// accountCredentials returns the credentials of a ServiceAccount's pull secrets.
+func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]registry.Credential, error) {
+	const field = "spec.imagePullSecretsFrom.serviceAccount"
+	secrets, err := m.pullSecrets(ref)
+	if err != nil {
+		return nil, fieldError(field, err)
+	}
+	all := map[string]registry.Credential{}
+	for i, secret := range secrets {
+		if err := addCredentials(all, fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, m.namespace, ref.Name), secret, m); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// get returns the fetched value of a source. What a person cannot fetch, the cluster may.
+func (m referenced) get(source external.Source) (external.Value, error) {
+	known, err := m.known(source)
+	if err != nil && m.person {
+		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
+	}
+	return known, err
+}
+
+func (m referenced) known(source external.Source) (external.Value, error) {
+	known, ok := m.fetched[source]
+	switch {
+	case !ok:
+		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s "+resource.NotFetched, source))
+	case known.Content == nil && errors.Is(known.Err, external.ErrNoRight):
+		return known, resource.Reasoned(policy.ReasonAccessDenied, known.Err)
+	case known.Content == nil && known.Err != nil:
+		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
+	case known.Content == nil:
+		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s has not been fetched yet", source))
+	}
+	return known, nil
+}
+
+// fieldError wraps err with the name of the field; nil stays nil.
+func fieldError(field string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return nil
+}
+
+// unusable says that a resource cannot be used, to everyone it applies to. Only the
+// status of a cluster resource says why it is broken: that may name objects of other
+// namespaces.
+func unusable(source policy.ObjectRef, err error) string {
+	err = faultsOf(err)[0]
+	if source.Namespace == "" && !resource.IsHidden(err) {
+		return source.String() + " cannot be used; its condition Ready says why"
+	}
+	return cut(fmt.Sprintf("%s cannot be used: %v", source, err))
+}

@@ -1,0 +1,223 @@
+package compile
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+)
+
+// signersOf returns the Signers of a Cosign or Attestation verifier, nil for others.
+func signersOf(spec v1beta1.VerifierSpec) *v1beta1.Signers {
+	switch {
+	case spec.Cosign != nil:
+		return &spec.Cosign.Signers
+	case spec.Attestation != nil:
+		return &spec.Attestation.Signers
+	}
+	return nil
+}
+
+// inlineKeys returns the keys that a verifier holds itself, "" if there are none.
+func inlineKeys(spec v1beta1.VerifierSpec) string {
+	if s := signersOf(spec); s != nil && s.Keys != nil {
+		return s.Keys.Inline
+	}
+	return ""
+}
+
+// logOf returns what a Signers field says about transparency logs.
+func logOf(spec v1beta1.Signers) v1beta1.TransparencyLog {
+	switch {
+	case spec.Keyless != nil:
+		return spec.Keyless.TransparencyLog
+	case spec.Keys != nil:
+		return spec.Keys.TransparencyLog
+	}
+	return v1beta1.TransparencyLog{}
+}
+
+// signers is a compiled Signers field.
+type signers struct {
+	cosign.Signers
+	keys []string // fingerprints of the trusted keys; nil for keyless identities, which are unbounded
+	used []string // fingerprints of the trust stores
+}
+
+func cosignChecker(source policy.ObjectRef, spec v1beta1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+	s, untrusted := compileSigners("spec.cosign", source, spec.Signers, stores)
+	checker, err := cosign.New(cosign.Options{Signers: s.Signers, Annotations: spec.Annotations, MatchRepository: spec.MatchRepository})
+	if err := ownFirst("spec.cosign", err, untrusted); err != nil {
+		return nil, nil, nil, err
+	}
+	return checker, s.keys, s.used, nil
+}
+
+func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+	s, untrusted := compileSigners("spec.attestation", source, spec.Signers, stores)
+	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
+	if err := ownFirst("spec.attestation", err, untrusted); err != nil {
+		return nil, nil, nil, err
+	}
+	return checker, s.keys, s.used, nil
+}
+
+// ownFirst returns the errors to report of err, from package cosign, and untrusted, from
+// compileSigners: a field of the verifier itself comes before a trust store that cannot be
+// used. Lint would not see the field otherwise, because it fetches no roots and keys.
+func ownFirst(field string, err, untrusted error) error {
+	var own *cosign.FieldError
+	switch {
+	case untrusted != nil && !errors.As(err, &own):
+		return untrusted
+	case err != nil:
+		return errors.Join(belowField(field, err), untrusted)
+	}
+	return nil
+}
+
+// belowField puts the path of a field in front of an error of package cosign.
+func belowField(field string, err error) error {
+	var below *cosign.FieldError
+	if errors.As(err, &below) {
+		return fmt.Errorf("%s.%s: %w", field, below.Field, below.Err)
+	}
+	return fmt.Errorf("%s: %w", field, err)
+}
+
+func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers, stores trustStores) (compiled signers, err error) {
+	if err := exactlyOne(field, member{"keys", spec.Keys != nil}, member{"keyless", spec.Keyless != nil}); err != nil {
+		return compiled, err
+	}
+	if spec.Keyless != nil {
+		err = compiled.trustIdentities(field+".keyless", *spec.Keyless, stores)
+	} else {
+		err = compiled.trustKeys(field+".keys", source, *spec.Keys, stores)
+	}
+	return compiled, err
+}
+
+// trustKeys trusts keys, which are named after source where it holds them itself.
+func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.Keys, stores trustStores) error {
+	if err := exactlyOne(field, member{"inline", spec.Inline != ""}, member{"trustStoreRefs", len(spec.TrustStoreRefs) > 0}); err != nil {
+		return err
+	}
+	var wrong []error
+	if spec.Inline != "" {
+		keys, err := trust.ParsePublicKeys([]byte(spec.Inline))
+		wrong = append(wrong, fieldError(field+".inline", err))
+		s.add(source, 0, keys)
+	}
+	for i, ref := range spec.TrustStoreRefs {
+		store, err := stores.find(ref, v1beta1.TrustStoreTypePublicKeys)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s.trustStoreRefs[%d]: %w", field, i, err))
+			continue
+		}
+		s.used = append(s.used, store.fingerprint)
+		s.add(store.source, store.hash, store.keys)
+	}
+	slices.Sort(s.keys)
+	s.keys = slices.Compact(s.keys)
+	return errors.Join(append(wrong, s.demandLog(field, spec.TransparencyLog, stores))...)
+}
+
+// add trusts keys of one source, which sign with hash.
+func (s *signers) add(source policy.ObjectRef, hash crypto.Hash, keys []trust.PublicKey) {
+	for _, key := range keys {
+		s.Keys = append(s.Keys, cosign.Key{Name: source.String(), Public: key.Key, Fingerprint: key.Fingerprint, Hash: hash})
+		s.keys = append(s.keys, key.Fingerprint)
+	}
+}
+
+// demandLog sets which logs signatures by keys must be in. A key alone proves who signed, not
+// when.
+func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores trustStores) error {
+	if spec.InsecureIgnoreTransparencyLog && spec.RootTrustStoreRef != nil {
+		return fmt.Errorf("%s.rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one", field)
+	}
+	if s.InsecureIgnoreLog = spec.InsecureIgnoreTransparencyLog; s.InsecureIgnoreLog {
+		return nil
+	}
+	store, err := stores.sigstoreRoot(spec)
+	switch {
+	case err != nil && spec.RootTrustStoreRef == nil:
+		return fmt.Errorf("%s.rootTrustStoreRef: signatures by keys must be in a transparency log; %w; set it to another log's root, or %s.insecureIgnoreTransparencyLog to true if they are in no log", field, err, field)
+	case err != nil:
+		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
+	case len(store.root.RekorLogs()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true", field, store.source, field)
+	}
+	s.Log, s.used = store.root, append(s.used, store.fingerprint)
+	return nil
+}
+
+// trustIdentities sets all but the root before it returns an error about the trust store.
+func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores trustStores) (err error) {
+	k := &cosign.Keyless{Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
+	for _, identity := range spec.Identities {
+		k.Identities = append(k.Identities, signerIdentity(identity))
+	}
+	if spec.Thresholds != nil {
+		if k.Thresholds, err = thresholds(field+".thresholds", *spec.Thresholds); err != nil {
+			return err
+		}
+	}
+	s.InsecureIgnoreLog, s.Keyless = spec.InsecureIgnoreTransparencyLog, k
+	store, err := stores.sigstoreRoot(spec.TransparencyLog)
+	if err != nil {
+		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
+	}
+	k.Root, k.Name, s.used = store.root, store.source.String(), []string{store.fingerprint}
+	return canVouch(field, spec, store)
+}
+
+// canVouch returns an error if no signature could ever count, because the root has nobody
+// who vouches as the verifier demands. GitHub's root, for one, has no logs.
+func canVouch(field string, spec v1beta1.Keyless, store *trustStore) error {
+	timestamps := len(store.root.TimestampingAuthorities()) > 0
+	switch {
+	case spec.InsecureIgnoreTransparencyLog && !timestamps:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true", field, store.source)
+	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0 && timestamps:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true; its timestamp authorities then vouch for the time of signing", field, store.source, field)
+	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the time of signing", field, store.source)
+	case !spec.InsecureIgnoreSCT && len(store.root.CTLogs()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.source, field)
+	case len(store.root.FulcioCertificateAuthorities()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no CA", field, store.source)
+	}
+	return nil
+}
+
+func signerIdentity(spec v1beta1.Identity) cosign.Identity {
+	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
+}
+
+// thresholds converts thresholds. A threshold that is set must be at least 1.
+func thresholds(field string, spec v1beta1.Thresholds) (cosign.Thresholds, error) {
+	var compiled cosign.Thresholds
+	for name, count := range map[string]struct {
+		from *int32
+		to   *int
+	}{
+		"transparencyLogs": {spec.TransparencyLogs, &compiled.Log}, "signedCertificateTimestamps": {spec.SignedCertificateTimestamps, &compiled.SCT},
+		"timestamps": {spec.Timestamps, &compiled.Timestamps},
+	} {
+		if count.from == nil {
+			continue
+		}
+		if *count.from < 1 {
+			return compiled, fmt.Errorf("%s.%s is %d, it must be at least 1", field, name, *count.from)
+		}
+		*count.to = int(*count.from)
+	}
+	return compiled, nil
+}

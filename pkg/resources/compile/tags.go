@@ -1,0 +1,48 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+func tags(action v1beta1.TagAction) (v1beta1.TagAction, error) {
+	switch action {
+	case "", v1beta1.TagActionPin, v1beta1.TagActionLeave:
+		return action, nil
+	}
+	return "", fmt.Errorf("spec.tags is %q, it must be Pin or Leave", action)
+}
+
+// Tags returns whether tags of images in a namespace are pinned. The nearest level whose
+// policies say it decides, and Pin wins within a level. A mandatory policy that says Pin holds in
+// every namespace. The default is to leave tags as they are.
+func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
+	if tagsOf(s.cluster.mandatory) == v1beta1.TagActionPin {
+		return v1beta1.TagActionPin
+	}
+	for _, l := range s.view(namespace).chain {
+		if l.label == LevelCluster {
+			l.level = s.cluster // a view outlives changes of the cluster that do not affect verdicts
+		}
+		if said := tagsOf(slices.Concat(l.policies, l.mandatory)); said != "" {
+			return said
+		}
+	}
+	return v1beta1.TagActionLeave
+}
+
+// tagsOf returns what the policies of one level say about tags, "" if they say nothing.
+func tagsOf(policies []compiledPolicy) (said v1beta1.TagAction) {
+	for _, p := range policies {
+		if p.tags == v1beta1.TagActionPin {
+			return p.tags
+		}
+		if p.tags != "" {
+			said = p.tags
+		}
+	}
+	return said
+}

@@ -1,0 +1,115 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// usage records which resources affect decisions in some namespaces.
+type usage struct {
+	applies map[policy.ObjectRef]bool // selected for a namespace
+	used    map[policy.ObjectRef]bool // verifiers that a policy requires, trust stores that a verifier names
+	denies  map[policy.ObjectRef]bool // policies that deny every image of a namespace
+	// unmet says of policies that decide what no image can meet, "" where images can in
+	// some namespace.
+	unmet map[policy.ObjectRef]string
+}
+
+func newUsage() usage {
+	return usage{applies: map[policy.ObjectRef]bool{}, used: map[policy.ObjectRef]bool{}, denies: map[policy.ObjectRef]bool{}, unmet: map[policy.ObjectRef]string{}}
+}
+
+// usage merges what the views know of themselves.
+func (s *Snapshot) usage(views []*view) usage {
+	u := newUsage()
+	for _, v := range views {
+		own := v.usage()
+		maps.Copy(u.applies, own.applies)
+		maps.Copy(u.used, own.used)
+		maps.Copy(u.denies, own.denies)
+		for source, why := range own.unmet {
+			u.cannot(source, why)
+		}
+	}
+	if len(s.cluster.mandatory) > 0 {
+		for _, v := range s.cluster.verifiers {
+			u.applies[v.Source] = true
+		}
+		for _, st := range s.cluster.stores {
+			u.applies[st.Source] = true
+		}
+	}
+	for _, v := range s.cluster.verifiers {
+		u.trust(v)
+	}
+	return u
+}
+
+// cannot records what no image can meet somewhere, "" for a policy that images can meet.
+func (u usage) cannot(source policy.ObjectRef, why string) {
+	if earlier, ok := u.unmet[source]; !ok || earlier != "" {
+		u.unmet[source] = why
+	}
+}
+
+// usage computes the usage of one view, once: a change of one namespace must not cost
+// the statuses of the cluster's resources a look at every other.
+func (v *view) usage() usage {
+	v.counted.Do(func() {
+		u := newUsage()
+		for _, choice := range v.choices {
+			for _, source := range choice.Applied {
+				u.applies[source] = true
+			}
+		}
+		for _, layer := range v.config.Layers {
+			for next := &layer; next != nil; next = next.Next {
+				for _, verifier := range required(*next) {
+					u.used[verifier.Source] = true
+				}
+			}
+		}
+		// A trust store counts as used even if no policy requires the verifier that
+		// names it: deleting it would break that verifier.
+		for _, l := range v.chain[:v.last()] {
+			for _, verifier := range l.verifiers {
+				u.trust(verifier)
+			}
+		}
+		if first := v.config.Layers[0]; first.Broken != "" {
+			u.denies[first.Source] = true
+		}
+		for _, a := range v.applies {
+			for _, p := range a.deciding.policies {
+				u.cannot(p.source, unsatisfiable(p, a.verifiers))
+			}
+		}
+		v.usages = u
+	})
+	return v.usages
+}
+
+func (u usage) trust(v verifier) {
+	for _, source := range v.uses {
+		u.used[source] = true
+	}
+}
+
+// required returns the verifiers that a layer's policies require.
+func required(l verify.Layer) []*verify.Verifier {
+	if l.RequireMatching {
+		return l.Verifiers
+	}
+	return slices.DeleteFunc(slices.Clone(l.Verifiers), func(v *verify.Verifier) bool {
+		return !slices.ContainsFunc(l.Rules, func(r verify.Rule) bool {
+			return slices.ContainsFunc(r.Require, func(r verify.Requirement) bool { return selects(r, v) })
+		})
+	})
+}
+
+func selects(r verify.Requirement, v *verify.Verifier) bool {
+	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) || slices.Contains(r.AllOf, v.Source.Name)
+}

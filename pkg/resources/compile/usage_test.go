@@ -1,0 +1,27 @@
+package compile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// A tenant that edits in a loop must not make the leader look at every namespace again.
+func TestAChangeOfOneNamespaceCountsNoOtherAgain(t *testing.T) {
+	o := inTeamA(nil)
+	o.Namespaces = append(o.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b", UID: "2"}})
+	s, _ := New(o, nil, outsideOfTests())
+	s.Reports(verify.Cluster)
+	mark := policy.ObjectRef{Name: "counted before"}
+	s.namespaces["team-b"].usages.used[mark] = true
+	next, _ := s.With("team-a", resource.Objects{Namespaces: o.Namespaces[:1]}, nil)
+	require.True(t, next.usage(next.views()).used[mark], "it is counted once")
+	next, _ = next.With("team-b", resource.Objects{Namespaces: o.Namespaces[1:]}, nil)
+	require.False(t, next.usage(next.views()).used[mark], "its own change counts it again")
+}

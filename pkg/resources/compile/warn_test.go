@@ -1,0 +1,79 @@
+package compile_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+const warn = "enforcementAction: Warn\n"
+
+// shape is what a configuration's layers are, in short.
+func shape(config *verify.Config) []string {
+	var list []string
+	for _, l := range config.Layers {
+		switch {
+		case l.Warns:
+			list = append(list, "warns "+l.Source.Name)
+		case l.OnlyWarnings:
+			list = append(list, "only warnings")
+		case l.RequireMatching:
+			list = append(list, "every verifier")
+		case l.Broken != "":
+			list = append(list, "broken "+l.Source.Name)
+		default:
+			list = append(list, "decides "+l.Source.Name)
+		}
+	}
+	return list
+}
+
+func TestPoliciesThatWarnOnlyAddWarnings(t *testing.T) {
+	const spec = "rules: [{images: [\"**\"], require: [{types: [Cosign]}]}]"
+	own := func(name, spec string) string { return object("VerificationPolicy", "team-a", name, spec) }
+	cluster := func(name, spec string) string { return object("ClusterVerificationPolicy", "", name, spec) }
+	for name, c := range map[string]struct {
+		documents []string
+		want      []string
+	}{
+		"a stricter one that sorts first":              {[]string{own("a", warn+spec), own("b", spec)}, []string{"decides b", "warns a"}},
+		"one that sorts last":                          {[]string{own("b", warn+spec), own("a", spec)}, []string{"decides a", "warns b"}},
+		"alone in its namespace":                       {[]string{own("a", warn+spec)}, []string{"only warnings", "warns a"}},
+		"beside the cluster's policy":                  {[]string{own("a", warn+spec), cluster("c", spec)}, []string{"decides c", "warns a"}},
+		"the cluster's beside the namespace's":         {[]string{own("a", spec), cluster("c", warn+spec)}, []string{"decides a"}},
+		"the cluster's alone":                          {[]string{cluster("c", warn+spec)}, []string{"only warnings", "warns c"}},
+		"in both":                                      {[]string{own("a", warn+spec), cluster("c", warn+spec)}, []string{"only warnings", "warns a", "warns c"}},
+		"a mandatory policy":                           {[]string{own("a", spec), cluster("f", "scope: Mandatory\n"+warn+spec)}, []string{"decides a", "warns f"}},
+		"a mandatory policy alone":                     {[]string{cluster("f", "scope: Mandatory\n"+warn+spec)}, []string{"every verifier", "warns f"}},
+		"a mandatory policy beside a mandatory policy": {[]string{cluster("e", "scope: Mandatory\n"+warn+spec), cluster("f", "scope: Mandatory\n"+spec)}, []string{"every verifier", "decides f", "warns e"}},
+		"broken beside one that decides":               {[]string{own("a", warn+"rules: [{images: []}]"), own("b", spec)}, []string{"decides b", "warns a"}},
+		"broken alone":                                 {[]string{own("a", warn+"rules: [{images: []}]")}, []string{"broken a", "warns a"}},
+		"broken beside another that only warns":        {[]string{own("a", warn+spec), own("b", warn+"rules: [{images: []}]")}, []string{"broken b", "warns a", "warns b"}},
+		"none at all":                                  {nil, []string{"every verifier"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, _ := compiled(objects(t, append(c.documents, namespace("team-a", "1"))...))
+			require.Equal(t, c.want, shape(snapshot.For("team-a")))
+		})
+	}
+}
+
+func TestAPolicyWhoseEnforcementCannotBeReadDecides(t *testing.T) {
+	o := objects(t, object("VerificationPolicy", "team-a", "a", warn))
+	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "b"}, Err: errUnreadable}}
+	snapshot, _ := compiled(o)
+	require.Equal(t, []string{"broken b", "warns a"}, shape(snapshot.For("team-a")))
+}
+
+func TestRulesAllowAndDeny(t *testing.T) {
+	snapshot, problems := compiled(objects(t, object("VerificationPolicy", "team-a", "p",
+		"rules: [{images: [\"registry.k8s.io/**\"], action: Allow}, {images: [\"evil.example.com/**\"], action: Deny}]")))
+	require.Empty(t, problems)
+	rules := snapshot.For("team-a").Layers[0].Rules
+	require.Equal(t, verify.Allow, rules[0].Action)
+	require.Equal(t, verify.Deny, rules[1].Action)
+}

@@ -1,0 +1,271 @@
+package compile
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// weight is what the resources of one level keep once they are compiled, in bytes. It is a pure
+// function of the resources and their trust material, so that every replica agrees.
+type weight struct {
+	total int
+	most  *part // nil if there are no resources
+	// exceptions is what exceptions keep: they are weighed apart, because too many of them must
+	// not deny anything.
+	exceptions int
+	// refused says why the level is too much by itself, so that nothing of it is compiled.
+	refused error
+}
+
+// part is what one resource keeps.
+type part struct {
+	source policy.ObjectRef
+	weight int
+}
+
+// String names the resource and what it keeps.
+func (p *part) String() string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s with %d KiB", p.source, p.weight>>10)
+}
+
+// resources returns what counts against the account of the level.
+func (w weight) resources() int {
+	if w.refused != nil {
+		return 0
+	}
+	return w.total
+}
+
+// scale weighs the resources of one level before they are compiled.
+type scale struct {
+	referenced referenced
+	cluster    *level // nil for the cluster's own level
+	uses       []use  // of the level's trust stores, sorted by name
+
+	weight
+}
+
+// pemBegin begins each block of PEM text.
+const pemBegin = "-----BEGIN "
+
+// use is what a trust store adds to each Verifier that names it.
+type use struct {
+	name          string
+	keys, anchors int
+}
+
+func useOf(content []byte, blocks int) use {
+	return use{keys: blocks*keyWeight + len(content)*keyByteWeight, anchors: blocks * anchorWeight}
+}
+
+// weighed returns o as a level that is not compiled yet; cluster is nil for the cluster's own.
+func weighed(o *objects, cluster *level) *level {
+	s := &scale{referenced: o.referenced, cluster: cluster}
+	if s.refused = o.tooMany(); s.refused == nil {
+		s.refused = s.load(o)
+	}
+	if s.refused == nil {
+		s.exceptions = exceptionsOf(o)
+	}
+	l := &level{objects: o, weight: s.weight, load: loadOf(o, s.weight)}
+	if cluster != nil {
+		l.uses = usedOf(o, cluster)
+	}
+	return l
+}
+
+// lighten says what makes resources weigh less.
+const lighten = "shorten expressions and lists, use a key or certificate in fewer Verifiers, or delete what is not used"
+
+// load weighs o. It returns an error if its resources weigh more than one level may.
+func (s *scale) load(o *objects) error {
+	limit, whose := maxWeight, "the resources of namespace "+string(o.namespace)
+	if o.namespace == verify.Cluster {
+		limit, whose = maxClusterWeight, "the cluster resources"
+	}
+	for _, e := range o.trustStores {
+		s.add(e.source, s.trustStore(e))
+	}
+	for _, e := range o.stores {
+		s.add(e.source, s.store(e.spec))
+	}
+	for _, e := range o.policies {
+		s.add(e.source, policyOf(e.spec))
+	}
+	for _, e := range o.verifiers {
+		weight := s.verifier(o.namespace, e.spec)
+		if s.total+weight <= limit { // sizing a regular expression takes time, too
+			weight += identities(e.spec)
+		}
+		s.add(e.source, weight)
+	}
+	if s.total <= limit {
+		return nil
+	}
+	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; the largest is %s: %s",
+		whose, s.total>>10, limit>>10, s.most, lighten))
+}
+
+func (s *scale) add(source policy.ObjectRef, weight int) {
+	s.total += weight
+	switch {
+	case s.most == nil:
+		s.most = &part{source, weight}
+	case weight > s.most.weight:
+		*s.most = part{source, weight}
+	}
+}
+
+// exceptionsOf weighs those of the exceptions that may be in force.
+func exceptionsOf(o *objects) (weight int) {
+	for _, e := range o.exceptions[:min(len(o.exceptions), maxExceptions)] {
+		weight += weightOf(e.spec)
+	}
+	return min(weight, maxExceptionWeight)
+}
+
+func (s *scale) trustStore(e entry[v1beta1.TrustStoreSpec]) int {
+	value, err := trustContent(verify.Namespace(e.source.Namespace), e.spec, s.referenced)
+	if err != nil {
+		return resourceWeight // it is not compiled
+	}
+	content := value.Content
+	if e.spec.Type != v1beta1.TrustStoreTypeSigstoreRoot {
+		added := useOf(content, bytes.Count(content, []byte(pemBegin)))
+		added.name = e.source.Name
+		s.uses = append(s.uses, added)
+	}
+	return resourceWeight + len(content)*trustMaterialWeight
+}
+
+func (s *scale) store(spec v1beta1.StoreSpec) int {
+	weight := resourceWeight + texts(spec.Registries)
+	for _, m := range spec.Mirrors {
+		weight += placeWeight + texts([]string{m.Host, m.Path})
+	}
+	if spec.Evidence != nil {
+		for _, r := range spec.Evidence.Repositories {
+			weight += placeWeight + texts([]string{r.Repository})
+		}
+	}
+	secrets := spec.ImagePullSecrets
+	if from := spec.ImagePullSecretsFrom; from != nil {
+		secrets, _ = s.referenced.pullSecrets(from.ServiceAccount) // compiling reports errors
+	}
+	for _, ref := range secrets {
+		content, _ := s.referenced.object(policy.ObjectRef{Kind: kindSecret, Namespace: s.referenced.namespace, Name: ref.Name})
+		for _, value := range content {
+			weight += len(value) * loginWeight
+		}
+	}
+	if p := spec.Proxy; p != nil {
+		weight += texts(p.NoProxy) + texts(p.AdditionalHosts)
+	}
+	authorities, _ := s.referenced.authorities(spec)
+	return weight + len(authorities)*trustMaterialWeight
+}
+
+func policyOf(spec v1beta1.VerificationPolicySpec) int {
+	weight := resourceWeight
+	for _, rule := range spec.Rules {
+		weight += ruleWeight + patternsOf(rule.Images)
+		for _, r := range rule.Require {
+			weight += requireWeight + texts(r.AnyOf) + texts(r.AllOf) + itemWeight*len(r.Types) + expressionOf(r.Expression)
+		}
+	}
+	return weight
+}
+
+func (s *scale) verifier(owner verify.Namespace, spec v1beta1.VerifierSpec) int {
+	weight := resourceWeight + patternsOf(spec.Images)
+	for _, store := range trustStoresOf(owner, spec) {
+		weight += itemWeight
+		if added := s.use(owner, store); spec.Notation != nil {
+			weight += added.anchors
+		} else {
+			weight += added.keys
+		}
+	}
+	if n := spec.Notation; n != nil {
+		weight += texts(n.TrustedIdentities)
+		if n.AWSSigner != nil {
+			weight += texts(n.AWSSigner.Profiles)
+		}
+	}
+	if c := spec.Cosign; c != nil {
+		for name, value := range c.Annotations {
+			weight += itemWeight + len(name) + len(value)
+		}
+	}
+	if a := spec.Attestation; a != nil {
+		weight += expressionOf(a.Expression)
+	}
+	if text := inlineKeys(spec); text != "" {
+		weight += len(text)*trustMaterialWeight + useOf([]byte(text), strings.Count(text, pemBegin)).keys
+	}
+	if signers := signersOf(spec); signers != nil && signers.Keyless != nil {
+		weight += keylessWeight + expressionOf(signers.Keyless.Expression)
+		for _, identity := range signers.Keyless.Identities {
+			weight += texts([]string{identity.Issuer, identity.Subject})
+		}
+	}
+	return weight
+}
+
+// identities weighs the regular expressions of a verifier.
+func identities(spec v1beta1.VerifierSpec) (weight int) {
+	if signers := signersOf(spec); signers != nil && signers.Keyless != nil {
+		for _, identity := range signers.Keyless.Identities {
+			weight += signerIdentity(identity).Bytes()
+		}
+	}
+	return weight
+}
+
+// use returns what a trust store adds to a verifier.
+func (s *scale) use(owner verify.Namespace, source policy.ObjectRef) use {
+	if s.cluster == nil || source.Namespace == string(owner) {
+		if i, ok := slices.BinarySearchFunc(s.uses, source.Name, func(u use, name string) int { return strings.Compare(u.name, name) }); ok {
+			return s.uses[i]
+		}
+		return use{}
+	}
+	if t, ok := s.cluster.trustStores[source.Name]; ok && t.root == nil {
+		return useOf(t.text, len(t.keys)+len(t.certificates))
+	}
+	return use{}
+}
+
+// patternsOf weighs image patterns: each is kept by its segments.
+func patternsOf(list []string) (weight int) {
+	for _, text := range list {
+		weight += patternWeight + 10*len(text)
+	}
+	return weight
+}
+
+func expressionOf(text string) int {
+	if text == "" {
+		return 0
+	}
+	return cel.Bytes(text)
+}
+
+// texts weighs a list of texts: each is kept as it is, and in parts.
+func texts(list []string) (weight int) {
+	for _, text := range list {
+		weight += itemWeight + 2*len(text)
+	}
+	return weight
+}

@@ -1,0 +1,345 @@
+package configdir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+)
+
+// parsedFile is the content of one file.
+type parsedFile struct {
+	entries []entry
+	ignored []ignored
+	// unidentified has one for each document whose object cannot be identified, or one
+	// for the whole file.
+	unidentified []unidentified
+	emptyLists   int
+}
+
+// entry is an identified object. If err is set, its content could not be read.
+type entry struct {
+	document
+	parsedObject
+	source policy.ObjectRef
+	object runtime.Object
+	err    error
+}
+
+// ignored is an object of a kind that Landwaiter does not use.
+type ignored struct {
+	document
+	source policy.ObjectRef
+	why    string
+	json   []byte // with decoder.keep
+}
+
+// unidentified is a document whose object cannot be identified, or a file or directory
+// that cannot be read.
+type unidentified struct {
+	document
+	err error
+}
+
+// Error says where the document is, and why its object cannot be identified.
+func (u unidentified) Error() string {
+	if u.number == 0 {
+		return u.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", u.document, u.err)
+}
+
+// decoder turns the text of files into objects, strictly, as an API server with
+// fieldValidation=Strict does.
+type decoder struct {
+	scheme  *runtime.Scheme
+	codec   runtime.Decoder
+	schemas *schema.Set
+	keep    bool // whether entries keep what they were parsed from
+	now     func() time.Time
+	// namespace is that of objects that need one and name none; empty means that this is an
+	// error.
+	namespace string
+	accounts  bool // whether ServiceAccounts without pull secrets are read, too
+	// translate makes a resource of FormerVersion one of this version; nil means that it is
+	// refused.
+	translate func(json []byte) ([]byte, error)
+}
+
+func newDecoder(keep bool) (*decoder, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register resource types: %w", err)
+		}
+	}
+	factory := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
+	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), schemas: schema.New(), keep: keep, now: time.Now}, nil
+}
+
+// file parses one file. A document that cannot be parsed does not affect the
+// others.
+func (d *decoder) file(ctx context.Context, name string, content []byte) parsedFile {
+	documents, err := split(name, content)
+	if err != nil {
+		return unreadable(name, err)
+	}
+	var r parsedFile
+	for _, doc := range documents {
+		whole, err := doc.parse()
+		if err != nil {
+			r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
+			continue
+		}
+		if h, err := parseHeader(whole.json); err == nil && isList(h.GroupVersionKind) {
+			d.list(ctx, &r, doc, h, whole)
+			continue
+		}
+		d.object(ctx, &r, doc, whole)
+	}
+	return r
+}
+
+// unreadable is a file of which nothing can be read.
+func unreadable(name string, err error) parsedFile {
+	return parsedFile{unidentified: []unidentified{{document: document{file: name, begin: 1, line: 1}, err: err}}}
+}
+
+// object identifies and decodes the object of a document or of an item of a list.
+func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from parsedObject) {
+	h, err := parseHeader(from.json)
+	if err == nil && d.translate != nil && h.former() {
+		from.former = from.json
+		if from.json, err = d.translate(from.json); err == nil {
+			h, err = parseHeader(from.json)
+		}
+	}
+	scope, known := scopes()[h.GroupVersionKind]
+	// Repositories have many ServiceAccounts. What is used of one is its pull secrets; one
+	// without any may replace one that has some.
+	known = known && (h.Kind != "ServiceAccount" || d.accounts || value(from.node, "imagePullSecrets") != nil)
+	switch {
+	case err != nil:
+	case known:
+		if scope != cluster && h.Metadata.Namespace == "" {
+			from.json, err = inNamespace(from.json, d.namespace)
+			h.Metadata.Namespace = d.namespace
+		}
+		err = errors.Join(err, h.validate(scope))
+	case isList(h.GroupVersionKind):
+		err = fmt.Errorf("a %s within a list is not read; write its items into the outer list", h.Kind)
+	case h.foreign() && hasOurs(from.node):
+		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion v1, kind List", h.APIVersion, h.Kind)
+	case h.foreign():
+		i := ignored{document: doc, source: h.ref(), why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
+		if d.keep {
+			i.json = from.json
+		}
+		r.ignored = append(r.ignored, i)
+		return
+	default:
+		err = h.unknown()
+	}
+	if err != nil {
+		r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
+		return
+	}
+	e := entry{document: doc, source: h.ref()}
+	if d.keep {
+		e.parsedObject = from
+	}
+	e.object, e.err = d.content(ctx, h, scope, from.json, from.duplicate)
+	if scope == cluster {
+		e.source.Namespace = ""
+	}
+	r.entries = append(r.entries, e)
+}
+
+// inNamespace returns an object with a namespace, as it is if the namespace is empty.
+func inNamespace(text []byte, namespace string) ([]byte, error) {
+	if namespace == "" {
+		return text, nil
+	}
+	var object map[string]any
+	if err := utiljson.Unmarshal(text, &object); err != nil {
+		return nil, err
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return text, nil // it has no name either, which is an error of its own
+	}
+	metadata["namespace"] = namespace
+	return json.Marshal(object)
+}
+
+// content decodes an identified object.
+func (d *decoder) content(ctx context.Context, h header, scope scope, json []byte, duplicate error) (runtime.Object, error) {
+	if scope == cluster && h.Metadata.Namespace != "" {
+		return nil, fmt.Errorf("metadata.namespace is %q, but a %s belongs to no namespace; remove it", h.Metadata.Namespace, h.Kind)
+	}
+	if duplicate != nil {
+		return nil, duplicate
+	}
+	object, _, err := d.codec.Decode(json, nil, nil)
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		var texts []string
+		for _, e := range strict.Errors() {
+			texts = append(texts, e.Error())
+		}
+		return nil, errors.New(strings.Join(texts, "; "))
+	}
+	if err != nil && h.Kind == "Secret" {
+		// The decoder's message may quote a value.
+		return nil, errors.New("it is not a valid Secret: values of data are base64 text, values of stringData plain text in quotes")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ours, ok := object.(v1beta1.Object); ok {
+		if err := errors.Join(resource.Keep(ours), resource.Oversized(ours)); err != nil {
+			return nil, err
+		}
+		if err := d.schemas.RefusesText(ctx, h.Kind, json); err != nil {
+			return nil, err
+		}
+	}
+	switch made := object.(type) {
+	case *v1beta1.Exception:
+		created(made, d.now())
+	case *v1beta1.ClusterException:
+		created(made, d.now())
+	}
+	return object, nil
+}
+
+// created gives an exception that does not say when it was created the time at which it is
+// read: how long it may last is counted from then, as if it were applied now. So does one
+// that says a time to come, which would let it last longer.
+func created(object metav1.Object, now time.Time) {
+	if at := object.GetCreationTimestamp(); at.IsZero() || at.After(now) {
+		object.SetCreationTimestamp(metav1.NewTime(now).Rfc3339Copy())
+	}
+}
+
+// header holds the fields that identify an object.
+type header struct {
+	runtimeschema.GroupVersionKind `json:"-"`
+
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+}
+
+func parseHeader(json []byte) (h header, err error) {
+	if err := utiljson.Unmarshal(json, &h); err != nil {
+		return header{}, fmt.Errorf("apiVersion, kind and metadata cannot be read: %w", err)
+	}
+	if h.APIVersion == "" || h.Kind == "" {
+		return header{}, errors.New("apiVersion or kind is missing")
+	}
+	gv, err := runtimeschema.ParseGroupVersion(h.APIVersion)
+	if err != nil {
+		return header{}, fmt.Errorf("apiVersion cannot be read: %w", err)
+	}
+	h.GroupVersionKind = gv.WithKind(h.Kind)
+	return h, nil
+}
+
+func (h header) ref() policy.ObjectRef {
+	return policy.ObjectRef{Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
+}
+
+// foreign reports whether an object of an unknown kind is certainly not a
+// Landwaiter resource. A mistyped group or kind may be one, and ignoring it could
+// weaken verification. So may a list of a kind that is not read.
+func (h header) foreign() bool {
+	ours := strings.Contains(strings.ToLower(h.Group), "landwaiter")
+	list := h.Group == "" && strings.HasSuffix(h.Kind, "List")
+	return !ours && !list
+}
+
+// former reports whether an object is a resource of FormerVersion.
+func (h header) former() bool {
+	_, ours := v1beta1.KindNamed(h.Kind)
+	return ours && h.Group == v1beta1.Group && h.Version == FormerVersion
+}
+
+func (h header) unknown() error {
+	if h.former() {
+		return fmt.Errorf("apiVersion %s of this %s is %s now, and fields have other names; run landwaiter lint, which says which", h.APIVersion, h.Kind, v1beta1.GroupVersion)
+	}
+	if strings.HasSuffix(h.Kind, "List") {
+		return fmt.Errorf("apiVersion %s, kind %s is not read; write its items as documents of their own, separated by ---", h.APIVersion, h.Kind)
+	}
+	if h.APIVersion != v1beta1.GroupVersion.String() {
+		return fmt.Errorf("apiVersion %s of this %s is not known to this version of Landwaiter; use %s", h.APIVersion, h.Kind, v1beta1.GroupVersion)
+	}
+	var kinds []string
+	for _, kind := range v1beta1.Kinds() {
+		kinds = append(kinds, kind.Name)
+	}
+	return fmt.Errorf("%s has no kind %s; use one of %s", h.APIVersion, h.Kind, strings.Join(kinds, ", "))
+}
+
+// validate checks that the object has a valid name and, if namespaced, a valid
+// namespace. A namespace is never guessed.
+func (h header) validate(scope scope) error {
+	valid := validation.IsDNS1123Subdomain
+	if h.Kind == "Namespace" {
+		valid = validation.IsDNS1123Label
+	}
+	switch name, namespace := h.Metadata.Name, h.Metadata.Namespace; {
+	case name == "":
+		return fmt.Errorf("metadata.name: this %s has none; give it one", h.Kind)
+	case len(valid(name)) > 0:
+		return fmt.Errorf("metadata.name: %q is not valid for a %s: %s", name, h.Kind, valid(name)[0])
+	case scope == cluster:
+		return nil
+	case namespace == "":
+		return fmt.Errorf("metadata.namespace: %s %s has none, and files have no default namespace; add it", h.Kind, name)
+	case len(validation.IsDNS1123Label(namespace)) > 0:
+		return fmt.Errorf("metadata.namespace: %q of %s %s is not valid: %s", namespace, h.Kind, name, validation.IsDNS1123Label(namespace)[0])
+	}
+	return nil
+}
+
+type scope bool
+
+const (
+	cluster    scope = false
+	namespaced scope = true
+)
+
+// scopes returns the supported kinds.
+func scopes() map[runtimeschema.GroupVersionKind]scope {
+	core := corev1.SchemeGroupVersion
+	all := map[runtimeschema.GroupVersionKind]scope{
+		core.WithKind("Namespace"): cluster,
+		core.WithKind("Secret"):    namespaced,
+		core.WithKind("ConfigMap"): namespaced,
+
+		core.WithKind("ServiceAccount"): namespaced,
+	}
+	for _, kind := range v1beta1.Kinds() {
+		all[v1beta1.GroupVersion.WithKind(kind.Name)] = scope(kind.Namespaced)
+	}
+	return all
+}

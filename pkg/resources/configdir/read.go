@@ -1,0 +1,272 @@
+package configdir
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Standard is the path that stands for standard input in [Read].
+const Standard = "-"
+
+// Files is the content of files, with the places of all objects.
+type Files struct {
+	Objects  resource.Objects
+	Problems []resource.Problem
+	// Declarations are sorted by file and line.
+	Declarations []Declaration
+}
+
+// Lenient returns the objects as they would be if no resource had unknown fields, so that what
+// else is wrong with one is found as well. What is declared twice stays broken.
+func (f Files) Lenient() resource.Objects {
+	declared := map[policy.ObjectRef][]Declaration{}
+	for _, d := range f.Declarations {
+		declared[d.Source] = append(declared[d.Source], d)
+	}
+	objects := f.Objects
+	objects.Broken, objects.Resources = nil, slices.Clip(objects.Resources)
+	for _, broken := range f.Objects.Broken {
+		kind, ours := v1beta1.KindNamed(broken.Source.Kind)
+		places := declared[broken.Source]
+		if ours && len(places) == 1 && places[0].JSON != nil {
+			object := kind.New()
+			if err := json.Unmarshal(places[0].JSON, object); err == nil && resource.Keep(object) == nil && resource.Oversized(object) == nil {
+				created(object, time.Now())
+				objects.Resources = append(objects.Resources, object)
+				continue
+			}
+		}
+		objects.Broken = append(objects.Broken, broken)
+	}
+	return objects
+}
+
+// Declaration is one object in a file, or a document that should be one.
+type Declaration struct {
+	// Source is the zero value if the object cannot be identified.
+	Source policy.ObjectRef
+	File   string
+	Line   int // at which the object begins, from 1
+	// JSON is a resource of landwaiter.dev as it was written. Other objects have none.
+	JSON []byte
+	// Ignored says that the object is of a kind that Landwaiter does not use. Foreign is
+	// then what was written, of which nothing was checked.
+	Ignored bool
+	Foreign []byte
+	// Former is a resource as it was written in [FormerVersion]; JSON is then what it was
+	// translated to. It is nil for all others.
+	Former []byte
+	// Err says why the object cannot be identified, or its content not be read.
+	Err error
+
+	begin int
+	node  *yamlv3.Node
+}
+
+// LineOf returns the line of a field such as spec.rules[0].images, or of the innermost
+// field around it that is there.
+func (d Declaration) LineOf(field string) int {
+	line, node := d.Line, d.node
+	for node != nil && field != "" {
+		var name string
+		if name, field = nextStep(field); name == "" {
+			continue
+		}
+		next, at := step(node, name)
+		if next == nil {
+			break
+		}
+		node, line = next, d.begin+at.Line-1
+	}
+	return line
+}
+
+// nextStep cuts the first step off a path: a name, or what is in brackets.
+func nextStep(path string) (name, rest string) {
+	if strings.HasPrefix(path, "[") {
+		name, rest, _ = strings.Cut(path[1:], "]")
+		return name, strings.TrimPrefix(rest, ".")
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		return path, ""
+	}
+	return path[:end], strings.TrimPrefix(path[end:], ".")
+}
+
+// step returns what a key or an index of node leads to, and the node where that begins.
+func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
+	var index int
+	switch node.Kind {
+	case yamlv3.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if resolved(node.Content[i]).Value == name {
+				return resolved(node.Content[i+1]), node.Content[i]
+			}
+		}
+	case yamlv3.SequenceNode:
+		if _, err := fmt.Sscanf(name, "%d", &index); err == nil && index >= 0 && index < len(node.Content) {
+			return resolved(node.Content[index]), node.Content[index]
+		}
+	case yamlv3.DocumentNode, yamlv3.ScalarNode, yamlv3.AliasNode:
+	}
+	return nil, nil
+}
+
+// Read reads files whatever their names, directories as [Load] does, and standard input
+// for the path [Standard]. It fails if one cannot be read. What it says of their content
+// is in the result: unlike Load, it does not fail if a document cannot be identified.
+func Read(ctx context.Context, paths []string, stdin io.Reader) (Files, error) {
+	return ReadIn(ctx, "", paths, stdin)
+}
+
+// ReadIn is [Read] for objects of which those that need a namespace and name none are in
+// the given one, as kubectl apply has it.
+func ReadIn(ctx context.Context, namespace string, paths []string, stdin io.Reader) (Files, error) {
+	d, err := newDecoder(true)
+	if err != nil {
+		return Files{}, err
+	}
+	d.namespace, d.accounts = namespace, namespace != ""
+	return d.read(ctx, paths, stdin)
+}
+
+// FormerVersion is the version of landwaiter.dev that this one replaces. It was never released.
+const FormerVersion = "v1alpha1"
+
+// APIVersion returns the apiVersion of Landwaiter's resources as they are now, or as they were in
+// FormerVersion.
+func APIVersion(former bool) string {
+	if former {
+		return v1beta1.Group + "/" + FormerVersion
+	}
+	return v1beta1.GroupVersion.String()
+}
+
+// ReadFormer is [Read], and reads resources of [FormerVersion] too. translate returns such a
+// resource as this version has it.
+func ReadFormer(ctx context.Context, paths []string, stdin io.Reader, translate func(json []byte) ([]byte, error)) (Files, error) {
+	d, err := newDecoder(true)
+	if err != nil {
+		return Files{}, err
+	}
+	d.translate = translate
+	return d.read(ctx, paths, stdin)
+}
+
+func (d *decoder) read(ctx context.Context, paths []string, stdin io.Reader) (Files, error) {
+	texts, total := map[string][]byte{}, 0
+	for _, name := range paths {
+		found, err := readPath(name, stdin)
+		if err != nil {
+			return Files{}, err
+		}
+		for file, text := range found {
+			if _, again := texts[file]; !again {
+				total += len(text)
+			}
+			texts[file] = text
+		}
+		if total > maxTotalBytes {
+			return Files{}, fmt.Errorf("the files are larger than %d bytes together", maxTotalBytes)
+		}
+	}
+	parsed := d.decodeAll(ctx, scan{files: texts})
+	c, _ := fileIndex{}.collect(parsed)
+	return Files{Objects: c.objects, Problems: c.problems, Declarations: declarations(parsed)}, nil
+}
+
+// readPath returns the text of the files that a path stands for.
+func readPath(name string, stdin io.Reader) (map[string][]byte, error) {
+	if name == Standard {
+		text, err := readLimited(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return map[string][]byte{"standard input": text}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		text, err := readFile(name)
+		return map[string][]byte{filepath.Clean(name): text}, err
+	}
+	found, err := scanDir(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, failed := range slices.Sorted(maps.Keys(found.failed)) {
+		err = errors.Join(err, fmt.Errorf("%s: %w", name, found.failed[failed]))
+	}
+	texts := make(map[string][]byte, len(found.files))
+	for file, text := range found.files {
+		texts[filepath.Join(name, file)] = text
+	}
+	return texts, err
+}
+
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name) //nolint:gosec // whoever runs the program names it
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := readLimited(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}
+
+func readLimited(from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxFileBytes+1))
+	if err == nil && len(text) > maxFileBytes {
+		err = fmt.Errorf("it is larger than %d bytes", maxFileBytes)
+	}
+	return text, err
+}
+
+// declarations returns what files declare, sorted.
+func declarations(parsed map[string]parsedFile) []Declaration {
+	var all []Declaration
+	for _, r := range parsed {
+		for _, e := range r.entries {
+			d := Declaration{Source: e.source, File: e.file, Line: e.line, Err: e.err, begin: e.begin, node: e.node}
+			if _, ours := v1beta1.KindNamed(e.source.Kind); ours {
+				d.JSON, d.Former = e.json, e.former
+			}
+			if e.item == 0 && len(e.node.Content) > 0 {
+				d.Line = e.begin + e.node.Content[0].Line - 1 // comments may precede the object
+			}
+			all = append(all, d)
+		}
+		for _, i := range r.ignored {
+			all = append(all, Declaration{Source: i.source, File: i.file, Line: i.line, Ignored: true, Foreign: i.json})
+		}
+		for _, u := range r.unidentified {
+			all = append(all, Declaration{File: u.file, Line: u.line, Err: u.err})
+		}
+	}
+	slices.SortFunc(all, func(a, b Declaration) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Source.String(), b.Source.String()))
+	})
+	return all
+}

@@ -1,0 +1,41 @@
+package configdir_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+)
+
+// closed is a registry that is never called.
+type closed struct{ verify.Registry }
+
+func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
+	objects, problems, err := configdir.Load(t.Context(), "../../../config/samples")
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Empty(t, objects.Broken)
+	snapshot, problems := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
+		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }})
+	require.Empty(t, problems)
+	for namespace, layers := range map[verify.Namespace][]string{
+		verify.Cluster: {"signed-by-platform", "platform-mandatory"},
+		"team-a":       {"releases", "platform-mandatory"},
+		"team-b":       {"releases", "platform-mandatory"},
+		"team-c":       {"signed-by-platform", "platform-mandatory"},
+
+		"iris-green-web": {"releases", "platform-mandatory"}, "iris-green-dev-1": {"releases", "platform-mandatory"},
+	} {
+		var names []string
+		for _, layer := range snapshot.For(namespace).Layers {
+			require.Empty(t, layer.Broken)
+			names = append(names, layer.Source.Name)
+		}
+		require.Equal(t, layers, names, "namespace %q", namespace)
+	}
+}

@@ -1,0 +1,384 @@
+// Package lint finds what is wrong with resources in files, before a cluster has them. It
+// runs what an API server with the CRDs of landwaiter.dev runs (schema, unknown
+// fields, rules in CEL), then reports what compiling says, each with file, line and field.
+// It decides nothing about images, refuses to reach out to anything, and refuses to call
+// files without resources correct.
+package lint
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/rights"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+)
+
+// Severity says whether a finding is the files' fault. The zero value is Error.
+type Severity string
+
+const (
+	// Error is something that an API server or Landwaiter refuses.
+	Error Severity = "error"
+	// Warning is something that the files alone do not decide, such as a Secret that is not
+	// among them, or that works and deserves a look.
+	Warning Severity = "warning"
+)
+
+// Finding is one thing to look at.
+type Finding struct {
+	File     string
+	Line     int // from 1
+	Severity Severity
+	// Resource is the zero value for a document that cannot be identified.
+	Resource policy.ObjectRef
+	// Field is its path, such as spec.rules[0].images; empty if it is not about one.
+	Field string
+	// Reason is the word that conditions have in a cluster; empty for warnings about permissions.
+	Reason  policy.Reason
+	Message string
+	// Fix says what to do; empty if Message does.
+	Fix string
+
+	former bool // about the version it was written in: what it is translated to lacks the fault
+}
+
+// Report is what was checked and found.
+type Report struct {
+	Findings []Finding
+	// Resources counts the checked resources of landwaiter.dev, Ignored the objects of
+	// kinds that Landwaiter does not use.
+	Resources, Ignored int
+}
+
+// Count returns how many findings have a severity.
+func (r Report) Count(severity Severity) (n int) {
+	for _, f := range r.Findings {
+		if f.Severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+// Check checks the resources in files and directories, as [configdir.ReadFormer] reads them: of
+// resources of the former version it says what changed, and checks what they are translated to.
+// problems returns what compiling says of objects. Findings are sorted by file and line.
+// It fails if a path cannot be read, and if there is nothing to check.
+func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
+	schemas := schema.New()
+	files, err := configdir.ReadFormer(ctx, paths, stdin, translated(schemas))
+	if err != nil {
+		return Report{}, err
+	}
+	return check(ctx, schemas, files, paths, problems, nil)
+}
+
+// CheckCluster is [Check] for text with all that a cluster has of its own: whatever cluster
+// resources name there, and resources of namespaces that no Tenant holds, is missing if it is
+// not in the text. Teams may keep resources elsewhere, and so may whoever makes Secrets.
+func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
+	schemas := schema.New()
+	paths := []string{configdir.Standard}
+	files, err := configdir.Read(ctx, paths, strings.NewReader(text))
+	if err != nil {
+		return Report{}, err
+	}
+	// Every cluster has namespaces that no file names, so cluster resources apply somewhere.
+	if !slices.Contains(files.Objects.InNamespaces(), metav1.NamespaceDefault) {
+		files.Objects.Namespaces = append(files.Objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
+	}
+	return check(ctx, schemas, files, paths, problems, resource.TenantsAmong(files.Objects.Resources))
+}
+
+func check(ctx context.Context, schemas *schema.Set, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
+	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, tenants: tenants}
+	for _, d := range files.Declarations {
+		switch {
+		case d.Ignored:
+			c.report.Ignored++
+			continue
+		case d.JSON != nil:
+			c.report.Resources++
+		}
+		if d.Source != (policy.ObjectRef{}) {
+			c.places[d.Source] = append(c.places[d.Source], d)
+		}
+		found, err := validated(ctx, schemas, d)
+		if err != nil {
+			return Report{}, err
+		}
+		former, err := former(schemas, d.Former)
+		if err != nil {
+			return Report{}, err
+		}
+		for _, f := range append(former, found...) {
+			c.add(d, f)
+		}
+	}
+	c.metadata(files.Objects.Namespaces)
+	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
+		if i := slices.Index(paths, configdir.Standard); i >= 0 {
+			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
+		}
+		return Report{}, fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "), c.report.Ignored)
+	}
+	c.duplicates()
+	c.refused = maps.Clone(c.wrong)
+	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
+		c.problem(p)
+	}
+	c.rights(rights.Of(files.Objects.Resources...))
+	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Resource.String(), b.Resource.String()),
+			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
+	})
+	return c.report, nil
+}
+
+// checker collects findings.
+type checker struct {
+	report Report
+	places map[policy.ObjectRef][]configdir.Declaration
+	wrong  map[policy.ObjectRef]bool // resources with an error of their own
+	// refused are those that an API server refuses.
+	refused map[policy.ObjectRef]bool
+	// tenants are nil if the files need not have what resources name.
+	tenants *resource.Tenants
+}
+
+// whole reports whether the files have every resource that one of them may name.
+func (c *checker) whole(source policy.ObjectRef) bool {
+	return c.tenants != nil && (source.Namespace == "" || c.tenants.Holder(source.Namespace) == nil)
+}
+
+// add adds a finding about d. The line is the one of the field, unless it is given.
+func (c *checker) add(d configdir.Declaration, f Finding) {
+	f.File, f.Resource = d.File, d.Source
+	f.Severity = cmp.Or(f.Severity, Error)
+	if f.Line == 0 {
+		f.Line = d.LineOf(f.Field)
+	}
+	if f.Severity == Error && !f.former {
+		c.wrong[d.Source] = true
+	}
+	c.report.Findings = append(c.report.Findings, f)
+}
+
+// duplicates reports each place of an object that is declared more than once.
+func (c *checker) duplicates() {
+	for _, places := range c.places {
+		for i, d := range places {
+			var others []string
+			for j, other := range places {
+				if i != j {
+					others = append(others, fmt.Sprintf("%s:%d", other.File, other.Line))
+				}
+			}
+			if len(others) > 0 {
+				c.add(d, Finding{Reason: policy.ReasonDuplicate, Message: "it is declared again at " + strings.Join(others, ", "), Fix: "remove all but one"})
+			}
+		}
+	}
+}
+
+// rights adds warnings about who else may change what correct resources trust.
+func (c *checker) rights(found []rights.Finding) {
+	for _, f := range found {
+		for _, d := range c.places[f.Resource] {
+			if !c.wrong[f.Resource] {
+				c.add(d, Finding{Severity: Warning, Field: f.Field, Message: strings.TrimSuffix(f.String(), "; "+f.Fix), Fix: f.Fix})
+			}
+		}
+	}
+}
+
+// problem adds what compiling says, unless the resource has an error that says it better: one
+// about the same field. Of a resource with an error, warnings do not matter.
+func (c *checker) problem(p resource.Problem) {
+	switch p.Reason {
+	case policy.ReasonDuplicate, policy.ReasonIgnored: // found already, or counted
+		return
+	}
+	f := explain(p)
+	f.Severity = c.severity(p)
+	if f.Severity == Warning && strings.Contains(p.Message, resource.NotFetched) {
+		return // no file can mend it
+	}
+	switch {
+	case c.wrong[p.Source] && f.Severity == Warning, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
+		return
+	}
+	if near, ok := c.misspelt(p); ok {
+		f.Fix = "did you mean " + near + "?"
+	}
+	if f.Severity == Warning && f.Fix == "" {
+		f.Fix = c.noteFix(p)
+	}
+	for _, d := range c.places[p.Source] {
+		c.add(d, f)
+	}
+}
+
+// said reports whether an error of a resource is about a field, a part of it, or what it is a
+// part of. Everything is a part of the resource.
+func (c *checker) said(source policy.ObjectRef, field string) bool {
+	within := func(part, whole string) bool {
+		rest, ok := strings.CutPrefix(part, whole)
+		return ok && (rest == "" || whole == "" || strings.ContainsRune(".[", rune(rest[0])))
+	}
+	return slices.ContainsFunc(c.report.Findings, func(f Finding) bool {
+		return f.Resource == source && f.Severity == Error && !f.former && (within(field, f.Field) || within(f.Field, field))
+	})
+}
+
+// elsewhere matches what a problem says of objects that files need not have: a team's
+// repository seldom has Secrets, and never the cluster's resources.
+var elsewhere = regexp.MustCompile(`\b(Secret|ConfigMap|ClusterTrustStore) \S+ does not exist`)
+
+// missing matches what a problem says of a resource that does not exist: its kind and name.
+var missing = regexp.MustCompile(`\b((?:Cluster)?(?:TrustStore|Verifier)) (?:[\w.-]+/)?([\w.-]+),?(?: which)? does not exist`)
+
+// misspelt returns the name in the files that is nearest to one that does not exist.
+func (c *checker) misspelt(p resource.Problem) (string, bool) {
+	found := missing.FindStringSubmatch(p.Message)
+	if found == nil || p.Reason != policy.ReasonNotFound {
+		return "", false
+	}
+	var names []string
+	for ref := range c.places {
+		if ref.Kind == found[1] && (ref.Namespace == p.Source.Namespace || ref.Namespace == "") {
+			names = append(names, ref.Name)
+		}
+	}
+	slices.Sort(names)
+	return Nearest(found[2], names)
+}
+
+// severity decides whether the files are at fault. What depends on another resource is
+// a warning: that resource has a finding, or is not among the files.
+func (c *checker) severity(p resource.Problem) Severity {
+	switch p.Reason {
+	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonExpired:
+		return Warning
+	case policy.ReasonNotDelegated:
+		if !c.has("ClusterException", "") {
+			return Warning
+		}
+	case policy.ReasonUnsatisfiable:
+		if c.unsure(p.Source) {
+			return Warning
+		}
+	case policy.ReasonNotFound:
+		found := elsewhere.FindStringSubmatch(p.Message)
+		switch {
+		case p.Source.Kind == "Tenant":
+			return Warning // its home namespace may be in another repository
+		case found == nil:
+			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) && !c.whole(p.Source) {
+				return Warning
+			}
+		case found[1] != "ClusterTrustStore" || !c.has(found[1], "") && !c.whole(p.Source):
+			return Warning
+		}
+	}
+	return Error
+}
+
+// unsure reports whether what a policy can be met with depends on more than the files.
+func (c *checker) unsure(source policy.ObjectRef) bool {
+	if !c.hasVerifiers(source) {
+		return !c.whole(source)
+	}
+	return slices.ContainsFunc(c.report.Findings, func(f Finding) bool {
+		kind := strings.TrimPrefix(f.Resource.Kind, "Cluster")
+		return (kind == "Verifier" || kind == "TrustStore") && (f.Resource.Namespace == "" || f.Resource.Namespace == source.Namespace)
+	})
+}
+
+// hasVerifiers reports whether the files have the Verifiers that a policy may name.
+func (c *checker) hasVerifiers(source policy.ObjectRef) bool {
+	return c.has("ClusterVerifier", "") || source.Namespace != "" && c.has("Verifier", source.Namespace)
+}
+
+// wrongIn reports whether a resource of a namespace has an error: then others may only
+// seem unused.
+func (c *checker) wrongIn(namespace string) bool {
+	for ref, wrong := range c.wrong {
+		if wrong && ref.Namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) has(kind, namespace string) bool {
+	for ref := range c.places {
+		if ref.Kind == kind && ref.Namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// noteFix says what to do about a problem that the files alone do not decide.
+func (c *checker) noteFix(p resource.Problem) string {
+	switch {
+	case p.Reason == policy.ReasonNotFound, p.Reason == policy.ReasonNotDelegated, p.Reason == policy.ReasonUnsatisfiable && !c.hasVerifiers(p.Source):
+		return "if the cluster has it, all is well; add it to the files to have it checked"
+	case p.Reason == policy.ReasonReferenceNotReady, p.Reason == policy.ReasonUnsatisfiable:
+		return "see the resources that it names"
+	case p.Reason == policy.ReasonUnused:
+		return "remove it, or name it"
+	}
+	return ""
+}
+
+var (
+	fieldFirst = regexp.MustCompile(`^((?:spec|metadata)[\w.\[\]-]*)(: | )`)
+	lineFirst  = regexp.MustCompile(`^(?:\S+ |unmarshal errors: )?line (\d+):? (?:has )?`)
+	// imperative begins the part of a message that says what to do.
+	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|remove|run|say|separate|set|split|use|write)\b`)
+)
+
+// explain takes field and fix out of the message of a problem.
+func explain(p resource.Problem) Finding {
+	f := Finding{Reason: p.Reason, Message: p.Message}
+	if found := fieldFirst.FindStringSubmatch(f.Message); found != nil {
+		f.Field, f.Message = strings.TrimRight(found[1], "."), f.Message[len(found[0]):]
+		if found[2] == " " {
+			f.Message = "it " + f.Message
+		}
+	}
+	if i := strings.LastIndex(f.Message, "; "); i >= 0 && imperative.MatchString(f.Message[i+2:]) {
+		f.Message, f.Fix = f.Message[:i], f.Message[i+2:]
+	}
+	return f
+}
+
+// unreadable returns the finding about an object that cannot be read. The error may begin
+// with a line.
+func unreadable(err error) Finding {
+	f := explain(resource.Problem{Reason: policy.ReasonInvalid, Message: err.Error()})
+	if found := lineFirst.FindStringSubmatch(f.Message); found != nil {
+		if line, err := strconv.Atoi(found[1]); err == nil {
+			f.Line, f.Message = line, f.Message[len(found[0]):]
+		}
+	}
+	if key := givenTwice.FindStringSubmatch(f.Message); key != nil {
+		f.Message, f.Fix = fmt.Sprintf("the key %q is given twice", key[1]), "remove one"
+	}
+	return f
+}

@@ -1,0 +1,228 @@
+package lint_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+)
+
+const samples = "../../../config/samples"
+
+// check returns the findings about text as "line severity field reason".
+func check(t *testing.T, text string) []string {
+	t.Helper()
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	require.NoError(t, err)
+	found := []string{}
+	for _, f := range report.Findings {
+		found = append(found, fmt.Sprintf("%d %s %s %s", f.Line, f.Severity, f.Field, f.Reason))
+	}
+	return found
+}
+
+func tenant(spec string) string {
+	return "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: iris}\nspec: " + spec + "\n---\n"
+}
+
+func object(kind, spec string) string {
+	return "apiVersion: landwaiter.dev/v1beta1\nkind: " + kind + "\nmetadata: {name: x, namespace: team-a}\nspec: " + spec + "\n---\n"
+}
+
+const (
+	inline    = "|\n      -----BEGIN PUBLIC KEY-----\n      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEq+5PKTQ4Fmtm/FPqVASrsITmOQCB\n      UIu7srUuYFr0LnANA+p7O4CmKTb2PGMseZiizsuqxMNdlgSXCZLHYlXu4w==\n      -----END PUBLIC KEY-----\n"
+	keysSpec  = "\n  type: PublicKeys\n  source:\n    inline: " + inline
+	fromKeys  = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"
+	notSigned = "{rules: [{images: ['**'], require: [{anyOf: [x]}]}]}"
+)
+
+func TestSamplesAreCorrect(t *testing.T) {
+	report, err := lint.Check(t.Context(), []string{samples}, nil, service.Check)
+	require.NoError(t, err)
+	require.Empty(t, slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Reason == policy.ReasonExpired }), "time passes")
+	require.Equal(t, 21, report.Resources)
+}
+
+// Files of earlier versions say each thing by a name that is not there any more.
+func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
+	for text, want := range map[string]string{
+		tenant("{home: iris}"):                      "spec.home: there is no such field; it is called homeNamespace now",
+		tenant("{people: {}}"):                      "spec.people: there is no such field; it is called access now",
+		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy now, and Keep is Retain",
+		tenant("{verification: {decides: Tenant}}"): "spec.verification.decides: there is no such field; it is called policyLevel now",
+		object("Store", "{registries: [r], evidence: {only: true, repositories: [{repository: r/a}]}}"):                                    "spec.evidence.only: there is no such field; it is called exclusive now",
+		object("ClusterStore", "{registries: [r.example.com], proxy: {url: 'http://p:1', alsoFor: [a.example.com]}}"):                      "spec.proxy.alsoFor: there is no such field; it is called additionalHosts now",
+		object("ClusterException", "{floors: true, images: [r.example.com/a], namespaces: [a], reason: r, until: '2030-01-01T00:00:00Z'}"): "spec.floors: there is no such field; it is called overrideMandatory now",
+		object("ClusterVerificationPolicy", "{scope: Floor, defaultAction: Allow}"):                                                        `spec.scope: "Floor" is not supported; it is called Mandatory now`,
+	} {
+		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+		require.NoError(t, err)
+		var found []string
+		for _, f := range report.Findings {
+			found = append(found, fmt.Sprintf("%s: %s; %s", f.Field, f.Message, f.Fix))
+		}
+		require.Contains(t, strings.Join(found, "\n"), want, text)
+	}
+}
+
+func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a Tenant with a home namespace elsewhere": {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 warning  NotFound"}},
+		"keys in the Verifier":                     {object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
+		"a broken key in the Verifier":             {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec.cosign.keys.inline Invalid"}},
+		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"17 error spec.cosign.keys Invalid"}},
+		"a Tenant without a home namespace":        {tenant("{namespaces: [iris]}"), []string{"4 error spec.homeNamespace Invalid"}},
+		"a Tenant with a prefix that is no prefix": {tenant("\n  homeNamespace: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
+		"a Tenant of the system":                   {tenant("{homeNamespace: kube-system}"), []string{"4 error spec Invalid"}},
+		"nothing":                                  {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned), []string{}},
+		"a field that does not exist":              {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
+		"a field of metadata that is none":         {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1), []string{"3 error metadata.label Invalid"}},
+		"a wrong type":                             {object("Store", "\n  registries: 5"), []string{"5 error spec.registries Invalid"}},
+		"a missing field":                          {object("Verifier", "{images: ['**']}"), []string{"4 error spec.type Invalid"}},
+		"a value that is none":                     {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    action: Permit"), []string{"7 error spec.rules[0].action Invalid"}},
+		"a rule in CEL":                            {object("Verifier", "{type: Cosign, cosign: {}}"), []string{"4 error spec.cosign Invalid"}},
+		"a label that is none":                     {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, labels: {a: 'b c'}", 1), []string{"3 error metadata.labels Invalid"}},
+		"what only compiling knows":                {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"6 error spec.source.inline Invalid"}},
+		"an Exception with several faults": {object("Exception", "\n  images: ['r.example.com/worker:v1', 'r.example.com/A']\n  until: \"2099-11-27T18:00:00Z\"\n  reason: why"),
+			[]string{"5 error spec.images[0] Invalid", "5 error spec.images[1] Invalid", "6 error spec.until TooLong"}},
+		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 warning  Expired", "1 warning  NotDelegated"}},
+		"an Exception that ends on a date": {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2027-11-27\"\n  reason: why"), []string{"6 error spec.until Invalid"}},
+		"a Store with several faults":      {object("Store", "\n  registries: ['https://r.example.com', 'r.example.com/app']"), []string{"5 error spec.registries[0] Invalid", "5 error spec.registries[1] Invalid"}},
+		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
+		"an expression without its root":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"), []string{"4 error spec.cosign.keyless.expression Invalid"}},
+		"keys whose log's root the server fetches": {object("Verifier", "\n  type: Cosign\n  cosign:\n    keys:\n      inline: "+strings.ReplaceAll(inline, "\n      ", "\n        ")) +
+			object("VerificationPolicy", notSigned), []string{}},
+		"text without quotes":            {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
+		"an object twice":                {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
+		"a document that is none":        {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
+		"a Verifier that does not exist": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"22 error spec.rules[0].require[0] NotFound"}},
+		"more signers than there are":    {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
+	}
+}
+
+// Whoever corrects one fault wants to know of the next one before another run.
+func TestReportsAllFaultsOfAResource(t *testing.T) {
+	rules := "{defaultAction: Allow, rules: [{images: ['a b', 'r.example.com/**', 'c d'], require: [{expression: 'findings['}, {anyOf: [x, gone, lost]}]}, {images: ['e f'], action: Allow}]}"
+	stores := "{trustStoreRefs: [{name: gone}, {name: x}, {name: lost}]}"
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"what only compiling knows": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", rules), []string{
+			"22 error spec.rules[0].images[0] Invalid", "22 error spec.rules[0].images[2] Invalid", "22 error spec.rules[0].require[0].expression Invalid",
+			"22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[1].images[0] Invalid"}},
+		"references": {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, images: ['a b'], cosign: {keys: "+stores+"}}"), []string{
+			"17 error spec.cosign.keys.trustStoreRefs[0] NotFound", "17 error spec.cosign.keys.trustStoreRefs[2] NotFound", "17 error spec.images[0] Invalid"}},
+		"what the CRD knows, and what only compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['a b'], require: [{types: [Cosign]}]}]}"), []string{
+			"4 error spec.defaultAction Invalid", "4 error spec.rules[0].images[0] Invalid"}},
+		"an unknown field, and what only compiling knows": {object("VerificationPolicy", "{rule: [], rules: [{images: ['a b'], require: [{types: [Cosign]}]}]}"), []string{
+			"4 error spec.rule Invalid", "4 error spec.rules[0].images[0] Invalid"}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
+	}
+}
+
+func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
+	secret := "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], insecureIgnoreTransparencyLog: true}}}"
+	cluster := strings.Replace(object("ClusterTrustStore", keysSpec), ", namespace: team-a", "", 1)
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a Secret, and what depends on it": {object("TrustStore", secret) + object("Verifier", fromKeys),
+			[]string{"6 warning spec.source.secretKeyRef NotFound", "6 warning spec.source.secretKeyRef ", "11 warning spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
+		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 warning spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+		"but not among those of the cluster":         {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster), []string{"17 error spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 warning spec.rules[0].require[0] NotFound"}},
+		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 warning  Unused"}},
+		"a key that the server fetches from a vault": {object("TrustStore", "\n  type: PublicKeys\n  source:\n    vault: {address: 'https://vault.example.com', path: transit/keys/x, tokenSecretKeyRef: {name: t, key: k}}"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := check(t, c.text)
+			if c.want != nil {
+				require.Subset(t, found, c.want)
+			}
+			for _, f := range found {
+				require.True(t, strings.Contains(f, " warning ") || strings.Contains(fmt.Sprint(c.want), f), f)
+			}
+			require.NotEmpty(t, found)
+		})
+	}
+}
+
+func TestWhatAClusterLacksIsAnError(t *testing.T) {
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], insecureIgnoreTransparencyLog: true}}}"
+	cluster := func(kind, spec string) string {
+		return strings.Replace(object(kind, spec), ", namespace: team-a", "", 1)
+	}
+	held := tenant("{homeNamespace: team-a}")
+	for name, c := range map[string]struct {
+		text string
+		want lint.Severity
+	}{
+		"a Verifier of the cluster":                 {cluster("ClusterVerificationPolicy", notSigned), lint.Error},
+		"a Verifier of any name":                    {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"), lint.Error},
+		"a trust store of the cluster":              {cluster("ClusterVerifier", fromKeys), lint.Error},
+		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"), lint.Warning},
+		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), lint.Error},
+		"a trust store, named by a namespace":       {object("Verifier", ofCluster), lint.Error},
+		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), lint.Warning},
+		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), lint.Warning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := lint.CheckCluster(t.Context(), c.text, service.Check)
+			require.NoError(t, err)
+			require.NotEmpty(t, report.Findings)
+			require.Equal(t, c.want == lint.Error, report.Count(lint.Error) > 0, "%v", report.Findings)
+			report, err = lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), service.Check)
+			require.NoError(t, err)
+			require.Zero(t, report.Count(lint.Error), "files need not be all: %v", report.Findings)
+		})
+	}
+}
+
+func TestNothingToCheckIsNeverCorrect(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
+		_, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+		require.ErrorContains(t, err, "nothing to check", text)
+	}
+}
+
+func TestAnErrorIsNeverOnlyANoteForTheServer(t *testing.T) {
+	for _, name := range []string{"cluster.yaml", "team-a.yaml", "team-b.yaml"} {
+		text, err := os.ReadFile(filepath.Join(samples, name))
+		require.NoError(t, err)
+		found := check(t, strings.ReplaceAll(string(text), "  type: ", "  type: X"))
+		require.Contains(t, strings.Join(found, "\n"), "error spec.type Invalid", name)
+	}
+}
+
+func TestSuggestsTheNearestWord(t *testing.T) {
+	words := []string{"images", "type", "cosign", "trustStoreRefs", "keys", "keyless"}
+	for word, want := range map[string]string{"image": "images", "kees": "keys", "Type": "type", "truststoreref": "trustStoreRefs", "consign": "cosign", "zzz": "", "": ""} {
+		near, ok := lint.Nearest(word, words)
+		require.Equal(t, want, near, word)
+		require.Equal(t, want != "", ok, word)
+	}
+}
+
+func TestSuggestsTheNameThatWasMeant(t *testing.T) {
+	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) + object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(report.Findings), "did you mean team-keys?")
+}

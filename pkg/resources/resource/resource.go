@@ -1,0 +1,191 @@
+// Package resource holds resources between reading and compiling: the objects from
+// an API server or from files, those that could not be read, and the problems that
+// their owners should fix. It does no I/O.
+package resource
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// Objects holds all configuration that verdicts depend on. The order within a slice
+// has no meaning.
+type Objects struct {
+	Namespaces []corev1.Namespace
+	Secrets    []corev1.Secret
+	ConfigMaps []corev1.ConfigMap
+	// ServiceAccounts are those whose pull secrets Stores use.
+	ServiceAccounts []corev1.ServiceAccount
+	// Resources are objects of the kinds in [v1beta1.Kinds].
+	Resources []v1beta1.Object
+	// Broken holds objects that exist but could not be read. They deny where they
+	// would have applied.
+	Broken []Broken
+	// Hidden lists what whoever read the objects may not read. Person says that a person
+	// read them, on a machine that may not reach what resources keep outside the cluster.
+	// What depends on either is Undecided. In the cluster and with files there is none.
+	Hidden []Hidden
+	Person bool
+	// ClusterResourceNamespace is where the Secrets, ConfigMaps and ServiceAccounts are that
+	// cluster resources reference; empty is [DefaultClusterResourceNamespace].
+	ClusterResourceNamespace string
+}
+
+// DefaultClusterResourceNamespace is where objects that cluster resources reference are,
+// unless a flag says otherwise: Landwaiter's own namespace, as it is called by default.
+const DefaultClusterResourceNamespace = "landwaiter-system"
+
+// ForCluster returns the namespace of the objects that cluster resources reference.
+func (o *Objects) ForCluster() string {
+	return cmp.Or(o.ClusterResourceNamespace, DefaultClusterResourceNamespace)
+}
+
+// Add adds objects of the kinds above. It returns an error for other kinds.
+func (o *Objects) Add(objects ...runtime.Object) error {
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *corev1.Namespace:
+			o.Namespaces = append(o.Namespaces, *object)
+		case *corev1.Secret:
+			o.Secrets = append(o.Secrets, *object)
+		case *corev1.ConfigMap:
+			o.ConfigMaps = append(o.ConfigMaps, *object)
+		case *corev1.ServiceAccount:
+			o.ServiceAccounts = append(o.ServiceAccounts, *object)
+		case v1beta1.Object:
+			o.Resources = append(o.Resources, object)
+		default:
+			return fmt.Errorf("objects of type %T are not read", object)
+		}
+	}
+	return nil
+}
+
+// CountResources returns how many resources of landwaiter.dev there are, with broken
+// ones.
+func (o *Objects) CountResources() int {
+	n := len(o.Resources)
+	for _, b := range o.Broken {
+		if _, ours := v1beta1.KindNamed(b.Source.Kind); ours {
+			n++
+		}
+	}
+	return n
+}
+
+// InNamespaces returns the names of namespaces that are among the objects, or that have
+// any, sorted.
+func (o *Objects) InNamespaces() []string {
+	names := map[string]bool{}
+	for _, n := range o.Namespaces {
+		names[n.Name] = true
+	}
+	for _, s := range o.Secrets {
+		names[s.Namespace] = true
+	}
+	for _, c := range o.ConfigMaps {
+		names[c.Namespace] = true
+	}
+	for _, a := range o.ServiceAccounts {
+		names[a.Namespace] = true
+	}
+	for _, r := range o.Resources {
+		names[r.GetNamespace()] = true
+	}
+	for _, b := range o.Broken {
+		names[b.Source.Namespace] = true
+		if b.Source.Kind == "Namespace" {
+			names[b.Source.Name] = true
+		}
+	}
+	delete(names, "")
+	return slices.Sorted(maps.Keys(names))
+}
+
+// RefOf returns the kind, namespace and name of a resource.
+func RefOf(object v1beta1.Object) policy.ObjectRef {
+	// A kind is named like its Go type, as the API machinery requires.
+	return policy.ObjectRef{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// Broken is an object whose kind, namespace and name are known, but not its
+// content. Secrets, ConfigMaps, ServiceAccounts and Namespaces may be broken too. Reason is the reason
+// of the resulting problems; it defaults to [policy.ReasonInvalid].
+type Broken struct {
+	Source policy.ObjectRef
+	Reason policy.Reason
+	Err    error
+}
+
+// Problem describes something that the owner of a resource should fix.
+type Problem struct {
+	Source  policy.ObjectRef
+	Reason  policy.Reason
+	Message string
+}
+
+// IsIgnored reports whether the problem is only that the object is of a kind that
+// Landwaiter does not use.
+func (p Problem) IsIgnored() bool { return p.Reason == policy.ReasonIgnored }
+
+// NotFetched is in the message of each problem that there is only because whoever compiles does
+// not fetch: the resource may be right.
+const NotFetched = "is not fetched here"
+
+// Reasoned attaches a reason to err, for [ReasonOf].
+func Reasoned(reason policy.Reason, err error) error { return reasoned{reason: reason, error: err} }
+
+type reasoned struct {
+	reason policy.Reason
+	error
+}
+
+func (r reasoned) Unwrap() error { return r.error }
+
+// grantedBy begins the end of a message about a missing permission.
+const grantedBy = "; grant it with: "
+
+// Ungranted returns err for a permission that is missing, followed by the command that grants it.
+func Ungranted(err error, command string) error { return ungranted{error: err, command: command} }
+
+type ungranted struct {
+	error
+	command string
+}
+
+func (u ungranted) Error() string { return u.error.Error() + grantedBy + u.command }
+
+func (u ungranted) Unwrap() error { return u.error }
+
+// CutGrant returns message without the command that err names at its end, and that command, ""
+// if err is about something else or message is cut.
+func CutGrant(message string, err error) (before, command string) {
+	var missing ungranted
+	if errors.As(err, &missing) {
+		if before, ok := strings.CutSuffix(message, grantedBy+missing.command); ok {
+			return before, missing.command
+		}
+	}
+	return message, ""
+}
+
+// ReasonOf returns the reason attached to an error in the chain of err, or
+// [policy.ReasonInvalid] if there is none.
+func ReasonOf(err error) policy.Reason {
+	var r reasoned
+	if errors.As(err, &r) && r.reason != "" {
+		return r.reason
+	}
+	return policy.ReasonInvalid
+}

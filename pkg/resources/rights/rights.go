@@ -1,0 +1,154 @@
+// Package rights finds where the permissions in a namespace let others than its admins decide
+// what is trusted there. Only admins may change resources; the built-in role edit may
+// change the Secrets and ConfigMaps that resources name. It is pure, and refuses to guess
+// who has which role: it says what a role lets happen, from resources alone.
+//
+// It says nothing about cluster-scoped resources: a cluster admin chose the namespace of
+// the objects that they name, and the resources do not tell who has permissions there. Nor
+// about what only opens a door, such as pull secrets, the ServiceAccount that has them, a
+// client certificate or the token for Vault: with others, evidence is missing and the image
+// is denied.
+package rights
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+const (
+	kindSecret    = "Secret"
+	kindConfigMap = "ConfigMap"
+)
+
+// Finding is one field of a resource through which somebody may decide what is trusted
+// without being allowed to change the resource.
+type Finding struct {
+	// Resource has the field.
+	Resource policy.ObjectRef
+	// Field is its path, such as spec.source.secretKeyRef.
+	Field string
+	// Object is the Secret or ConfigMap that the field names.
+	Object policy.ObjectRef
+	// Allows says what who may change the object can do with it.
+	Allows string
+	// Fix says what to change in the resource.
+	Fix string
+}
+
+// String returns the finding as one sentence, without the resource.
+func (f Finding) String() string {
+	return fmt.Sprintf("whoever may write %ss in the namespace, such as with the role edit, can change %s, which %s names, and %s; %s",
+		f.Object.Kind, f.Object, f.Field, f.Allows, f.Fix)
+}
+
+// Of returns the findings of resources, sorted by resource and field. Resources of other
+// kinds have none.
+func Of(resources ...v1beta1.Object) []Finding {
+	var found []Finding
+	for _, object := range resources {
+		ref := policy.ObjectRef{Namespace: object.GetNamespace(), Name: object.GetName()}
+		switch o := object.(type) {
+		case *v1beta1.TrustStore:
+			ref.Kind = v1beta1.KindTrustStore
+			found = append(found, OfTrustStore(ref, o.Spec)...)
+		case *v1beta1.Store:
+			ref.Kind = v1beta1.KindStore
+			found = append(found, OfStore(ref, o.Spec)...)
+		}
+	}
+	slices.SortFunc(found, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.Resource.String(), b.Resource.String()), strings.Compare(a.Field, b.Field))
+	})
+	return found
+}
+
+// OfTrustStore returns the findings of one TrustStore, given its spec. A
+// ClusterTrustStore has none.
+func OfTrustStore(resource policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Finding {
+	c := collector{resource: resource}
+	material := materialOf(spec.Type)
+	replaces := "so replace " + material + " and decide whose signatures count"
+	const inline = "use spec.source.inline: the trust material is public, and only those who may change this resource can change it"
+	c.key("spec.source.secretKeyRef", kindSecret, spec.Source.SecretKeyRef, replaces, inline)
+	c.key("spec.source.configMapKeyRef", kindConfigMap, spec.Source.ConfigMapKeyRef, replaces, inline)
+	if kms := spec.Source.KMS; kms != nil && kms.SecretRef != nil && accountIsInCredentials(kms.URI) {
+		c.add("spec.source.kms.secretRef", kindSecret, kms.SecretRef.Name,
+			"so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline")
+	}
+	if vault := spec.Source.Vault; vault != nil {
+		c.bundle("spec.source.vault.caBundle", vault.CABundle, "with a way to redirect traffic to "+vault.Address+" also replace "+material)
+	}
+	return c.found
+}
+
+// OfStore returns the findings of one Store, given its spec. A ClusterStore
+// has none.
+func OfStore(resource policy.ObjectRef, spec v1beta1.StoreSpec) []Finding {
+	c := collector{resource: resource}
+	const allows = "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified"
+	c.bundle("spec.caBundle", spec.CABundle, allows)
+	for i := range spec.AdditionalCABundles {
+		c.bundle(fmt.Sprintf("spec.additionalCABundles[%d]", i), &spec.AdditionalCABundles[i], allows)
+	}
+	return c.found
+}
+
+// materialOf names the trust material of a trust store.
+func materialOf(kind v1beta1.TrustStoreType) string {
+	switch kind {
+	case v1beta1.TrustStoreTypePublicKeys:
+		return "the keys"
+	case v1beta1.TrustStoreTypeCertificates:
+		return "the certificates"
+	case v1beta1.TrustStoreTypeSigningAuthorities:
+		return "the signing authorities"
+	case v1beta1.TrustStoreTypeTimestampAuthorities:
+		return "the timestamp authorities"
+	case v1beta1.TrustStoreTypeSigstoreRoot:
+		return "the trusted root"
+	case v1beta1.TrustStoreTypeRevocationLists:
+		return "the revocation lists"
+	}
+	return "the trust material"
+}
+
+// accountIsInCredentials reports whether a key's URI leaves it to the credentials whose
+// key it is: AWS finds an alias or a key ID in the account of the caller, in the region
+// that the Secret has. Vaults of Azure and projects of Google Cloud are in the URI.
+func accountIsInCredentials(uri string) bool {
+	return strings.HasPrefix(uri, "awskms://") && !strings.Contains(uri, "/arn:aws")
+}
+
+// collector collects the findings of one resource.
+type collector struct {
+	resource policy.ObjectRef
+	found    []Finding
+}
+
+func (c *collector) add(field, kind, name, allows, fix string) {
+	if c.resource.Namespace == "" {
+		return
+	}
+	c.found = append(c.found, Finding{Resource: c.resource, Field: field,
+		Object: policy.ObjectRef{Kind: kind, Namespace: c.resource.Namespace, Name: name}, Allows: allows, Fix: fix})
+}
+
+func (c *collector) key(field, kind string, ref *v1beta1.KeyReference, allows, fix string) {
+	if ref != nil {
+		c.add(field, kind, ref.Name, allows, fix)
+	}
+}
+
+func (c *collector) bundle(field string, bundle *v1beta1.CABundle, allows string) {
+	if bundle == nil {
+		return
+	}
+	fix := "use " + field + ".inline: the trust material is public, and only those who may change this resource can change it"
+	c.key(field+".secretKeyRef", kindSecret, bundle.SecretKeyRef, allows, fix)
+	c.key(field+".configMapKeyRef", kindConfigMap, bundle.ConfigMapKeyRef, allows, fix)
+}

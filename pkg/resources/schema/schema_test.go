@@ -1,0 +1,218 @@
+package schema_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+)
+
+// samples returns the resources of config/samples in JSON, with their kinds.
+func samples(t testing.TB) (found []sample) {
+	t.Helper()
+	files, err := filepath.Glob("../../../config/samples/*.yaml")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, document := range strings.Split(string(text), "\n---\n") {
+			encoded, err := yaml.YAMLToJSONStrict([]byte(document))
+			require.NoError(t, err)
+			var head struct{ Kind string }
+			require.NoError(t, yaml.Unmarshal(encoded, &head))
+			if _, ours := v1beta1.KindNamed(head.Kind); ours {
+				found = append(found, sample{head.Kind, encoded})
+			}
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+type sample struct {
+	kind string
+	text []byte
+}
+
+func (s sample) typed(t testing.TB) v1beta1.Object {
+	t.Helper()
+	kind, ok := v1beta1.KindNamed(s.kind)
+	require.True(t, ok)
+	object := kind.New()
+	require.NoError(t, yaml.Unmarshal(s.text, object))
+	return object
+}
+
+func read(t testing.TB, document string) sample {
+	t.Helper()
+	encoded, err := yaml.YAMLToJSONStrict([]byte(document))
+	require.NoError(t, err)
+	var head struct{ Kind string }
+	require.NoError(t, yaml.Unmarshal(encoded, &head))
+	return sample{head.Kind, encoded}
+}
+
+func TestAcceptsEverySampleAsTextAndDecoded(t *testing.T) {
+	set, kinds := schema.New(), map[string]bool{}
+	for _, s := range samples(t) {
+		require.NoError(t, set.RefusesText(t.Context(), s.kind, s.text), "%s", s.text)
+		require.NoError(t, set.Refuses(t.Context(), s.typed(t)), "%s", s.text)
+		kinds[s.kind] = true
+	}
+	for _, kind := range v1beta1.Kinds() {
+		require.True(t, kinds[kind.Name], "there is no sample of kind %s", kind.Name)
+	}
+}
+
+func TestRefusesWithFieldAndFix(t *testing.T) {
+	const keys = "type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}"
+	set := schema.New()
+	for name, c := range map[string]struct{ kind, spec, text string }{
+		"enum":           {"Verifier", "{type: Other}", `spec.type: "Other" is not supported; use one of `},
+		"required":       {"VerificationPolicy", "{rules: [{action: Deny}]}", "spec.rules[0].images: it is missing; add it"},
+		"one-of":         {"Verifier", "{type: Cosign, cosign: {}}", "spec.cosign: exactly one of the fields in [keys keyless] must be set"},
+		"empty list":     {"Verifier", "{images: [], " + keys + "}", "spec.images: should have at least 1 items"},
+		"too many":       {"Verifier", "{images: [" + strings.TrimSuffix(strings.Repeat("a,", 300), ",") + "], " + keys + "}", "; shorten it"},
+		"no time":        {"Exception", "{images: [a], until: soon, reason: r, approvedBy: a, owner: o}", `"soon" is not a time in RFC 3339`},
+		"several faults": {"Verifier", "{type: Other, images: []}", "(and 1 more)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: "+c.kind+"\nmetadata: {name: x, namespace: team-a}\nspec: "+c.spec)
+			require.ErrorContains(t, set.RefusesText(t.Context(), s.kind, s.text), c.text)
+			require.ErrorContains(t, set.Refuses(t.Context(), s.typed(t)), c.text, "decoded")
+		})
+	}
+}
+
+func TestRefusalIsBoundedAndValidText(t *testing.T) {
+	v := &v1beta1.Verifier{Spec: v1beta1.VerifierSpec{Type: v1beta1.VerifierType(strings.Repeat("ä", 50_000))}}
+	v.Name, v.Namespace = "x", "team-a"
+	err := schema.New().Refuses(t.Context(), v)
+	require.Error(t, err)
+	require.Less(t, len(err.Error()), 2<<10)
+	require.True(t, strings.ToValidUTF8(err.Error(), "") == err.Error())
+}
+
+func TestStatusLabelsAndAnnotationsOfOthersRefuseNothing(t *testing.T) {
+	s := samples(t)[0]
+	object := s.typed(t)
+	object.SetAnnotations(map[string]string{"no key at all": "x"})
+	object.CommonStatus().Conditions = append(object.CommonStatus().Conditions, object.CommonStatus().Conditions...)
+	require.NoError(t, schema.New().Refuses(t.Context(), object))
+}
+
+func TestRefusesAKindWithoutCRD(t *testing.T) {
+	_, err := schema.New().Of("Other")
+	require.ErrorContains(t, err, "no CRD")
+	require.Error(t, schema.New().RefusesText(t.Context(), "Other", []byte("{}")))
+}
+
+func TestSeveralGoroutinesValidateAtOnce(t *testing.T) {
+	set, all := schema.New(), samples(t)
+	var group sync.WaitGroup
+	errs := make([]error, 4*len(all))
+	for i := range errs {
+		object := all[i%len(all)].typed(t)
+		group.Go(func() { errs[i] = set.Refuses(t.Context(), object) })
+	}
+	group.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+}
+
+// A field that Go always writes, and that the schema does not require, would have its zero
+// value validated although it was left out, and refuse what an API server accepts.
+func TestEveryFieldThatIsAlwaysWrittenIsRequired(t *testing.T) {
+	set := schema.New()
+	for _, kind := range v1beta1.Kinds() {
+		s, err := set.Of(kind.Name)
+		require.NoError(t, err)
+		spec, ok := reflect.TypeOf(kind.New()).Elem().FieldByName("Spec")
+		require.True(t, ok)
+		written(spec.Type, func(path []string, field string) {
+			require.True(t, s.Requires(path, field), "%s: spec.%s.%s", kind.Name, strings.Join(path, "."), field)
+		}, nil)
+	}
+}
+
+// written calls do for each field below of that is written even if it is zero.
+func written(of reflect.Type, do func(path []string, field string), path []string) {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+		if of = of.Elem(); of.Kind() != reflect.Pointer && of.Kind() != reflect.Struct && of.Kind() != reflect.Slice {
+			return
+		}
+	}
+	if of.Kind() != reflect.Struct || !strings.Contains(of.PkgPath(), "landwaiter") {
+		return
+	}
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			written(f.Type, do, path)
+			continue
+		}
+		if !strings.Contains(options, "omit") && !slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, f.Type.Kind()) {
+			do(path, name)
+		}
+		written(f.Type, do, append(slices.Clone(path), name))
+	}
+}
+
+func TestAllSchemasCanBePreparedAtOnce(t *testing.T) {
+	set := schema.New()
+	require.NoError(t, set.Prepare())
+	for _, kind := range v1beta1.Kinds() {
+		_, err := set.Of(kind.Name)
+		require.NoError(t, err)
+	}
+}
+
+// The library compares each error with all others.
+func TestALargeObjectIsRefusedForItsFirstErrorAlone(t *testing.T) {
+	policy := func(change func(*v1beta1.VerificationPolicySpec)) *v1beta1.VerificationPolicy {
+		made := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "team-a"}}
+		for range 64 {
+			requirement := v1beta1.Requirement{AnyOf: make([]string, 20)}
+			for i := range requirement.AnyOf {
+				requirement.AnyOf[i] = fmt.Sprint("v", i)
+			}
+			made.Spec.Rules = append(made.Spec.Rules, v1beta1.PolicyRule{Images: []string{"**"}, Require: []v1beta1.Requirement{requirement}})
+		}
+		change(&made.Spec)
+		return made
+	}
+	for what, c := range map[string]struct {
+		change func(*v1beta1.VerificationPolicySpec)
+		says   string
+	}{
+		"nothing":      {func(*v1beta1.VerificationPolicySpec) {}, ""},
+		"20,000 names": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[0].Require[0].AnyOf = make([]string, 20_000) }, "spec.rules[0].require[0].anyOf: must have at most 32 items"},
+		"empty names": {func(s *v1beta1.VerificationPolicySpec) {
+			for i := range s.Rules {
+				s.Rules[i].Require[0].AnyOf = make([]string, 20)
+			}
+		}, "spec.rules[0].require[0].anyOf[0]: should be at least 1 chars long"},
+		"an unknown action": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[63].Action = "Perhaps" }, `spec.rules[63].action: "Perhaps" is not supported`},
+	} {
+		err := schema.New().Refuses(t.Context(), policy(c.change))
+		if c.says == "" {
+			require.NoError(t, err, what)
+			continue
+		}
+		require.ErrorContains(t, err, c.says, what)
+		require.NotContains(t, err.Error(), "more)", what)
+	}
+}

@@ -1,0 +1,216 @@
+// Package secretwatch watches single Secrets, ConfigMaps and ServiceAccounts, each by its name:
+// it never reads another object of the namespace, so that a Role can be narrowed
+// to the name. It refuses to watch any other kind, and to let an object that it
+// cannot read look like one that does not exist.
+package secretwatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// Watch holds the state of one object. It is safe for concurrent
+// use; Run is called once.
+type Watch struct {
+	ref     policy.ObjectRef
+	changed func()
+
+	mu       sync.Mutex
+	answered bool           // the API server returned the object, said that there is none, or denied access
+	object   runtime.Object // nil: does not exist
+	err      error          // why the object cannot be read
+}
+
+// New returns a Watch for the object of ref. It calls changed after every change
+// of what Content returns, never while it holds a lock.
+func New(ref policy.ObjectRef, changed func()) *Watch {
+	return &Watch{ref: ref, changed: changed}
+}
+
+// Content returns the object, or nil if it does not exist. The object is shared
+// and must not be modified. answered is false until the API server has answered
+// for the first time; err says why the object cannot be read. A Forbidden error
+// is an answer.
+func (w *Watch) Content() (object runtime.Object, answered bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.object, w.answered, w.err
+}
+
+// Run watches until ctx ends, with growing pauses between failures.
+func (w *Watch) Run(ctx context.Context, clients kubernetes.Interface) {
+	// The reflector logs what fails with the logger of its context.
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "namespace", w.ref.Namespace))
+	initial := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: 10, Cap: maxPause}
+	backoff := initial
+	for ctx.Err() == nil {
+		began := time.Now()
+		listing, example := listWatch(clients, w.ref)
+		reflector := cache.NewReflectorWithOptions(listing, example, store{w}, cache.ReflectorOptions{Name: w.ref.String()})
+		err := reflector.ListAndWatchWithContext(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			w.fail(err)
+		}
+		if err == nil && time.Since(began) > shortWatch {
+			backoff = initial // API servers end watches from time to time
+		}
+		pause := time.NewTimer(backoff.Step())
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+func (w *Watch) set(found any) error {
+	object, _ := found.(runtime.Object)
+	if named, ok := found.(metav1.Object); ok {
+		if named.GetName() != w.ref.Name {
+			return nil // an error would make the reflector log the object, content included
+		}
+	}
+	reduce(object)
+	w.mu.Lock()
+	same := w.answered && w.err == nil && version(w.object) == version(object)
+	w.object, w.answered, w.err = object, true, nil
+	w.mu.Unlock()
+	if !same {
+		w.changed()
+	}
+	return nil
+}
+
+// reduce drops what nobody reads, before anything is kept of it: metadata but for the roles of a
+// TUF repository, and all of a ServiceAccount but for its pull secrets.
+func reduce(object runtime.Object) {
+	if named, ok := object.(metav1.Object); ok {
+		var kept map[string]string
+		if roles, has := named.GetAnnotations()[v1beta1.AnnotationTUFRoles]; has {
+			kept = map[string]string{v1beta1.AnnotationTUFRoles: roles}
+		}
+		named.SetAnnotations(kept)
+		named.SetLabels(nil)
+		named.SetFinalizers(nil)
+		named.SetOwnerReferences(nil)
+		named.SetManagedFields(nil)
+	}
+	if account, ok := object.(*corev1.ServiceAccount); ok {
+		account.Secrets = nil
+	}
+}
+
+// version identifies a state of the object; "" means that it does not exist.
+func version(object runtime.Object) string {
+	if named, ok := object.(metav1.Object); ok {
+		return string(named.GetUID()) + "/" + named.GetResourceVersion()
+	}
+	return ""
+}
+
+// fail records why the object could not be read. A Forbidden error drops the
+// content: the permission to read it was withdrawn. Any other error says nothing about
+// the object, so the last content stays.
+func (w *Watch) fail(err error) {
+	denied := apierrors.IsForbidden(err)
+	w.mu.Lock()
+	if w.answered && w.err == nil && !denied {
+		w.mu.Unlock()
+		return
+	}
+	news := w.err == nil || apierrors.IsForbidden(w.err) != denied
+	w.err = err
+	if denied {
+		w.object, w.answered = nil, true
+	}
+	w.mu.Unlock()
+	if news {
+		w.changed()
+	}
+}
+
+// store receives what a reflector finds.
+type store struct{ watch *Watch }
+
+var _ cache.ReflectorStore = store{}
+
+func (s store) Add(object any) error    { return s.watch.set(object) }
+func (s store) Update(object any) error { return s.watch.set(object) }
+func (s store) Resync() error           { return nil }
+
+func (s store) Delete(object any) error {
+	if named, ok := object.(metav1.Object); ok && named.GetName() != s.watch.ref.Name {
+		return nil
+	}
+	return s.watch.set(nil)
+}
+
+func (s store) Replace(list []any, _ string) error {
+	for _, object := range list {
+		if named, ok := object.(metav1.Object); ok && named.GetName() == s.watch.ref.Name {
+			return s.watch.set(object)
+		}
+	}
+	return s.watch.set(nil)
+}
+
+// listWatch lists and watches the one object, and returns an example of its type.
+func listWatch(clients kubernetes.Interface, ref policy.ObjectRef) (cache.ListerWatcher, runtime.Object) {
+	switch ref.Kind {
+	case "Secret":
+		secrets := clients.CoreV1().Secrets(ref.Namespace)
+		return listed{byName(ref.Name, secrets.List, secrets.Watch)}, &corev1.Secret{}
+	case "ConfigMap":
+		configMaps := clients.CoreV1().ConfigMaps(ref.Namespace)
+		return listed{byName(ref.Name, configMaps.List, configMaps.Watch)}, &corev1.ConfigMap{}
+	case "ServiceAccount":
+		accounts := clients.CoreV1().ServiceAccounts(ref.Namespace)
+		return listed{byName(ref.Name, accounts.List, accounts.Watch)}, &corev1.ServiceAccount{}
+	}
+	refused := fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", ref)
+	return byName(ref.Name,
+		func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) { return nil, refused },
+		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refused }), &corev1.ConfigMap{}
+}
+
+// listed makes a reflector list first: a list that is streamed takes longer, and the watch would
+// keep a buffer of its size.
+type listed struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what a reflector asks.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
+
+// byName narrows a list and a watch to the object of that name.
+func byName[L runtime.Object](name string, list func(context.Context, metav1.ListOptions) (L, error),
+	watching func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return watching(ctx, o)
+		},
+	}
+}

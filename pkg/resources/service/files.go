@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Loaded says what [Load] found in a directory.
+type Loaded struct {
+	// Problems are those of reading and compiling.
+	Problems []resource.Problem
+	// Ignored counts the objects of kinds that Landwaiter does not use.
+	Ignored int
+	// Namespaces are those that files declare or have objects in, sorted.
+	Namespaces []string
+}
+
+// Load returns a Service with the resources in dir, for a command that runs once. Its
+// background work ends with ctx. With an empty dir there are no resources; a directory
+// without any is an error, since a verdict about it would only say that.
+func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, error) {
+	options.Wait = true
+	s, err := New(options)
+	if err != nil {
+		return nil, Loaded{}, err
+	}
+	var objects resource.Objects
+	var problems []resource.Problem
+	if dir != "" {
+		if objects, problems, err = configdir.Load(ctx, dir); err != nil {
+			return nil, Loaded{}, err
+		}
+	}
+	loaded := Loaded{Namespaces: objects.InNamespaces()}
+	problems = slices.DeleteFunc(problems, func(p resource.Problem) bool {
+		if !p.IsIgnored() {
+			return false
+		}
+		loaded.Ignored++
+		if namespace := p.Source.Namespace; namespace != "" && !slices.Contains(loaded.Namespaces, namespace) {
+			loaded.Namespaces = append(loaded.Namespaces, namespace)
+		}
+		return true
+	})
+	slices.Sort(loaded.Namespaces)
+	if dir != "" && objects.CountResources() == 0 {
+		return nil, Loaded{}, fmt.Errorf("no resources: the files in %s have none of landwaiter.dev; objects of other kinds: %d", dir, loaded.Ignored)
+	}
+	go func() { _ = s.Run(ctx) }() // fails only with Redis, which commands do not use
+	loaded.Problems = distinct(problems, s.Apply(ctx, objects))
+	return s, loaded, nil
+}
+
+// Check compiles objects without reaching out, and returns what their owners should
+// correct: problems, and resources that can never be met or that nothing uses.
+func Check(objects resource.Objects) []resource.Problem {
+	s, problems := compile.New(objects, nil, nothingOutside())
+	return slices.Concat(problems, s.Ineffective(), s.Ended(time.Now()))
+}
+
+// MayAllow compiles objects without reaching out. The function that it returns reports
+// whether some evidence could get an image allowed in a namespace, and what is no image is
+// not. Without an image it reports that of any image, and without a namespace of any
+// namespace.
+func MayAllow(objects resource.Objects) func(namespace, name string) bool {
+	s, _ := compile.New(objects, nil, nothingOutside())
+	return func(namespace, name string) bool {
+		var ref image.Reference
+		if name != "" {
+			var err error
+			if ref, err = image.Parse(name); err != nil {
+				return false
+			}
+		}
+		if namespace != "" {
+			return s.For(verify.Namespace(namespace)).MayAllow(ref)
+		}
+		return slices.ContainsFunc(s.Namespaces(), func(n verify.Namespace) bool { return s.For(n).MayAllow(ref) })
+	}
+}
+
+// nothingOutside is for compiling what is only looked at.
+func nothingOutside() compile.Outside {
+	return compile.Outside{
+		Registry:   func(registry.Access) verify.Registry { return nil },
+		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
+		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
+		AllFaults:  true,
+	}
+}
+
+// Watch applies the resources in dir, and every change, until ctx ends. It calls
+// report with the problems after each change. It returns an error if dir cannot be
+// read at the start.
+func (s *Service) Watch(ctx context.Context, dir string, report func([]resource.Problem)) error {
+	s.Reapply(report)
+	return configdir.Watch(ctx, dir, func(objects resource.Objects, problems []resource.Problem) {
+		report(distinct(problems, s.Apply(ctx, objects)))
+	})
+}
+
+// distinct merges the problems of reading and compiling. It keeps one for an object
+// that could not be read: such an object has a problem in both.
+func distinct(reading, compiling []resource.Problem) []resource.Problem {
+	return append(reading, slices.DeleteFunc(compiling, func(p resource.Problem) bool {
+		return slices.ContainsFunc(reading, func(r resource.Problem) bool { return r.Source == p.Source })
+	})...)
+}

@@ -1,0 +1,66 @@
+package service
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+)
+
+// Open returns a Service with objects that a person has read from a cluster, for a command
+// that runs once. Its background work ends with ctx.
+func Open(ctx context.Context, objects resource.Objects, options Options) (*Service, []resource.Problem, error) {
+	options.Wait = true
+	s, err := New(options)
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() { _ = s.Run(ctx) }() // fails only with Redis, which commands do not use
+	return s, s.Apply(ctx, objects), nil
+}
+
+// Rehearse returns what s would be with other objects, and the problems of these. Both
+// share connections and caches, whose keys tell them apart. What is in force in s stays.
+func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehearsal, []resource.Problem) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	wanted, before := compile.Externals(objects), compile.Externals(s.objects)
+	namespaces := slices.Collect(maps.Keys(wanted))
+	for _, namespace := range namespaces {
+		s.external.Want(namespace, united(before[namespace], wanted[namespace]))
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.firstFetch)
+	defer cancel()
+	s.external.Await(ctx)
+	sources := slices.Concat(slices.Collect(maps.Values(wanted))...)
+	snapshot, problems := compile.New(objects, s.external.Known(sources), s.Outside())
+	r := &Rehearsal{}
+	r.set.Swap(snapshot)
+	r.Service = tenant.NewService(&r.set, s.engine, nil)
+	return r, problems
+}
+
+// Rehearsal decides about images by objects that are not in force.
+type Rehearsal struct {
+	*tenant.Service
+
+	set tenant.Set
+}
+
+// Set returns the holder of the snapshot.
+func (r *Rehearsal) Set() *tenant.Set { return &r.set }
+
+// united returns the sources of both lists, each once.
+func united(a, b []external.Source) []external.Source {
+	all := slices.Clone(a)
+	for _, source := range b {
+		if !slices.Contains(all, source) {
+			all = append(all, source)
+		}
+	}
+	return all
+}

@@ -1,0 +1,108 @@
+package service
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+)
+
+// maxNamespaceLabels bounds the namespaces that have series of their own. The others are
+// added up as "other".
+const maxNamespaceLabels = 1000
+
+// resources is a collector that counts the resources of the current snapshot. Every
+// replica has the same, whichever writes statuses.
+type resources struct {
+	set                                 *tenant.Set
+	all, notReady, namespaces, loadedAt *prometheus.Desc
+	expires                             *prometheus.Desc
+	now                                 func() time.Time
+
+	mu      sync.Mutex
+	of      *compile.Snapshot // that metrics are about
+	at      time.Time         // when they were computed
+	metrics []prometheus.Metric
+}
+
+func newResources(set *tenant.Set, now func() time.Time) *resources {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("landwaiter_"+name, help, labels, nil)
+	}
+	return &resources{set: set, now: now,
+		expires:    desc("trust_expires_timestamp_seconds", "When the first certificate, CA, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.", "kind", "namespace"),
+		all:        desc("resources", "Resources that are in force, by kind.", "kind"),
+		notReady:   desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.", "kind", "namespace"),
+		namespaces: desc("namespaces", "Namespaces that resources are compiled for."),
+		loadedAt:   desc("resources_loaded_timestamp_seconds", "When a change of resources last came into force, in Unix time; 0 before the first."),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (r *resources) Describe(into chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{r.all, r.notReady, r.namespaces, r.loadedAt, r.expires} {
+		into <- desc
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (r *resources) Collect(into chan<- prometheus.Metric) {
+	loaded := 0.0
+	if at := r.set.Changed(); !at.IsZero() {
+		loaded = float64(at.UnixMilli()) / 1000
+	}
+	into <- prometheus.MustNewConstMetric(r.loadedAt, prometheus.GaugeValue, loaded)
+	for _, metric := range r.current() {
+		into <- metric
+	}
+}
+
+// current returns the metrics of the current snapshot, which are computed once in a while:
+// scrapes of a large cluster must not take processor time from admission.
+func (r *resources) current() []prometheus.Metric {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	snapshot, now := r.set.Snapshot(), r.now()
+	if snapshot != nil && (snapshot != r.of || now.Sub(r.at) > endsKept) {
+		r.of, r.at, r.metrics = snapshot, now, append(r.compute(snapshot), r.ends(snapshot, now)...)
+	}
+	return r.metrics
+}
+
+func (r *resources) compute(snapshot *compile.Snapshot) []prometheus.Metric {
+	all, notReady := map[string]int{}, map[[2]string]int{}
+	namespaces, labels := 0, 0
+	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series
+		broken := map[string]int{}
+		for kind, count := range snapshot.Counts(namespace) {
+			all[kind] += count.All
+			if count.NotReady > 0 || namespace == verify.Cluster {
+				broken[kind] = count.NotReady
+			}
+		}
+		label := namespace.Label()
+		if namespace != verify.Cluster {
+			namespaces++
+			if len(broken) > 0 {
+				if labels++; labels > maxNamespaceLabels {
+					label = otherLabel
+				}
+			}
+		}
+		for kind, count := range broken {
+			notReady[[2]string{kind, label}] += count
+		}
+	}
+	metrics := []prometheus.Metric{prometheus.MustNewConstMetric(r.namespaces, prometheus.GaugeValue, float64(namespaces))}
+	for kind, count := range all {
+		metrics = append(metrics, prometheus.MustNewConstMetric(r.all, prometheus.GaugeValue, float64(count), kind))
+	}
+	for labels, count := range notReady {
+		metrics = append(metrics, prometheus.MustNewConstMetric(r.notReady, prometheus.GaugeValue, float64(count), labels[0], labels[1]))
+	}
+	return metrics
+}

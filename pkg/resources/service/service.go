@@ -1,0 +1,362 @@
+// Package service wires everything between an image reference and its verdict:
+// the registry client, the caches, the engine, background fetching, and the current
+// resources. `landwaiter serve`, verify, explain and resolve use it, and so do the
+// demo and the tests, so all of them decide alike. It reads no flags and no settings
+// from files, and it does not log: callers report what it returns.
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/evidence/revocation"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/cache"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+)
+
+// Problem is something that the owner of a resource should correct.
+type Problem = resource.Problem
+
+// Proxy is a proxy as HTTPS_PROXY and NO_PROXY describe it.
+type Proxy = egress.Environment
+
+// ParseProxy reads HTTPS_PROXY and NO_PROXY, or their names in lower case, by get. It
+// returns nil if there is no proxy.
+func ParseProxy(get func(string) string) (*Proxy, error) { return egress.ParseEnvironment(get) }
+
+// Endpoints say where hosts are that are not where their name resolves to.
+type Endpoints = egress.Endpoints
+
+// ParseEndpoints reads HOST=ADDRESS:PORT entries.
+func ParseEndpoints(entries []string) (Endpoints, error) { return egress.ParseEndpoints(entries) }
+
+// Defaults of the registry client, for flags.
+const (
+	DefaultRegistryPerSecond      = registry.DefaultPerSecond
+	DefaultRegistryBytesPerSecond = registry.DefaultBytesPerSecond
+	DefaultRegistryPerHost        = registry.DefaultPerHost
+)
+
+// ExceptionLimits are what an admin allows of exceptions.
+type ExceptionLimits = compile.ExceptionLimits
+
+// Defaults of ExceptionLimits, for flags.
+const (
+	DefaultMaxException  = compile.DefaultMaxException
+	DefaultMaxDelegation = compile.DefaultMaxDelegation
+	DefaultMaxBreakGlass = compile.DefaultMaxBreakGlass
+)
+
+// Options configure a [Service]. The zero value is safe and keeps results in
+// memory only.
+type Options struct {
+	// Version is part of the keys in Redis and of the User-Agent.
+	Version string
+	// Registry configures the registry client. Its UserAgent is set from Version, and its
+	// Observe counts for [Service.Register].
+	Registry registry.Options
+	Engine   verify.Options
+	// CacheBytes bounds the in-memory cache. Default [cache.DefaultMemoryBytes].
+	CacheBytes int64
+	// Redis shares results among replicas; nil disables it.
+	Redis *Redis
+	// Cache replaces memory and Redis, for benchmarks without a cache.
+	Cache Cache
+	// EgressHosts lists the hosts (host or host:port) that may be contacted for
+	// revocation checks, and for keys and roots that resources of a namespace keep
+	// outside the cluster.
+	EgressHosts []string
+	// Proxy is that of the environment: for registries that a ClusterStore lists, and for
+	// what cluster resources keep outside the cluster. Nil is none.
+	Proxy *Proxy
+	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
+	Endpoints Endpoints
+	// External configures how to fetch what resources keep outside the cluster. Its Hosts
+	// are set from EgressHosts, its Proxy from Proxy and its Endpoints from Endpoints.
+	External external.Options
+	// Exceptions are what an admin allows of exceptions.
+	Exceptions ExceptionLimits
+	// ClusterResourceNamespace is where objects are that the resources of [Service.Apply]
+	// reference as cluster resources, if they do not say it themselves.
+	ClusterResourceNamespace string
+	// Wait lets checks wait for external data, for commands. A server answers
+	// Undecided and fetches the data for the retry.
+	Wait bool
+}
+
+// Redis configures the connection to Redis and the encryption of entries.
+type Redis struct {
+	cache.Connection
+	// Keys are the sealing keys as [cache.ParseSeal] reads them.
+	Keys []byte
+}
+
+// Cache is a [verify.Cache] that can drop the entries of a namespace.
+type Cache interface {
+	verify.Cache
+	Forget(namespace verify.Namespace)
+}
+
+// Service decides about images by namespace. It is safe for concurrent use. Before
+// the first [Service.Apply], every image is Undecided.
+type Service struct {
+	*tenant.Service
+
+	set        tenant.Set
+	engine     *verify.Engine
+	cache      Cache
+	memory     *cache.Memory // nil if Options.Cache replaces it
+	redis      *cache.Redis  // nil without one
+	namespaces *namespaces   // with series of their own
+	requests   *requests
+	registry   *registry.Client
+	revocation *revocation.Prefetcher
+	external   *external.Fetcher
+	firstFetch time.Duration
+	exceptions ExceptionLimits
+	// clusterResources is [Options.ClusterResourceNamespace].
+	clusterResources string
+
+	applying sync.Mutex
+	objects  resource.Objects  // last applied
+	sources  []external.Source // referenced by objects
+}
+
+// firstFetch and firstFetchPatient bound how long Apply waits for external data. A
+// server soon continues without it; a command waits longer.
+const (
+	firstFetch        = 2 * time.Second
+	firstFetchPatient = 20 * time.Second
+)
+
+// New returns a Service. It opens no connections.
+func New(options Options) (*Service, error) {
+	s := &Service{firstFetch: firstFetch, exceptions: options.Exceptions, clusterResources: options.ClusterResourceNamespace}
+	s.namespaces = newNamespaces(s.exists)
+	s.requests = newRequests(s.namespaces.label)
+	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
+	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
+	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
+	s.registry = registry.NewClient(options.Registry)
+	if options.Wait {
+		s.firstFetch = firstFetchPatient
+	}
+	if err := s.connectCache(options); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.account, Wait: options.Wait}, time.Now); err != nil {
+		return nil, fmt.Errorf("egress hosts: %w", err)
+	}
+	options.External.Hosts, options.External.Account, options.External.Wait = options.EgressHosts, s.account, options.Wait
+	s.external = external.New(options.External, time.Now)
+	s.engine = verify.NewEngine(s.cache, time.Now, options.Engine)
+	s.SetFinder(nil)
+	return s, nil
+}
+
+// Tenant returns the name of the Tenant that holds a namespace, "" if none does.
+func (s *Service) Tenant(namespace verify.Namespace) string {
+	if snapshot := s.set.Snapshot(); snapshot != nil {
+		return snapshot.Tenant(namespace)
+	}
+	return ""
+}
+
+// exists reports whether the resources that are in force are about a namespace: in a
+// cluster, whether it exists.
+func (s *Service) exists(namespace verify.Namespace) bool {
+	snapshot := s.set.Snapshot()
+	return snapshot != nil && snapshot.Has(namespace)
+}
+
+// NamespaceLabel returns what metrics call a namespace: its own name if it exists and is
+// not past a limit, else one for all others.
+func (s *Service) NamespaceLabel(namespace verify.Namespace) string {
+	return s.namespaces.label(namespace)
+}
+
+// account returns who pays for a namespace's background work.
+func (s *Service) account(namespace verify.Namespace) verify.Account {
+	if config, err := s.set.For(namespace); err == nil && config.Account != "" {
+		return config.Account
+	}
+	return namespace.Account() // no snapshot yet
+}
+
+// connectCache sets up the cache: memory, plus Redis if configured.
+func (s *Service) connectCache(options Options) error {
+	if options.Cache != nil {
+		s.cache = options.Cache
+		return nil
+	}
+	memory, err := cache.NewMemory(cmp.Or(options.CacheBytes, cache.DefaultMemoryBytes), time.Now)
+	if err != nil {
+		return err
+	}
+	memory.Shares(func(namespace verify.Namespace) cache.Share {
+		config, err := s.set.For(namespace)
+		if err != nil {
+			return cache.Share{} // no snapshot yet
+		}
+		return cache.Share{Account: config.Account, Percent: config.Limits.CachePercent}
+	})
+	s.cache, s.memory = memory, memory
+	if options.Redis == nil {
+		return nil
+	}
+	seal, err := cache.ParseSeal(options.Redis.Keys)
+	if err != nil {
+		return fmt.Errorf("sealing keys for Redis: %w", err)
+	}
+	client, err := cache.Connect(options.Redis.Connection)
+	if err != nil {
+		return fmt.Errorf("connect to Redis: %w", err)
+	}
+	s.redis = cache.NewRedis(client, seal, options.Version, time.Now)
+	s.cache = cache.Tiers{Memory: memory, Redis: s.redis}
+	return nil
+}
+
+// Run does the background work until ctx ends: sharing results through Redis, if
+// configured, and fetching external data.
+func (s *Service) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if s.redis != nil {
+		group.Go(func() error { return s.redis.Run(ctx) })
+	}
+	group.Go(func() error { return s.revocation.Run(ctx) })
+	group.Go(func() error { return s.external.Run(ctx) })
+	return group.Wait()
+}
+
+// Close closes idle connections to registries.
+func (s *Service) Close() { s.registry.Close() }
+
+// Forget drops all cached data of a deleted namespace.
+func (s *Service) Forget(namespace verify.Namespace) {
+	s.cache.Forget(namespace)
+	s.revocation.Forget(namespace)
+	s.external.Forget(namespace)
+	s.registry.Forget(namespace)
+	s.forgetSeries(namespace)
+}
+
+func (s *Service) forgetSeries(namespace verify.Namespace) {
+	s.namespaces.drop(namespace)
+	s.requests.forget(namespace)
+}
+
+// Prune drops the metrics of namespaces that no longer exist, and calls forget with each.
+// It is for namespaces in files: a controller calls [Service.Forget].
+func (s *Service) Prune(forget func(verify.Namespace)) {
+	for _, namespace := range s.namespaces.values() {
+		if !s.exists(namespace) {
+			s.forgetSeries(namespace)
+			forget(namespace)
+		}
+	}
+}
+
+// SetFinder sets how to look up namespaces that are not in the current snapshot. With
+// nil they are not looked up. Call it before the first request.
+func (s *Service) SetFinder(finder tenant.Finder) {
+	s.Service = tenant.NewService(&s.set, s.engine, finder)
+}
+
+// CompareOrigin says what the registry that an image names has, and the mirrors and
+// evidence repositories that apply in a namespace lack.
+func (s *Service) CompareOrigin(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Comparison {
+	snapshot := s.set.Snapshot()
+	return verify.Compare(ctx, snapshot.For(namespace).Layers[0].Registry, snapshot.Origin(namespace), ref)
+}
+
+// Set returns the holder of the current snapshot. A controller swaps snapshots itself;
+// others use [Service.Apply].
+func (s *Service) Set() *tenant.Set { return &s.set }
+
+// Outside returns the clients for registries and revocation that compiled resources
+// use.
+func (s *Service) Outside() compile.Outside {
+	outside := compile.Outside{Registry: s.registry.For, Revocation: s.revocation.For, Exceptions: s.exceptions}
+	if external.KnowsAWS() {
+		outside.AWSSigner = s.external.AWSSigner
+	}
+	return outside
+}
+
+// External returns the fetcher of external data. A controller tells it what to fetch;
+// for others [Service.Apply] does so.
+func (s *Service) External() *external.Fetcher { return s.external }
+
+// LookAtRedis returns what Redis lets Landwaiter do, and false without one.
+func (s *Service) LookAtRedis(ctx context.Context) (cache.Condition, bool) {
+	if s.redis == nil {
+		return cache.Condition{}, false
+	}
+	return s.redis.Look(ctx), true
+}
+
+// RedisStats returns the counters of Redis commands, nil without Redis.
+func (s *Service) RedisStats() *cache.Stats {
+	if s.redis == nil {
+		return nil
+	}
+	return &s.redis.Stats
+}
+
+// PassTTL returns how long an Allowed verdict is cached.
+func (s *Service) PassTTL() time.Duration { return s.engine.PassTTL() }
+
+// Apply compiles objects, makes them current, and returns problems that their owners
+// should fix. It waits a limited time for the first fetch of external data, which
+// needs [Service.Run].
+func (s *Service) Apply(ctx context.Context, objects resource.Objects) []resource.Problem {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	objects.ClusterResourceNamespace = cmp.Or(objects.ClusterResourceNamespace, s.clusterResources)
+	s.objects = objects
+	wanted := compile.Externals(objects)
+	s.sources = slices.Concat(slices.Collect(maps.Values(wanted))...)
+	s.external.KeepOnly(wanted)
+	for namespace, sources := range wanted {
+		s.external.Want(namespace, sources)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.firstFetch)
+	defer cancel()
+	s.external.Await(ctx)
+	return s.swap()
+}
+
+// Reapply recompiles the last objects whenever external data changes, and calls
+// report with the problems.
+func (s *Service) Reapply(report func([]resource.Problem)) {
+	s.external.Notify(func(verify.Namespace) {
+		if s.set.Ready() != nil {
+			return // the first Apply is waiting for the data
+		}
+		s.applying.Lock()
+		defer s.applying.Unlock()
+		report(s.swap())
+	})
+}
+
+func (s *Service) swap() []resource.Problem {
+	snapshot, problems := compile.New(s.objects, s.external.Known(s.sources), s.Outside())
+	s.set.Swap(snapshot)
+	return problems
+}

@@ -1,0 +1,219 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/informer"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// sources returns the watches that trigger a recompile.
+func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
+	var all []source.TypedSource[verify.Namespace]
+	for _, kind := range v1beta1.Kinds() {
+		// Only specs matter: we write the statuses ourselves.
+		watched := source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, specChanged())
+		if kind.Namespaced {
+			watched = afterTenants{watched, cache}
+		}
+		all = append(all, watched)
+	}
+	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, namespaceChanged()))
+}
+
+// afterTenants starts a source once the cache has all Tenants, so that the ledger knows whose
+// namespaces the resources of the source are in.
+type afterTenants struct {
+	source.TypedSyncingSource[verify.Namespace]
+	cache ctrlcache.Cache
+}
+
+// Start blocks until then; the controller bounds how long.
+func (s afterTenants) Start(ctx context.Context, queue namespaces) error {
+	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := s.cache.GetInformer(ctx, &v1beta1.Tenant{}) // waits until it has synced
+		return err == nil, nil                                // the source of Tenants logs errors
+	})
+	return s.TypedSyncingSource.Start(ctx, queue) // which ends like any other if ctx has ended
+}
+
+// specChanged passes what may change the spec of a resource: generations are those of one
+// object, and one that was made again while the watch was interrupted comes as an update.
+func specChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+	}}
+}
+
+// namespaceChanged passes the creation and deletion of a namespace, the beginning of its
+// deletion (a home namespace that is ending must not leave its Tenant to the cluster's rules), and
+// changes of break-glass. Other content has no effect.
+func namespaceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		for _, key := range compile.BreakGlassAnnotations() {
+			was, had := before[key]
+			if is, has := after[key]; is != was || has != had {
+				return true
+			}
+		}
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// reduce is the transform of the cache. Of a namespace it keeps the identity and break-glass:
+// a team's account may put much else on one that it made. Resources are kept by ledger.
+func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
+	resources := informer.Reduce(ledger.Keep)
+	return func(object any) (any, error) {
+		if namespace, ok := object.(*corev1.Namespace); ok {
+			reduceNamespace(namespace)
+			return namespace, nil
+		}
+		return resources(object)
+	}
+}
+
+func reduceNamespace(namespace *corev1.Namespace) {
+	annotations := map[string]string{}
+	for _, key := range compile.BreakGlassAnnotations() {
+		value, ok := namespace.Annotations[key]
+		switch {
+		case ok && len(value) <= maxAnnotation:
+			annotations[key] = value
+		case ok:
+			annotations[key] = "" // which no break-glass may have
+		}
+	}
+	resource.Strip(namespace)
+	namespace.Annotations = annotations
+	namespace.Spec, namespace.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+}
+
+// byNamespace enqueues the namespace of an object. For a Namespace, that is its name.
+type byNamespace struct{}
+
+var _ handler.TypedEventHandler[client.Object, verify.Namespace] = byNamespace{}
+
+type namespaces = workqueue.TypedRateLimitingInterface[verify.Namespace]
+
+func (byNamespace) Create(_ context.Context, e event.CreateEvent, q namespaces) {
+	q.Add(levelOf(e.Object))
+}
+func (byNamespace) Update(_ context.Context, e event.UpdateEvent, q namespaces) {
+	q.Add(levelOf(e.ObjectNew))
+}
+func (byNamespace) Delete(_ context.Context, e event.DeleteEvent, q namespaces) {
+	q.Add(levelOf(e.Object))
+}
+func (byNamespace) Generic(_ context.Context, e event.GenericEvent, q namespaces) {
+	q.Add(levelOf(e.Object))
+}
+
+func levelOf(object client.Object) verify.Namespace {
+	if namespace, ok := object.(*corev1.Namespace); ok {
+		return verify.Namespace(namespace.Name)
+	}
+	return verify.Namespace(object.GetNamespace())
+}
+
+// objectReader reads resources from a cache or an API server. Callers must not modify
+// the objects: they may belong to the cache.
+type objectReader struct {
+	client.Reader
+
+	// clusterResources is [Options.ClusterResourceNamespace].
+	clusterResources string
+}
+
+// all returns the resources of all existing namespaces and of the cluster. It skips a
+// resource whose namespace is not known yet: without the UID, its results could be
+// confused with those of an earlier namespace of that name.
+func (r objectReader) all(ctx context.Context) (resource.Objects, error) {
+	var list corev1.NamespaceList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return resource.Objects{}, fmt.Errorf("list namespaces: %w", err)
+	}
+	known := map[string]bool{"": true}
+	for i := range list.Items {
+		known[list.Items[i].Name] = true
+	}
+	o := resource.Objects{Namespaces: list.Items, ClusterResourceNamespace: r.clusterResources}
+	for _, kind := range v1beta1.Kinds() {
+		err := r.forEach(ctx, kind, func(object v1beta1.Object) error {
+			if !known[object.GetNamespace()] {
+				return nil
+			}
+			return o.Add(object)
+		})
+		if err != nil {
+			return resource.Objects{}, err
+		}
+	}
+	return o, nil
+}
+
+// level returns the resources of a namespace, or of the cluster. It returns none if
+// the namespace does not exist.
+func (r objectReader) level(ctx context.Context, level verify.Namespace) (resource.Objects, error) {
+	o := resource.Objects{ClusterResourceNamespace: r.clusterResources}
+	var options []client.ListOption
+	if level != verify.Cluster {
+		var found corev1.Namespace
+		err := r.Get(ctx, client.ObjectKey{Name: string(level)}, &found)
+		if apierrors.IsNotFound(err) {
+			return o, nil
+		}
+		if err != nil {
+			return o, fmt.Errorf("get namespace %s: %w", level, err)
+		}
+		o.Namespaces = []corev1.Namespace{found}
+		options = append(options, client.InNamespace(level))
+	}
+	for _, kind := range v1beta1.Kinds() {
+		if kind.Namespaced != (level != verify.Cluster) {
+			continue
+		}
+		if err := r.forEach(ctx, kind, func(object v1beta1.Object) error { return o.Add(object) }, options...); err != nil {
+			return resource.Objects{}, err
+		}
+	}
+	return o, nil
+}
+
+// forEach calls do for every object of a kind.
+func (r objectReader) forEach(ctx context.Context, kind v1beta1.Kind, do func(v1beta1.Object) error, options ...client.ListOption) error {
+	list, ok := kind.NewList().(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
+	}
+	if err := r.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return fmt.Errorf("list %s: %w", kind.Plural, err)
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(v1beta1.Object)
+		if !ok {
+			return fmt.Errorf("list %s: %T is not a resource", kind.Plural, item)
+		}
+		return do(object)
+	})
+}

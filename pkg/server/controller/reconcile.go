@@ -1,0 +1,151 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+var _ reconcile.TypedReconciler[verify.Namespace] = (*Controller)(nil)
+
+// Reconcile recompiles one namespace, or the cluster's resources, and swaps in the
+// resulting snapshot. The first call compiles everything. Calls never overlap, so an
+// older state never replaces a newer one.
+func (c *Controller) Reconcile(ctx context.Context, namespace verify.Namespace) (reconcile.Result, error) {
+	switch {
+	case c.set.Snapshot() != nil:
+		return c.compileLevel(ctx, namespace)
+	case namespace == verify.Cluster:
+		return c.compileAll(ctx)
+	}
+	// Compile everything first, and only once for all queued namespaces.
+	c.enqueue(verify.Cluster)
+	return reconcile.Result{}, nil
+}
+
+func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
+	objects, err := c.reader.all(ctx)
+	if err != nil {
+		return reconcile.Result{}, err // retry later; there is no snapshot yet
+	}
+	pending := c.withheld.fillAll(&objects)
+	c.schemas.check(ctx, &objects)
+	references := c.secrets.references(objects)
+	c.secrets.set.KeepOnly(references)
+	for namespace, wanted := range references {
+		pending = c.secrets.set.Want(namespace, wanted) > 0 || pending
+	}
+	remaining := time.Until(c.started.Add(firstReadAtStart))
+	if pending && remaining > 0 {
+		return reconcile.Result{RequeueAfter: remaining}, nil // or sooner, once all objects are read
+	}
+	for _, wanted := range references {
+		c.secrets.fill(&objects, wanted)
+	}
+	fetched, wait := c.fetchAll(objects)
+	if wait > 0 && remaining > 0 { // whoever names new sources all the time must not delay the start
+		return reconcile.Result{RequeueAfter: min(wait, remaining)}, nil // or sooner, once the data is fetched
+	}
+	snapshot, problems := compile.New(objects, fetched, c.outside)
+	c.set.Swap(snapshot)
+	c.markAll()
+	c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
+	return reconcile.Result{}, nil // done
+}
+
+// compileLevel recompiles one namespace, or the cluster's resources and the namespaces
+// that they affect.
+func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (reconcile.Result, error) {
+	if wait := c.pace.wait(level, time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
+	}
+	objects, err := c.reader.level(ctx, level)
+	if err != nil {
+		return reconcile.Result{}, err // retry later; the last snapshot stays
+	}
+	if wait := c.pace.postpone(level, c.withheld.fill(level, &objects, c.set.Snapshot().Crowded), time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all specs are read
+	}
+	checked := time.Now()
+	c.schemas.checkLevel(ctx, level, &objects)
+	validating := time.Since(checked)
+	c.pace.validated(level, validating, time.Now())
+	wanted := c.secrets.references(objects)[level]
+	if wait := c.pace.postpone(level, c.secrets.set.Want(level, wanted), time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
+	}
+	c.secrets.fill(&objects, wanted)
+	fetched, wait := c.fetchOne(objects, level)
+	if wait := c.pace.postpone(level, wait, time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
+	}
+	began := time.Now().Add(-validating)
+	c.compileNow(level, objects, fetched)
+	c.pace.compiled(level, began, time.Now())
+	return reconcile.Result{}, nil // done
+}
+
+func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects, fetched compile.Fetched) {
+	before := c.set.Snapshot()
+	if level == verify.Cluster {
+		snapshot, _ := before.WithCluster(objects, fetched)
+		c.set.Swap(snapshot)
+		c.resettle(before)
+		c.markAll()
+		return
+	}
+	snapshot, _ := before.With(level, objects, fetched)
+	c.set.Swap(snapshot)
+	c.resettle(before)
+	c.outdated.mark(level)
+	c.outdated.mark(before.Related(level)...)
+	c.outdated.mark(snapshot.Related(level)...)
+	c.outdated.mark(snapshot.Relinked(before)...)
+	c.outdated.markCluster()
+	if len(objects.Namespaces) == 0 {
+		c.glass.forget(level)
+	}
+	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
+		c.options.Forget(level) // after the swap, so that no new entries are cached
+	}
+}
+
+// resettle schedules the namespaces whose specs are to be read again, or no longer, because
+// of what others of their account take since an earlier snapshot.
+func (c *Controller) resettle(before *compile.Snapshot) {
+	for _, namespace := range c.set.Snapshot().Resettled(before) {
+		c.enqueue(namespace)
+	}
+}
+
+// fetchAll returns the external data of objects, and how long to wait for data whose
+// fetch has not completed once.
+func (c *Controller) fetchAll(objects resource.Objects) (compile.Fetched, time.Duration) {
+	if c.options.External == nil {
+		return nil, 0
+	}
+	wanted := compile.Externals(objects)
+	c.options.External.KeepOnly(wanted)
+	var wait time.Duration
+	for namespace, sources := range wanted {
+		wait = max(wait, c.options.External.Want(namespace, sources))
+	}
+	return c.options.External.Known(slices.Concat(slices.Collect(maps.Values(wanted))...)), wait
+}
+
+// fetchOne is fetchAll for one level. It keeps the sources of others.
+func (c *Controller) fetchOne(objects resource.Objects, level verify.Namespace) (compile.Fetched, time.Duration) {
+	if c.options.External == nil {
+		return nil, 0
+	}
+	sources := compile.Externals(objects)[level]
+	wait := c.options.External.Want(level, sources)
+	return c.options.External.Known(sources), wait
+}

@@ -1,0 +1,140 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/secretwatch"
+)
+
+// secretWatches watches each Secret, ConfigMap and ServiceAccount while a resource
+// references it.
+type secretWatches struct {
+	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
+	grant func(policy.ObjectRef) string // how to grant read access to an object
+	room  room
+	turns *turns
+}
+
+// watched is the state of one watched object.
+type watched struct {
+	object   runtime.Object // nil if it does not exist
+	answered bool           // the API server has answered, or refused access
+	err      error          // why the object cannot be read
+}
+
+// refused reports whether next says no more than w: that there is still no room.
+func (w watched) refused(next watched) bool {
+	return resource.ReasonOf(w.err) == policy.ReasonLimitExceeded && next.err != nil && w.err.Error() == next.err.Error()
+}
+
+// newSecretWatches returns secretWatches that call changed when an object of a namespace has
+// come or changed. holder is which Tenant holds a namespace, "" if none does.
+func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder}, turns: newTurns()}
+	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		done, err := w.turns.take(ctx, source.Namespace)
+		if err != nil {
+			return // nobody needs it any more
+		}
+		defer done()
+		own := &place{room: &w.room, of: source}
+		defer func() { _ = own.take(nil) }() // which always has room
+		var watch *secretwatch.Watch
+		watch = secretwatch.New(source, func() {
+			var found watched
+			found.object, found.answered, found.err = watch.Content()
+			if err := own.take(found.object); err != nil {
+				found.object, found.err = nil, err
+				stop() // drop it, and read it again after a pause
+			}
+			report(found)
+			done() // the first answer
+		})
+		watch.Run(ctx, clients)
+	}
+	w.set = prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
+		MaxKeys: maxReferences, FirstWait: firstRead,
+		// A failed request is no answer: until firstRead has passed, the namespace
+		// keeps its configuration.
+		Answers: func(found watched) bool { return found.answered },
+		News:    func(told, found watched) bool { return !told.refused(found) },
+	})
+	w.set.Notify(changed)
+	return w
+}
+
+// references returns what resources reference, with the pull secrets of ServiceAccounts
+// that are known already. The arrival of another one triggers a new compilation.
+func (w *secretWatches) references(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
+	direct := compile.References(o)
+	seen := len(o.ServiceAccounts)
+	for _, sources := range direct {
+		for _, source := range sources {
+			if source.Kind != "ServiceAccount" {
+				continue
+			}
+			if account, err := w.known(source); err == nil && account != nil {
+				_ = o.Add(account) // o is a copy; of another kind nothing is added
+			}
+		}
+	}
+	if len(o.ServiceAccounts) == seen {
+		return direct
+	}
+	return compile.References(o)
+}
+
+// fill adds referenced objects to o, unreadable ones as broken. It skips objects that
+// do not exist.
+func (w *secretWatches) fill(o *resource.Objects, sources []policy.ObjectRef) {
+	for _, source := range sources {
+		object, err := w.known(source)
+		if err == nil && object != nil {
+			err = o.Add(object)
+		}
+		if err != nil {
+			o.Broken = append(o.Broken, w.unreadable(source, err))
+		}
+	}
+}
+
+// known returns an object, nil if it does not exist. It returns an error if the object
+// is unknown.
+func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
+	found, err := w.set.Known(source)
+	switch {
+	case errors.Is(err, prefetch.ErrNotWanted):
+		return nil, fmt.Errorf("the namespace's resources name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences)
+	case errors.Is(err, prefetch.ErrPending):
+		return nil, errors.New("the API server has not answered yet")
+	case err != nil:
+		return nil, err
+	}
+	return found.object, found.err
+}
+
+func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.Broken {
+	if apierrors.IsForbidden(err) {
+		return resource.Broken{Source: source, Reason: policy.ReasonAccessDenied,
+			Err: resource.Ungranted(errors.New("landwaiter has no permission to read it"), w.grant(source))}
+	}
+	reason := policy.ReasonUnreadable
+	if resource.ReasonOf(err) == policy.ReasonLimitExceeded {
+		reason = policy.ReasonLimitExceeded
+	}
+	return resource.Broken{Source: source, Reason: reason, Err: err}
+}

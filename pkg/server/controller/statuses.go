@@ -1,0 +1,279 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// outdated queues the namespaces whose statuses may differ from the snapshot, while this
+// replica writes statuses. Its zero value drops them: whoever begins to write marks all.
+type outdated struct {
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
+}
+
+func (o *outdated) mark(namespaces ...verify.Namespace) {
+	queue := o.queue.Load()
+	if queue == nil {
+		return
+	}
+	for _, namespace := range namespaces {
+		(*queue).Add(namespace)
+	}
+}
+
+// markCluster marks the cluster's resources for later: a namespace's own resources decide
+// whether they are effective, so any tenant can have them marked all the time.
+func (o *outdated) markCluster() {
+	if queue := o.queue.Load(); queue != nil {
+		(*queue).AddAfter(verify.Cluster, clusterPause)
+	}
+}
+
+// markAt marks a namespace for a moment, unless that is zero. Moments that are further away
+// than [lookAgain] are found then.
+func (o *outdated) markAt(namespace verify.Namespace, at time.Time) {
+	queue, wait := o.queue.Load(), time.Until(at)
+	if queue != nil && !at.IsZero() && wait <= lookAgain {
+		(*queue).AddAfter(namespace, max(wait, 0))
+	}
+}
+
+// nextEnd returns when the next exception of a level ends, the zero time if none will.
+func nextEnd(reports map[policy.ObjectRef]compile.Report, now time.Time) (next time.Time) {
+	for _, report := range reports {
+		if report.Until.After(now) && (next.IsZero() || report.Until.Before(next)) {
+			next = report.Until
+		}
+	}
+	return next
+}
+
+// markAll marks every namespace of the snapshot and the cluster.
+func (c *Controller) markAll() {
+	if snapshot := c.set.Snapshot(); snapshot != nil {
+		c.outdated.mark(snapshot.Namespaces()...)
+	}
+}
+
+// writeStatuses updates the statuses of resources as the snapshot changes, until ctx
+// ends. It begins with all of them, because the last leader may have missed changes, and
+// looks at all of them again once in a while, because time alone changes ExpiresSoon.
+func (c *Controller) writeStatuses(ctx context.Context) error {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[verify.Namespace](retryPause, maxRetryPause))
+	c.outdated.queue.Store(&queue)
+	defer c.outdated.queue.Store(nil)
+	c.markAll()
+	w := newStatusWriter(c)
+	var group errgroup.Group
+	for range statusWriters {
+		group.Go(func() error { w.work(ctx, queue); return nil })
+	}
+	everyHour(ctx.Done(), c.markAll)
+	queue.ShutDown()
+	return group.Wait()
+}
+
+// everyHour calls look each [lookAgain] until done is closed.
+func everyHour(done <-chan struct{}, look func()) {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			look()
+		case <-done:
+			return
+		}
+	}
+}
+
+// statusWriter writes statuses for one term of the lease.
+type statusWriter struct {
+	*Controller
+
+	mu sync.Mutex
+	// refused holds the last status of each resource that the API server refused, which
+	// is not tried again.
+	refused map[policy.ObjectRef]attempt
+	events  map[verify.Namespace]*rate.Limiter
+}
+
+func newStatusWriter(c *Controller) *statusWriter {
+	return &statusWriter{Controller: c, refused: map[policy.ObjectRef]attempt{}, events: map[verify.Namespace]*rate.Limiter{}}
+}
+
+// attempt identifies a status that was to be written.
+type attempt struct {
+	uid      string
+	ready    compile.Condition
+	effect   compile.Condition
+	expires  compile.Condition
+	observed int64
+}
+
+// work writes statuses in turns of [statusesAtOnce] writes for each namespace.
+func (w *statusWriter) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[verify.Namespace]) {
+	for {
+		namespace, ended := queue.Get()
+		if ended {
+			return
+		}
+		more, err := w.write(ctx, namespace)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			w.log.WithField("namespace", namespace.Label()).WithError(err).Warn("cannot write a status, will try again")
+			queue.AddRateLimited(namespace)
+		case more:
+			queue.Add(namespace)
+		default:
+			queue.Forget(namespace)
+		}
+		queue.Done(namespace)
+	}
+}
+
+// write writes the changed statuses of one namespace, at most [statusesAtOnce]. It reports
+// whether there are more.
+func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	snapshot := w.set.Snapshot()
+	reports := snapshot.Reports(namespace)
+	if len(reports) == 0 {
+		w.forget(namespace)
+		return false, nil // the namespace has no resources
+	}
+	w.outdated.markAt(namespace, nextEnd(reports, time.Now()))
+	written := 0
+	var failures []error
+	for _, kind := range v1beta1.Kinds() {
+		if kind.Namespaced != (namespace != verify.Cluster) {
+			continue
+		}
+		err := w.reader.forEach(ctx, kind, func(object v1beta1.Object) error {
+			if written >= statusesAtOnce {
+				more = true
+				return nil
+			}
+			tried, err := w.apply(ctx, object, snapshot, reports)
+			if tried {
+				written++
+			}
+			failures = append(failures, err)
+			return nil
+		}, client.InNamespace(namespace))
+		failures = append(failures, err)
+	}
+	return more, errors.Join(failures...)
+}
+
+// apply writes an object's status if it differs from the report. It reports whether it
+// asked the API server.
+func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapshot *compile.Snapshot, reports map[policy.ObjectRef]compile.Report) (tried bool, err error) {
+	source := resource.RefOf(object)
+	report, compiled := reports[source]
+	if !compiled || report.Generation != object.GetGeneration() {
+		return false, nil // changed since; its compilation is queued
+	}
+	changed, ok := object.DeepCopyObject().(v1beta1.Object)
+	if !ok {
+		return false, fmt.Errorf("write status of %s: its copy is a %T", source, object)
+	}
+	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1beta1.ConditionReady)
+	now := time.Now()
+	after := setStatus(changed, report, now)
+	expires, _ := report.ExpiresSoon(now)
+	if tenant, ok := changed.(*v1beta1.Tenant); ok {
+		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
+	}
+	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, observed: report.Generation}
+	if reflect.DeepEqual(changed, object) || w.isRefused(source, this) {
+		return false, nil // up to date, or as far as it goes
+	}
+	err = w.applyStatus(ctx, source, changed)
+	switch {
+	case isPermanent(err):
+		w.refuse(source, this)
+		w.log.WithField("namespace", verify.Namespace(source.Namespace).Label()).WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
+		return true, nil
+	case err != nil:
+		return true, client.IgnoreNotFound(err)
+	}
+	if (before == nil || before.Status != after.Status || before.Reason != after.Reason) && w.mayRecord(verify.Namespace(source.Namespace)) {
+		recordEvent(w.Controller.events, object, after)
+	}
+	return true, nil
+}
+
+// isPermanent reports whether the API server would refuse the same status again.
+func isPermanent(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+func (w *statusWriter) isRefused(source policy.ObjectRef, this attempt) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused[source] == this
+}
+
+func (w *statusWriter) refuse(source policy.ObjectRef, this attempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.refused) >= maxRefused {
+		clear(w.refused)
+	}
+	w.refused[source] = this
+}
+
+// mayRecord reports whether a namespace may have another event now. The recorder has one
+// queue for all of them.
+func (w *statusWriter) mayRecord(namespace verify.Namespace) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limiter := w.events[namespace]
+	if limiter == nil {
+		limiter = rate.NewLimiter(eventsPerSecond, eventBurst)
+		w.events[namespace] = limiter
+	}
+	return limiter.Allow()
+}
+
+// forget drops what is kept for a namespace.
+func (w *statusWriter) forget(namespace verify.Namespace) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.events, namespace)
+	for source := range w.refused {
+		if source.Namespace == string(namespace) {
+			delete(w.refused, source)
+		}
+	}
+}

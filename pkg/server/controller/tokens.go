@@ -1,0 +1,145 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+)
+
+var _ external.Tokens = (*Tokens)(nil)
+
+// Tokens gets tokens of ServiceAccounts from the API server (TokenRequest), each by the
+// name of its account, so that a Role can be narrowed to it. Tokens are kept nowhere.
+type Tokens struct {
+	clients kubernetes.Interface
+	nobody  kubernetes.Interface // has no credentials of its own
+
+	mu      sync.Mutex
+	subject string               // of a command that grants permissions; empty until it is known
+	foreign map[string]time.Time // audiences that the API server refused, and when
+}
+
+// NewTokens returns Tokens of the API server of config.
+func NewTokens(config *rest.Config) (*Tokens, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = clientQPS, clientBurst
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("get tokens: %w", err)
+	}
+	nobody, err := kubernetes.NewForConfig(rest.AnonymousClientConfig(config))
+	if err != nil {
+		return nil, fmt.Errorf("get tokens: %w", err)
+	}
+	return &Tokens{clients: clients, nobody: nobody, foreign: map[string]time.Time{}}, nil
+}
+
+// Token implements [external.Tokens]. It refuses a token that the API server itself would
+// accept, whoever has configured it so.
+func (t *Tokens) Token(ctx context.Context, namespace, name, audience string) (string, error) {
+	account := "ServiceAccount " + namespace + "/" + name
+	seconds := int64(tokenSeconds)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds}}
+	made, err := t.clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("%s does not exist", account)
+	case apierrors.IsForbidden(err):
+		return "", fmt.Errorf("%s: %w%s; %s", account, external.ErrNoRight, deniedBy(err), t.grant(ctx, namespace, name))
+	case err != nil:
+		return "", fmt.Errorf("the Kubernetes API gave no token of %s (%s)", account, reasonOf(err))
+	}
+	if err := t.isForeign(ctx, made.Status.Token, audience); err != nil {
+		return "", err
+	}
+	return made.Status.Token, nil
+}
+
+// deniedBy returns what a policy said that denied a request, empty if a permission was
+// missing.
+func deniedBy(err error) string {
+	if _, said, ok := strings.Cut(err.Error(), " denied request: "); ok {
+		return " (" + said[:min(len(said), maxDenial)] + ")"
+	}
+	return ""
+}
+
+// reasonOf returns why a request failed, in a word.
+func reasonOf(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return "it cannot be reached"
+}
+
+// isForeign returns an error unless the API server refuses tokens with an audience. It
+// asks once in a while for each.
+func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
+	t.mu.Lock()
+	checked, ok := t.foreign[audience]
+	t.mu.Unlock()
+	if ok && time.Since(checked) < foreignFor {
+		return nil
+	}
+	err := t.nobody.AuthenticationV1().RESTClient().Post().Resource("selfsubjectreviews").SetHeader("Authorization", "Bearer "+token).
+		Body(&authenticationv1.SelfSubjectReview{}).Do(ctx).Error()
+	switch {
+	case err == nil, apierrors.IsForbidden(err):
+		return fmt.Errorf("the Kubernetes API itself accepts tokens for %s, so none leaves the cluster: a cluster admin has to take it off --api-audiences", audience)
+	case !apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the Kubernetes API did not say whether it accepts tokens for %s (%s)", audience, reasonOf(err))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.foreign) >= maxForeign {
+		clear(t.foreign)
+	}
+	t.foreign[audience] = time.Now()
+	return nil
+}
+
+// grant returns how to give permission to get tokens of one account.
+func (t *Tokens) grant(ctx context.Context, namespace, name string) string {
+	t.mu.Lock()
+	subject := t.subject
+	t.mu.Unlock()
+	if subject == "" {
+		found, err := ownSubject(ctx, t.clients)
+		subject = found
+		if err == nil {
+			t.mu.Lock()
+			t.subject = found
+			t.mu.Unlock()
+		}
+	}
+	role := "landwaiter-token-" + name
+	return fmt.Sprintf("grant it with: kubectl create role %s --namespace=%s --verb=create --resource=serviceaccounts/token --resource-name=%s && kubectl create rolebinding %s --namespace=%s --role=%s %s",
+		role, namespace, name, role, namespace, role, subject)
+}
+
+// ownSubject returns the flag of kubectl create rolebinding for this process, and a
+// placeholder with an error.
+func ownSubject(ctx context.Context, clients kubernetes.Interface) (string, error) {
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return unknownSubject, fmt.Errorf("ask the API server: %w", err)
+	case review.Status.UserInfo.Username == "":
+		return unknownSubject, errors.New("the API server did not say who this process is")
+	}
+	return subjectFlag(review.Status.UserInfo.Username), nil
+}
+
+// unknownSubject stands where nobody knows who this process is.
+const unknownSubject = "--serviceaccount=NAMESPACE:NAME"

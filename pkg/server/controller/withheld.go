@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// withheldSpecs reads specs again that the cache dropped for want of room, once their
+// namespace and its Tenant have room for all. The cache itself only reads an object again when it changes.
+type withheldSpecs struct {
+	ledger *resource.Ledger // of what the cache keeps
+	set    *prefetch.Set[verify.Namespace, version, prefetch.Fetched[v1beta1.Object]]
+}
+
+// version identifies a spec: objects with the same version have the same one.
+type version struct {
+	source     policy.ObjectRef
+	uid        types.UID
+	generation int64
+}
+
+func versionOf(object v1beta1.Object) version {
+	return version{source: resource.RefOf(object), uid: object.GetUID(), generation: object.GetGeneration()}
+}
+
+// newWithheldSpecs returns a withheldSpecs that reads from the API server, and calls changed
+// when a spec of a namespace has come.
+func newWithheldSpecs(api client.Reader, ledger *resource.Ledger, changed func(verify.Namespace)) *withheldSpecs {
+	fetch := func(ctx context.Context, wanted version) (v1beta1.Object, error) {
+		ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
+		defer cancel()
+		kind, ok := v1beta1.KindNamed(wanted.source.Kind)
+		if !ok {
+			return nil, fmt.Errorf("read the spec of %s: no such kind", wanted.source)
+		}
+		object := kind.New()
+		if err := api.Get(ctx, client.ObjectKey{Namespace: wanted.source.Namespace, Name: wanted.source.Name}, object); err != nil {
+			return nil, fmt.Errorf("read the spec of %s: %w", wanted.source, err)
+		}
+		if versionOf(object) != wanted {
+			return nil, fmt.Errorf("read the spec of %s: it has changed since", wanted.source) // the cache will see it
+		}
+		return object, resource.Keep(object)
+	}
+	set := prefetch.New[verify.Namespace](prefetch.Poll(fetch, time.Now, prefetch.PollOptions[verify.Namespace, version]{
+		MaxFetches: specsAtOnce, MaxFetchesPerOwner: 1, Refresh: func(version) time.Duration { return keepSpec },
+		Owner: func(v version) verify.Namespace { return verify.Namespace(v.source.Namespace) },
+	}), time.Now, prefetch.Options[prefetch.Fetched[v1beta1.Object]]{
+		MaxKeys: maxWithheld, FirstWait: firstRead,
+		Answers: func(found prefetch.Fetched[v1beta1.Object]) bool { return found.Value != nil },
+	})
+	set.Notify(changed)
+	return &withheldSpecs{ledger: ledger, set: set}
+}
+
+// fill tells the ledger what the cache keeps of a namespace, and completes o, which has all
+// resources of the namespace. crowded is as for [resource.ReadAgain]. It returns how long to
+// wait for specs that have not come yet.
+func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects, crowded func(resource.Share, int) bool) (wait time.Duration) {
+	w.ledger.Settle(string(namespace), o.Resources)
+	missing := map[v1beta1.Object]bool{}
+	var wanted []version
+	for _, object := range resource.ReadAgain(o.Resources, crowded) {
+		missing[object] = true
+		wanted = append(wanted, versionOf(object))
+	}
+	wait = w.set.Want(namespace, wanted)
+	for i, object := range o.Resources {
+		if !missing[object] {
+			continue
+		}
+		if found, err := w.set.Known(versionOf(object)); err == nil && found.Value != nil {
+			o.Resources[i] = found.Value
+		}
+	}
+	return wait
+}
+
+// fillAll is fill for the resources of all namespaces. It reports whether to wait.
+func (w *withheldSpecs) fillAll(o *resource.Objects) (pending bool) {
+	all := *o
+	measured := sync.OnceValue(func() *compile.Snapshot { return compile.Measured(all) })
+	crowded := func(share resource.Share, size int) bool { return measured().Crowded(share, size) }
+	levels := map[verify.Namespace]*resource.Objects{}
+	for _, object := range o.Resources {
+		level := levels[levelOf(object)]
+		if level == nil {
+			level = &resource.Objects{}
+			levels[levelOf(object)] = level
+		}
+		level.Resources = append(level.Resources, object)
+	}
+	o.Resources = nil
+	for namespace, level := range levels {
+		pending = w.fill(namespace, level, crowded) > 0 || pending
+		o.Resources = append(o.Resources, level.Resources...)
+	}
+	return pending
+}

@@ -1,0 +1,108 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Answers to verifications are encoded field by field, in half the time of
+// encoding/json (`go test ./pkg/server/provider -bench Encode`): encoding is the largest
+// part of a warm request's own cost. A fuzz test compares both.
+
+// appendJSON appends v as encoding/json would write it.
+func (v *value) appendJSON(b []byte) ([]byte, error) {
+	b = appendString(append(b, `{"version":`...), v.Version)
+	b = appendBool(append(b, `,"isSuccess":`...), v.IsSuccess)
+	b = appendBool(append(b, `,"succeeded":`...), v.Succeeded)
+	b = appendString(append(b, `,"traceID":`...), v.TraceID)
+	b = appendString(append(b, `,"timestamp":`...), v.Timestamp)
+	b = append(b, `,"verifierReports":[`...)
+	var err error
+	for i := range v.VerifierReports {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = v.VerifierReports[i].appendJSON(b); err != nil {
+			return b, err
+		}
+	}
+	b = appendString(append(b, `],"digest":`...), v.Digest)
+	b = appendString(append(b, `,"namespace":`...), v.Namespace)
+	b = v.Policy.appendJSON(append(b, `,"policy":{`...))
+	b = appendString(append(b, `},"reason":`...), v.Reason)
+	if v.Warning != "" {
+		b = appendString(append(b, `,"warning":`...), v.Warning)
+	}
+	if v.Exception != nil {
+		b = v.Exception.appendJSON(append(b, `,"exception":{`...))
+		b = append(appendString(append(b, `,"until":`...), v.Exception.Until), '}')
+	}
+	return append(b, '}'), nil
+}
+
+// appendJSON appends the fields of p.
+func (p policyRef) appendJSON(b []byte) []byte {
+	b = appendString(append(b, `"kind":`...), p.Kind)
+	if p.Namespace != "" {
+		b = appendString(append(b, `,"namespace":`...), p.Namespace)
+	}
+	return appendString(append(b, `,"name":`...), p.Name)
+}
+
+func (r *verifierReport) appendJSON(b []byte) ([]byte, error) {
+	b = appendString(append(b, `{"subject":`...), r.Subject)
+	b = appendBool(append(b, `,"isSuccess":`...), r.IsSuccess)
+	b = appendString(append(b, `,"name":`...), r.Name)
+	b = appendString(append(b, `,"verifierName":`...), r.VerifierName)
+	b = appendString(append(b, `,"type":`...), r.Type)
+	b = appendString(append(b, `,"verifierType":`...), r.VerifierType)
+	b = appendString(append(b, `,"referenceDigest":`...), r.ReferenceDigest)
+	b = appendString(append(b, `,"artifactType":`...), r.ArtifactType)
+	b = appendString(append(b, `,"message":`...), r.Message)
+	if r.ErrorReason != "" {
+		b = appendString(append(b, `,"errorReason":`...), r.ErrorReason)
+	}
+	if r.Remediation != "" {
+		b = appendString(append(b, `,"remediation":`...), r.Remediation)
+	}
+	if len(r.Extensions) > 0 {
+		var err error
+		if b, err = appendAny(append(b, `,"extensions":`...), r.Extensions); err != nil {
+			return b, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// appendString appends s as a JSON string.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			escaped, err := appendAny(b, s)
+			if err != nil {
+				return append(b, `""`...) // never happens: every string can be encoded
+			}
+			return escaped
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, "true"...)
+	}
+	return append(b, "false"...)
+}
+
+// appendAny appends v as encoding/json does, without escapes for HTML.
+func appendAny(b []byte, v any) ([]byte, error) {
+	buffer := bytes.NewBuffer(b)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return b, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,194 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// Observer is told of every request after its answer was sent, on the goroutine
+// that answers the next request of the connection: it must not wait for anything.
+// It must not modify what it is given. It is safe for concurrent use.
+type Observer interface {
+	Observe(ctx context.Context, o Observation)
+}
+
+// Observation is a request and its answer.
+type Observation struct {
+	// TraceID names the request in logs and answers.
+	TraceID string
+	// Requested is when the header of the request had arrived, Duration the time
+	// from then to the answer.
+	Requested time.Time
+	Duration  time.Duration
+	// Endpoint is the name of the path, one of a fixed few, and Operation what it
+	// asks for, "" for an unknown path.
+	Endpoint  string
+	Operation Operation
+	// Source is who asked: admission, or Gatekeeper's audit at its own path.
+	Source Source
+	// Status is the HTTP status of the answer.
+	Status  int
+	Outcome RequestOutcome
+	// Namespace is the one in the path, if the endpoint has one. Each key has its own.
+	Namespace verify.Namespace
+	// Asked is the number of keys with repetitions, Images that of distinct images.
+	Asked, Images int
+	// Keys holds each distinct key once. It is empty if the request was refused.
+	Keys []KeyObservation
+}
+
+// KeyObservation is the answer to one key.
+type KeyObservation struct {
+	// Key is the key as the client sent it: text of a stranger.
+	Key       string
+	Namespace verify.Namespace
+	// Reference is the zero value for a malformed key.
+	Reference image.Reference
+	Outcome   KeyOutcome
+	Reason    string
+	// Result is what the Decider said. It is nil for mutations, malformed keys, and
+	// images whose verification did not end in time or did not end well.
+	Result *verify.Result
+	// Began is when the work on the image began, and Duration how long it took. Both are
+	// zero for a verdict that was in memory.
+	Began    time.Time
+	Duration time.Duration
+	// Repeated says that an earlier key is about the same image and has the same
+	// Result.
+	Repeated bool
+}
+
+// Source is who asks, as logs, metrics and traces call it.
+type Source string
+
+// The sources of requests.
+const (
+	SourceAdmission Source = "admission" // at every path but that of audits
+	SourceAudit     Source = "audit"     // about objects that exist already
+)
+
+func (e endpoint) source() Source {
+	if e.audit {
+		return SourceAudit
+	}
+	return SourceAdmission
+}
+
+// RequestOutcome is the result of a request, as logs and metrics call it.
+type RequestOutcome string
+
+// The outcomes of requests.
+const (
+	RequestAnswered   RequestOutcome = "answered"
+	RequestUndecided  RequestOutcome = "undecided"
+	RequestOverloaded RequestOutcome = "overloaded"
+	RequestForbidden  RequestOutcome = "forbidden"
+	RequestMalformed  RequestOutcome = "malformed"
+	RequestFailed     RequestOutcome = "failed"
+)
+
+// requestOutcomes returns all of them.
+func requestOutcomes() []RequestOutcome {
+	return []RequestOutcome{RequestAnswered, RequestUndecided, RequestOverloaded, RequestForbidden, RequestMalformed, RequestFailed}
+}
+
+// KeyOutcome is the answer to a key, as logs and metrics call it.
+type KeyOutcome string
+
+// The outcomes of keys.
+const (
+	KeyAllowed    KeyOutcome = "allowed"    // or, for mutation, pinned
+	KeyUnverified KeyOutcome = "unverified" // allowed by policies that verify nothing
+	KeyWarned     KeyOutcome = "warned"     // allowed by a policy that only warns
+	KeyExcepted   KeyOutcome = "excepted"   // denied by policies, allowed by an exception or break-glass
+	KeyDenied     KeyOutcome = "denied"
+	KeyInvalid    KeyOutcome = "invalid" // the key is malformed
+	KeyUndecided  KeyOutcome = "undecided"
+)
+
+// AllAllowed reports whether every key was allowed without a warning.
+func (o *Observation) AllAllowed() bool {
+	return o.Outcome == RequestAnswered && !slices.ContainsFunc(o.Keys, func(k KeyObservation) bool { return k.Outcome != KeyAllowed && k.Outcome != KeyUnverified })
+}
+
+// severalNamespaces is not a valid name of a namespace.
+const severalNamespaces = "*"
+
+// About returns the label of the one namespace that the request is about, "*" if there are
+// several, and "" if it is about none: it was refused before its keys were read, or they
+// are no images.
+func (o *Observation) About() string {
+	about := ""
+	for i := range o.Keys {
+		about = aboutBoth(about, o.Keys[i].About())
+	}
+	if about == "" && o.Namespace != verify.Cluster {
+		return o.Namespace.Label()
+	}
+	return about
+}
+
+// About returns the label of the namespace that the key is about, "" for what is no image
+// and has no namespace that is one.
+func (k *KeyObservation) About() string {
+	if k.Outcome == KeyInvalid && k.Namespace == verify.Cluster {
+		return ""
+	}
+	return k.Namespace.Label()
+}
+
+// aboutBoth returns what two things together are about.
+func aboutBoth(one, other string) string {
+	switch {
+	case one == "" || one == other:
+		return other
+	case other == "":
+		return one
+	}
+	return severalNamespaces
+}
+
+// about returns what [Observation.About] does, for an exchange that did not come to an end.
+func (x *exchange) about() string {
+	if x.endpoint.namespace != verify.Cluster {
+		return x.endpoint.namespace.Label()
+	}
+	about := ""
+	for _, t := range x.plan.targets {
+		about = aboutBoth(about, t.namespace.Label())
+	}
+	return about
+}
+
+// observation returns what observers are told of an exchange that ends now.
+func (x *exchange) observation(status int) Observation {
+	o := Observation{
+		TraceID: x.traceID, Requested: x.began, Duration: time.Since(x.began),
+		Endpoint: x.endpoint.label(), Operation: x.endpoint.operation, Source: x.endpoint.source(), Namespace: x.endpoint.namespace,
+		Status: status, Outcome: x.outcome, Asked: x.asked, Images: len(x.plan.targets),
+		Keys: make([]KeyObservation, len(x.plan.keys)),
+	}
+	seen := 0 // targets are numbered in the order in which keys name them
+	for i, k := range x.plan.keys {
+		found := &o.Keys[i]
+		found.Key, found.Namespace = k.key, cmp.Or(x.endpoint.namespace, k.namespace)
+		found.Outcome, found.Reason = k.outcome(x.decisions)
+		if k.err != nil {
+			continue
+		}
+		target, d := x.plan.targets[k.target], &x.decisions[k.target]
+		found.Namespace, found.Reference = target.namespace, target.ref
+		found.Began, found.Duration = d.began, d.took
+		if d.judged {
+			found.Result = &d.result
+		}
+		found.Repeated = k.target < seen
+		seen = max(seen, k.target+1)
+	}
+	return o
+}

@@ -1,0 +1,133 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"os"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// apiVersion is the only version of the protocol that Gatekeeper speaks.
+const apiVersion = "externaldata.gatekeeper.sh/v1beta1"
+
+// refusal is the error of a request that gets no items.
+type refusal struct {
+	status int // HTTP status; Gatekeeper reads the body whatever it is
+	text   string
+}
+
+// Error returns the text of the system error.
+func (r *refusal) Error() string { return r.text }
+
+func refuse(status int, format string, arguments ...any) *refusal {
+	return &refusal{status: status, text: fmt.Sprintf(format, arguments...)}
+}
+
+// readKeys returns the keys of a request, which must be a POST of JSON within the
+// limits, of the version and kind that Gatekeeper sends. It ignores unknown fields,
+// because a later Gatekeeper may add some, and refuses anything after the JSON
+// value. A request without keys is valid: Gatekeeper leaves out an empty list.
+func readKeys(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]string, *refusal) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, refuse(http.StatusMethodNotAllowed, "the method is %s, it must be POST", shown(r.Method))
+	}
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return nil, refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
+	}
+	if _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxBodyBytes)); err != nil {
+		return nil, refuseBody(err)
+	}
+	return decodeKeys(buffer.Bytes())
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	return err == nil && mediaType == "application/json"
+}
+
+func refuseBody(err error) *refusal {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes: ask for fewer images at a time", maxBodyBytes)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refuse(http.StatusRequestTimeout, "the request did not arrive in time")
+	}
+	return refuse(http.StatusBadRequest, "the request could not be read to its end")
+}
+
+// decodeKeys parses the body of a request.
+func decodeKeys(body []byte) ([]string, *refusal) {
+	var request externaldata.ProviderRequest
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", cut(err.Error(), maxReasonBytes))
+	}
+	if request.APIVersion != apiVersion {
+		return nil, refuse(http.StatusBadRequest, "the request's apiVersion is %s, only %s is supported", shown(request.APIVersion), apiVersion)
+	}
+	if request.Kind != externaldata.ProviderRequestKind {
+		return nil, refuse(http.StatusBadRequest, "the request's kind is %s, it must be %s", shown(string(request.Kind)), externaldata.ProviderRequestKind)
+	}
+	keys := request.Request.Keys
+	if len(keys) > maxKeys {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the request has %d keys, the limit is %d: ask for fewer images at a time", len(keys), maxKeys)
+	}
+	for _, key := range keys {
+		if len(key) > maxKeyBytes {
+			return nil, refuse(http.StatusRequestEntityTooLarge, "a key is %d bytes long, the limit is %d: %s", len(key), maxKeyBytes, shown(key))
+		}
+	}
+	return keys, nil
+}
+
+// distinctKey is a key and its target. A plan holds each key once.
+type distinctKey struct {
+	key    string
+	target int   // index into plan.targets; -1 if err is set
+	err    error // set if the key is malformed
+	// namespace is that of a malformed key, if its tag is not what is wrong with it.
+	namespace verify.Namespace
+}
+
+// plan holds the distinct keys and the distinct targets of a request, in the order
+// of their first appearance.
+type plan struct {
+	keys    []distinctKey
+	targets []target
+}
+
+func (e endpoint) plan(keys []string, parse parser) plan {
+	p := plan{keys: make([]distinctKey, 0, len(keys)), targets: make([]target, 0, len(keys))}
+	seen := make(map[string]struct{}, len(keys))
+	numbers := make(map[target]int, len(keys))
+	for _, key := range keys {
+		if _, again := seen[key]; again {
+			continue
+		}
+		seen[key] = struct{}{}
+		t, err := e.parseKey(key, parse)
+		if err != nil {
+			p.keys = append(p.keys, distinctKey{key: key, target: -1, err: err, namespace: t.namespace})
+			continue
+		}
+		number, known := numbers[t]
+		if !known {
+			number = len(p.targets)
+			numbers[t] = number
+			p.targets = append(p.targets, t)
+		}
+		p.keys = append(p.keys, distinctKey{key: key, target: number})
+	}
+	return p
+}

@@ -1,0 +1,252 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// resultVersion is the version of Ratify's result; value is a superset of that.
+const resultVersion = "0.2.0"
+
+// value is the value of a verification item. It extends Ratify v1's result 0.2.0, so
+// that constraint templates written for Ratify work unchanged.
+type value struct {
+	Version         string           `json:"version"`
+	IsSuccess       bool             `json:"isSuccess"`
+	Succeeded       bool             `json:"succeeded"` // isSuccess by its later name
+	TraceID         string           `json:"traceID"`
+	Timestamp       string           `json:"timestamp"` // RFC 3339, UTC
+	VerifierReports []verifierReport `json:"verifierReports"`
+	Digest          string           `json:"digest"`    // of the image; empty if it was not resolved
+	Namespace       string           `json:"namespace"` // empty: cluster resources only
+	Policy          policyRef        `json:"policy"`
+	Reason          string           `json:"reason"`
+	// Warning says why the image would be denied if its policy were enforced.
+	Warning string `json:"warning,omitempty"`
+	// Exception allows the image although its policy denies it.
+	Exception *exceptionRef `json:"exception,omitempty"`
+}
+
+// exceptionRef names an exception, or the Namespace whose break-glass it is.
+type exceptionRef struct {
+	policyRef
+	Until string `json:"until"` // RFC 3339, UTC
+}
+
+// policyRef names the policy that decided; it is empty where none did.
+type policyRef struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// verifierReport is one finding. It has name and type twice, because Ratify renamed
+// them and kept the old fields.
+type verifierReport struct {
+	Subject         string         `json:"subject"`
+	IsSuccess       bool           `json:"isSuccess"`
+	Name            string         `json:"name"`
+	VerifierName    string         `json:"verifierName"`
+	Type            string         `json:"type"` // lower case, as templates compare it
+	VerifierType    string         `json:"verifierType"`
+	ReferenceDigest string         `json:"referenceDigest"`
+	ArtifactType    string         `json:"artifactType"`
+	Message         string         `json:"message"`
+	ErrorReason     string         `json:"errorReason,omitempty"`
+	Remediation     string         `json:"remediation,omitempty"`
+	Extensions      map[string]any `json:"extensions,omitempty"`
+}
+
+// newValue returns the value for a verification. The reason says what to do too, because
+// templates print nothing else. It and the warning are cut to room bytes each; the reports
+// keep theirs in full.
+func newValue(d *decision, traceID string, now time.Time, room int) *value {
+	result := &d.result
+	v := &value{
+		Version: resultVersion, IsSuccess: d.allow, Succeeded: d.allow,
+		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
+		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), maxReports)),
+		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
+		Policy: policyRef(result.Verdict.Policy), Reason: oneLine(result.Verdict.TextWithin(room)), Warning: cut(oneLine(result.Verdict.Warning), room),
+	}
+	if x := result.Exception; x != (policy.ObjectRef{}) {
+		v.Exception = &exceptionRef{policyRef(x), result.ExceptionEnds.UTC().Format(time.RFC3339)}
+	}
+	subject := result.Reference.WithDigest(result.Digest).String()
+	for _, f := range reported(result.Findings) {
+		v.VerifierReports = append(v.VerifierReports, newVerifierReport(f, subject))
+	}
+	return v
+}
+
+// reported returns the findings to report. If there are too many, what counts comes first,
+// so that evidence by strangers leaves out none of it.
+func reported(findings []policy.Finding) []*policy.Finding {
+	var all, counting, others []*policy.Finding
+	for i := range findings {
+		f := &findings[i]
+		if all = append(all, f); f.Proven() {
+			counting = append(counting, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	if len(all) <= maxReports {
+		return all
+	}
+	return append(counting, others...)[:maxReports]
+}
+
+func newVerifierReport(f *policy.Finding, subject string) verifierReport {
+	kind := strings.ToLower(f.Type)
+	r := verifierReport{
+		Subject: subject, IsSuccess: f.Proven(),
+		Name: f.Verifier, VerifierName: f.Verifier, Type: kind, VerifierType: kind,
+		ReferenceDigest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message, Extensions: f.Extensions,
+	}
+	if !r.IsSuccess {
+		r.ErrorReason, r.Remediation = string(f.Reason), f.Remediation
+	}
+	return r
+}
+
+// pinned returns the value of a mutation item: the image as the user wrote it,
+// followed by the digest. It adds no host and no tag, so that users recognise their
+// image. dropTag removes the tag.
+func pinned(key string, d *decision, dropTag bool) string {
+	name, _, _ := strings.Cut(key, "@")
+	if dropTag {
+		// A colon after the last slash begins the tag; an earlier one is a port.
+		if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
+			name = name[:colon]
+		}
+	}
+	return name + "@" + d.digest.String()
+}
+
+// answer is a ProviderResponse that is not encoded yet.
+type answer interface {
+	// appendJSON appends the ProviderResponse to b.
+	appendJSON(b []byte) ([]byte, error)
+}
+
+// verified is the answer to a verification whose every target is decided.
+type verified struct {
+	plan      plan
+	decisions []decision
+	traceID   string
+	now       time.Time
+}
+
+func (v verified) appendJSON(b []byte) ([]byte, error) {
+	explained := 0 // images with a denial or a warning to show
+	for i := range v.decisions {
+		if !v.decisions[i].allow || v.decisions[i].result.Verdict.Warning != "" {
+			explained++
+		}
+	}
+	room := reasonRoom(explained)
+	type span struct{ from, to int }
+	values := make([]span, len(v.decisions)) // keys of one image share a value
+	var err error
+	b = append(b, responseHead...)
+	for i, k := range v.plan.keys {
+		b = append(b, separator(i)...)
+		b = append(appendString(append(b, `{"key":`...), k.key), ',')
+		if k.err != nil {
+			b = appendString(append(b, `"error":`...), oneLine(k.err.Error())+traced(v.traceID))
+			b = append(b, '}')
+			continue
+		}
+		b = append(b, `"value":`...)
+		if known := values[k.target]; known.to > 0 {
+			b = append(b, b[known.from:known.to]...)
+		} else {
+			from := len(b)
+			if b, err = newValue(&v.decisions[k.target], v.traceID, v.now, room).appendJSON(b); err != nil {
+				return b, err
+			}
+			values[k.target] = span{from, len(b)}
+		}
+		b = append(b, '}')
+	}
+	return append(b, responseTail(len(v.plan.keys))...), nil
+}
+
+// The frame of a ProviderResponse with items.
+const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":true`
+
+func separator(i int) string {
+	if i == 0 {
+		return `,"items":[`
+	}
+	return ","
+}
+
+func responseTail(items int) string {
+	if items == 0 {
+		return "}}\n"
+	}
+	return "]}}\n"
+}
+
+// mutated returns the items of a mutation whose every target is decided.
+func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []externaldata.Item {
+	items := make([]externaldata.Item, len(p.keys))
+	for i, k := range p.keys {
+		items[i].Key = k.key
+		switch outcome, reason := k.outcome(decisions); outcome {
+		case KeyAllowed, KeyUnverified, KeyWarned, KeyExcepted:
+			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
+			continue
+		case KeyDenied, KeyUndecided:
+			items[i].Error = decisions[k.target].text(maxReasonBytes)
+		case KeyInvalid:
+			items[i].Error = oneLine(reason)
+		}
+		items[i].Error += traced(traceID)
+	}
+	return items
+}
+
+// traced is the end of every text that leads to the log.
+func traced(traceID string) string { return " (traceID " + traceID + ")" }
+
+// plain is an answer with items or a system error, never both. Its idempotent field
+// is always true: Gatekeeper refuses a mutation without it.
+type plain struct {
+	list        []externaldata.Item
+	systemError string
+}
+
+func (r plain) appendJSON(b []byte) ([]byte, error) {
+	response := externaldata.ProviderResponse{
+		APIVersion: apiVersion, Kind: externaldata.ProviderResponseKind,
+		Response: externaldata.Response{Idempotent: true, Items: r.list, SystemError: r.systemError},
+	}
+	if r.systemError != "" {
+		response.Response.Items = nil
+	}
+	return appendAny(b, &response)
+}
+
+// encode replaces the content of buffer by an answer.
+func encode(buffer *bytes.Buffer, a answer) error {
+	buffer.Reset()
+	text, err := a.appendJSON(buffer.AvailableBuffer())
+	if err != nil {
+		return fmt.Errorf("encode the response: %w", err)
+	}
+	if len(text) > maxAnswerBytes {
+		return refuse(http.StatusInternalServerError, "the answer is larger than %d bytes: ask for fewer images at a time", maxAnswerBytes)
+	}
+	buffer.Write(text)
+	return nil
+}

@@ -1,0 +1,181 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// Server serves Gatekeeper over HTTPS, probes and metrics. It is used once:
+// New, optionally Listen, Run.
+type Server struct {
+	options Options
+	handler *handler
+	tls     *edgeTLS
+	serving atomic.Bool // the HTTPS listener accepts connections
+
+	listening               bool
+	edge, health, scrape    *http.Server
+	edgeAt, healthAt, scrAt net.Listener // the last two may be nil
+}
+
+// New returns a Server that asks decider and resolver and logs to logger. It
+// returns an error for options that contradict each other, or that would let
+// anyone ask without saying so.
+func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Options) (*Server, error) {
+	if decider == nil || resolver == nil || logger == nil {
+		return nil, errors.New("new provider: decider, resolver and logger are required")
+	}
+	options = options.withDefaults()
+	if err := cmp.Or(options.Validate(), options.validateTLS()); err != nil {
+		return nil, fmt.Errorf("new provider: %w", err)
+	}
+	s := &Server{options: options, tls: newEdgeTLS(options), handler: newHandler(decider, resolver, logger, options)}
+	options.Metrics.MustRegister(certificateExpiry(options.TLS))
+	s.handler.authorizeClient = s.tls.authorizeClient
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	longest := max(options.VerifyTimeout, options.MutateTimeout)
+	s.edge = &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readHeaderTimeout + longest,
+		WriteTimeout:      longest + writeAllowance,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       rememberChecks,
+		Protocols:         protocols,
+		ErrorLog:          log.New(newNotices(logger), "", 0),
+		// By default net/http answers "OPTIONS *" without a body.
+		DisableGeneralOptionsHandler: true,
+	}
+	s.health = newPlainServer(s.healthHandler(), logger)
+	s.scrape = newPlainServer(metricsHandler(options.Metrics), logger)
+	return s, nil
+}
+
+// Listen opens the listeners, so that the addresses are known. Run accepts
+// connections.
+func (s *Server) Listen(ctx context.Context) error {
+	if s.listening {
+		return nil
+	}
+	var config net.ListenConfig
+	for _, at := range []struct {
+		address  string
+		listener *net.Listener
+	}{
+		{s.options.Address, &s.edgeAt}, {s.options.HealthAddress, &s.healthAt}, {s.options.MetricsAddress, &s.scrAt},
+	} {
+		if at.address == "" {
+			continue
+		}
+		listener, err := config.Listen(ctx, "tcp", at.address)
+		if err != nil {
+			s.closeListeners()
+			return fmt.Errorf("listen on %s: %w", at.address, err)
+		}
+		*at.listener = listener
+	}
+	s.listening = true
+	return nil
+}
+
+func (s *Server) closeListeners() {
+	for _, listener := range []net.Listener{s.edgeAt, s.healthAt, s.scrAt} {
+		if listener != nil {
+			_ = listener.Close() // it has not accepted anything
+		}
+	}
+}
+
+// Address returns where the HTTPS edge listens, "" before Listen.
+func (s *Server) Address() string { return addressOf(s.edgeAt) }
+
+// HealthAddress returns where probes are answered, "" if nowhere.
+func (s *Server) HealthAddress() string { return addressOf(s.healthAt) }
+
+// MetricsAddress returns where metrics are served, "" if nowhere.
+func (s *Server) MetricsAddress() string { return addressOf(s.scrAt) }
+
+// Forget drops the metrics of a namespace that no longer exists.
+func (s *Server) Forget(namespace verify.Namespace) { s.handler.metrics.forget(namespace) }
+
+func addressOf(listener net.Listener) string {
+	if listener == nil {
+		return ""
+	}
+	return listener.Addr().String()
+}
+
+// Run serves until ctx ends, or returns the error of the first listener that fails.
+// When ctx ends, readiness fails first, then the server stops accepting connections
+// and finishes requests in flight within the grace period. An error says that some
+// did not finish.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.Listen(ctx); err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+
+	failed := make(chan error, 3)
+	serve := func(server *http.Server, listener net.Listener) {
+		if listener == nil {
+			return
+		}
+		running.Go(func() {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+			}
+		})
+	}
+	serve(s.edge, tls.NewListener(s.edgeAt, s.tls.listenerConfig()))
+	serve(s.health, s.healthAt)
+	serve(s.scrape, s.scrAt)
+	s.serving.Store(true)
+	defer s.close()
+	select {
+	case err := <-failed:
+		s.serving.Store(false)
+		return err
+	case <-ctx.Done():
+		return s.drain(background)
+	}
+}
+
+// drain ends the edge without failing a request in flight.
+func (s *Server) drain(ctx context.Context) error {
+	s.serving.Store(false)
+	s.handler.draining.Store(true)
+	if s.options.DrainDelay > 0 {
+		time.Sleep(s.options.DrainDelay)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.options.GracePeriod)
+	defer cancel()
+	if err := s.edge.Shutdown(ctx); err != nil {
+		return fmt.Errorf("finish requests within %s: %w", s.options.GracePeriod, err)
+	}
+	return nil
+}
+
+// close ends all servers; probes and metrics last.
+func (s *Server) close() {
+	for _, server := range []*http.Server{s.edge, s.health, s.scrape} {
+		_ = server.Close() // a server that fails to close is closed
+	}
+}

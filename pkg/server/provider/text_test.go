@@ -1,0 +1,112 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// saying is a verifier that denies with a reason, and warns of it where the image
+// is allowed.
+func saying(reason string) deciderFunc {
+	return func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		outcome := policy.Denied
+		if strings.HasPrefix(ref.Repository, "allow") {
+			outcome = policy.Allowed
+		}
+		result := verdict(outcome, ns, ref)
+		result.Verdict.Reason, result.Verdict.Warning = reason, reason
+		return result
+	}
+}
+
+func TestUndecidedLinesAreSortedAndEndWithTheTraceID(t *testing.T) {
+	h := testHandler(byRepository, pinning, nil)
+	text := ask(t, h, "/v1/verify", "r.example.com/unreachable", "r.example.com/deny", "r.example.com/allow", "r.example.com/Bad", "r.example.com/unreachable:v2").SystemError
+	lines := strings.Split(text, "\n")
+	require.Len(t, lines, 5)
+	require.True(t, slices.IsSorted(lines), "%q", lines)
+	require.Equal(t, 1, strings.Count(text, "try again"))
+	require.Regexp(t, `\(traceID [0-9a-f]{32}\)$`, text)
+	require.Equal(t, 1, strings.Count(text, "traceID"))
+}
+
+func TestReasonsOfManyDeniedImagesStayReadable(t *testing.T) {
+	h := testHandler(saying(strings.Repeat("because ", 1000)), pinning, nil)
+	for denied, most := range map[int]int{1: maxReasonBytes, 10: maxReasonBytes, 50: maxReasonsBytes / 50, maxKeys: minReasonBytes} {
+		keys := make([]string, denied)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("r.example.com/a%d", i)
+		}
+		items := ask(t, h, "/v1/verify", keys...).Items
+		require.Len(t, items, denied)
+		for _, item := range items {
+			value, _ := item.Value.(map[string]any)
+			reason, _ := value["reason"].(string)
+			require.LessOrEqual(t, len(reason), most+len("…"))
+			require.GreaterOrEqual(t, len(reason), most)
+		}
+	}
+}
+
+func TestReasonsAreOneLineEach(t *testing.T) {
+	const odd = "first\nsecond\x00\u0085third\r\ttab\u2028line\u202eback"
+	h := testHandler(saying(odd), pinning, nil)
+	for image, field := range map[string]string{"r.example.com/deny": "reason", "r.example.com/allow": "warning"} {
+		value, _ := ask(t, h, "/v1/verify", image).Items[0].Value.(map[string]any)
+		require.Equal(t, "first second  third  tab line back", value[field])
+	}
+	undecided := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		result := verdict(policy.Undecided, ns, ref)
+		result.Verdict.Reason = odd
+		return result
+	}), pinning, nil)
+	require.Equal(t, 1, strings.Count(ask(t, undecided, "/v1/verify", "r.example.com/a").SystemError, "\n"))
+}
+
+func TestADenialSaysWhatToDoWithinItsRoom(t *testing.T) {
+	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		result := verdict(policy.Denied, ns, ref)
+		result.Verdict.Reason, result.Verdict.Remediation = strings.Repeat("because ", 1000), "cosign sign --key KEY "+ref.Name()+"\nimage x is allowed"
+		return result
+	}), pinning, nil)
+	value, _ := ask(t, h, "/v1/verify", "r.example.com/a").Items[0].Value.(map[string]any)
+	reason, _ := value["reason"].(string)
+	require.LessOrEqual(t, len(reason), maxReasonBytes)
+	require.True(t, strings.HasSuffix(reason, "…. To fix: cosign sign --key KEY r.example.com/a image x is allowed"), reason)
+}
+
+func TestMutationsSayWhatToDoAndNameTheTraceID(t *testing.T) {
+	h := testHandler(byRepository, resolverFunc(func(_ context.Context, _ verify.Namespace, ref image.Reference) (image.Reference, error) {
+		return ref, verify.PermanentWith(policy.ReasonNotFound, errors.New("cannot look up "+ref.String()+":\nno such image"), "push it")
+	}), nil)
+	for image, want := range map[string]string{
+		"r.example.com/a":   "cannot look up r.example.com/a:latest: no such image. To fix: push it",
+		"r.example.com/Bad": `image reference "r.example.com/Bad" is not valid: repository name (Bad) must be lowercase`,
+	} {
+		require.Regexp(t, "^"+regexp.QuoteMeta(want)+` \(traceID [0-9a-f]{32}\)$`, ask(t, h, "/v1/mutate", image).Items[0].Error)
+	}
+}
+
+func TestUndecidedAndDeniedImagesOfOneRequestReadAlike(t *testing.T) {
+	h := testHandler(byRepository, pinning, nil)
+	text := ask(t, h, "/v1/verify", "[team-a]r.example.com/unreachable", "[team-a]r.example.com/deny").SystemError
+	require.Regexp(t, `^1 of 2 images could not be decided, try again
+image r.example.com/deny is denied in namespace team-a: because of denied
+image r.example.com/unreachable could not be decided in namespace team-a: because of undecided \(traceID [0-9a-f]{32}\)$`, text)
+}
+
+func TestMalformedKeysNameTheTraceID(t *testing.T) {
+	items := ask(t, testHandler(byRepository, pinning, nil), "/v1/verify", "r.example.com/Bad").Items
+	require.Regexp(t, `\(traceID [0-9a-f]{32}\)$`, items[0].Error)
+}

@@ -1,0 +1,164 @@
+package serving
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/secretwatch"
+)
+
+// Keys of the Secret with the serving certificate, as cert-manager and OPA's
+// cert-controller have them.
+const (
+	authorityKey    = "ca.crt"
+	authorityKeyKey = "ca.key"
+	certificateKey  = corev1.TLSCertKey
+	keyKey          = corev1.TLSPrivateKeyKey
+)
+
+// watched is a Secret and the watch on it.
+type watched struct {
+	ref policy.ObjectRef
+	*secretwatch.Watch
+}
+
+// errWaiting marks errors of a Secret that is not there yet, or not filled in: at the
+// start, whoever makes it may come later.
+var errWaiting = errors.New("not there yet")
+
+// waits marks err with errWaiting and keeps its text.
+type waits struct{ error }
+
+// Is implements the interface of [errors.Is].
+func (w waits) Is(target error) bool { return target == errWaiting }
+
+// onlyWaiting reports whether err, and each error joined in it, is one of waiting.
+func onlyWaiting(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error }) // of errors.Join
+	if !ok {
+		return errors.Is(err, errWaiting)
+	}
+	for _, e := range joined.Unwrap() {
+		if !onlyWaiting(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// load returns the Secret, nil if it does not exist, or why that is not known.
+func (w watched) load() (*corev1.Secret, error) {
+	object, answered, err := w.Content()
+	secret, _ := object.(*corev1.Secret)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", w.ref, err)
+	case !answered:
+		return nil, waits{fmt.Errorf("read %s: the API server has not answered yet", w.ref)}
+	}
+	return secret, nil
+}
+
+// loadWith returns the Secret, which must have values for keys.
+func (w watched) loadWith(keys ...string) (*corev1.Secret, error) {
+	secret, err := w.load()
+	if err != nil {
+		return nil, err
+	}
+	if secret == nil {
+		return nil, waits{fmt.Errorf("read %s: it does not exist", w.ref)}
+	}
+	for _, key := range keys {
+		if len(secret.Data[key]) == 0 {
+			return nil, waits{fmt.Errorf("read %s: it has no key %s", w.ref, key)}
+		}
+	}
+	return secret, nil
+}
+
+// settlingPair reads the serving certificate from a Secret and holds back the
+// certificate of another CA for a while.
+type settlingPair struct {
+	secret watched
+	settle time.Duration
+
+	inForce *corev1.Secret
+	pending *corev1.Secret // of another CA than inForce
+	from    time.Time      // when pending comes into force
+}
+
+func (s *settlingPair) read(now time.Time) (pair, time.Time, error) {
+	secret, err := s.secret.loadWith(certificateKey, keyKey)
+	if err != nil {
+		return pair{}, time.Time{}, err
+	}
+	served, again := s.settled(secret, now)
+	return pair{served.Data[certificateKey], served.Data[keyKey]}, again, nil
+}
+
+// settled returns the Secret to serve from, and when another one comes into force.
+// A certificate of the same CA does at once.
+func (s *settlingPair) settled(secret *corev1.Secret, now time.Time) (*corev1.Secret, time.Time) {
+	if s.inForce == nil || sameAuthority(s.inForce, secret) {
+		s.inForce, s.pending = secret, nil
+		return s.inForce, time.Time{}
+	}
+	if s.pending == nil || !sameAuthority(s.pending, secret) {
+		s.from = now.Add(s.settle)
+	}
+	s.pending = secret
+	if now.Before(s.from) {
+		return s.inForce, s.from
+	}
+	s.inForce, s.pending = secret, nil
+	return s.inForce, time.Time{}
+}
+
+func sameAuthority(a, b *corev1.Secret) bool {
+	return bytes.Equal(a.Data[authorityKey], b.Data[authorityKey])
+}
+
+// overlappingCA reads CAs from a key of a Secret, together with those
+// that were there before for a while.
+type overlappingCA struct {
+	secret  watched
+	key     string
+	overlap overlap
+}
+
+func (o *overlappingCA) read(now time.Time) ([]byte, time.Time, error) {
+	secret, err := o.secret.loadWith(o.key)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	content, again := o.overlap.join(secret.Data[o.key], now)
+	return content, again, nil
+}
+
+// overlap joins a value with the one before it for some time after a change:
+// whoever is known by the old value changes over at another time.
+type overlap struct {
+	length time.Duration
+
+	value, before []byte
+	until         time.Time // the end of before
+}
+
+// join returns value, with the one before it while they overlap, and when that
+// ends; zero if they do not overlap.
+func (o *overlap) join(value []byte, now time.Time) ([]byte, time.Time) {
+	if o.value != nil && !bytes.Equal(o.value, value) {
+		o.before, o.until = o.value, now.Add(o.length)
+	}
+	o.value = value
+	if len(o.before) == 0 || !now.Before(o.until) {
+		o.before, o.until = nil, time.Time{}
+		return value, time.Time{}
+	}
+	return bytes.Join([][]byte{bytes.TrimSpace(value), bytes.TrimSpace(o.before), nil}, []byte("\n")), o.until
+}

@@ -1,0 +1,146 @@
+package tracing
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
+)
+
+// requestIDs makes the trace ID of a span that begins a trace the traceID of its
+// request, which the context has.
+type requestIDs struct{}
+
+var _ sdktrace.IDGenerator = requestIDs{}
+
+type requestIDKey struct{}
+
+// NewIDs returns the trace ID in ctx and a random span ID.
+func (r requestIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	id, _ := ctx.Value(requestIDKey{}).(trace.TraceID)
+	return id, r.NewSpanID(ctx, id)
+}
+
+// NewSpanID returns a random span ID.
+func (requestIDs) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+	_, _ = rand.Read(id[:]) // crypto/rand ends the process instead of failing
+	return id
+}
+
+// Observe makes the spans of a request. It never waits.
+func (t *Tracer) Observe(_ context.Context, o provider.Observation) {
+	id, err := trace.TraceIDFromHex(o.TraceID)
+	if err != nil {
+		return // it has no trace ID that could be looked for
+	}
+	// Nothing of the request's own context is used: a client's traceparent is not read,
+	// and the context ends with the connection.
+	ctx := context.WithValue(context.Background(), requestIDKey{}, id)
+	ctx, span := t.tracer.Start(ctx, o.Endpoint, trace.WithTimestamp(o.Requested), trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(requestAttributes(&o)...))
+	if span.IsRecording() {
+		left := maxSpans - 1
+		for i := range o.Keys {
+			if k := &o.Keys[i]; !k.Repeated && k.Outcome != provider.KeyInvalid {
+				left -= t.image(ctx, &o, k, left) //nolint:contextcheck // a context of its own, as said above
+			}
+		}
+		if left < 0 {
+			span.SetAttributes(attribute.Int("landwaiter.spans_left_out", -left))
+		}
+	}
+	if o.Outcome != provider.RequestAnswered {
+		span.SetStatus(codes.Error, string(o.Outcome))
+	}
+	span.End(trace.WithTimestamp(o.Requested.Add(o.Duration)))
+}
+
+func requestAttributes(o *provider.Observation) []attribute.KeyValue {
+	counts := map[provider.KeyOutcome]int{}
+	for i := range o.Keys {
+		counts[o.Keys[i].Outcome]++
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String("landwaiter.source", string(o.Source)),
+		attribute.String("landwaiter.outcome", string(o.Outcome)), attribute.Int("http.response.status_code", o.Status),
+		attribute.Int("landwaiter.keys", o.Asked), attribute.Int("landwaiter.images", o.Images),
+	}
+	if about := o.About(); about != "" {
+		attributes = append(attributes, attribute.String("landwaiter.namespace", about))
+	}
+	for _, outcome := range []provider.KeyOutcome{provider.KeyAllowed, provider.KeyUnverified, provider.KeyWarned, provider.KeyExcepted,
+		provider.KeyDenied, provider.KeyInvalid, provider.KeyUndecided} {
+		if n := counts[outcome]; n > 0 {
+			attributes = append(attributes, attribute.Int("landwaiter."+string(outcome), n))
+		}
+	}
+	return attributes
+}
+
+// image makes the span of an image and those of its stages, at most left, and returns
+// how many there are to make. The work on an image may outlast its request, which then
+// is told nothing of it.
+func (t *Tracer) image(ctx context.Context, o *provider.Observation, k *provider.KeyObservation, left int) int {
+	spans := 1
+	if k.Result != nil {
+		spans += len(k.Result.Stages)
+	}
+	if left < 1 {
+		return spans
+	}
+	began := k.Began
+	if began.IsZero() {
+		began = o.Requested
+	}
+	ctx, span := t.tracer.Start(ctx, "image", trace.WithTimestamp(began), trace.WithAttributes(t.imageAttributes(k)...))
+	if k.Result != nil {
+		for i := range k.Result.Stages[:min(spans, left)-1] {
+			s := &k.Result.Stages[i]
+			stage := []attribute.KeyValue{}
+			if s.Verifier.Name != "" {
+				stage = append(stage, attribute.String("landwaiter.verifier", s.Verifier.String()))
+			}
+			if t.options.Images && s.Detail != "" {
+				stage = append(stage, attribute.String("landwaiter.detail", short(s.Detail)))
+			}
+			t.span(ctx, s.Name, s.Began, s.Duration, stage)
+		}
+	}
+	if k.Outcome == provider.KeyUndecided {
+		span.SetStatus(codes.Error, string(k.Outcome))
+	}
+	span.End(trace.WithTimestamp(began.Add(k.Duration)))
+	return spans
+}
+
+func (t *Tracer) imageAttributes(k *provider.KeyObservation) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{
+		attribute.String("landwaiter.namespace", k.Namespace.Label()), attribute.String("landwaiter.verdict", string(k.Outcome)),
+	}
+	if r := k.Result; r != nil {
+		attributes = append(attributes, attribute.Bool("landwaiter.cached", r.Cached), attribute.Int("landwaiter.findings", len(r.Findings)))
+		if r.Verdict.Policy.Name != "" {
+			attributes = append(attributes, attribute.String("landwaiter.policy", r.Verdict.Policy.String()))
+		}
+		if t.options.Images && r.Digest != "" {
+			attributes = append(attributes, attribute.String("landwaiter.digest", r.Digest.String()))
+		}
+	}
+	if t.options.Images {
+		attributes = append(attributes, attribute.String("landwaiter.image", short(k.Reference.String())),
+			attribute.String("landwaiter.reason", short(k.Reason)))
+	}
+	return attributes
+}
+
+// span makes one span without children.
+func (t *Tracer) span(ctx context.Context, name string, began time.Time, took time.Duration, attributes []attribute.KeyValue) {
+	_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(began), trace.WithAttributes(attributes...))
+	span.End(trace.WithTimestamp(began.Add(took)))
+}

@@ -1,0 +1,302 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/rights"
+)
+
+// Findings of Check besides those about permissions.
+const (
+	findingNoDefaultDeny        = "NoDefaultDeny"
+	findingDrift                = "Drift"
+	findingConflict             = "Conflict"
+	findingUnguardedLabels      = "UnguardedLabels"
+	findingHomeNamespaceHasPods = "HomeNamespaceHasPods"
+	findingSharedSource         = "SharedSource"
+	findingOtherAccount         = "OtherAccount"
+	findingNoTenant             = "NoTenant"
+	findingLeftoverBinding      = "LeftoverBinding"
+)
+
+// guardLabels is the suffix of the policy that guards the labels of namespaces.
+const guardLabels = "-tenant-labels"
+
+// Finding is something that a cluster admin should know about a Tenant.
+type Finding struct {
+	Tenant  string // "" if it is about the cluster
+	Finding string
+	Where   policy.ObjectRef
+	Fix     string
+}
+
+// Check returns what is wrong with a Tenant, or with all of them if no name is given. It
+// changes nothing, whatever the Options say.
+func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
+	dry := New(e.client, e.options)
+	dry.options.DryRun = true
+	w, _, err := dry.look(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rights.Rule{}}
+	if err := errors.Join(c.guards(ctx), c.makers(ctx, name)); err != nil {
+		return nil, err
+	}
+	known := false
+	for _, tenant := range w.all {
+		if name != "" && tenant.Name != name {
+			continue
+		}
+		known = true
+		if err := c.tenant(ctx, tenant); err != nil {
+			return nil, fmt.Errorf("check Tenant %s: %w", tenant.Name, err)
+		}
+	}
+	if name != "" && !known {
+		return nil, apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("tenants").GroupResource(), name)
+	}
+	if name == "" {
+		c.orphans()
+	}
+	c.sort()
+	return c.found, nil
+}
+
+// sort orders the findings by Tenant, namespace and kind.
+func (c *checker) sort() {
+	slices.SortStableFunc(c.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
+	})
+}
+
+// rank puts first what holds up the rest.
+func (f Finding) rank() int {
+	if f.Finding == string(policy.ReasonNotOwned) && f.Where.Kind == kindNamespace {
+		return 0
+	}
+	return 1
+}
+
+func isUnowned(p Problem) bool {
+	return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace
+}
+
+// checker collects the findings of one Check.
+type checker struct {
+	*Engine
+	*world
+	found []Finding
+	roles map[rbacv1.RoleRef][]rights.Rule // those of ClusterRoles
+}
+
+func (c *checker) add(tenant, finding string, where policy.ObjectRef, format string, args ...any) {
+	c.found = append(c.found, Finding{Tenant: tenant, Finding: finding, Where: where, Fix: fmt.Sprintf(format, args...)})
+}
+
+// guards looks for the policy without which whoever may change a namespace decides whose
+// it is.
+func (c *checker) guards(ctx context.Context) error {
+	name := c.options.Onboard.Landwaiter.Name + guardLabels
+	ref := policy.ObjectRef{Kind: "ValidatingAdmissionPolicy", Name: name}
+	bound := &admissionv1.ValidatingAdmissionPolicyBinding{}
+	err := errors.Join(c.client.Get(ctx, client.ObjectKey{Name: name}, &admissionv1.ValidatingAdmissionPolicy{}), c.client.Get(ctx, client.ObjectKey{Name: name}, bound))
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && !slices.Contains(bound.Spec.ValidationActions, admissionv1.Deny):
+		c.add("", findingUnguardedLabels, ref, "is not in force: whoever may change a namespace can give it another Tenant's label; install the chart with guardrails.enabled=true")
+	case err != nil:
+		return fmt.Errorf("look for the guardrails: %w", err)
+	}
+	return nil
+}
+
+// orphans finds namespaces whose Tenant went without what it stood for, as when somebody
+// removed its finalizer.
+func (c *checker) orphans() {
+	for i := range c.namespaces {
+		namespace := &c.namespaces[i]
+		tenant := namespace.Labels[v1beta1.LabelTenant]
+		if tenant != "" && c.tenants.Named(tenant) == nil {
+			c.add("", findingNoTenant, policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name},
+				"names Tenant %s, which does not exist, but its bindings may: `landwaiter tenant delete %s --yes` removes what is left", tenant, tenant)
+		}
+	}
+}
+
+// tenant checks one Tenant.
+func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
+	if text := c.tenants.Conflict(tenant); text != "" {
+		c.add(tenant.Name, findingConflict, policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, "%s: take it off one of them", text)
+	}
+	report, err := c.Apply(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, problem := range report.Problems {
+		if slices.ContainsFunc(c.found, func(f Finding) bool { return f.Finding == findingLeftoverBinding && f.Where == problem.Object }) {
+			continue // makers has found it
+		}
+		c.add(tenant.Name, string(problem.Reason), problem.Object, "%s", problem.Message)
+	}
+	for _, outcome := range report.Outcomes {
+		if outcome.Result != Unchanged {
+			text := "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)"
+			if slices.ContainsFunc(report.Problems, isUnowned) { // without consent, it writes nothing
+				text = "is not as the Tenant says: `landwaiter tenant add %s --adopt` puts it right, once each namespace that is NotOwned may be taken over (%s)"
+			}
+			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)
+		}
+	}
+	for _, namespace := range c.tenants.ActiveNamespaces(tenant, c.namespaces) {
+		for _, check := range []func(context.Context, *v1beta1.Tenant, string) error{c.trust, c.bindings, c.pods, c.flux} {
+			if err := check(ctx, tenant, namespace); err != nil {
+				return err
+			}
+		}
+	}
+	for _, namespace := range report.Namespaces {
+		if c.namespace(namespace) == nil {
+			continue // it is a difference already
+		}
+		if err := c.network(ctx, tenant, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trust finds trust that developers can change. In the home namespace there are none.
+func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
+	if namespace == tenant.Spec.HomeNamespace {
+		return nil
+	}
+	var trust v1beta1.TrustStoreList
+	var stores v1beta1.StoreList
+	for _, list := range []client.ObjectList{&trust, &stores} {
+		if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list resources of namespace %s: %w", namespace, err)
+		}
+	}
+	var resources []v1beta1.Object
+	for i := range trust.Items {
+		resources = append(resources, &trust.Items[i])
+	}
+	for i := range stores.Items {
+		resources = append(resources, &stores.Items[i])
+	}
+	for _, finding := range rights.Of(resources...) {
+		c.reach(tenant, finding.Where())
+	}
+	return nil
+}
+
+func (c *checker) reach(tenant *v1beta1.Tenant, f rights.Found) {
+	c.add(tenant.Name, string(f.Reach), f.Where, "%s", f.Fix)
+}
+
+// bindings finds roles that reach further than their namespace, and permissions of the default
+// account.
+func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
+	var bindings rbacv1.RoleBindingList
+	if err := c.client.List(ctx, &bindings, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list RoleBindings of namespace %s: %w", namespace, err)
+	}
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		rules, err := c.rules(ctx, namespace, b.RoleRef)
+		if err != nil {
+			return err
+		}
+		seen := rights.Binding{Ref: policy.ObjectRef{Kind: kindRoleBinding, Namespace: namespace, Name: b.Name}, Role: b.RoleRef.Name, Rules: rules}
+		for _, s := range b.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind {
+				seen.Accounts = append(seen.Accounts, rights.Account{Namespace: cmp.Or(s.Namespace, namespace), Name: s.Name})
+			}
+		}
+		for _, f := range rights.OfBinding(seen) {
+			c.reach(tenant, f)
+		}
+	}
+	return nil
+}
+
+// rules returns what a role allows, nothing if it does not exist.
+func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rights.Rule, error) {
+	if known, ok := c.roles[ref]; ok {
+		return known, nil
+	}
+	var rules []rbacv1.PolicyRule
+	var err error
+	if ref.Kind == "ClusterRole" {
+		role := &rbacv1.ClusterRole{}
+		err = c.client.Get(ctx, client.ObjectKey{Name: ref.Name}, role)
+		rules = role.Rules
+	} else {
+		role := &rbacv1.Role{}
+		err = c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, role)
+		rules = role.Rules
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	var made []rights.Rule
+	for _, rule := range rules {
+		made = append(made, rights.Rule{Verbs: rule.Verbs, Groups: rule.APIGroups, Resources: rule.Resources})
+	}
+	if ref.Kind == "ClusterRole" {
+		c.roles[ref] = made
+	}
+	return made, nil
+}
+
+// network looks for a policy that denies whatever no other allows.
+func (c *checker) network(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
+	if tenant.Spec.Isolation.Network == v1beta1.NetworkIsolationOpen {
+		return nil
+	}
+	var policies networkingv1.NetworkPolicyList
+	if err := c.client.List(ctx, &policies, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list NetworkPolicies of namespace %s: %w", namespace, err)
+	}
+	if !slices.ContainsFunc(policies.Items, deniesByDefault) {
+		c.add(tenant.Name, findingNoDefaultDeny, policy.ObjectRef{Kind: kindNamespace, Name: namespace}, "NetworkPolicy default-deny is missing: `landwaiter tenant add %s` makes it", tenant.Name)
+	}
+	return nil
+}
+
+func deniesByDefault(p networkingv1.NetworkPolicy) bool {
+	selector := p.Spec.PodSelector
+	return len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 && len(p.Spec.Ingress)+len(p.Spec.Egress) == 0 &&
+		slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+}
+
+// pods finds workloads in a home namespace that is kept for trust and credentials.
+func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
+	if namespace != tenant.Spec.HomeNamespace || len(tenant.Spec.Namespaces) == 0 && tenant.Spec.NamespacePrefix == "" {
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list pods of namespace %s: %w", namespace, err)
+	}
+	if len(list.Items) > 0 {
+		c.add(tenant.Name, findingHomeNamespaceHasPods, policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
+			"runs where the team's keys and Git account are (%d in all): move it to another namespace", len(list.Items))
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// Kinds that are treated apart.
+const (
+	kindNamespace          = "Namespace"
+	kindRoleBinding        = "RoleBinding"
+	kindClusterRoleBinding = "ClusterRoleBinding"
+	kindKustomization      = "Kustomization"
+	kindNetworkPolicy      = "NetworkPolicy"
+	kindResourceQuota      = "ResourceQuota"
+)
+
+// kind is one that a Tenant's objects have.
+type kind struct {
+	schema.GroupVersionKind
+	// optional kinds may be unknown to the API server, or not granted.
+	optional bool
+	// restricts says that objects of the kind only take away: they stay in a namespace
+	// that leaves its Tenant.
+	restricts bool
+	// mutation objects come and go with a Tenant's Stores.
+	mutation bool
+}
+
+// flux reports whether Flux's controllers act on objects of the kind.
+func (k kind) flux() bool {
+	return strings.HasSuffix(k.Group, ".toolkit.fluxcd.io")
+}
+
+// kinds returns the kinds of a Tenant's objects, in the order in which they are removed:
+// what applies manifests goes while its account still has its permissions, then what asks
+// Landwaiter on the Tenant's behalf, then permissions.
+func kinds() []kind {
+	of := func(group, version, name string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: group, Version: version, Kind: name}
+	}
+	return []kind{
+		{GroupVersionKind: of("kustomize.toolkit.fluxcd.io", "v1", kindKustomization), optional: true},
+		{GroupVersionKind: of("source.toolkit.fluxcd.io", "v1", "GitRepository"), optional: true},
+		{GroupVersionKind: of("source.toolkit.fluxcd.io", "v1", "OCIRepository"), optional: true},
+		{GroupVersionKind: of("mutations.gatekeeper.sh", "v1", "Assign"), optional: true, mutation: true},
+		{GroupVersionKind: providerKind(), optional: true, mutation: true},
+		{GroupVersionKind: of("constraints.gatekeeper.sh", "v1beta1", onboard.KindRegistries), optional: true},
+		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindClusterRoleBinding), optional: true},
+		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindRoleBinding)},
+		{GroupVersionKind: of("", "v1", "ServiceAccount")},
+		{GroupVersionKind: of("", "v1", "ConfigMap")},
+		{GroupVersionKind: of("", "v1", "ResourceQuota"), restricts: true},
+		{GroupVersionKind: of("networking.k8s.io", "v1", kindNetworkPolicy), restricts: true},
+	}
+}
+
+func providerKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "externaldata.gatekeeper.sh", Version: "v1beta1", Kind: "Provider"}
+}
+
+// item is an object of a Tenant, without its content.
+type item struct {
+	metav1.PartialObjectMetadata
+	kind kind
+}
+
+// inventory is what carries a Tenant's labels, namespaces apart.
+type inventory struct {
+	items    []*item // in the order of kinds
+	versions map[policy.ObjectRef]string
+}
+
+// version returns the resource version of an object, "" if it is not the Tenant's.
+func (i *inventory) version(object client.Object) string { return i.versions[refOf(object)] }
+
+// labelsOf returns the labels of what a Tenant stands for. Anybody may name a Tenant on an
+// object of their own; that it is the platform's, guardrails let only the platform say.
+func labelsOf(tenant string) client.MatchingLabels {
+	return client.MatchingLabels{v1beta1.LabelTenant: tenant, v1beta1.LabelOwner: v1beta1.OwnerPlatform}
+}
+
+// owned lists what carries a Tenant's labels, in some namespaces if these are given.
+func (e *Engine) owned(ctx context.Context, tenant string, only ...string) (*inventory, error) {
+	options := []client.ListOption{labelsOf(tenant)}
+	if len(only) == 1 {
+		options = append(options, client.InNamespace(only[0]))
+	}
+	found := &inventory{versions: map[policy.ObjectRef]string{}}
+	for _, kind := range kinds() {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := e.client.List(ctx, list, options...)
+		switch {
+		case kind.optional && (meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("list each %s of Tenant %s: %w", kind.Kind, tenant, err)
+		}
+		for _, object := range list.Items {
+			if len(only) > 0 && !slices.Contains(only, object.Namespace) {
+				continue // of the cluster, or of other namespaces
+			}
+			object.SetGroupVersionKind(kind.GroupVersionKind)
+			found.items = append(found.items, &item{PartialObjectMetadata: object, kind: kind})
+			found.versions[refOf(&object)] = object.ResourceVersion
+		}
+	}
+	return found, nil
+}
+
+// metadata returns what identifies an object.
+func metadata(object client.Object) metav1.PartialObjectMetadata {
+	var m metav1.PartialObjectMetadata
+	m.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	m.SetNamespace(object.GetNamespace())
+	m.SetName(object.GetName())
+	m.SetUID(object.GetUID())
+	return m
+}

@@ -1,0 +1,180 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// leftOver is what a binding to [onboard.RoleNamespaceMaker] does that it should not, and the
+// command against it.
+const leftOver = "lets %s, which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces: kubectl delete clusterrolebinding %s"
+
+// platformBy is what a binding does that makes an account of a Tenant the platform.
+const platformBy = "makes %s, of a Tenant's home namespace, the platform, to which no guardrail applies: kubectl delete clusterrolebinding %s"
+
+// strangers returns those whom a binding lets make namespaces besides an account, which may be
+// nil: nobody.
+func strangers(binding *rbacv1.ClusterRoleBinding, account *rbacv1.Subject) []string {
+	var found []string
+	for _, s := range binding.Subjects {
+		if account != nil && s.Kind == account.Kind && s.Namespace == account.Namespace && s.Name == account.Name {
+			continue
+		}
+		name := s.Name
+		if s.Kind == rbacv1.ServiceAccountKind {
+			name = s.Namespace + "/" + s.Name
+		}
+		found = append(found, s.Kind+" "+name)
+	}
+	return found
+}
+
+// maker returns the account of a Tenant that may make namespaces, or nil.
+func maker(tenant *v1beta1.Tenant) *rbacv1.Subject {
+	if tenant == nil || tenant.Spec.Reconciler == nil || !tenant.Spec.Reconciler.CreateNamespaces {
+		return nil
+	}
+	return &rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: tenant.Spec.HomeNamespace, Name: onboard.Account(tenant)}
+}
+
+// makerOf returns the ClusterRoleBinding of a Tenant's account to [onboard.RoleNamespaceMaker],
+// or nil if there is none that may be read.
+func (e *Engine) makerOf(ctx context.Context, tenant *v1beta1.Tenant) (*rbacv1.ClusterRoleBinding, error) {
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := e.client.Get(ctx, client.ObjectKey{Name: onboard.NamespaceMaker(tenant.Name)}, binding)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), err == nil && binding.RoleRef.Name != onboard.RoleNamespaceMaker:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for ClusterRoleBinding %s: %w", onboard.NamespaceMaker(tenant.Name), err)
+	}
+	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kindClusterRoleBinding))
+	return binding, nil
+}
+
+// expectMaker reports the binding that only an admin makes if it is missing, and if it names
+// others than the Tenant's account, or nobody should have it any more.
+func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, rendered []*unstructured.Unstructured, report *Report) error {
+	binding, err := e.makerOf(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == kindClusterRoleBinding })
+	if binding == nil {
+		if i >= 0 && !e.options.ClusterBindings {
+			report.problem(policy.ReasonAccessDenied, refOf(rendered[i]), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(rendered[i]))
+		}
+		return nil
+	}
+	if e.options.ClusterBindings && binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform {
+		return nil // what a Tenant stands for is put right, or removed, as all of it
+	}
+	if others := strangers(binding, maker(tenant)); len(others) > 0 {
+		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s "+leftOver, refOf(binding), strings.Join(others, ", "), binding.Name)
+	}
+	return nil
+}
+
+// makers finds those who may make namespaces and are no Tenant's account, by whatever role: a
+// binding that an admin made outlives what it was made for. Accounts of a Tenant must not be
+// the platform either.
+func (c *checker) makers(ctx context.Context, name string) error {
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := c.client.List(ctx, &bindings); err != nil {
+		return fmt.Errorf("list ClusterRoleBindings: %w", err)
+	}
+	var roles rbacv1.ClusterRoleList
+	if err := c.client.List(ctx, &roles); err != nil {
+		return fmt.Errorf("list ClusterRoles: %w", err)
+	}
+	rules := map[string][]rbacv1.PolicyRule{}
+	for i := range roles.Items {
+		rules[roles.Items[i].Name] = roles.Items[i].Rules
+	}
+	for i := range bindings.Items {
+		binding := &bindings.Items[i]
+		manages := ofLabels(rules[binding.RoleRef.Name], "manage")
+		if !manages && binding.RoleRef.Name != onboard.RoleNamespaceMaker && !ofLabels(rules[binding.RoleRef.Name], "create") {
+			continue
+		}
+		c.makersBy(binding, manages, name)
+	}
+	return nil
+}
+
+// makersBy finds those whom one binding lets make namespaces, or makes the platform.
+func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, name string) {
+	others, text := map[string][]string{}, leftOver
+	for _, s := range binding.Subjects {
+		tenant := c.tenantOf(binding, s)
+		about, account := "", maker(tenant)
+		if tenant != nil {
+			about = tenant.Name
+		}
+		if manages { // the platform may, and no account of a Tenant is the platform
+			account, text = nil, platformBy
+			if homeOf(s) == "" || about == "" {
+				continue
+			}
+		}
+		others[about] = append(others[about], strangers(&rbacv1.ClusterRoleBinding{Subjects: []rbacv1.Subject{s}}, account)...)
+	}
+	for _, about := range slices.Sorted(maps.Keys(others)) {
+		if found := others[about]; len(found) > 0 && (name == "" || name == about) {
+			c.add(about, findingLeftoverBinding, policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name}, text, strings.Join(found, ", "), binding.Name)
+		}
+	}
+}
+
+// tenantOf returns the Tenant in whose home namespace an account is, or else the one that a binding is
+// named after or whose account it has, or nil.
+func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject) *v1beta1.Tenant {
+	var named *v1beta1.Tenant
+	for _, t := range c.all {
+		if home := homeOf(s); home != "" && home == t.Spec.HomeNamespace {
+			return t
+		}
+		if account := maker(t); onboard.NamespaceMaker(t.Name) == binding.Name || account != nil && len(strangers(binding, account)) < len(binding.Subjects) {
+			named = t
+		}
+	}
+	return named
+}
+
+// homeOf returns the namespace of the accounts that a subject names, in each of the ways in
+// which RBAC can name them, or "".
+func homeOf(s rbacv1.Subject) string {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return s.Namespace
+	}
+	if rest, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"); ok && s.Kind == rbacv1.UserKind {
+		namespace, _, _ := strings.Cut(rest, ":")
+		return namespace
+	}
+	if namespace, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:"); ok && s.Kind == rbacv1.GroupKind {
+		return namespace
+	}
+	return ""
+}
+
+// ofLabels reports whether rules allow a verb for the virtual resource tenantlabels.
+func ofLabels(rules []rbacv1.PolicyRule, verb string) bool {
+	has := func(list []string, value string) bool {
+		return slices.Contains(list, value) || slices.Contains(list, "*")
+	}
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return len(r.ResourceNames) == 0 && has(r.APIGroups, v1beta1.GroupVersion.Group) && has(r.Resources, "tenantlabels") && has(r.Verbs, verb)
+	})
+}

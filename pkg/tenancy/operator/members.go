@@ -1,0 +1,165 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// member is a namespace of a Tenant that is to be provisioned.
+type member struct {
+	name string
+	// existing is nil if the namespace is to be made.
+	existing *corev1.Namespace
+	adopt    bool
+}
+
+// members returns the namespaces to provision, the home namespace first, and reports why others are not.
+// Without the home namespace there are none.
+func (e *Engine) members(ctx context.Context, w *world, tenant *v1beta1.Tenant, report *Report) ([]member, error) {
+	var found []member
+	for _, namespace := range w.tenants.Namespaces(tenant, w.namespaces) {
+		m, err := e.member(ctx, w, tenant, namespace, report)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil && namespace.Name == tenant.Spec.HomeNamespace {
+			return nil, nil
+		}
+		if m != nil {
+			found = append(found, *m)
+		}
+	}
+	return found, nil
+}
+
+func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, namespace v1beta1.TenantNamespace, report *Report) (*member, error) {
+	ref := policy.ObjectRef{Kind: "Namespace", Name: namespace.Name}
+	if e.reserved(namespace.Name) {
+		report.problem(policy.ReasonReserved, ref, "namespace %s is reserved: take it off Tenant %s; RoleBindings that others than the operator made stay (kubectl get rolebindings -n %s)", namespace.Name, tenant.Name, namespace.Name)
+		return nil, nil
+	}
+	existing := w.namespace(namespace.Name)
+	switch namespace.State {
+	case v1beta1.NamespaceConflict:
+		holder := w.tenants.Holder(namespace.Name)
+		report.problem(policy.ReasonNotOwned, ref, "namespace %s belongs to Tenant %s, which is older: take it off one of them", namespace.Name, holder.Name)
+		return nil, nil
+	case v1beta1.NamespaceTerminating:
+		report.problem(policy.ReasonNotOwned, ref, "namespace %s is being deleted: wait until it is gone", namespace.Name)
+		return nil, nil
+	case v1beta1.NamespaceMissing:
+		// The reader may lag behind, and a namespace that somebody has just made is theirs.
+		live := &corev1.Namespace{}
+		err := e.client.Get(ctx, client.ObjectKey{Name: namespace.Name}, live)
+		if err == nil {
+			existing = live
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("look for namespace %s: %w", namespace.Name, err)
+		}
+	case v1beta1.NamespaceHome, v1beta1.NamespaceActive:
+	}
+	m := &member{name: namespace.Name, existing: existing}
+	if existing == nil || existing.Labels[v1beta1.LabelTenant] == tenant.Name {
+		return m, nil
+	}
+	if m.adopt = e.options.Adopt && tenant.Spec.Adopt; m.adopt {
+		return m, nil
+	}
+	if e.options.Adopt {
+		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, tenant.Name, e.pods(ctx, namespace.Name))
+		return nil, nil
+	}
+	otherwise := "or take it off the Tenant"
+	if !w.tenants.Lists(namespace.Name) {
+		otherwise = "its name begins with the Tenant's prefix, so otherwise move what is in it to another namespace, and delete it"
+	}
+	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and belongs to no Tenant: `landwaiter tenant add %s --adopt` takes it over; %s", namespace.Name, tenant.Name, otherwise)
+	return nil, nil
+}
+
+// pods says how many pods a namespace has, for an admin who is about to adopt it.
+func (e *Engine) pods(ctx context.Context, namespace string) string {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := e.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return "its pods cannot be listed"
+	}
+	if len(list.Items) == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", len(list.Items))
+}
+
+// reserved reports whether a namespace is of the system.
+func (e *Engine) reserved(name string) bool {
+	return onboard.IsSystemNamespace(name) || name == e.options.Onboard.Landwaiter.Namespace || slices.Contains(e.options.Reserved, name)
+}
+
+// podSecurity begins the labels of the Pod Security Standards.
+const podSecurity = "pod-security.kubernetes.io/"
+
+// strictness orders the levels of the Pod Security Standards.
+func strictness(level string) int {
+	return slices.Index([]string{"privileged", "baseline", "restricted"}, level)
+}
+
+// mark completes a rendered Namespace: what made it, and, where others set a stricter pod
+// security, that one.
+func (m *member) mark(rendered client.Object, tenant string) {
+	annotations, labels := rendered.GetAnnotations(), rendered.GetLabels()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	switch {
+	case m.existing == nil:
+		annotations[v1beta1.AnnotationCreated] = tenant
+	case m.adopt:
+		annotations[v1beta1.AnnotationAdopted] = tenant
+	default:
+		for _, name := range []string{v1beta1.AnnotationCreated, v1beta1.AnnotationAdopted} {
+			if value, ok := m.existing.Annotations[name]; ok && owns(m.existing, "f:annotations", name) {
+				annotations[name] = value
+			}
+		}
+	}
+	rendered.SetAnnotations(annotations)
+	if m.existing == nil {
+		return
+	}
+	for name, level := range m.existing.Labels {
+		if strings.HasPrefix(name, podSecurity) && strictness(level) > strictness(labels[name]) && !owns(m.existing, "f:labels", name) {
+			delete(labels, name)
+		}
+	}
+	rendered.SetLabels(labels)
+}
+
+// made reports whether a namespace was made for a Tenant, and may go with it.
+func made(namespace client.Object, tenant string) bool {
+	return namespace.GetAnnotations()[v1beta1.AnnotationCreated] == tenant && namespace.GetLabels()[v1beta1.LabelTenant] == tenant
+}
+
+// owns reports whether a label or annotation was applied by [FieldManager].
+func owns(object client.Object, group, name string) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && hasField(f.FieldsV1.GetRawBytes(), "f:metadata", group, "f:"+name)
+	})
+}
+
+// applied reports whether an object was applied by [FieldManager].
+func applied(object client.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
+	})
+}

@@ -1,0 +1,143 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// Merge returns a Tenant as it would be with what was asked for on top of what it has:
+// lists grow, and what was not mentioned stays. It also returns the Tenant as it is, nil if
+// it does not exist yet.
+func (e *Engine) Merge(ctx context.Context, asked *v1beta1.Tenant) (merged, live *v1beta1.Tenant, err error) {
+	live = &v1beta1.Tenant{}
+	err = e.client.Get(ctx, client.ObjectKeyFromObject(asked), live)
+	if apierrors.IsNotFound(err) {
+		return asked.DeepCopy(), nil, nil
+	}
+	if err != nil {
+		return nil, nil, explained("get Tenant "+asked.Name, err)
+	}
+	merged, err = Combine(live, asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	return merged, live, nil
+}
+
+// Combine returns a Tenant with what is asked for added to it: lists grow, other values are
+// replaced, and what nobody mentions stays.
+func Combine(live, asked *v1beta1.Tenant) (*v1beta1.Tenant, error) {
+	if asked.Spec.HomeNamespace == asked.Name { // what a command fills in if nobody says which
+		asked = asked.DeepCopy()
+		asked.Spec.HomeNamespace = live.Spec.HomeNamespace
+	}
+	if asked.Spec.HomeNamespace != live.Spec.HomeNamespace {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the home namespace of Tenant %s is %s, and cannot be changed to %s: leave out --home-namespace, or make another Tenant", live.Name, live.Spec.HomeNamespace, asked.Spec.HomeNamespace))
+	}
+	convert := runtime.DefaultUnstructuredConverter
+	base, err := convert.ToUnstructured(live)
+	if err != nil {
+		return nil, fmt.Errorf("read Tenant %s: %w", live.Name, err)
+	}
+	wish, err := convert.ToUnstructured(asked)
+	if err != nil {
+		return nil, fmt.Errorf("read Tenant %s: %w", asked.Name, err)
+	}
+	merged := &v1beta1.Tenant{}
+	if err := convert.FromUnstructured(overlay(base, wish), merged); err != nil {
+		return nil, fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
+	}
+	return merged, nil
+}
+
+// overlay returns base with the values of top: maps are merged, lists united.
+func overlay(base, top map[string]any) map[string]any {
+	made := map[string]any{}
+	if base != nil {
+		made = runtime.DeepCopyJSON(base)
+	}
+	for name, value := range top {
+		switch value := value.(type) {
+		case map[string]any:
+			below, _ := made[name].(map[string]any)
+			made[name] = overlay(below, value)
+		case []any:
+			below, _ := made[name].([]any)
+			for _, entry := range value {
+				if !slices.ContainsFunc(below, func(x any) bool { return reflect.DeepEqual(x, entry) }) {
+					below = append(below, entry)
+				}
+			}
+			made[name] = below
+		case nil:
+		default:
+			made[name] = value
+		}
+	}
+	return made
+}
+
+// Save applies a Tenant, of which live is what there is, if anything, and returns it as the
+// API server completed it.
+func (e *Engine) Save(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1beta1.Tenant, Result, error) {
+	if live != nil {
+		return e.replace(ctx, tenant, live)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
+	if err != nil {
+		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
+	object.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))
+	object.SetName(tenant.Name)
+	object.SetLabels(tenant.Labels)
+	object.SetAnnotations(tenant.Annotations)
+	if err := e.apply(ctx, object, true); err != nil {
+		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
+	}
+	saved := &v1beta1.Tenant{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, saved); err != nil {
+		return nil, "", fmt.Errorf("read Tenant %s: %w", tenant.Name, err)
+	}
+	return saved, Created, nil
+}
+
+// replace updates the whole spec: server-side apply would leave entries that others wrote,
+// such as a namespace or a Git account that the file no longer names.
+func (e *Engine) replace(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1beta1.Tenant, Result, error) {
+	saved := live.DeepCopy()
+	saved.Spec = *tenant.Spec.DeepCopy()
+	for name, value := range tenant.Labels {
+		metav1.SetMetaDataLabel(&saved.ObjectMeta, name, value)
+	}
+	for name, value := range tenant.Annotations {
+		metav1.SetMetaDataAnnotation(&saved.ObjectMeta, name, value)
+	}
+	wanted, err := onboard.Complete(saved)
+	if err != nil {
+		return nil, "", err
+	}
+	if had, err := onboard.Complete(live); err == nil && equality.Semantic.DeepEqual(wanted, had) {
+		return live, Unchanged, nil // to write it would only make this its author
+	}
+	options := []client.UpdateOption{client.FieldOwner(FieldManager)}
+	if e.options.DryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := e.client.Update(ctx, saved, options...); err != nil {
+		return nil, "", fmt.Errorf("update Tenant %s: %w", tenant.Name, err)
+	}
+	return saved, Changed, nil
+}

@@ -1,0 +1,140 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// inClusters adds the files of the layout arc: a folder for each cluster, application and
+// tenant.
+func (team Team) inClusters(p Platform, t *Tree) error {
+	app := team.App
+	if app == (App{}) {
+		for _, cluster := range team.Places {
+			folder := path.Join("clusters", cluster, team.Tenant.Name)
+			set, err := team.on(p, cluster).manifests(p)
+			if err != nil {
+				return err
+			}
+			resources := team.files(t, folder, []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {"role.yaml", set.rights}, {"sync.yaml", set.sync}})
+			team.inCluster(t, cluster, team.Tenant.Name, resources, nil)
+		}
+		return nil
+	}
+	if err := checkName("--app", app.Name); err != nil {
+		return err
+	}
+	account := onboard.Account(team.Tenant)
+	if err := app.checkChart(); err != nil {
+		return err
+	}
+	if app.Shared {
+		team.base(t)
+	}
+	for _, cluster := range team.Places {
+		folder := path.Join("clusters", cluster, app.Name, team.Tenant.Name)
+		set, err := team.on(p, cluster).manifests(p)
+		if err != nil {
+			return err
+		}
+		lists := []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {"rbac.yaml", set.rights}, {"sync.yaml", set.sync}}
+		var patches []object
+		if !app.Shared {
+			source, release := app.release(team.Tenant.Spec.HomeNamespace, team.Tenant.Name+"-"+app.Name)
+			release["spec"].(object)["serviceAccountName"] = account
+			team.target(release["spec"].(object))
+			lists = append(lists, list{app.Name + ".yaml", []object{source, release}})
+			patches = ownValues(t, folder, named(team.Tenant.Spec.HomeNamespace, app.Name), object{"replicaCount": 1})
+		}
+		resources := team.files(t, folder, lists)
+		if app.Shared {
+			resources = append(resources, relative(folder, path.Join("base-deployments", app.Name)))
+			patches = team.shared(t, folder, account)
+		}
+		team.inCluster(t, cluster, path.Join(app.Name, team.Tenant.Name), resources, patches)
+	}
+	return nil
+}
+
+// on returns the team as one cluster has it. Flux applies the folder that the team's own
+// repository has for the cluster, because the bases beside it are for no cluster. A Tenant
+// that was read from the tree has the folder of the cluster that it was read for.
+func (team Team) on(p Platform, cluster string) Team {
+	folder := func(cluster string) string { return "./" + path.Join("clusters", cluster, team.Tenant.Name) }
+	r := team.Tenant.Spec.Reconciler
+	if r == nil || r.Source == nil || r.Path != "" && !slices.ContainsFunc(p.Clusters, func(c string) bool { return r.Path == folder(c) }) {
+		return team
+	}
+	team.Tenant = team.Tenant.DeepCopy()
+	team.Tenant.Spec.Reconciler.Path = folder(cluster)
+	return team
+}
+
+// checkChart refuses an application without a chart that Flux can fetch.
+func (a App) checkChart() error {
+	if a.Chart.URL == "" {
+		return errors.New("--app needs --app-chart, the Helm repository or registry that has its chart")
+	}
+	if !regexp.MustCompile(chartURL).MatchString(a.Chart.URL) {
+		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)
+	}
+	return nil
+}
+
+// target installs the application in the first namespace of the team other than the home namespace, if
+// the home namespace keeps no workloads.
+func (team Team) target(spec object) {
+	namespaces := onboard.Namespaces(team.Tenant, nil)
+	if len(namespaces) > 1 {
+		spec["targetNamespace"] = namespaces[1]
+	}
+}
+
+// inCluster adds a Tenant's folder to its cluster.
+func (team Team) inCluster(t *Tree, cluster, folder string, resources []string, patches []object) {
+	patches = append(patches, team.keepNamespaces()...)
+	t.add(path.Join("clusters", cluster, folder, "kustomization.yaml"), kustomization("", resources, withPatches(patches)))
+	t.Edits = append(t.Edits, Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resource: folder, Initial: tenantList()})
+}
+
+// release is the source and the HelmRelease of an application.
+func (a App) release(namespace, releaseName string) (source, release object) {
+	source, from := chartSource(a.Chart, a.Name, namespace, a.Name)
+	spec := object{"interval": "10m"}
+	if releaseName != "" {
+		spec["releaseName"] = releaseName
+	}
+	for field, value := range from {
+		spec[field] = value
+	}
+	return source, object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(namespace, a.Name), "spec": spec}
+}
+
+// base adds the application that tenants share. The platform owns it: the first tenant
+// makes it, and the others leave it as it is.
+func (team Team) base(t *Tree) {
+	source, release := team.App.release("", "")
+	release["spec"].(object)["values"] = object{"replicaCount": 2}
+	folder := path.Join("base-deployments", team.App.Name)
+	t.seed(path.Join(folder, team.App.Name+"-base-release.yaml"), document("Every tenant's "+team.App.Name+" begins with this.", source, release))
+	t.seed(path.Join(folder, "kustomization.yaml"), kustomization("", []string{team.App.Name + "-base-release.yaml"}, nil))
+}
+
+// shared returns the patches that make the shared application this Tenant's.
+func (team Team) shared(t *Tree, folder, account string) []object {
+	file := team.App.Name + "-patch.yaml"
+	spec := object{"releaseName": team.Tenant.Name + "-" + team.App.Name, "serviceAccountName": account}
+	team.target(spec)
+	t.add(path.Join(folder, file), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+		"metadata": object{"name": team.App.Name}, "spec": spec}))
+	values := ownValues(t, folder, object{"name": team.App.Name}, object{"replicaCount": 1})
+	return append([]object{{"path": file}}, append(values, object{
+		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository|GitRepository)"},
+		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.HomeNamespace}}),
+	})...)
+}

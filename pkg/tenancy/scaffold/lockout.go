@@ -1,0 +1,244 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+)
+
+// fluxImage is one of those that flux bootstrap installs, for trees that it has not written
+// into yet.
+const fluxImage = "ghcr.io/fluxcd/kustomize-controller"
+
+// MayAllow returns, for the resources of landwaiter.dev and the namespaces that one cluster
+// has, given as YAML, whether some evidence could get an image allowed in a namespace. An
+// empty image stands for any image, and an empty namespace for any namespace.
+type MayAllow func(ctx context.Context, text string) (func(namespace, image string) bool, error)
+
+// LockoutError says which images that the platform needs a tree would deny. Nothing was written.
+type LockoutError struct {
+	Findings []Finding
+}
+
+// Error lists the findings.
+func (e *LockoutError) Error() string {
+	text := "nothing was written: with the enforcement deny, pods that the platform needs would not start any more"
+	for _, f := range e.Findings {
+		text += "\n" + f.File + ": " + f.Message
+	}
+	return text
+}
+
+// CheckLockout returns a [LockoutError] if the constraints of tree, once they are in dir, deny
+// what the platform cannot do without: every image, or those of Flux.
+func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o WriteOptions, mayAllow MayAllow) error {
+	if p.Enforcement != "deny" {
+		return nil
+	}
+	c, err := newChecker(CheckOptions{MayAllow: mayAllow})
+	if err != nil {
+		return err
+	}
+	if err := c.load(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := c.put(dir, tree, o.Force); err != nil {
+		return err
+	}
+	c.settings = &p
+	c.inspect()
+	for _, from := range c.clusters() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		all := &closure{cluster: from, seen: map[string]bool{}}
+		c.follow(all, from.root, nil)
+		clear(c.findings) // whatever else is wrong is for a check
+		if c.lockout(ctx, all); len(c.findings) > 0 {
+			return &LockoutError{Findings: c.sorted()}
+		}
+	}
+	return nil
+}
+
+// put adds the files of a tree to those in memory, as [Write] would leave them.
+func (c *checker) put(dir string, tree Tree, force bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("open the folder of the tree: %w", err)
+	}
+	if root != nil {
+		defer func() { _ = root.Close() }() // nothing was written
+	}
+	for _, file := range tree.Files {
+		result := Created
+		if root != nil {
+			if result, _, err = compare(root, tree, file); err != nil {
+				return err
+			}
+		}
+		if result == Created || result == Changed || result == Edited && force {
+			if err := c.keep(file.Path, tree.text(file)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// needed is an image that pods of the tree have, or any if Image is empty.
+type needed struct{ namespace, image, by string }
+
+// lockout finds constraints that deny images which the platform cannot do without. What is
+// in no file is not looked at, but for Flux itself.
+func (c *checker) lockout(ctx context.Context, all *closure) {
+	constraints := slices.DeleteFunc(slices.Clone(all.objects), func(o applied) bool { return !deniesImages(o.Unstructured) })
+	if len(constraints) == 0 || c.options.MayAllow == nil {
+		return
+	}
+	text, err := all.text(func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().Group == "landwaiter.dev" || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == ""
+	})
+	if err != nil {
+		c.find(c.at(all.root), "whether images are allowed cannot be told: %v", err)
+		return
+	}
+	mayAllow, err := c.options.MayAllow(ctx, text)
+	if err != nil {
+		c.find(c.at(all.root), "whether images are allowed cannot be told: %v", err)
+		return
+	}
+	images := c.needed(all)
+	for _, constraint := range constraints {
+		at, who := c.of(constraint.folder, constraint.Unstructured), identity(constraint.Unstructured)
+		if list, _, _ := unstructured.NestedSlice(constraint.Object, "spec", "match", "namespaces"); len(list) == 0 && !mayAllow("", "") {
+			c.find(at, "%s denies every image, because no policy and no Verifier in the tree allows any image: put a ClusterVerifier or a ClusterVerificationPolicy into infrastructure/policies/own, or set --enforcement dryrun until there is one", who)
+			continue
+		}
+		for _, n := range images {
+			if !matches(constraint.Unstructured, n) || mayAllow(n.namespace, n.image) {
+				continue
+			}
+			what := "every image"
+			if n.image != "" {
+				what = "image " + n.image
+			}
+			c.find(at, "%s denies %s of %s, because no rule could allow it in namespace %s: put a rule for it into infrastructure/policies/own, or add the namespace to exemptNamespaces in %s and run platform init", who, what, n.by, n.namespace, SettingsFile)
+		}
+	}
+}
+
+// text returns the wanted objects as YAML.
+func (all *closure) text(wanted func(*unstructured.Unstructured) bool) (string, error) {
+	var text strings.Builder
+	for _, o := range all.objects {
+		if !wanted(o.Unstructured) {
+			continue
+		}
+		document, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return "", fmt.Errorf("write %s: %w", identity(o.Unstructured), err)
+		}
+		text.WriteString("---\n")
+		text.Write(document)
+	}
+	return text.String(), nil
+}
+
+// needed returns the images of the workloads in the tree, those of Flux, and one of any name
+// for each chart that the platform installs, whose images the tree does not have.
+func (c *checker) needed(all *closure) []needed {
+	var images []needed
+	flux := false
+	for _, o := range all.objects {
+		if isFlux(o.Unstructured, "HelmRelease") && o.GetNamespace() == fluxNamespace {
+			if namespace, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); namespace != "" {
+				images = append(images, needed{namespace, "", identity(o.Unstructured)})
+			}
+		}
+		if !c.scheme.Recognizes(o.GroupVersionKind()) || o.GetNamespace() == "" {
+			continue
+		}
+		typed, err := c.scheme.New(o.GroupVersionKind())
+		if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed) != nil {
+			continue // a finding by itself
+		}
+		if _, spec, ok := workload.Of(typed); ok {
+			flux = flux || o.GetNamespace() == fluxNamespace
+			for i := range workload.Images(spec) {
+				images = append(images, needed{o.GetNamespace(), i.Image, identity(o.Unstructured)})
+			}
+		}
+	}
+	if !flux {
+		images = append(images, needed{fluxNamespace, fluxImage, "Flux"})
+	}
+	return images
+}
+
+// deniesImages reports whether an object is a constraint that denies pods by their images.
+// A constraint that selects by labels is left out: the tree does not say what it selects.
+func deniesImages(o *unstructured.Unstructured) bool {
+	if o.GroupVersionKind().Group != constraintGroup || o.GetKind() != imagesKind {
+		return false
+	}
+	match, _, _ := unstructured.NestedMap(o.Object, "spec", "match")
+	for _, field := range []string{"namespaceSelector", "labelSelector", "name"} {
+		if _, ok := match[field]; ok {
+			return false
+		}
+	}
+	action, _, _ := unstructured.NestedString(o.Object, "spec", "enforcementAction")
+	if action == "scoped" {
+		scoped, _, _ := unstructured.NestedSlice(o.Object, "spec", "scopedEnforcementActions")
+		return slices.ContainsFunc(scoped, func(entry any) bool {
+			m, _ := entry.(map[string]any)
+			return m["action"] == "deny"
+		})
+	}
+	return action == "" || action == "deny"
+}
+
+// matches reports whether a constraint asks about an image in a namespace.
+func matches(constraint *unstructured.Unstructured, n needed) bool {
+	list := func(fields ...string) []string {
+		found, _, _ := unstructured.NestedStringSlice(constraint.Object, fields...)
+		return found
+	}
+	only := list("spec", "match", "namespaces")
+	switch {
+	case len(only) > 0 && !slices.ContainsFunc(only, func(pattern string) bool { return matchesName(pattern, n.namespace) }):
+		return false
+	case slices.ContainsFunc(list("spec", "match", "excludedNamespaces"), func(pattern string) bool { return matchesName(pattern, n.namespace) }):
+		return false
+	}
+	return !slices.ContainsFunc(list("spec", "parameters", "exemptImages"), func(exempt string) bool {
+		prefix, below := strings.CutSuffix(exempt, "*")
+		return n.image == exempt || below && strings.HasPrefix(n.image, prefix)
+	})
+}
+
+// matchesName matches a namespace as Gatekeeper does: a star stands for any beginning or end.
+func matchesName(pattern, name string) bool {
+	begins, ends := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
+	text := strings.TrimSuffix(strings.TrimPrefix(pattern, "*"), "*")
+	switch {
+	case begins && ends:
+		return strings.Contains(name, text)
+	case begins:
+		return strings.HasSuffix(name, text)
+	case ends:
+		return strings.HasPrefix(name, text)
+	}
+	return pattern == name
+}

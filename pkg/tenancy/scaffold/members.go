@@ -1,0 +1,156 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// tenants checks the Tenants of one cluster against what the tree has for them. A Tenant
+// that cannot be read, or used, is a finding of the caller; wrong is what was found of resources.
+func (c *checker) tenants(all *closure, wrong []string) {
+	var tenants []*v1beta1.Tenant
+	at := map[string]string{}
+	for _, o := range all.objects {
+		if o.GroupVersionKind().Group != v1beta1.Group || o.GetKind() != v1beta1.KindTenant {
+			continue
+		}
+		tenant := &v1beta1.Tenant{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, tenant); err != nil {
+			continue
+		}
+		complete, err := onboard.Complete(tenant)
+		if err != nil {
+			continue
+		}
+		tenants, at[tenant.Name] = append(tenants, complete), c.tenantFile(o)
+	}
+	holders := resource.NewTenants(tenants)
+	for _, tenant := range tenants {
+		c.beyond(all, tenant, holders)
+		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question
+			return strings.HasPrefix(message, v1beta1.KindTenant+" "+tenant.Name+":")
+		})
+		if c.settings != nil && !c.settings.Operator && !mistaken {
+			c.unequipped(all, tenant, at[tenant.Name])
+		}
+	}
+}
+
+// tenantFile is the file that a Tenant is written in, and not one that patches it.
+func (c *checker) tenantFile(o applied) string {
+	var written []string
+	for _, name := range c.places[v1beta1.KindTenant+" "+o.GetName()] {
+		if slices.ContainsFunc(TenantFiles(o.GetName()), func(pattern string) bool {
+			matched, _ := path.Match(pattern, name)
+			return matched
+		}) {
+			written = append(written, name)
+		}
+	}
+	switch here := slices.IndexFunc(written, func(name string) bool { return within(name, o.folder) }); {
+	case here >= 0:
+		return written[here]
+	case len(written) > 0:
+		return written[0]
+	}
+	return c.of(o.folder, o.Unstructured)
+}
+
+// unequipped finds namespaces that a Tenant lists and that lack some of what it stands for, as
+// after tenant.yaml was edited.
+func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
+	expected, err := onboard.Objects(tenant, onboard.Options{NamespaceMaker: true, Constraints: limitsRegistries()})
+	if err != nil {
+		return // a finding of the caller
+	}
+	present := map[string]bool{}
+	for _, o := range all.objects {
+		present[o.GroupVersionKind().Group+" "+identity(o.Unstructured)] = true
+	}
+	lacks, has := map[string][]string{}, map[string]bool{}
+	for _, o := range expected {
+		namespace := o.GetNamespace()
+		if o.GetKind() == "Namespace" {
+			namespace = o.GetName()
+		}
+		if present[o.GroupVersionKind().Group+" "+identity(o)] {
+			has[namespace] = true
+		} else {
+			lacks[namespace] = append(lacks[namespace], identity(o))
+		}
+	}
+	again := fmt.Sprintf("run landwaiter tenant scaffold %s again", tenant.Name)
+	for namespace, missing := range lacks {
+		switch {
+		case namespace == "":
+			c.find(at, "Tenant %s: the tree lacks %s: %s", tenant.Name, strings.Join(missing, ", "), again)
+		case !has[namespace]:
+			c.find(at, "Tenant %s: namespace %s has no objects in the tree: %s", tenant.Name, namespace, again)
+		default:
+			c.find(at, "Tenant %s: namespace %s lacks %s: %s", tenant.Name, namespace, strings.Join(missing, ", "), again)
+		}
+	}
+}
+
+// beyond finds bindings that give a Tenant's account more than its role in the team's
+// namespaces, and the permission to make namespaces if the Tenant has it.
+func (c *checker) beyond(all *closure, tenant *v1beta1.Tenant, holders *resource.Tenants) {
+	account := onboard.Account(tenant)
+	if account == "" {
+		return
+	}
+	for _, o := range all.objects {
+		binding, ok := bindingOf(o.Unstructured)
+		if !ok || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+			return isAccount(s, binding.Namespace, tenant.Spec.HomeNamespace, account)
+		}) {
+			continue
+		}
+		where, own := "in namespace "+binding.Namespace, false
+		if o.GetKind() == "ClusterRoleBinding" {
+			where = "in the whole cluster"
+			own = tenant.Spec.Reconciler.CreateNamespaces && binding.RoleRef.Name == onboard.RoleNamespaceMaker
+		} else if holder := holders.Holder(binding.Namespace); holder != nil && holder.Name == tenant.Name {
+			own = binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == tenant.Spec.Reconciler.ClusterRole
+		}
+		if !own {
+			c.find(c.of(o.folder, o.Unstructured), "%s gives the account of Tenant %s %s %s %s; it has %s in the team's namespaces and nothing else: remove the binding, or name a role with these permissions in spec.reconciler.clusterRole",
+				identity(o.Unstructured), tenant.Name, binding.RoleRef.Kind, binding.RoleRef.Name, where, tenant.Spec.Reconciler.ClusterRole)
+		}
+	}
+}
+
+// bindingOf reads a RoleBinding; one of the whole cluster has the same fields.
+func bindingOf(o *unstructured.Unstructured) (binding rbacv1.RoleBinding, ok bool) {
+	if o.GroupVersionKind().Group != rbacv1.GroupName || o.GetKind() != "RoleBinding" && o.GetKind() != "ClusterRoleBinding" {
+		return binding, false
+	}
+	return binding, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &binding) == nil
+}
+
+// isAccount reports whether a subject is an account in the home namespace, by its own name or by that of a
+// group of all accounts, there or everywhere.
+func isAccount(s rbacv1.Subject, namespace, home, account string) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace != "" {
+			namespace = s.Namespace
+		}
+		return namespace == home && s.Name == account
+	case rbacv1.UserKind:
+		return s.Name == "system:serviceaccount:"+home+":"+account
+	case rbacv1.GroupKind:
+		return s.Name == "system:serviceaccounts" || s.Name == "system:serviceaccounts:"+home
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// Repository describes a team's own repository.
+type Repository struct {
+	Layout Layout
+	Tenant *v1beta1.Tenant
+	// Places are environments, or clusters in the layouts groups and arc.
+	Places []string
+	App    App
+	// PublicKey is the PEM text of the key that signs the team's images; empty leaves out the
+	// team's rules, and the cluster's apply.
+	PublicKey string
+	// Images are what the key signs, such as registry.example.com/team/**.
+	Images string
+}
+
+// NewRepository returns the files of a team's own repository. It names the team's account
+// wherever Flux acts, and no namespace that is not the team's.
+func NewRepository(r Repository) (Tree, error) {
+	if r.Tenant == nil {
+		return Tree{}, errors.New("no Tenant is described")
+	}
+	if err := r.complete(); err != nil {
+		return Tree{}, err
+	}
+	t := Tree{By: r.by()}
+	switch r.Layout {
+	case LayoutFlux:
+		r.flux(&t)
+	case LayoutGroups:
+		r.groups(&t)
+	case LayoutArc:
+		r.arc(&t)
+	case LayoutDemo:
+		demoManifests(&t)
+	default:
+		return Tree{}, fmt.Errorf("--layout is %q, it must be flux, groups, arc or demo", r.Layout)
+	}
+	return t, t.sort()
+}
+
+// by is the command that the files name as theirs.
+func (r Repository) by() string { return "tenant scaffold " + r.Tenant.Name }
+
+func (r *Repository) complete() error {
+	if r.Tenant = r.Tenant.DeepCopy(); r.Tenant.Spec.Reconciler == nil {
+		// Whoever has a repository of their own has an account that applies it.
+		r.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
+	}
+	fill(&r.Layout, LayoutFlux)
+	places := map[Layout][]string{LayoutFlux: {"staging", "production"}, LayoutGroups: {"iris-dev", "iris-test"}, LayoutArc: {"cluster1"}}
+	fillList(&r.Places, places[r.Layout]...)
+	for _, place := range r.Places {
+		check := checkName
+		if r.Layout == LayoutGroups || r.Layout == LayoutArc { // they are clusters
+			check = checkCluster
+		}
+		if err := check("--environment", place); err != nil {
+			return err
+		}
+	}
+	if r.App.Name == "" {
+		r.App = App{Name: "podinfo", Chart: Chart{URL: "https://stefanprodan.github.io/podinfo", Version: "6.x"}}
+	}
+	if err := checkName("--app", r.App.Name); err != nil {
+		return err
+	}
+	if r.Layout == LayoutFlux {
+		if err := r.App.checkChart(); err != nil {
+			return err
+		}
+	}
+	if (r.PublicKey == "") != (r.Images == "") {
+		return errors.New("--signing-key and --images belong together: the key, and the images that it signs")
+	}
+	return nil
+}
+
+// workloads is the namespace that the team's applications run in.
+func (r Repository) workloads() string {
+	namespaces := onboard.Namespaces(r.Tenant, nil)
+	return namespaces[min(1, len(namespaces)-1)]
+}
+
+// flux adds a base and a folder for each environment.
+func (r Repository) flux(t *Tree) {
+	home := r.Tenant.Spec.HomeNamespace
+	source, release := r.App.release(home, "")
+	spec := release["spec"].(object)
+	spec["serviceAccountName"] = onboard.Account(r.Tenant)
+	if r.workloads() != home {
+		spec["targetNamespace"] = r.workloads()
+	}
+	t.add("base/source.yaml", document("", source))
+	t.add("base/release.yaml", document("", release))
+	t.add("base/kustomization.yaml", kustomization("", []string{"source.yaml", "release.yaml"}, object{"namespace": home}))
+	resources := []string{"../base"}
+	if r.PublicKey != "" {
+		r.verification(t)
+		resources = append(resources, "../verification")
+	}
+	for _, environment := range r.Places {
+		replicas := 1
+		if environment == "production" {
+			replicas = 2
+		}
+		t.add(path.Join(environment, "kustomization.yaml"), kustomization("", resources, object{"patches": []object{{"path": "values.yaml"}}}))
+		t.add(path.Join(environment, "values.yaml"), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+			"metadata": named(home, r.App.Name), "spec": object{"values": object{"replicaCount": replicas}}}))
+	}
+}
+
+// groups adds a folder for each cluster, with the namespaces that the team makes for itself.
+func (r Repository) groups(t *Tree) {
+	for _, cluster := range r.Places {
+		folder := path.Join("clusters", cluster)
+		resources := []string{}
+		if prefix := r.Tenant.Spec.NamespacePrefix; prefix != "" && r.Tenant.Spec.Reconciler.CreateNamespaces {
+			resources = append(resources, "namespaces")
+			t.add(path.Join(folder, "namespaces/kustomization.yaml"), kustomization("", []string{"namespaces.yaml"}, nil))
+			t.add(path.Join(folder, "namespaces/namespaces.yaml"), document("Names begin with "+prefix+". Flux sets the label of the team, whatever this says.",
+				object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": prefix + "apps", "labels": object{v1beta1.LabelTenant: r.Tenant.Name}}}))
+		}
+		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", append(resources, "apps"), nil))
+		t.add(path.Join(folder, "apps/kustomization.yaml"), kustomization("", []string{"settings.yaml"}, nil))
+		t.add(path.Join(folder, "apps/settings.yaml"), document("What the team's applications share. Replace it by applications.",
+			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": named(r.workloads(), "settings"), "data": object{"cluster": cluster}}))
+	}
+}
+
+// arc adds the repository of an application that is not packaged as a chart: its
+// manifests, and a patch for each cluster and tenant.
+func (r Repository) arc(t *Tree) {
+	deployment := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": r.App.Name}}
+	labels := object{"app.kubernetes.io/name": r.App.Name}
+	base := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": r.App.Name, "labels": labels}, "spec": object{
+		"replicas": 1, "selector": object{"matchLabels": labels},
+		"template": object{"metadata": object{"labels": labels}, "spec": object{
+			"automountServiceAccountToken": false,
+			"securityContext":              object{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": object{"type": "RuntimeDefault"}},
+			"containers": []object{{"name": r.App.Name, "image": "registry.example.com/" + r.Tenant.Name + "/" + r.App.Name + ":v1",
+				"envFrom":         []object{{"configMapRef": object{"name": r.App.Name}}},
+				"securityContext": object{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []string{"ALL"}}}}},
+		}}}}
+	folder := path.Join("deployments", r.App.Name)
+	t.add(path.Join(folder, "base-deployment.yaml"), document("", base))
+	t.add(path.Join(folder, "config-map.yaml"), document("", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": r.App.Name}, "data": object{"LOG_LEVEL": "info"}}))
+	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"base-deployment.yaml", "config-map.yaml"}, nil))
+	for _, cluster := range r.Places {
+		overlay := path.Join("clusters", cluster, r.Tenant.Name)
+		patch := object{"spec": object{"replicas": 2}}
+		for key, value := range deployment {
+			patch[key] = value
+		}
+		t.add(path.Join(overlay, r.App.Name+"-patch.yaml"), document("", patch))
+		t.add(path.Join(overlay, "kustomization.yaml"), kustomization("", []string{relative(overlay, folder)},
+			object{"namespace": r.workloads(), "patches": []object{{"path": r.App.Name + "-patch.yaml"}}}))
+	}
+}
+
+// verification adds the team's own rules for its images, in the home namespace.
+func (r Repository) verification(t *Tree) {
+	resource := func(kind, name string, spec object) object {
+		return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}
+	}
+	t.add("verification/truststore.yaml", document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
+	t.add("verification/verifier.yaml", document("", resource("Verifier", "release-signature", object{"type": "Cosign",
+		"cosign": object{"keys": object{"trustStoreRefs": []object{{"name": "release-keys"}}, "insecureIgnoreTransparencyLog": true}}})))
+	t.add("verification/policy.yaml", document("", resource("VerificationPolicy", "images", object{
+		"rules":         []object{{"images": []string{r.Images}, "require": []object{{"anyOf": []string{"release-signature"}}}}},
+		"defaultAction": "Inherit"})))
+	t.add("verification/kustomization.yaml", kustomization("", []string{"truststore.yaml", "verifier.yaml", "policy.yaml"}, nil))
+}

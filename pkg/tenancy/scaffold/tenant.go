@@ -1,0 +1,224 @@
+package scaffold
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/library"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// Team describes a Tenant's part of a repository.
+type Team struct {
+	Tenant *v1beta1.Tenant
+	// Landwaiter is the ServiceAccount that reads the Secrets of the home namespace.
+	Landwaiter types.NamespacedName
+	// Places are the environments, groups or clusters that have the Tenant; empty means all.
+	Places []string
+	// App is the application that the platform deploys for the Tenant, in the layout arc.
+	App App
+	// From is the file of the tree that Tenant was read from and added to; empty if it is
+	// from elsewhere.
+	From string
+	// Auth is the encrypted Secret with the Git credentials; empty if it is kept elsewhere.
+	Auth string
+}
+
+// App is an application of a Tenant.
+type App struct {
+	Name  string
+	Chart Chart
+	// Shared makes the Tenant's application an overlay of one in base-deployments.
+	Shared bool
+}
+
+// NewTeam returns the files of a Tenant in the platform's repository.
+func NewTeam(p Platform, team Team) (Tree, error) {
+	p, err := p.Complete()
+	if err != nil {
+		return Tree{}, err
+	}
+	if team.Tenant == nil {
+		return Tree{}, fmt.Errorf("no Tenant is described")
+	}
+	team.Tenant = team.Tenant.DeepCopy()
+	if err := team.place(p); err != nil {
+		return Tree{}, err
+	}
+	t := Tree{By: "tenant scaffold " + team.Tenant.Name}
+	switch p.Layout {
+	case LayoutFlux, LayoutGroups:
+		set, err := team.manifests(p)
+		if err != nil {
+			return Tree{}, err
+		}
+		team.inBase(p, &t, set)
+	case LayoutArc:
+		if err := team.inClusters(p, &t); err != nil {
+			return Tree{}, err
+		}
+	case LayoutDemo:
+		return Tree{}, fmt.Errorf("the layout demo keeps no tenants in Git: use landwaiter tenant add --tenant-name %s --tenant-namespace NAMESPACE", team.Tenant.Name)
+	}
+	return t, t.sort()
+}
+
+// TenantFiles returns patterns of the files that have a Tenant in the layouts. Earlier versions
+// wrote it into namespace.yaml.
+func TenantFiles(name string) []string {
+	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/tenant.yaml", "clusters/*/*/" + name + "/tenant.yaml",
+		"clusters/*/" + name + "/namespace.yaml", "clusters/*/*/" + name + "/namespace.yaml"}
+}
+
+// place fills in where the Tenant is, and refuses places that the platform does not have.
+func (team *Team) place(p Platform) error {
+	all := p.places()
+	flag := map[Layout]string{LayoutFlux: "--environment", LayoutGroups: "--group", LayoutArc: "--cluster"}[p.Layout]
+	for _, name := range team.Places {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("%s %s: the platform does not have it; use %s", flag, name, strings.Join(all, ", "))
+		}
+	}
+	if len(team.Places) == 0 {
+		team.Places = all
+	}
+	if p.Layout != LayoutArc && team.App != (App{}) {
+		return fmt.Errorf("--app means nothing in the layout %s: the team's own repository has its applications", p.Layout)
+	}
+	if team.App != (App{}) && team.Tenant.Spec.Reconciler == nil {
+		// Flux installs the application as the team's account, so the team has one.
+		team.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
+	}
+	if r := team.Tenant.Spec.Reconciler; p.Layout == LayoutGroups && r != nil && r.Source != nil && r.Path == "" {
+		r.Path = "./clusters/${cluster_name}"
+	}
+	return nil
+}
+
+// manifests are a Tenant and what it stands for, sorted into the files that they go to.
+type manifests struct {
+	tenant, namespaces, rights, sync []object
+}
+
+// manifests renders the Tenant. With the operator, only the Tenant itself is in Git.
+func (team Team) manifests(p Platform) (manifests, error) {
+	own, err := onboard.Manifest(team.Tenant)
+	if err != nil {
+		return manifests{}, err
+	}
+	set := manifests{tenant: []object{own.Object}}
+	rendered, err := onboard.Objects(team.Tenant, onboard.Options{Landwaiter: team.Landwaiter, NamespaceMaker: true, Constraints: limitsRegistries()})
+	if err != nil || p.Operator {
+		return set, err
+	}
+	for _, o := range rendered {
+		switch {
+		case strings.HasSuffix(o.GroupVersionKind().Group, ".toolkit.fluxcd.io"):
+			set.sync = append(set.sync, o.Object)
+		case isRight(o):
+			set.rights = append(set.rights, o.Object)
+		default:
+			set.namespaces = append(set.namespaces, o.Object)
+		}
+	}
+	return set, nil
+}
+
+func isRight(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "ServiceAccount" || o.GroupVersionKind().Group == "rbac.authorization.k8s.io"
+}
+
+// limitsRegistries reports whether the platform installs the template that the constraint
+// of spec.isolation.registries needs.
+func limitsRegistries() bool {
+	_, err := fs.Stat(library.Files, "tenant-allowed-registries/template.yaml")
+	return err == nil
+}
+
+// keepNamespaces keeps Flux from deleting the namespaces, and all that is in them, with the
+// files of a Tenant that says namespaceReclaimPolicy: Retain.
+func (team Team) keepNamespaces() []object {
+	if team.Tenant.Spec.NamespaceReclaimPolicy == v1beta1.NamespaceReclaimPolicyDeleteCreated {
+		return nil
+	}
+	return []object{{
+		"target": object{"kind": "Namespace"},
+		"patch": encode(object{"apiVersion": "v1", "kind": "Namespace",
+			"metadata": object{"name": "any", "annotations": object{"kustomize.toolkit.fluxcd.io/prune": "disabled"}}}),
+	}}
+}
+
+// withPatches are the further fields of a kustomization with patches, if there are any.
+func withPatches(patches []object) object {
+	if len(patches) == 0 {
+		return nil
+	}
+	return object{"patches": patches}
+}
+
+// inBase adds the files of the layouts that have one base for all places.
+func (team Team) inBase(p Platform, t *Tree, set manifests) {
+	name := team.Tenant.Name
+	base := path.Join("tenants/base", name)
+	resources := team.files(t, base, []list{{"tenant.yaml", set.tenant}, {"objects.yaml", slices.Concat(set.namespaces, set.rights)}, {"sync.yaml", set.sync}})
+	var patches []object
+	if !p.Operator {
+		patches = team.keepNamespaces()
+	}
+	t.add(path.Join(base, "kustomization.yaml"), kustomization("", resources, withPatches(patches)))
+	for _, place := range team.Places {
+		edit := Edit{Path: path.Join("tenants", place, "kustomization.yaml"), Resource: "../base/" + name, Initial: tenantList()}
+		if patch := team.overlay(p, place); patch != "" {
+			edit.Patch = name + "-patch.yaml"
+			t.add(path.Join("tenants", place, edit.Patch), patch)
+		}
+		t.Edits = append(t.Edits, edit)
+	}
+}
+
+// overlay makes the environments differ in the path of the team's repository. The Tenant
+// says the same, or it would differ from what it stands for.
+func (team Team) overlay(p Platform, place string) string {
+	r := team.Tenant.Spec.Reconciler
+	if p.Layout != LayoutFlux || r == nil || r.Source == nil || r.Path != "" {
+		return ""
+	}
+	folder := "./" + place
+	objects := []object{{"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": object{"name": team.Tenant.Name},
+		"spec": object{"reconciler": object{"path": folder}}}}
+	if !p.Operator {
+		objects = append(objects, object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+			"metadata": named(team.Tenant.Spec.HomeNamespace, team.Tenant.Name), "spec": object{"path": folder}})
+	}
+	return document("", objects...)
+}
+
+// list is the content of one file.
+type list struct {
+	name    string
+	objects []object
+}
+
+// files adds the lists that are not empty, and the encrypted Secret, and returns their names.
+func (team Team) files(t *Tree, folder string, lists []list) []string {
+	var resources []string
+	for _, l := range lists {
+		if len(l.objects) > 0 {
+			name := path.Join(folder, l.name)
+			t.Files = append(t.Files, File{Path: name, Text: document("", l.objects...), Tenant: name == team.From})
+			resources = append(resources, l.name)
+		}
+	}
+	if team.Auth != "" {
+		t.Files = append(t.Files, File{Path: path.Join(folder, AuthFile), Text: team.Auth, Seed: true, Bare: true})
+		resources = append(resources, AuthFile)
+	}
+	return resources
+}

@@ -46,15 +46,17 @@ fields, rules), then as Landwaiter does when it compiles them, and prints
 file:line: Kind namespace/name: field: what is wrong; what to do (the reason).
 
 Each FILE is read whatever its name, each DIR as --config-dir is, and - is standard
-input. Lists are read, so the output of kubectl get -o yaml is too. Errors are what
-will be refused. Warnings are what the files alone do not decide, such as a Secret
+input. Lists are read, so the output of kubectl get -o yaml is too. Objects of a
+namespaced kind must name their namespace: unlike kubectl apply, lint has no flag for it.
+
+Errors are what will be refused. Warnings are what the files alone do not decide, such as a Secret
 that is not among them, and what others than admins may change; they fail with
 --strict only. Files of landwaiter.dev/v1alpha1 are read too: lint says what each field
 is called now, and which defaults are stricter. Lint reaches out to nothing.
 
-Exit codes: 0 there are no errors, 1 there are, 64 the command line is wrong, a file
-cannot be read or no file has a resource of Landwaiter, 69 the result cannot be
-written.`,
+Exit codes: 0 there are no errors, 1 there are (with --strict: or warnings); a document
+that cannot be identified is an error. 64 the command line is wrong, a file cannot be
+read, or no file has a resource of Landwaiter, 69 the result cannot be written.`,
 		Example: `  landwaiter lint ./config/samples
   kubectl get landwaiter --all-namespaces -o yaml | landwaiter lint -`,
 		Args: func(_ *cobra.Command, args []string) error {

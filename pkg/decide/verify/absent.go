@@ -121,3 +121,18 @@ func (l *Layer) extend() string {
 	}
 	return "create a Verifier for it in the namespace, or ask a cluster admin to add it to a ClusterVerifier"
 }
+
+// nothing returns the task of a layer without policies of which no verifier is for an image.
+func (l *Layer) nothing(ref image.Reference) task {
+	t := known(l, policy.Verdict{Reason: fmt.Sprintf("there is no policy, and no Verifier applies to %s", ref.Name()),
+		Remediation: "create a Verifier in the namespace whose images match it, or ask a cluster admin for one"})
+	t.nothing = true
+	return t
+}
+
+// withoutNamespace says why an image is denied about which the cluster's resources say nothing, and
+// what to do: whoever asks may have forgotten the namespace, which may have some.
+func withoutNamespace(ref image.Reference) (reason, fix string) {
+	return fmt.Sprintf("no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to %s", ref.Name()),
+		"give the pod's namespace (for commands: add --namespace), or ask a cluster admin for a ClusterVerifier"
+}

@@ -182,6 +182,27 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	}
 }
 
+// The namespace of the pod may have Verifiers, so who asked without one is told to name it.
+func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
+	none := config(verify.Layer{Registry: newRegistry(), RequireMatching: true})
+	of := func() policy.Verdict {
+		return engine(newCache(), verify.Options{}).Verify(t.Context(), none, ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	}
+	require.Equal(t, "create a Verifier in the namespace whose images match it, or ask a cluster admin for one", of().Remediation)
+	none.Namespace = verify.Cluster
+	require.Equal(t, policy.Denied, of().Outcome)
+	require.Equal(t, "no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to r.example.com/app", of().Reason)
+	require.Equal(t, "give the pod's namespace (for commands: add --namespace), or ask a cluster admin for a ClusterVerifier", of().Remediation)
+}
+
+// Resources from files have no conditions.
+func TestTheFixOfABrokenPolicyHoldsForFilesToo(t *testing.T) {
+	broken := layer(t, newRegistry(), anyA)
+	broken.Broken = "VerificationPolicy team-a/strict cannot be used"
+	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(broken), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	require.Equal(t, "correct the resource; its condition Ready, or landwaiter lint for files, says what is wrong", verdict.Remediation)
+}
+
 func TestConfigurationsThatProvePass(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())

@@ -148,6 +148,7 @@ type task struct {
 	layer   *Layer
 	verdict policy.Verdict // when known
 	known   bool
+	nothing bool // neither a policy nor a verifier applies
 	warns   bool // a denial becomes a warning
 	// indexManifests says that the manifests of an index may prove it.
 	indexManifests bool
@@ -166,7 +167,9 @@ func (c *Config) plan(ref image.Reference) []task {
 	}
 	tasks := make([]task, len(c.Layers))
 	for i := range c.Layers {
-		tasks[i] = c.Layers[i].plan(ref)
+		if tasks[i] = c.Layers[i].plan(ref); tasks[i].nothing && c.Namespace == Cluster {
+			tasks[i].verdict.Reason, tasks[i].verdict.Remediation = withoutNamespace(ref)
+		}
 	}
 	return tasks
 }
@@ -224,7 +227,7 @@ func (l *Layer) unknowable(source policy.ObjectRef, why string) task {
 
 // repair says what to do about a resource that cannot be used.
 func repair(source policy.ObjectRef) string {
-	return source.Owner("correct the resource; its condition Ready says what is wrong")
+	return source.Owner("correct the resource; its condition Ready, or landwaiter lint for files, says what is wrong")
 }
 
 // planMatching plans a layer without policies: all verifiers that match must pass.
@@ -239,8 +242,7 @@ func (l *Layer) planMatching(ref image.Reference) task {
 		}
 	}
 	if len(names) == 0 {
-		return known(l, policy.Verdict{Reason: fmt.Sprintf("there is no policy, and no Verifier applies to %s", ref.Name()),
-			Remediation: "create a Verifier in the namespace whose images match it, or ask a cluster admin for one"})
+		return l.nothing(ref)
 	}
 	rule := Rule{Source: l.Source, Require: []Requirement{{AllOf: names, AtLeast: 1}}}
 	return l.planRule(rule, ref)

@@ -43,7 +43,7 @@ func ParsePattern(s string) (Pattern, error) {
 	}
 	host, repository, found := strings.Cut(s, "/")
 	if !found {
-		return Pattern{}, fmt.Errorf(`image pattern %q needs a host and a repository, such as "%s/**" or "docker.io/library/%s"`, s, host, host)
+		return Pattern{}, fmt.Errorf("image pattern %q needs a host and a repository%s", s, withHost(s))
 	}
 	canonical, err := canonicalPattern(host)
 	if err != nil {
@@ -61,6 +61,20 @@ func ParsePattern(s string) (Pattern, error) {
 		p.segments = []string{"library", p.segments[0]}
 	}
 	return p, p.checkSegments(s)
+}
+
+// withHost says how to write a pattern that has no slash. Only what can be a host is taken for one.
+func withHost(s string) string {
+	name, _, _ := strings.Cut(strings.ReplaceAll(s, "@", ":"), ":")
+	switch {
+	case strings.Trim(s, "*") == "":
+		return `; use "**" for every image`
+	case isHost(s) && patternHost.MatchString(s):
+		return fmt.Sprintf(`, such as "%s/**"`, s)
+	case patternSegment.MatchString(name):
+		return fmt.Sprintf(`, such as "docker.io/library/%s"`, name)
+	}
+	return `, such as "docker.io/library/nginx"`
 }
 
 // wildcardHint says where a host may have a wildcard, if it has one.

@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func parsePublicKey(b block) (PublicKey, error) {
 		return PublicKey{}, fmt.Errorf("found a %.40q block, want %s", b.Type, wantedKeys)
 	}
 	if err != nil {
-		return PublicKey{}, fmt.Errorf("found a damaged or unknown key, want %s: %w", wantedKeyType, err)
+		return PublicKey{}, keyError(err)
 	}
 	if err := checkStrength(key); err != nil {
 		return PublicKey{}, err
@@ -71,6 +72,25 @@ func parsePublicKey(b block) (PublicKey, error) {
 		return PublicKey{}, err
 	}
 	return PublicKey{Key: key, Fingerprint: sum}, nil
+}
+
+// damagedKey is an error of the decoder of ASN.1, whose text names its own structures.
+type damagedKey struct{ err error }
+
+func (damagedKey) Error() string {
+	return "the key is damaged, or is no public key, want " + wantedKeyType + "; copy the file again"
+}
+
+func (d damagedKey) Unwrap() error { return d.err }
+
+// keyError puts into words why a key cannot be parsed.
+func keyError(err error) error {
+	var structure asn1.StructuralError
+	var syntax asn1.SyntaxError
+	if errors.As(err, &structure) || errors.As(err, &syntax) {
+		return damagedKey{err}
+	}
+	return fmt.Errorf("found a damaged or unknown key, want %s: %w", wantedKeyType, err)
 }
 
 // checkStrength returns an error unless key has a strong type, curve and size: ECDSA

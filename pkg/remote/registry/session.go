@@ -142,7 +142,7 @@ func (p *location) repositoryWith(stage Stage, open *bool) (*remote.Repository, 
 			return nil, errors.New(store.Broken)
 		}
 		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken),
-			cmp.Or(store.Fix, "correct the Store, or ask its owner to; its condition Ready says what is wrong"))
+			cmp.Or(store.Fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter lint for files, says what is wrong"))
 	}
 	credential := store.credential(host)
 	rule, _ := p.access.rule(host)

@@ -290,13 +290,21 @@ func (h header) unknown() error {
 		return fmt.Errorf("apiVersion %s, kind %s is not read; write its items as documents of their own, separated by ---", h.APIVersion, h.Kind)
 	}
 	if h.APIVersion != v1beta1.GroupVersion.String() {
-		return fmt.Errorf("apiVersion %s of this %s is not known to this version of Landwaiter; use %s", h.APIVersion, h.Kind, v1beta1.GroupVersion)
+		return fmt.Errorf("%s: apiVersion %s is not known to this version of Landwaiter; use %s", h.called(), h.APIVersion, v1beta1.GroupVersion)
 	}
 	var kinds []string
 	for _, kind := range v1beta1.Kinds() {
 		kinds = append(kinds, kind.Name)
 	}
-	return fmt.Errorf("%s has no kind %s; use one of %s", h.APIVersion, h.Kind, strings.Join(kinds, ", "))
+	return fmt.Errorf("%s: %s has no kind %s; use one of %s", h.called(), h.APIVersion, h.Kind, strings.Join(kinds, ", "))
+}
+
+// called names an object in a message, also one without a name.
+func (h header) called() string {
+	if h.Metadata.Name == "" {
+		return h.Kind + " without a name"
+	}
+	return h.ref().String()
 }
 
 // validate checks that the object has a valid name and, if namespaced, a valid

@@ -227,7 +227,12 @@ func checkUnique(mapping *yamlv3.Node, keys ...string) error {
 var (
 	lineNumber = regexp.MustCompile(`line (\d+)`)
 	anchorName = regexp.MustCompile(`unknown anchor '[^']*'`)
+	// tabIndented matches a tab in the indentation of a line.
+	tabIndented = regexp.MustCompile(`(?m)^ *\t`)
 )
+
+// noToken is what the parser says of a tab in the indentation, among others.
+const noToken = "found character that cannot start any token"
 
 // rewriteError converts line numbers of the document to those of the file, and
 // removes quoted values: the document may be a Secret.
@@ -238,5 +243,9 @@ func (d document) rewriteError(err error) error {
 		return fmt.Sprintf("line %d", n+d.begin-1)
 	})
 	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "yaml: ", "")
-	return errors.New(strings.TrimPrefix(text, "error converting YAML to JSON: "))
+	text = strings.TrimPrefix(text, "error converting YAML to JSON: ")
+	if strings.HasSuffix(text, noToken) && tabIndented.Match(d.text) {
+		text += ": YAML must not be indented with tabs; use spaces"
+	}
+	return errors.New(text)
 }

@@ -237,7 +237,7 @@ func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, message string }{
 		"broken YAML":               {"kind: [unclosed\n", "(line 5): line "},
-		"tabs for indentation":      {"kind: Verifier\nmetadata:\n\tname: v\n", "line 8: found character that cannot start any token"},
+		"tabs for indentation":      {"kind: Verifier\nmetadata:\n\tname: v\n", "line 8: found character that cannot start any token: YAML must not be indented with tabs; use spaces"},
 		"no apiVersion":             {"kind: Verifier\nmetadata: {name: v, namespace: a}", "apiVersion or kind is missing"},
 		"no kind":                   {"apiVersion: v1\nmetadata: {name: v}", "apiVersion or kind is missing"},
 		"kind in the wrong case":    {"apiVersion: v1\nKind: Namespace\nmetadata: {name: v}", "apiVersion or kind is missing"},
@@ -253,10 +253,10 @@ func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 		"metadata twice":            {v + "metadata: {name: w, namespace: team-a}\n", "metadata is given twice"},
 		"merge key":                 {"<<: {kind: Store}\n" + v, "a merge key (<<) is not supported here"},
 		"tag":                       {"!!binary a2luZA==: Store\n" + v, "the tag !!binary is not supported"},
-		"unknown kind of ours":      {strings.Replace(v, "Verifier", "Verifer", 1), "has no kind Verifer; use one of"},
+		"unknown kind of ours":      {strings.Replace(v, "Verifier", "Verifer", 1), "Verifer team-a/v: landwaiter.dev/v1beta1 has no kind Verifer; use one of"},
 		"former version of ours":    {strings.Replace(v, "v1beta1", "v1alpha1", 1), "apiVersion landwaiter.dev/v1alpha1 of this Verifier is landwaiter.dev/v1beta1 now, and fields have other names; run landwaiter lint, which says which"},
-		"unknown version of ours":   {strings.Replace(v, "v1beta1", "v1", 1), "apiVersion landwaiter.dev/v1 of this Verifier is not known"},
-		"group almost ours":         {strings.Replace(v, "landwaiter.dev", "Landwaiter.io", 1), "of this Verifier is not known"},
+		"unknown version of ours":   {strings.Replace(v, "v1beta1", "v1", 1), "Verifier team-a/v: apiVersion landwaiter.dev/v1 is not known"},
+		"group almost ours":         {strings.Replace(v, "landwaiter.dev", "Landwaiter.io", 1), "Verifier team-a/v: apiVersion Landwaiter.io/v1beta1 is not known"},
 		"list of pods":              {"apiVersion: v1\nkind: PodList\nitems: []", "kind PodList is not read; write its items as documents"},
 		"list of an unknown kind":   {"apiVersion: landwaiter.dev/v1beta1\nkind: VeriferList\nitems: []", "kind VeriferList is not read"},
 		"list of another version":   {"apiVersion: landwaiter.dev/v1\nkind: VerifierList\nitems: []", "kind VerifierList is not read"},

@@ -89,6 +89,9 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"a field that does not exist":              {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
 		"a field of metadata that is none":         {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1), []string{"3 error metadata.label Invalid"}},
 		"a wrong type":                             {object("Store", "\n  registries: 5"), []string{"5 error spec.registries Invalid"}},
+		"an object in place of a list":             {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    require:\n      anyOf: [x]"), []string{"7 error spec.rules[0].require Invalid"}},
+		"a list in place of an object":             {object("Verifier", "{type: Cosign, cosign: {keys: [{inline: x}]}}"), []string{"4 error spec.cosign.keys Invalid"}},
+		"the field of another type":                {object("Verifier", "{type: Notation, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec Invalid"}},
 		"a missing field":                          {object("Verifier", "{images: ['**']}"), []string{"4 error spec.type Invalid"}},
 		"a value that is none":                     {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    action: Permit"), []string{"7 error spec.rules[0].action Invalid"}},
 		"a rule in CEL":                            {object("Verifier", "{type: Cosign, cosign: {}}"), []string{"4 error spec.cosign Invalid"}},
@@ -110,6 +113,31 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"more signers than there are":    {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
+	}
+}
+
+func TestSaysWhatToDoAboutWhatIsMistaken(t *testing.T) {
+	for text, want := range map[string]string{
+		object("Verifer", fromKeys):                                                                            " Verifer team-a/x: landwaiter.dev/v1beta1 has no kind Verifer; did you mean Verifier?",
+		object("ClusterVerfier", fromKeys):                                                                     " ClusterVerfier team-a/x: landwaiter.dev/v1beta1 has no kind ClusterVerfier; did you mean ClusterVerifier?",
+		object("Other", fromKeys):                                                                              "Other team-a/x: landwaiter.dev/v1beta1 has no kind Other; use one of Verifier, ",
+		strings.Replace(object("Verifier", fromKeys), "v1beta1", "v1", 1):                                      " Verifier team-a/x: apiVersion landwaiter.dev/v1 is not known to this version of Landwaiter; use landwaiter.dev/v1beta1",
+		"apiVersion: landwaiter.dev/v1\nkind: Verifier\n":                                                      " Verifier without a name: apiVersion landwaiter.dev/v1 is not known",
+		object("Verifier", "\n\ttype: Cosign"):                                                                 "YAML must not be indented with tabs; use spaces",
+		object("ClusterVerificationPolicy", "{defaultAction: Allow}"):                                          "metadata.namespace: this kind is cluster-scoped and has no namespace; remove it",
+		object("Verifier", "{type: Notation, cosign: {}}"):                                                     "spec: its type is Notation, but it has cosign and not notation; write type: Cosign, or notation instead of cosign",
+		object("Verifier", "{type: Notation, cosign: {}, attestation: {predicateType: p, keys: {inline: x}}}"): "spec: spec.type Notation needs spec.notation, and no other type may have it",
+		object("VerificationPolicy", "{rules: [{images: [nginx], action: Allow}]}"):                            `needs a host and a repository, such as "docker.io/library/nginx"`,
+		object("VerificationPolicy", "{rules: [{images: ['**'], require: []}]}"):                               "spec.rules[0].require: must have at least 1 entry; add one, or for images that need no check write action: Allow",
+	} {
+		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+		require.NoError(t, err)
+		var found []string
+		for _, f := range report.Findings {
+			found = append(found, fmt.Sprintf("%s: %s; %s", f.Field, f.Message, f.Fix))
+		}
+		require.Contains(t, strings.Join(found, "\n"), want, text)
+		require.Equal(t, lint.Error, report.Findings[0].Severity)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -18,7 +19,7 @@ import (
 func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration) ([]Finding, error) {
 	if d.JSON == nil {
 		if d.Err != nil {
-			return []Finding{unreadable(d.Err)}, nil //nolint:nilerr // it is the finding
+			return []Finding{nearKind(unreadable(d.Err))}, nil //nolint:nilerr // it is the finding
 		}
 		return nil, nil
 	}
@@ -34,6 +35,7 @@ func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration
 	for _, e := range kind.Validate(ctx, object) {
 		found = append(found, describe(e))
 	}
+	found = mistakenType(found, object)
 	if d.Err != nil && (len(found) == 0 || givenTwice.MatchString(d.Err.Error())) {
 		found = append(found, unreadable(d.Err))
 	}
@@ -68,12 +70,58 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 	return found
 }
 
+// unknownKind matches what is said of a kind that landwaiter.dev does not have.
+var unknownKind = regexp.MustCompile(`has no kind (\w+)$`)
+
+// nearKind names the kind that was meant in place of all that there are.
+func nearKind(f Finding) Finding {
+	if found := unknownKind.FindStringSubmatch(f.Message); found != nil {
+		if near, ok := Nearest(found[1], strings.Split(strings.TrimPrefix(f.Fix, "use one of "), ", ")); ok {
+			f.Fix = "did you mean " + near + "?"
+		}
+	}
+	return f
+}
+
+// needsField matches the rules that tie the type of a Verifier to a field.
+var needsField = regexp.MustCompile(`^spec\.type (\w+) needs spec\.(\w+), and no other type may have it$`)
+
+// mistakenType returns one finding in place of two if the field of another type is set: the
+// object breaks the rule of each.
+func mistakenType(found []Finding, object map[string]any) []Finding {
+	parent, _ := parentOf(object, "spec.type")
+	var own, other []string
+	for _, f := range found {
+		switch rule := needsField.FindStringSubmatch(f.Message); {
+		case rule == nil:
+		case rule[1] == parent["type"]:
+			own = rule
+		case other != nil:
+			return found
+		default:
+			other = rule
+		}
+	}
+	if own == nil || other == nil {
+		return found
+	}
+	found = slices.DeleteFunc(found, func(f Finding) bool { return needsField.MatchString(f.Message) })
+	return append(found, Finding{Field: "spec", Reason: policy.ReasonInvalid, Message: fmt.Sprintf("its type is %s, but it has %s and not %s", own[1], other[2], own[2]),
+		Fix: fmt.Sprintf("write type: %s, or %s instead of %s", other[1], own[2], other[2])})
+}
+
 func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+
+// tooFew is what an API server says of a list that may not be empty.
+const tooFew = "should have at least 1 items"
 
 // describe puts an API server's error into a finding. What was renamed is named.
 func describe(e *field.Error) Finding {
 	fault := schema.FaultOf(e)
 	f := Finding{Field: fault.Field, Reason: policy.ReasonInvalid, Message: fault.Message, Fix: fault.Fix}
+	if f.Message == tooFew {
+		f.Message = "must have at least 1 entry"
+	}
 	if now, ok := revalued()[fmt.Sprintf("%s: %v", e.Field, e.BadValue)]; ok && e.Type == field.ErrorTypeNotSupported {
 		f.Fix = "it is called " + now + " now"
 	}

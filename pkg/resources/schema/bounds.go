@@ -40,9 +40,10 @@ func count(value any) int {
 }
 
 func beyond(value any, s *structural.Structural, path *field.Path) *field.Error {
-	if is := typeOf(value); value == nil && s.Nullable || s.XIntOrString || s.Type == "" {
+	if value == nil && s.Nullable || s.XIntOrString || s.Type == "" {
 		return nil
-	} else if is != s.Type && (is != "integer" || s.Type != "number") {
+	}
+	if is := typeOf(value); !fits(is, s) {
 		return field.TypeInvalid(path, is, fmt.Sprintf("%s in body must be of type %s: %q", path, s.Type, is))
 	}
 	bounds := s.ValueValidation
@@ -80,18 +81,51 @@ func beyondFields(value map[string]any, s *structural.Structural, path *field.Pa
 		return field.TooMany(path, len(value), int(*most.MaxProperties))
 	}
 	for _, name := range slices.Sorted(maps.Keys(value)) { // replicas say the same
-		below, ok := s.Properties[name]
-		if !ok && s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
-			below, ok = *s.AdditionalProperties.Structural, true
-		}
-		if !ok {
-			continue
-		}
-		if err := beyond(value[name], &below, path.Child(name)); err != nil {
-			return err
+		if below := of(s, name); below != nil {
+			if err := beyond(value[name], below, path.Child(name)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// of returns the schema of a field, nil if there is none.
+func of(s *structural.Structural, name string) *structural.Structural {
+	if below, ok := s.Properties[name]; ok {
+		return &below
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Structural
+	}
+	return nil
+}
+
+// wellTyped returns value without what is below a node of another type than the schema says,
+// in place: such a node has one fault, whatever it holds.
+func wellTyped(value any, s *structural.Structural) any {
+	if s == nil || s.XIntOrString || s.Type == "" {
+		return value
+	}
+	if !fits(typeOf(value), s) {
+		return nil
+	}
+	switch value := value.(type) {
+	case []any:
+		for i, inner := range value {
+			value[i] = wellTyped(inner, s.Items)
+		}
+	case map[string]any:
+		for name, inner := range value {
+			value[name] = wellTyped(inner, of(s, name))
+		}
+	}
+	return value
+}
+
+// fits reports whether a value of a type is one of the schema's type.
+func fits(is string, s *structural.Structural) bool {
+	return is == s.Type || is == "integer" && s.Type == "number"
 }
 
 // typeOf names the type of a value as schemas do.

@@ -177,9 +177,10 @@ func hidesRules(e *field.Error) bool {
 	return false
 }
 
-// Unknown returns the paths of the fields of object that the schema does not have.
+// Unknown returns the paths of the fields of object that the schema does not have. It ignores
+// what is below a node of the wrong type.
 func (s *Schema) Unknown(object map[string]any) []string {
-	return pruning.PruneWithOptions(runtime.DeepCopyJSON(object), s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	return pruning.PruneWithOptions(wellTyped(runtime.DeepCopyJSON(object), s.structural), s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
 // Siblings returns the names of the fields that the schema has where path ends, sorted.

@@ -82,7 +82,8 @@ func TestRefusesWithFieldAndFix(t *testing.T) {
 		"enum":           {"Verifier", "{type: Other}", `spec.type: "Other" is not supported; use one of `},
 		"required":       {"VerificationPolicy", "{rules: [{action: Deny}]}", "spec.rules[0].images: it is missing; add it"},
 		"one-of":         {"Verifier", "{type: Cosign, cosign: {}}", "spec.cosign: exactly one of the fields in [keys keyless] must be set"},
-		"empty list":     {"Verifier", "{images: [], " + keys + "}", "spec.images: should have at least 1 items"},
+		"empty list":     {"Verifier", "{images: [], " + keys + "}", "spec.images: should have at least 1 items; add one"},
+		"no requirement": {"VerificationPolicy", "{rules: [{images: ['**'], require: []}]}", "spec.rules[0].require: should have at least 1 items; add one, or for images that need no check write action: Allow"},
 		"too many":       {"Verifier", "{images: [" + strings.TrimSuffix(strings.Repeat("a,", 300), ",") + "], " + keys + "}", "; shorten it"},
 		"no time":        {"Exception", "{images: [a], until: soon, reason: r, approvedBy: a, owner: o}", `"soon" is not a time in RFC 3339`},
 		"several faults": {"Verifier", "{type: Other, images: []}", "(and 1 more)"},
@@ -92,6 +93,47 @@ func TestRefusesWithFieldAndFix(t *testing.T) {
 			require.ErrorContains(t, set.RefusesText(t.Context(), s.kind, s.text), c.text)
 			require.ErrorContains(t, set.Refuses(t.Context(), s.typed(t)), c.text, "decoded")
 		})
+	}
+}
+
+func TestSaysWhatToWriteInPlaceOfAWrongType(t *testing.T) {
+	set := schema.New()
+	for spec, want := range map[string]string{
+		"{rules: [{images: ['**'], require: {anyOf: [a]}}]}": `spec.rules[0].require: it is an object and must be a list; write "- " before it`,
+		"{rules: [{images: r.example.com/app}]}":             "spec.rules[0].images: it is text and must be a list; put it into [ ]",
+		"{rules: [{images: 5}]}":                             "spec.rules[0].images: it is a number and must be a list; put it into [ ]",
+		"{rules: [r.example.com/app]}":                       "spec.rules[0]: it is text and must be an object; write its fields as name: value",
+		"{rules: [[{images: ['**']}]]}":                      `spec.rules[0]: it is a list and must be an object; write its fields without "- " or [ ]`,
+		"{rules: [{images: ['**'], require: [null]}]}":       "spec.rules[0].require[0]: it is empty and must be an object; give it a value, or remove it",
+		"{rules: [{images: [on], action: Allow}]}":           "spec.rules[0].images[0]: it is true or false and must be text; put it into quotes",
+		"{rules: [{images: [[a]], action: Allow}]}":          "spec.rules[0].images[0]: it is a list and must be text; write one value",
+		"{defaultAction: {a: b}}":                            "spec.defaultAction: it is an object and must be text; write one value",
+	} {
+		s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: x, namespace: team-a}\nspec: "+spec)
+		require.ErrorContains(t, set.RefusesText(t.Context(), s.kind, s.text), want, spec)
+	}
+}
+
+func TestAClusterKindHasNoNamespace(t *testing.T) {
+	s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: x, namespace: team-a}\nspec: {defaultAction: Allow}")
+	require.EqualError(t, schema.New().RefusesText(t.Context(), s.kind, s.text), "metadata.namespace: this kind is cluster-scoped and has no namespace; remove it")
+}
+
+// What is below a node of the wrong type is no fault of its own.
+func TestFieldsBelowAWrongTypeAreNotUnknown(t *testing.T) {
+	kind, err := schema.New().Of("VerificationPolicy")
+	require.NoError(t, err)
+	for spec, want := range map[string][]string{
+		"{rules: [{images: ['**'], require: {anyOf: [a]}}]}": {},
+		"{rules: {images: ['**']}}":                          {},
+		"[{rules: []}]":                                      {},
+		"{rules: [{image: ['**'], require: {anyOf: [a]}}]}":  {"spec.rules[0].image"},
+		"{rule: {images: ['**']}}":                           {"spec.rule"},
+	} {
+		s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: x, namespace: team-a}\nspec: "+spec)
+		var object map[string]any
+		require.NoError(t, yaml.Unmarshal(s.text, &object))
+		require.ElementsMatch(t, want, kind.Unknown(object), spec)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
 	"github.com/landwaiter/landwaiter/pkg/server/serving"
 )
 
@@ -170,7 +169,7 @@ func (p *registryProbe) ask(ctx context.Context, host string) doctor.Fact {
 	defer cancel()
 	_, err = p.resolve(ctx, verify.Cluster, ref)
 	switch {
-	case errors.Is(err, tenant.ErrNotReady):
+	case errors.Is(err, service.ErrNotReady):
 		return doctor.Fact{}
 	case err == nil || verify.IsPermanent(err):
 		return doctor.Fact{ID: doctor.RegistryUnreachable, Message: "registry " + host + " answers", About: host}

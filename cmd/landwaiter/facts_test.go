@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 func TestOnlyRegistriesOfClusterStoresAreAskedByName(t *testing.T) {
@@ -39,7 +39,7 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 			return image.Reference{}, answer
 		}}
 
-	answer = tenant.ErrNotReady
+	answer = service.ErrNotReady
 	require.Empty(t, p.look(t.Context()), "nothing is known before rules are in force")
 
 	answer = verify.Permanent(policy.ReasonNotFound, errors.New("no such image"))

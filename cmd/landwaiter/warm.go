@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/pkg/inspect/report"
+	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/warm"
 )

@@ -116,7 +116,7 @@ func TestRefusesTestCodeInTheProgram(t *testing.T) {
 }
 
 func TestRefusesKubernetesBehindOtherPackages(t *testing.T) {
-	table := layers{"api/v1beta1": 0, "pkg/decide/verify": 1, "pkg/evidence/cosign": 2, "pkg/resources/tenant": 3}
+	table := layers{"api/v1beta1": 0, "pkg/decide/verify": 1, "pkg/evidence/cosign": 2, "pkg/resources/service": 3}
 	for name, c := range map[string]struct {
 		pkg, dep string
 		refused  bool
@@ -128,7 +128,7 @@ func TestRefusesKubernetesBehindOtherPackages(t *testing.T) {
 		"evidence needs a YAML reader":        {"pkg/evidence/cosign", "sigs.k8s.io/yaml", true},
 		"evidence needs its libraries' logs":  {"pkg/evidence/cosign", "k8s.io/klog/v2/internal/severity", false},
 		"evidence needs something else":       {"pkg/evidence/cosign", "github.com/sigstore/sigstore-go/pkg/verify", false},
-		"the compiler may know of Kubernetes": {"pkg/resources/tenant", "k8s.io/api/core/v1", false},
+		"the compiler may know of Kubernetes": {"pkg/resources/service", "k8s.io/api/core/v1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.refused, len(table.heavy(c.pkg, []string{c.dep})) > 0)

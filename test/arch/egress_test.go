@@ -45,7 +45,7 @@ func connectors() map[string][]string {
 
 		"github.com/redis":                   {"pkg/remote/cache", "cmd/landwaiter"},                                                                                                                                                                                                                       // Redis
 		"go.opentelemetry.io/otel/exporters": {"pkg/server/tracing"},                                                                                                                                                                                                                                       // OTLP
-		"k8s.io/client-go":                   {"pkg/resources/secretwatch", "pkg/resources/informer", "pkg/server/serving", "pkg/server/controller", "pkg/tenancy/operator", "pkg/inspect/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/doctor", "pkg/inspect/isolation", "cmd/landwaiter"}, // the API server
+		"k8s.io/client-go":                   {"pkg/resources/secretwatch", "pkg/resources/informer", "pkg/server/serving", "pkg/server/controller", "pkg/tenancy/operator", "pkg/server/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/doctor", "pkg/inspect/isolation", "cmd/landwaiter"}, // the API server
 	}
 }
 

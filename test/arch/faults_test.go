@@ -131,7 +131,7 @@ func suiteMutants() []mutant {
 		{tag: "", folder: "pkg/inspect/guardrail", test: "TestTenantsCostRequestsThatEverybodyMakesNextToNothing", file: "config/guardrails/guardrails.yaml",
 			old: "request.userInfo.username.startsWith('system:serviceaccount:' + params.spec.homeNamespace + ':') || object.metadata.name == params.spec.homeNamespace ||",
 			new: "true || object.metadata.name == params.spec.homeNamespace ||"},
-		{tag: "", folder: "pkg/inspect/report", test: "TestUnchangedResultsAreWrittenOnce", file: "pkg/inspect/report/term.go",
+		{tag: "", folder: "pkg/server/report", test: "TestUnchangedResultsAreWrittenOnce", file: "pkg/server/report/term.go",
 			old: "if exists && before.hash == hash {", new: "if exists && false {"},
 		{tag: "", folder: "pkg/decide/cel", test: "TestWhatSaysNothingIsAnErrorAndNoMatch", file: "pkg/decide/cel/cel.go",
 			old: "celgo.CostLimit(maxCost), ", new: ""},

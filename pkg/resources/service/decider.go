@@ -1,4 +1,4 @@
-package tenant
+package service
 
 import (
 	"context"
@@ -20,91 +20,91 @@ type Finder interface {
 // may not have delivered its objects yet when its first pod is admitted.
 const catchUp = time.Second
 
-// Service decides about images by namespace, with the rules of the current snapshot.
-type Service struct {
+// Decider decides about images by namespace, with the rules of the current snapshot.
+type Decider struct {
 	set    *Set
 	engine *verify.Engine
 	finder Finder
 }
 
-// NewService returns a Service over the snapshots of set. It looks up namespaces that
+// NewDecider returns a Decider over the snapshots of set. It looks up namespaces that
 // are not in the snapshot with finder, and denies if they do not exist. If finder is
 // nil, the cluster's resources apply to such a namespace.
-func NewService(set *Set, engine *verify.Engine, finder Finder) *Service {
-	return &Service{set: set, engine: engine, finder: finder}
+func NewDecider(set *Set, engine *verify.Engine, finder Finder) *Decider {
+	return &Decider{set: set, engine: engine, finder: finder}
 }
 
 // Verify decides whether ref may be used in namespace. Before the first snapshot,
 // every image is Undecided.
-func (s *Service) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-	config, err := s.config(ctx, namespace)
+func (d *Decider) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := d.config(ctx, namespace)
 	if err == nil {
-		return s.engine.Verify(ctx, config, ref)
+		return d.engine.Verify(ctx, config, ref)
 	}
 	return verify.Unanswered(namespace, ref, err)
 }
 
 // Recall returns the cached result of Verify, or false if there is none in memory.
 // It never blocks.
-func (s *Service) Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool) {
-	config, err := s.currentConfig(namespace)
+func (d *Decider) Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool) {
+	config, err := d.currentConfig(namespace)
 	if err != nil {
 		return verify.Result{}, false
 	}
-	return s.engine.Recall(config, ref)
+	return d.engine.Recall(config, ref)
 }
 
 // Account returns the account that a namespace's work counts against: its Tenant's, or its
 // own. That of a namespace that the snapshot does not have is known, too, because a Tenant's
 // prefix may cover it.
-func (s *Service) Account(namespace verify.Namespace) verify.Account {
-	if snapshot := s.set.Snapshot(); snapshot != nil {
+func (d *Decider) Account(namespace verify.Namespace) verify.Account {
+	if snapshot := d.set.Snapshot(); snapshot != nil {
 		return snapshot.Account(namespace)
 	}
 	return namespace.Account()
 }
 
 // covers reports whether snapshot can answer for a namespace.
-func (s *Service) covers(snapshot *compile.Snapshot, namespace verify.Namespace) bool {
-	return namespace == verify.Cluster || s.finder == nil || snapshot.Has(namespace)
+func (d *Decider) covers(snapshot *compile.Snapshot, namespace verify.Namespace) bool {
+	return namespace == verify.Cluster || d.finder == nil || snapshot.Has(namespace)
 }
 
 // Resolve returns ref pinned to the current digest of its tag. The error is a
 // [verify.PermanentError] if a retry cannot help.
-func (s *Service) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
-	config, err := s.config(ctx, namespace)
+func (d *Decider) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
+	config, err := d.config(ctx, namespace)
 	if err != nil {
 		return image.Reference{}, err
 	}
-	return s.engine.Resolve(ctx, config, ref)
+	return d.engine.Resolve(ctx, config, ref)
 }
 
 // config returns the configuration of a namespace. It does not treat a namespace
 // whose objects have not arrived yet as one without objects.
-func (s *Service) config(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
-	snapshot := s.set.Snapshot()
+func (d *Decider) config(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
+	snapshot := d.set.Snapshot()
 	switch {
 	case snapshot == nil:
 		return nil, ErrNotReady
-	case s.covers(snapshot, namespace):
+	case d.covers(snapshot, namespace):
 		return snapshot.For(namespace), nil
 	}
-	exists, err := s.finder.Exists(ctx, namespace)
+	exists, err := d.finder.Exists(ctx, namespace)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)
 	case !exists:
 		return nil, verify.NamespaceNotFound(namespace)
 	}
-	return s.await(ctx, namespace)
+	return d.await(ctx, namespace)
 }
 
 // await waits until the snapshot has a namespace that exists.
-func (s *Service) await(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
+func (d *Decider) await(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	for {
-		snapshot, swapped := s.set.watch()
+		snapshot, swapped := d.set.watch()
 		if snapshot.Has(namespace) {
 			return snapshot.For(namespace), nil
 		}

@@ -1,4 +1,4 @@
-package tenant_test
+package service_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 // closed is a registry that no test here asks anything.
@@ -33,18 +33,18 @@ func namespace(name, uid string) corev1.Namespace {
 }
 
 func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
-	set := &tenant.Set{}
+	set := &service.Set{}
 	_, err := set.For("team-a")
-	require.ErrorIs(t, err, tenant.ErrNotReady)
-	require.ErrorIs(t, set.Ready(), tenant.ErrNotReady)
-	service := tenant.NewService(set, verify.NewEngine(nil, nil, verify.Options{}), nil)
+	require.ErrorIs(t, err, service.ErrNotReady)
+	require.ErrorIs(t, set.Ready(), service.ErrNotReady)
+	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), nil)
 	ref, err := image.Parse("r.example.com/app:v1")
 	require.NoError(t, err)
-	require.Equal(t, policy.Undecided, service.Verify(t.Context(), "team-a", ref).Verdict.Outcome)
-	_, known := service.Recall("team-a", ref)
+	require.Equal(t, policy.Undecided, decider.Verify(t.Context(), "team-a", ref).Verdict.Outcome)
+	_, known := decider.Recall("team-a", ref)
 	require.False(t, known)
-	_, err = service.Resolve(t.Context(), "team-a", ref)
-	require.ErrorIs(t, err, tenant.ErrNotReady)
+	_, err = decider.Resolve(t.Context(), "team-a", ref)
+	require.ErrorIs(t, err, service.ErrNotReady)
 	snapshot, _ := compile.New(resource.Objects{}, nil, outside())
 	set.Swap(snapshot)
 	require.NoError(t, set.Ready())
@@ -58,7 +58,7 @@ func (f finder) Exists(_ context.Context, namespace verify.Namespace) (bool, err
 }
 
 func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
-	set := &tenant.Set{}
+	set := &service.Set{}
 	allowAll := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "lax"}}
 	allowAll.Spec.DefaultAction = v1beta1.DefaultActionAllow
 	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}, nil, outside())
@@ -66,26 +66,26 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	asked := 0
 	answer := func(verify.Namespace) (bool, error) { return false, nil }
 	memory := verify.NewEngine(nothing{}, time.Now, verify.Options{})
-	service := tenant.NewService(set, memory, finder(func(n verify.Namespace) (bool, error) { asked++; return answer(n) }))
+	decider := service.NewDecider(set, memory, finder(func(n verify.Namespace) (bool, error) { asked++; return answer(n) }))
 	ref, err := image.Parse("r.example.com/app@sha256:0123456789012345678901234567890123456789012345678901234567890123")
 	require.NoError(t, err)
-	ask := func(n verify.Namespace) policy.Verdict { return service.Verify(t.Context(), n, ref).Verdict }
+	ask := func(n verify.Namespace) policy.Verdict { return decider.Verify(t.Context(), n, ref).Verdict }
 
 	require.Equal(t, policy.Allowed, ask("team-a").Outcome)
 	require.Equal(t, policy.Allowed, ask(verify.Cluster).Outcome)
 	require.Zero(t, asked, "what is known is not looked for")
-	recalled := func(n verify.Namespace) bool { _, ok := service.Recall(n, ref); return ok }
+	recalled := func(n verify.Namespace) bool { _, ok := decider.Recall(n, ref); return ok }
 	require.True(t, recalled("team-a"))
 	require.True(t, recalled(verify.Cluster))
 	require.False(t, recalled("nobody"), "nor recalled as the cluster's")
 	require.Zero(t, asked)
 
-	prefetching := []func(context.Context, verify.Namespace, image.Reference) verify.Result{service.Warm, service.Refresh}
+	prefetching := []func(context.Context, verify.Namespace, image.Reference) verify.Result{decider.Warm, decider.Refresh}
 	for _, answered := range prefetching {
 		require.Equal(t, policy.Allowed, answered(t.Context(), "team-a", ref).Verdict.Outcome)
 		require.Equal(t, policy.Undecided, answered(t.Context(), "nobody", ref).Verdict.Outcome, "nor verified prefetching")
 	}
-	early := tenant.NewService(&tenant.Set{}, memory, nil)
+	early := service.NewDecider(&service.Set{}, memory, nil)
 	require.Equal(t, policy.Undecided, early.Warm(t.Context(), "team-a", ref).Verdict.Outcome)
 	require.Equal(t, policy.Undecided, early.Refresh(t.Context(), "team-a", ref).Verdict.Outcome)
 	require.Zero(t, asked)
@@ -93,7 +93,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	verdict := ask("nobody")
 	require.Equal(t, policy.Denied, verdict.Outcome)
 	require.Equal(t, "namespace nobody does not exist", verdict.Reason)
-	_, err = service.Resolve(t.Context(), "nobody", ref)
+	_, err = decider.Resolve(t.Context(), "nobody", ref)
 	require.True(t, verify.IsPermanent(err))
 
 	answer = func(verify.Namespace) (bool, error) { return false, errors.New("the API server is down") }
@@ -114,8 +114,8 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 // Running pods are judged again as soon as it changes.
 func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	set := &tenant.Set{}
-	service := tenant.NewService(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), nil)
+	set := &service.Set{}
+	decider := service.NewDecider(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), nil)
 	exception := func(pattern string, mandatory bool) v1beta1.Object {
 		x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix", CreationTimestamp: metav1.NewTime(now)}}
 		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern}, []string{"team-a"}, mandatory
@@ -129,7 +129,7 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 		snapshot, problems := compile.New(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}, nil, o)
 		require.Empty(t, problems)
 		set.Swap(snapshot)
-		return [2]string{service.Generation("team-a"), service.Generation("team-b")}
+		return [2]string{decider.Generation("team-a"), decider.Generation("team-b")}
 	}
 	open := map[string]string{v1beta1.AnnotationBreakGlassFrom: "2026-11-22T11:00:00Z", v1beta1.AnnotationBreakGlassUntil: "2026-11-22T14:00:00Z", v1beta1.AnnotationBreakGlassReason: "outage"}
 	var seen []string
@@ -143,7 +143,7 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 	require.Equal(t, seen[1], generations(nil, exception("r.example.com/a", false))[0], "compiling it again changes nothing")
 	closed := generations(open)
 	now = now.Add(2 * time.Hour)
-	require.NotEqual(t, closed[0], service.Generation("team-a"), "break-glass has ended")
+	require.NotEqual(t, closed[0], decider.Generation("team-a"), "break-glass has ended")
 }
 
 // nothing is a cache that keeps nothing.
@@ -154,8 +154,8 @@ func (nothing) Get(context.Context, verify.Key) (verify.Entry, bool)         { r
 func (nothing) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
 
 func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
-	set := &tenant.Set{}
-	service := tenant.NewService(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
+	set := &service.Set{}
+	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
 	require.Equal(t, verify.Namespace("iris-dev-1").Account(), service.Account("iris-dev-1"), "nothing is known yet")
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
 	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}, nil, outside())

@@ -8,7 +8,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
 )
 
 // Open returns a Service with objects that a person has read from a cluster, for a command
@@ -40,19 +39,19 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehe
 	snapshot, problems := compile.New(objects, s.external.Known(sources), s.Outside())
 	r := &Rehearsal{}
 	r.set.Swap(snapshot)
-	r.Service = tenant.NewService(&r.set, s.engine, nil)
+	r.Decider = NewDecider(&r.set, s.engine, nil)
 	return r, problems
 }
 
 // Rehearsal decides about images by objects that are not in force.
 type Rehearsal struct {
-	*tenant.Service
+	*Decider
 
-	set tenant.Set
+	set Set
 }
 
 // Set returns the holder of the snapshot.
-func (r *Rehearsal) Set() *tenant.Set { return &r.set }
+func (r *Rehearsal) Set() *Set { return &r.set }
 
 // united returns the sources of both lists, each once.
 func united(a, b []external.Source) []external.Source {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
 )
 
 // maxNamespaceLabels bounds the namespaces that have series of their own. The others are
@@ -18,7 +17,7 @@ const maxNamespaceLabels = 1000
 // resources is a collector that counts the resources of the current snapshot. Every
 // replica has the same, whichever writes statuses.
 type resources struct {
-	set                                 *tenant.Set
+	set                                 *Set
 	all, notReady, namespaces, loadedAt *prometheus.Desc
 	expires                             *prometheus.Desc
 	now                                 func() time.Time
@@ -29,7 +28,7 @@ type resources struct {
 	metrics []prometheus.Metric
 }
 
-func newResources(set *tenant.Set, now func() time.Time) *resources {
+func newResources(set *Set, now func() time.Time) *resources {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("landwaiter_"+name, help, labels, nil)
 	}

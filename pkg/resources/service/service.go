@@ -25,7 +25,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
 )
 
 // Problem is something that the owner of a resource should correct.
@@ -114,9 +113,9 @@ type Cache interface {
 // Service decides about images by namespace. It is safe for concurrent use. Before
 // the first [Service.Apply], every image is Undecided.
 type Service struct {
-	*tenant.Service
+	*Decider
 
-	set        tenant.Set
+	set        Set
 	engine     *verify.Engine
 	cache      Cache
 	memory     *cache.Memory // nil if Options.Cache replaces it
@@ -274,8 +273,8 @@ func (s *Service) Prune(forget func(verify.Namespace)) {
 
 // SetFinder sets how to look up namespaces that are not in the current snapshot. With
 // nil they are not looked up. Call it before the first request.
-func (s *Service) SetFinder(finder tenant.Finder) {
-	s.Service = tenant.NewService(&s.set, s.engine, finder)
+func (s *Service) SetFinder(finder Finder) {
+	s.Decider = NewDecider(&s.set, s.engine, finder)
 }
 
 // CompareOrigin says what the registry that an image names has, and the mirrors and
@@ -287,7 +286,7 @@ func (s *Service) CompareOrigin(ctx context.Context, namespace verify.Namespace,
 
 // Set returns the holder of the current snapshot. A controller swaps snapshots itself;
 // others use [Service.Apply].
-func (s *Service) Set() *tenant.Set { return &s.set }
+func (s *Service) Set() *Set { return &s.set }
 
 // Outside returns the clients for registries and revocation that compiled resources
 // use.

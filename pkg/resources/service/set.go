@@ -1,7 +1,4 @@
-// Package tenant decides about images by namespace: the current snapshot has the
-// rules of the namespace, and the engine evaluates them. It refuses to treat an
-// unknown namespace as one without resources.
-package tenant
+package service
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package tenant
+package service
 
 import (
 	"context"
@@ -10,31 +10,31 @@ import (
 
 // Warm is Verify at low priority ([verify.Engine.Warm]). An image in a namespace that
 // is not in the snapshot is Undecided.
-func (s *Service) Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-	config, err := s.currentConfig(namespace)
+func (d *Decider) Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := d.currentConfig(namespace)
 	if err != nil {
 		return verify.Unanswered(namespace, ref, err)
 	}
-	return s.engine.Warm(ctx, config, ref)
+	return d.engine.Warm(ctx, config, ref)
 }
 
 // Refresh is Warm that bypasses the cache ([verify.Engine.Refresh]).
-func (s *Service) Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-	config, err := s.currentConfig(namespace)
+func (d *Decider) Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := d.currentConfig(namespace)
 	if err != nil {
 		return verify.Unanswered(namespace, ref, err)
 	}
-	return s.engine.Refresh(ctx, config, ref)
+	return d.engine.Refresh(ctx, config, ref)
 }
 
 // currentConfig returns the configuration of a namespace in the snapshot. It does not
 // look up or wait for others.
-func (s *Service) currentConfig(namespace verify.Namespace) (*verify.Config, error) {
-	snapshot := s.set.Snapshot()
+func (d *Decider) currentConfig(namespace verify.Namespace) (*verify.Config, error) {
+	snapshot := d.set.Snapshot()
 	switch {
 	case snapshot == nil:
 		return nil, ErrNotReady
-	case !s.covers(snapshot, namespace):
+	case !d.covers(snapshot, namespace):
 		return nil, fmt.Errorf("namespace %s is not in the snapshot: %w", namespace, ErrNotReady)
 	}
 	return snapshot.For(namespace), nil
@@ -42,10 +42,10 @@ func (s *Service) currentConfig(namespace verify.Namespace) (*verify.Config, err
 
 // Generation names the rules, the trust material and the exceptions in force of a namespace,
 // "" if it is not in the snapshot. Another one may give other answers.
-func (s *Service) Generation(namespace verify.Namespace) string {
-	config, err := s.currentConfig(namespace)
+func (d *Decider) Generation(namespace verify.Namespace) string {
+	config, err := d.currentConfig(namespace)
 	if err != nil {
 		return ""
 	}
-	return s.engine.Revision(config)
+	return d.engine.Revision(config)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
@@ -32,7 +32,7 @@ func used(namespace, name, kind string) provider.KeyObservation {
 
 func TestEachImageThatBreakGlassLetsInHasOneEvent(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
-	c := &Controller{events: recorder, set: &tenant.Set{}}
+	c := &Controller{events: recorder, set: &service.Set{}}
 	observe := func(source provider.Source, keys ...provider.KeyObservation) (said []string) {
 		c.Observe(t.Context(), provider.Observation{TraceID: "79aa", Source: source, Keys: keys})
 		for {

@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -57,11 +57,11 @@ func start(ctx context.Context, e *suite.Env) (*cluster.Cluster, error) {
 }
 
 // run starts a controller and returns its set, and how to end it.
-func run(t *testing.T, config *rest.Config, options controller.Options) (*tenant.Set, func()) {
+func run(t *testing.T, config *rest.Config, options controller.Options) (*service.Set, func()) {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	set := &tenant.Set{}
+	set := &service.Set{}
 	registries := registry.NewClient(registry.Options{})
 	c, err := controller.New(config, set, compile.Outside{Registry: registries.For}, log, options)
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 // Options are the settings of a [Controller]. The zero value writes statuses
@@ -76,9 +76,9 @@ type Duty struct {
 	Run func(ctx context.Context) error
 }
 
-// Controller fills a [tenant.Set] from the Kubernetes API. Call Run once.
+// Controller fills a [service.Set] from the Kubernetes API. Call Run once.
 type Controller struct {
-	set     *tenant.Set
+	set     *service.Set
 	outside compile.Outside
 	log     *logrus.Logger
 	options Options
@@ -114,7 +114,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 // New returns a Controller for the API server of config. It compiles with
 // outside into set and logs to log.
-func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *logrus.Logger, options Options) (*Controller, error) {
+func New(config *rest.Config, set *service.Set, outside compile.Outside, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}

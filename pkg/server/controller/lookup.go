@@ -13,10 +13,10 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
-var _ tenant.Finder = (*Controller)(nil)
+var _ service.Finder = (*Controller)(nil)
 
 // lookups limits API requests for unknown namespaces: one at a time per name, and a
 // short negative cache.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 func TestNamespacesAreLookedForOnceAndAFailureIsNoAnswer(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 }
 
 func TestRefusesToElectWithoutANamespace(t *testing.T) {
-	_, err := New(&rest.Config{}, &tenant.Set{}, compile.Outside{}, nil, Options{LeaderElection: true})
+	_, err := New(&rest.Config{}, &service.Set{}, compile.Outside{}, nil, Options{LeaderElection: true})
 	require.ErrorContains(t, err, "own namespace")
 }
 
@@ -76,7 +76,7 @@ func TestADutyThatFailsIsBegunAgainUntilTheTermEnds(t *testing.T) {
 		log.SetOutput(&logged)
 		ctx, lose := context.WithCancel(t.Context())
 		calls := 0
-		c := &Controller{log: log, set: &tenant.Set{}, options: Options{Duties: []Duty{{Name: "sweep the mandatory policy", Run: func(ctx context.Context) error {
+		c := &Controller{log: log, set: &service.Set{}, options: Options{Duties: []Duty{{Name: "sweep the mandatory policy", Run: func(ctx context.Context) error {
 			if calls++; calls < 3 {
 				return errors.New("no broom")
 			}

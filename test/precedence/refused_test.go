@@ -84,10 +84,12 @@ func (d dice) damage(object v1beta1.Object) {
 	case *v1beta1.ClusterException:
 		d.damageTerms(&o.Spec)
 	case *v1beta1.Tenant:
-		switch d.IntN(3) {
-		case 0:
-			o.Spec.HomeNamespace = pick(d, "", "UPPER", "x y")
-		case 1:
+		// It still says which namespaces it has, or does not say it at all: with others in their
+		// place it would be another Tenant.
+		switch {
+		case d.once(3):
+			o.Spec.HomeNamespace = ""
+		case d.once(2) && o.Spec.NamespacePrefix == "":
 			o.Spec.NamespacePrefix = pick(d, "UPPER-", "nodash")
 		default:
 			o.Spec.Verification.PolicyLevel = "Perhaps"

@@ -84,14 +84,11 @@ func (d dice) damage(object v1beta1.Object) {
 	case *v1beta1.ClusterException:
 		d.damageTerms(&o.Spec)
 	case *v1beta1.Tenant:
-		// It still says which namespaces it has, or does not say it at all: with others in their
-		// place it would be another Tenant.
-		switch {
-		case d.once(3):
-			o.Spec.HomeNamespace = ""
-		case d.once(2) && o.Spec.NamespacePrefix == "":
+		// It still says which namespaces it has: with others it would be another Tenant, and what
+		// this one denied would be nobody's.
+		if o.Spec.NamespacePrefix == "" && d.once(2) {
 			o.Spec.NamespacePrefix = pick(d, "UPPER-", "nodash")
-		default:
+		} else {
 			o.Spec.Verification.PolicyLevel = "Perhaps"
 		}
 	default:

@@ -84,12 +84,11 @@ func (d dice) damage(object v1beta1.Object) {
 	case *v1beta1.ClusterException:
 		d.damageTerms(&o.Spec)
 	case *v1beta1.Tenant:
-		switch d.IntN(3) {
-		case 0:
-			o.Spec.HomeNamespace = pick(d, "", "UPPER", "x y")
-		case 1:
+		// It still says which namespaces it has: with others it would be another Tenant, and what
+		// this one denied would be nobody's.
+		if o.Spec.NamespacePrefix == "" && d.once(2) {
 			o.Spec.NamespacePrefix = pick(d, "UPPER-", "nodash")
-		default:
+		} else {
 			o.Spec.Verification.PolicyLevel = "Perhaps"
 		}
 	default:

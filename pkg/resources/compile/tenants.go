@@ -35,42 +35,60 @@ func newTenancy(cluster *objects) *tenancy {
 	t := &tenancy{unread: cluster.hidden[v1beta1.KindTenant], unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
 	var known []*v1beta1.Tenant
 	for _, e := range cluster.tenants {
-		err := e.broken
-		if err == nil || e.spec.Spec.HomeNamespace != "" { // a broken one that says its namespaces denies these
-			err = checkMembership(e.spec.Spec)
-		}
+		said, err := saidBy(e.spec)
 		if err != nil {
-			t.unusable[e.source], t.hidden = err, true
-			continue
-		}
-		if e.broken != nil {
+			t.unusable[e.source], t.hidden = cmp.Or(e.broken, err), true
+		} else if e.broken != nil {
 			t.unusable[e.source] = e.broken
 		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.referenced.cluster)); err != nil {
 			t.unusable[e.source] = err
 		}
-		known, t.names = append(known, e.spec), append(t.names, e.source.Name)
-		home := verify.Namespace(e.spec.Spec.HomeNamespace)
-		t.homes[home] = append(t.homes[home], e.source.Name)
+		if said == nil {
+			continue
+		}
+		known, t.names = append(known, said), append(t.names, e.source.Name)
+		if home := verify.Namespace(said.Spec.HomeNamespace); home != verify.Cluster {
+			t.homes[home] = append(t.homes[home], e.source.Name)
+		}
 	}
 	t.Tenants = resource.NewTenants(known)
 	return t
 }
 
-// checkMembership returns an error if it is unknown which namespaces belong to a Tenant.
-func checkMembership(spec v1beta1.TenantSpec) error {
-	if _, err := verify.ParseNamespace(spec.HomeNamespace); err != nil {
-		return fmt.Errorf("spec.homeNamespace: %w", err)
+// saidBy returns a Tenant with the namespaces that it says, nil if it says none, and an error if it
+// may have others: then it denies those that it says, so that no other Tenant has them instead.
+func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, err error) {
+	spec := tenant.Spec
+	var wrong []error
+	namespace := func(field, name string) bool {
+		_, err := verify.ParseNamespace(name)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", field, err))
+		}
+		return err == nil
 	}
-	for i, name := range spec.Namespaces {
-		if _, err := verify.ParseNamespace(name); err != nil {
-			return fmt.Errorf("spec.namespaces[%d]: %w", i, err)
+	if !namespace("spec.homeNamespace", spec.HomeNamespace) {
+		spec.HomeNamespace = ""
+	}
+	spec.Namespaces = nil
+	for i, name := range tenant.Spec.Namespaces {
+		if namespace(fmt.Sprintf("spec.namespaces[%d]", i), name) {
+			spec.Namespaces = append(spec.Namespaces, name)
 		}
 	}
-	prefix := spec.NamespacePrefix
-	if prefix != "" && (len(prefix) < 3 || !strings.HasSuffix(prefix, "-") || len(validation.IsDNS1123Label(prefix+"x")) > 0) {
-		return fmt.Errorf("spec.namespacePrefix is %.80q, it must be the beginning of the names of namespaces, have at least 3 characters and end with a dash", prefix)
+	if prefix := spec.NamespacePrefix; prefix != "" && (len(prefix) < 3 || !strings.HasSuffix(prefix, "-") || len(validation.IsDNS1123Label(prefix+"x")) > 0) {
+		wrong = append(wrong, fmt.Errorf("spec.namespacePrefix is %.80q, it must be the beginning of the names of namespaces, have at least 3 characters and end with a dash", prefix))
+		spec.NamespacePrefix = ""
 	}
-	return nil
+	switch {
+	case len(wrong) == 0:
+		return tenant, nil
+	case spec.HomeNamespace+spec.NamespacePrefix == "" && len(spec.Namespaces) == 0:
+		return nil, wrong[0]
+	}
+	reduced := *tenant
+	reduced.Spec = spec
+	return &reduced, wrong[0]
 }
 
 // checkClaims returns an error if a Tenant would have the namespace of what cluster resources

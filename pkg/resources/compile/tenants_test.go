@@ -295,6 +295,10 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	require.Equal(t, "Valid", short(s.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "rose"}].Ready))
 	require.Contains(t, s.TenantNamespaces("iris"), v1beta1.TenantNamespace{Name: "shared", State: v1beta1.NamespaceConflict})
 
+	for _, invalid := range []string{"homeNamespace: rose\nnamespaces: [shared]\nnamespacePrefix: UPPER-", "homeNamespace: rose\nnamespaces: ['x y', shared]", "homeNamespace: 'x y'\nnamespaces: [shared]"} {
+		require.Equal(t, "nobody", allowedIn(build(at("rose", invalid, 2020), younger), "shared"), "also while it cannot be used: %s", invalid)
+	}
+
 	released, _ := s.WithCluster(resource.Objects{Resources: []v1beta1.Object{at("rose", "homeNamespace: rose", 2020), younger}}, nil)
 	require.Equal(t, "iris", allowedIn(released, "shared"), "release hands over")
 	require.Equal(t, "Valid", short(released.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Ready))

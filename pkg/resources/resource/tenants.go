@@ -71,9 +71,13 @@ func olderFirst(x, y *v1beta1.Tenant) int {
 	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 }
 
-// listedBy returns the namespaces that a Tenant names itself: the home namespace, then the others.
+// listedBy returns the namespaces that a Tenant names itself: the home namespace, which an invalid
+// Tenant may lack, then the others.
 func listedBy(tenant *v1beta1.Tenant) []string {
 	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+	if tenant.Spec.HomeNamespace == "" {
+		return others
+	}
 	return append([]string{tenant.Spec.HomeNamespace}, others...)
 }
 
@@ -142,8 +146,12 @@ func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace
 		}
 	}
 	var found []v1beta1.TenantNamespace
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(states)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
-	for _, name := range append([]string{tenant.Spec.HomeNamespace}, names...) {
+	home := tenant.Spec.HomeNamespace
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(states)), func(n string) bool { return n == home })
+	if home != "" {
+		names = slices.Insert(names, 0, home)
+	}
+	for _, name := range names {
 		if t.Holder(name) != tenant {
 			states[name] = v1beta1.NamespaceConflict
 		}

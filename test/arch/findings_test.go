@@ -126,7 +126,7 @@ func TestRefusesFindingsAnywhereElse(t *testing.T) {
 		"another name for the import": {`func f() p.Finding { panic(0) }`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := parseSource("pkg/x/x.go", []byte("package x\n\nimport (\n\t\""+module+"/pkg/policy\"\n\tp \""+module+"/pkg/policy\"\n\t\""+module+"/pkg/verify\"\n)\n\n"+c.body+"\n"))
+			s, err := parseSource("pkg/x/x.go", []byte("package x\n\nimport (\n\t\""+module+"/pkg/decide/policy\"\n\tp \""+module+"/pkg/decide/policy\"\n\t\""+module+"/pkg/decide/verify\"\n)\n\n"+c.body+"\n"))
 			require.NoError(t, err)
 			require.Len(t, s.strayFindings(), c.count, "%v", s.strayFindings())
 		})
@@ -134,7 +134,7 @@ func TestRefusesFindingsAnywhereElse(t *testing.T) {
 }
 
 func TestRefusesDotImportOfFindings(t *testing.T) {
-	s, err := parseSource("pkg/x/x.go", []byte("package x\n\nimport . \""+module+"/pkg/policy\"\n\nvar f Finding\n"))
+	s, err := parseSource("pkg/x/x.go", []byte("package x\n\nimport . \""+module+"/pkg/decide/policy\"\n\nvar f Finding\n"))
 	require.NoError(t, err)
 	require.Len(t, s.strayFindings(), 1)
 }

@@ -94,7 +94,7 @@ func rules() []guard {
 			`case !matchHost(p.host, r.Host):`, `case false:`),
 		without(19, "image.TestPatternNeverMatchesAnotherHost", "pkg/formats/image/pattern.go",
 			`case !matchHost(p.host, r.Host):`, `case false:`),
-		without(20, "tenant.TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided", "pkg/resources/tenant/service.go",
+		without(20, "service.TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided", "pkg/resources/service/decider.go",
 			`return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)`, `return snapshot.For(namespace), nil`),
 		without(21, "compile.TestMandatoryPoliciesApplyEverywhereWithClusterResources", "pkg/resources/compile/link.go",
 			"v.config.Layers = append(v.config.Layers, layer)\n", "_ = layer\n"),

@@ -59,7 +59,7 @@ func byID(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 }
 
 func TestTheTenantChartRendersWhatTheRendererDoes(t *testing.T) {
-	files, err := filepath.Glob(root + "/pkg/onboard/testdata/*.tenant.yaml")
+	files, err := filepath.Glob(root + "/pkg/tenancy/onboard/testdata/*.tenant.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	var all []any
@@ -85,7 +85,7 @@ func TestTheTenantChartRendersWhatTheRendererDoes(t *testing.T) {
 }
 
 func TestTheTenantChartRendersTenantsAloneForTheOperator(t *testing.T) {
-	tenant, values := tenantValues(t, root+"/pkg/onboard/testdata/prefix.tenant.yaml")
+	tenant, values := tenantValues(t, root+"/pkg/tenancy/onboard/testdata/prefix.tenant.yaml")
 	charted, err := renderTenants(t, map[string]any{"tenants": []any{values}})
 	require.NoError(t, err)
 	require.Len(t, charted, 1)
@@ -204,7 +204,7 @@ func chartedAs(t *testing.T, charted []*unstructured.Unstructured, object *unstr
 // Flux builds with kustomize. A namespace in the team's repository that asks for another
 // team, or for none, ends up in its own; what is no namespace stays as it is.
 func TestTheKustomizationForcesNamespacesIntoTheirTenant(t *testing.T) {
-	tenant, _ := tenantValues(t, root+"/pkg/onboard/testdata/prefix.tenant.yaml")
+	tenant, _ := tenantValues(t, root+"/pkg/tenancy/onboard/testdata/prefix.tenant.yaml")
 	objects, err := onboard.Objects(tenant, onboard.Options{})
 	require.NoError(t, err)
 	kustomization := objects[len(objects)-1]

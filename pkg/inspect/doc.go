@@ -1,0 +1,10 @@
+// Package inspect has no code of its own: its rooms show people what is, with no more permissions than
+// they have.
+//
+//   - live: a cluster as one person may read it, for commands that preview.
+//   - guardrail: the guardrails that this version ships, to compare them with those of a cluster.
+//   - doctor: what is wrong with an installation.
+//   - isolation: tries what teams must not be able to do.
+//
+// Nothing here writes, and no request for a verdict comes through here.
+package inspect

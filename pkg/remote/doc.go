@@ -1,0 +1,11 @@
+// Package remote has no code of its own: its rooms get what is elsewhere, and keep it for a time.
+//
+//   - egress: the guarded way out: host lists, address guard, proxies, limits.
+//   - registry: OCI registries, over oras-go; nothing else asks them.
+//   - prefetch: keeps values that take a network ready, so that no request waits for them.
+//   - external: trust material and registry logins of clouds, Vault and TUF repositories.
+//   - cache: verdicts, in memory and sealed in Redis.
+//
+// Every answer from outside is bounded in bytes and time, and counted to the quota owner that
+// caused it.
+package remote

@@ -1,0 +1,16 @@
+// Package resources has no code of its own: its rooms turn what people write into what holds in each
+// namespace.
+//
+//   - resource: the objects as read, and problems that their owners should correct.
+//   - schema: the CRDs, as an API server applies them.
+//   - configdir: resources in files.
+//   - informer: lists of the Kubernetes API in bounded memory.
+//   - secretwatch: one Secret, ConfigMap or ServiceAccount by its name.
+//   - workload: images of pods, and pods of workloads.
+//   - rights: where a role lets others decide what is trusted.
+//   - compile: resources into a Snapshot: what applies in each namespace.
+//   - lint: what is wrong with files, before a cluster has them.
+//   - service: everything between a reference and its verdict, wired once.
+//
+// It is the lowest wing that knows Kubernetes and the types of landwaiter.dev.
+package resources

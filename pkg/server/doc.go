@@ -1,0 +1,11 @@
+// Package server has no code of its own: its rooms are what runs.
+//
+//   - provider: the HTTPS edge that Gatekeeper calls.
+//   - serving: the certificate, the client CAs, and the Provider objects.
+//   - controller: watches resources, compiles what changed, writes statuses.
+//   - warm: verifies images before anybody asks.
+//   - report: Events and reports where teams look.
+//   - tracing: spans for a collector.
+//
+// It is the highest wing: only cmd imports it.
+package server

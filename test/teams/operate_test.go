@@ -263,7 +263,7 @@ func TestTheOperatorStopsWhenOneOfItsGuardrailsIsTakenAway(t *testing.T) {
 			remove()
 			said := ends(t, process)
 			require.Contains(t, said, "the operator guardrails are not in force")
-			require.NotContains(t, said, "has not been proven since", "it ended at the first answer, not when it had none for long")
+			require.NotContains(t, said, "have not been proven since", "it ended at the first answer, not when it had none for long")
 		})
 	}
 }

@@ -156,11 +156,11 @@ func (nothing) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
 func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 	set := &service.Set{}
 	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
-	require.Equal(t, verify.Namespace("iris-dev-1").Account(), service.Account("iris-dev-1"), "nothing is known yet")
+	require.Equal(t, verify.Namespace("iris-dev-1").Account(), decider.Account("iris-dev-1"), "nothing is known yet")
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
 	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}, nil, outside())
 	set.Swap(snapshot)
 	for name, want := range map[verify.Namespace]verify.Account{"iris": "tenant/green", "iris-dev-1": "tenant/green", "rose": "namespace/rose", verify.Cluster: "namespace/-"} {
-		require.Equal(t, want, service.Account(name), name)
+		require.Equal(t, want, decider.Account(name), name)
 	}
 }

@@ -44,8 +44,8 @@ func readDeps(t *testing.T, packages ...string) map[string][]string {
 // transitively: Kubernetes clients, and outside api any Kubernetes package. klog is allowed,
 // because a dependency of pkg/evidence/cosign logs with it.
 func (h house) heavy(pkg string, deps []string) []string {
-	floor, _ := h.floor(pkg)
-	if floor > lastWithout {
+	storey, _ := h.storey(pkg)
+	if storey > lastWithout {
 		return nil
 	}
 	var found []string
@@ -53,7 +53,7 @@ func (h house) heavy(pkg string, deps []string) []string {
 		client := below(dep, "k8s.io/client-go") || below(dep, "sigs.k8s.io/controller-runtime")
 		kubernetes := (below(dep, "k8s.io") || below(dep, "sigs.k8s.io")) && !below(dep, "k8s.io/klog/v2")
 		if client || kubernetes && !below(pkg, "api") {
-			found = append(found, fmt.Sprintf("%s (floor %d) needs %s", pkg, floor, dep))
+			found = append(found, fmt.Sprintf("%s (storey %d) needs %s", pkg, storey, dep))
 		}
 	}
 	return found

@@ -16,7 +16,7 @@ const (
 	logger         = "github.com/sirupsen/logrus"
 	fixtures       = "test/kit/fixture"
 	ground         = 0 // api, config and library, which every wing that knows Kubernetes may import
-	lastWithout    = 4 // the highest floor that knows neither Kubernetes nor api
+	lastWithout    = 4 // the highest storey that knows neither Kubernetes nor api
 	firstThatLogs  = 6 // below, facts are returned
 	roof           = 9 // cmd, which wires everything
 	maxMeanImports = 3.1
@@ -26,7 +26,7 @@ const (
 // row matches a line of the table: | `pkg/formats` | image, intake | what holds there |
 var row = regexp.MustCompile("(?m)^\\| `pkg/([a-z]+)` \\| ([a-z, ]+) \\| *\\S.*? *\\|$")
 
-// house maps a room, such as pkg/formats/image, to its floor: that of the first wing is 1.
+// house maps a room, such as pkg/formats/image, to its storey: that of the first wing is 1.
 type house map[string]int
 
 func parseTable(markdown string) (house, error) {
@@ -53,16 +53,16 @@ func readTable(t *testing.T) house {
 	return table
 }
 
-// floor returns the floor of a package of the program.
-func (h house) floor(pkg string) (floor int, known bool) {
+// storey returns the storey of a package of the program.
+func (h house) storey(pkg string) (storey int, known bool) {
 	switch {
 	case below(pkg, "cmd"):
 		return roof, true
 	case below(pkg, "api"), pkg == "config", pkg == "config/crd", pkg == "library":
 		return ground, true
 	}
-	floor, known = h[pkg]
-	return floor, known
+	storey, known = h[pkg]
+	return storey, known
 }
 
 // broken lists the rules that a package's imports violate: only rooms of the own wing and of
@@ -70,24 +70,24 @@ func (h house) floor(pkg string) (floor int, known bool) {
 // no test packages.
 func (h house) broken(pkg string, imports []string) []string {
 	var found []string
-	floor, known := h.floor(pkg)
+	storey, known := h.storey(pkg)
 	if !known {
 		return []string{pkg + " is in no wing"}
 	}
 	for _, imported := range imports {
 		name, ours := own(imported)
-		target, listed := h.floor(name)
+		target, listed := h.storey(name)
 		switch {
 		case ours && below(name, "test"):
 			found = append(found, pkg+" imports the test code "+name)
 		case ours && !listed:
 			found = append(found, pkg+" imports "+name+", which is in no wing")
-		case ours && (target > floor || target == floor && filepath.Dir(name) != filepath.Dir(pkg) && floor != ground):
-			found = append(found, fmt.Sprintf("%s (floor %d) imports %s (floor %d)", pkg, floor, name, target))
-		case floor > ground && floor <= lastWithout && (ours && target == ground || below(imported, "k8s.io") || below(imported, "sigs.k8s.io")):
-			found = append(found, fmt.Sprintf("%s (floor %d) imports %s", pkg, floor, imported))
-		case floor < firstThatLogs && below(imported, logger):
-			found = append(found, fmt.Sprintf("%s (floor %d) imports the logger", pkg, floor))
+		case ours && (target > storey || target == storey && filepath.Dir(name) != filepath.Dir(pkg) && storey != ground):
+			found = append(found, fmt.Sprintf("%s (storey %d) imports %s (storey %d)", pkg, storey, name, target))
+		case storey > ground && storey <= lastWithout && (ours && target == ground || below(imported, "k8s.io") || below(imported, "sigs.k8s.io")):
+			found = append(found, fmt.Sprintf("%s (storey %d) imports %s", pkg, storey, imported))
+		case storey < firstThatLogs && below(imported, logger):
+			found = append(found, fmt.Sprintf("%s (storey %d) imports the logger", pkg, storey))
 		}
 	}
 	return found
@@ -183,7 +183,7 @@ func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {
 	}
 }
 
-// small is a table of some rooms on the floors that they have.
+// small is a table of some rooms on the storeys that they have.
 const small = "| `pkg/formats` | image, trust | a |\n| `pkg/decide` | verify | b |\n| `pkg/remote` | registry | c |\n| `pkg/evidence` | cosign | d |\n" +
 	"| `pkg/resources` | compile, lint | e |\n| `pkg/tenancy` | operator | f |\n| `pkg/inspect` | doctor | g |\n| `pkg/server` | provider, warm | h |\n"
 

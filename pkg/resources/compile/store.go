@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -49,14 +50,8 @@ func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m refer
 	if err == nil {
 		s.Registries, s.Patterns = named, patterns
 	}
-	if e.broken != nil {
-		if e.spec.Proxy != nil { // of a ClusterStore that the schema refuses
-			s.proxy = brokenProxy(e.source, e.broken)
-		}
-		return nil, e.broken
-	}
-	if err != nil {
-		if e.spec.Proxy != nil {
+	if err := cmp.Or(e.broken, err); err != nil {
+		if e.spec.Proxy != nil { // also of a ClusterStore that the schema refuses
 			s.proxy = brokenProxy(e.source, err)
 		}
 		return nil, err

@@ -37,6 +37,18 @@ func object(kind, spec string) string {
 	return "apiVersion: landwaiter.dev/v1beta1\nkind: " + kind + "\nmetadata: {name: x, namespace: team-a}\nspec: " + spec + "\n---\n"
 }
 
+// findingsOf checks text, and returns its findings, also one a line.
+func findingsOf(t *testing.T, text string) (lint.Report, string) {
+	t.Helper()
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	require.NoError(t, err)
+	var found []string
+	for _, f := range report.Findings {
+		found = append(found, fmt.Sprintf("%s: %s; %s", f.Field, f.Message, f.Fix))
+	}
+	return report, strings.Join(found, "\n")
+}
+
 const (
 	inline    = "|\n      -----BEGIN PUBLIC KEY-----\n      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEq+5PKTQ4Fmtm/FPqVASrsITmOQCB\n      UIu7srUuYFr0LnANA+p7O4CmKTb2PGMseZiizsuqxMNdlgSXCZLHYlXu4w==\n      -----END PUBLIC KEY-----\n"
 	keysSpec  = "\n  type: PublicKeys\n  source:\n    inline: " + inline
@@ -63,13 +75,8 @@ func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
 		object("ClusterException", "{floors: true, images: [r.example.com/a], namespaces: [a], reason: r, until: '2030-01-01T00:00:00Z'}"): "spec.floors: there is no such field; it is called overrideMandatory now",
 		object("ClusterVerificationPolicy", "{scope: Floor, defaultAction: Allow}"):                                                        `spec.scope: "Floor" is not supported; it is called Mandatory now`,
 	} {
-		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
-		require.NoError(t, err)
-		var found []string
-		for _, f := range report.Findings {
-			found = append(found, fmt.Sprintf("%s: %s; %s", f.Field, f.Message, f.Fix))
-		}
-		require.Contains(t, strings.Join(found, "\n"), want, text)
+		_, found := findingsOf(t, text)
+		require.Contains(t, found, want, text)
 	}
 }
 
@@ -130,13 +137,8 @@ func TestSaysWhatToDoAboutWhatIsMistaken(t *testing.T) {
 		object("VerificationPolicy", "{rules: [{images: [nginx], action: Allow}]}"):                            `needs a host and a repository, such as "docker.io/library/nginx"`,
 		object("VerificationPolicy", "{rules: [{images: ['**'], require: []}]}"):                               "spec.rules[0].require: must have at least 1 entry; add one, or for images that need no check write action: Allow",
 	} {
-		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
-		require.NoError(t, err)
-		var found []string
-		for _, f := range report.Findings {
-			found = append(found, fmt.Sprintf("%s: %s; %s", f.Field, f.Message, f.Fix))
-		}
-		require.Contains(t, strings.Join(found, "\n"), want, text)
+		report, found := findingsOf(t, text)
+		require.Contains(t, found, want, text)
 		require.Equal(t, lint.Error, report.Findings[0].Severity)
 	}
 }

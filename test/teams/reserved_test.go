@@ -4,15 +4,12 @@ package teams
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,12 +32,7 @@ func TestANamespaceThatBecomesReservedOutlivesItsTenant(t *testing.T) {
 	w.operate(t, "--reserved-namespace=heir-keys")
 	w.provisioned(t, "heir", metav1.ConditionFalse, "Reserved")
 	require.NoError(t, w.Client.Delete(suite.Within(t), made))
-	suite.Eventually(t, func(ctx context.Context) error {
-		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1beta1.Tenant{}); !apierrors.IsNotFound(err) {
-			return errors.Join(err, errors.New("the Tenant is still there"))
-		}
-		return nil
-	})
+	w.ended(t, made)
 	for _, name := range []string{"heir-keys", clusterKeys} {
 		namespace := &corev1.Namespace{}
 		require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: name}, namespace))
@@ -53,8 +45,7 @@ func TestAnAccountThatMakesNamespacesDeletesNoReservedOne(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "clusterer")
 	w.tenant(t, "metadata: {name: clusterer}\nspec: {homeNamespace: clusterer, namespacePrefix: cluster-, reconciler: {createNamespaces: true}}")
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "clusterer-namespace-maker"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-namespace-maker"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "clusterer", Name: "clusterer"}}}
+	binding := makesNamespaces("clusterer")
 	require.NoError(t, w.Client.Create(suite.Within(t), binding))
 	t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(w.Client.Delete(suite.Within(t), binding))) })
 	w.patch(t, suite.Namespace(clusterKeys), `{"metadata":{"labels":{"landwaiter.dev/tenant":"clusterer"}}}`)

@@ -44,6 +44,24 @@ func TestADefaultDenyThatAllowsEverythingIsNotThePlatforms(t *testing.T) {
 	require.Zero(t, again.Changed+again.Created)
 }
 
+// makesNamespaces binds a Tenant's account, which has its name, to the role that makes namespaces.
+func makesNamespaces(tenant string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: tenant + "-namespace-maker"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-namespace-maker"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: tenant, Name: tenant}}}
+}
+
+// ended waits until a Tenant that is being deleted is gone.
+func (w *installation) ended(t *testing.T, tenant *v1beta1.Tenant) {
+	t.Helper()
+	suite.Eventually(t, func(ctx context.Context) error {
+		err := w.Client.Get(ctx, client.ObjectKeyFromObject(tenant), &v1beta1.Tenant{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("the Tenant is still there"))
+	})
+}
+
 // The binding that lets an account make namespaces outlives no Tenant, though the operator
 // may neither make nor remove it.
 func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
@@ -52,8 +70,7 @@ func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
 	w.operate(t)
 	made := w.tenant(t, "metadata: {name: maker}\nspec: {homeNamespace: maker, namespacePrefix: maker-, reconciler: {createNamespaces: true}}")
 	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl create clusterrolebinding maker-namespace-maker")
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "maker-namespace-maker"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-namespace-maker"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "maker", Name: "maker"}}}
+	binding := makesNamespaces("maker")
 	require.NoError(t, w.Client.Create(suite.Within(t), binding))
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(made), made))
 	w.patch(t, made, `{"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`)
@@ -71,11 +88,5 @@ func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
 	require.True(t, w.exists(t, "maker"))
 	require.NoError(t, w.Client.Delete(suite.Within(t), binding))
 	w.patch(t, made, `{"spec":{"adopt":true}}`) // a change is looked at without a pause
-	suite.Eventually(t, func(ctx context.Context) error {
-		err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1beta1.Tenant{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return errors.Join(err, errors.New("the Tenant is still there"))
-	})
+	w.ended(t, made)
 }

@@ -153,7 +153,7 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 	err = e.apply(ctx, sent, ours)
 	if err != nil && ours && before != "" && apierrors.IsInvalid(err) && object.GetKind() == kindRoleBinding {
 		// The role of a binding cannot be changed.
-		if err = e.client.Delete(ctx, object.DeepCopy(), e.dryRun()...); err == nil && !e.options.DryRun {
+		if err = e.client.Delete(ctx, object.DeepCopy()); err == nil && !e.options.DryRun {
 			sent = object.DeepCopy()
 			err = e.apply(ctx, sent, ours)
 		}
@@ -208,12 +208,9 @@ func sameContent(live, sent *unstructured.Unstructured) bool {
 
 // apply sends an object, and reads the answer into it.
 func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, force bool) error {
-	options := []client.ApplyOption{client.FieldOwner(FieldManager)}
+	var options []client.ApplyOption
 	if force {
 		options = append(options, client.ForceOwnership)
-	}
-	if e.options.DryRun {
-		options = append(options, client.DryRunAll)
 	}
 	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }

@@ -47,8 +47,9 @@ type Finding struct {
 // Check returns what is wrong with a Tenant, or with all of them if no name is given. It
 // changes nothing, whatever the Options say.
 func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
-	dry := New(e.client, e.options)
-	dry.options.DryRun = true
+	options := e.options
+	options.DryRun = true
+	dry := New(e.client, options)
 	w, _, err := dry.look(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -106,9 +106,6 @@ func (e *Engine) reserved(name string) bool {
 	return onboard.IsSystemNamespace(name) || name == e.options.Onboard.Landwaiter.Namespace || slices.Contains(e.options.Reserved, name)
 }
 
-// podSecurity begins the labels of the Pod Security Standards.
-const podSecurity = "pod-security.kubernetes.io/"
-
 // strictness orders the levels of the Pod Security Standards.
 func strictness(level string) int {
 	return slices.Index([]string{"privileged", "baseline", "restricted"}, level)
@@ -138,7 +135,7 @@ func (m *member) mark(rendered client.Object, tenant string) {
 		return
 	}
 	for name, level := range m.existing.Labels {
-		if strings.HasPrefix(name, podSecurity) && strictness(level) > strictness(labels[name]) && !owns(m.existing, "f:labels", name) {
+		if strings.HasPrefix(name, onboard.LabelPodSecurity) && strictness(level) > strictness(labels[name]) && !owns(m.existing, "f:labels", name) {
 			delete(labels, name)
 		}
 	}

@@ -41,22 +41,15 @@ func (e *Engine) narrow(ctx context.Context, object, live *unstructured.Unstruct
 	if err != nil {
 		return false, fmt.Errorf("take out what others added to %s: %w", refOf(object), err)
 	}
-	return true, e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, text), client.FieldOwner(FieldManager))
+	return true, e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, text))
 }
 
 // hasField reports whether managed fields have a path.
 func hasField(raw []byte, path ...string) bool {
-	var level map[string]json.RawMessage
-	for _, name := range path {
-		level = nil
-		if json.Unmarshal(raw, &level) != nil {
-			return false
-		}
-		next, ok := level[name]
-		if !ok {
-			return false
-		}
-		raw = next
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return false
 	}
-	return true
+	_, found, _ := unstructured.NestedFieldNoCopy(fields, path...) // what is no map has no fields
+	return found
 }

@@ -58,6 +58,7 @@ type Options struct {
 
 // Engine changes and reads what Tenants stand for.
 type Engine struct {
+	// client writes as [FieldManager], and in a dry run changes nothing.
 	client  client.Client
 	reader  client.Reader
 	options Options
@@ -92,7 +93,10 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // New returns an Engine that uses the permissions of c.
 func New(c client.Client, options Options) *Engine {
-	e := &Engine{client: c, reader: options.Reader, options: options}
+	e := &Engine{client: client.WithFieldOwner(c, FieldManager), reader: options.Reader, options: options}
+	if options.DryRun {
+		e.client = client.NewDryRunClient(e.client)
+	}
 	if e.reader == nil {
 		e.reader = c
 	}
@@ -230,12 +234,4 @@ func (w *world) namespace(name string) *corev1.Namespace {
 		return nil
 	}
 	return &w.namespaces[i]
-}
-
-// dryRun returns the options of a write.
-func (e *Engine) dryRun() []client.DeleteOption {
-	if e.options.DryRun {
-		return []client.DeleteOption{client.DryRunAll}
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -90,12 +91,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 
 // sorted returns what was found.
 func (c *checker) sorted() []Finding {
-	var found []Finding
-	for finding := range c.findings {
-		found = append(found, finding)
-	}
-	slices.SortFunc(found, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
-	return found
+	return slices.SortedFunc(maps.Keys(c.findings), func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
 }
 
 func newChecker(o CheckOptions) (*checker, error) {

@@ -36,15 +36,7 @@ func trialFlux() string {
 // entries are the folders that flux bootstrap writes into.
 func (p Platform) entries() []string {
 	var tree Tree
-	switch p.Layout {
-	case LayoutFlux:
-		p.flux(&tree)
-	case LayoutGroups:
-		p.groups(&tree)
-	case LayoutArc:
-		p.arc(&tree)
-	case LayoutDemo:
-	}
+	p.layout(&tree)
 	var folders []string
 	for _, file := range tree.Files {
 		if folder := path.Dir(file.Path); path.Base(folder) == "flux-system" && path.Base(file.Path) == "kustomization.yaml" {

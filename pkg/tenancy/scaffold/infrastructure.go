@@ -3,6 +3,7 @@ package scaffold
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -110,9 +111,7 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 		"upgrade":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},
 		"values":             values,
 	}
-	for field, value := range from {
-		spec[field] = value
-	}
+	maps.Copy(spec, from)
 	t.add(path.Join(folder, "release.yaml"), document(comment, object{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(fluxNamespace, name), "spec": spec}))
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"namespace.yaml", "source.yaml", "release.yaml"},
@@ -274,14 +273,8 @@ func setsWithin(set string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var k struct {
-		Resources []string `json:"resources"`
-	}
-	if err := yaml.Unmarshal([]byte(text), &k); err != nil {
-		return nil, fmt.Errorf("read the set %s: %w", set, err)
-	}
 	var others []string
-	for _, resource := range k.Resources {
+	for _, resource := range resourcesOf(text) {
 		if name, ok := strings.CutPrefix(resource, "../"); ok {
 			others = append(others, name)
 		}

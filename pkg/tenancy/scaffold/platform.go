@@ -5,6 +5,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -89,12 +90,12 @@ const (
 
 // Complete returns the platform with defaults, or says which value cannot be used.
 func (p Platform) Complete() (Platform, error) {
-	fill(&p.Layout, LayoutFlux)
-	fill(&p.Enforcement, "dryrun")
-	fill(&p.Gatekeeper.URL, "https://open-policy-agent.github.io/gatekeeper/charts")
-	fill(&p.Gatekeeper.Version, gatekeeperVersion)
-	fill(&p.Landwaiter.URL, "oci://ghcr.io/landwaiter/charts/landwaiter")
-	fill(&p.Landwaiter.Version, LandwaiterVersion)
+	p.Layout = cmp.Or(p.Layout, LayoutFlux)
+	p.Enforcement = cmp.Or(p.Enforcement, "dryrun")
+	p.Gatekeeper.URL = cmp.Or(p.Gatekeeper.URL, "https://open-policy-agent.github.io/gatekeeper/charts")
+	p.Gatekeeper.Version = cmp.Or(p.Gatekeeper.Version, gatekeeperVersion)
+	p.Landwaiter.URL = cmp.Or(p.Landwaiter.URL, "oci://ghcr.io/landwaiter/charts/landwaiter")
+	p.Landwaiter.Version = cmp.Or(p.Landwaiter.Version, LandwaiterVersion)
 	switch p.Layout {
 	case LayoutFlux:
 		fillList(&p.Environments, "staging", "production")
@@ -121,12 +122,6 @@ func (p Platform) Complete() (Platform, error) {
 		}
 	}
 	return p, p.check()
-}
-
-func fill[T ~string](value *T, byDefault T) {
-	if *value == "" {
-		*value = byDefault
-	}
 }
 
 func fillList(list *[]string, byDefault ...string) {
@@ -283,14 +278,6 @@ func NewPlatform(given Platform) (Tree, error) {
 		return Tree{}, err
 	}
 	t.add(".github/workflows/check.yaml", p.workflow())
-	switch p.Layout {
-	case LayoutFlux:
-		p.flux(&t)
-	case LayoutGroups:
-		p.groups(&t)
-	case LayoutArc:
-		p.arc(&t)
-	case LayoutDemo:
-	}
+	p.layout(&t)
 	return t, t.sort()
 }

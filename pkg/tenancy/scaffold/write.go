@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -261,12 +260,7 @@ func readExisting(root *os.Root, name string) (string, error) {
 	if info.Size() > maxExisting {
 		return "", fmt.Errorf("%s has more than %d bytes: no file of the tree is that large; move it away", name, maxExisting)
 	}
-	file, err := root.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("open %s: %w", name, err)
-	}
-	defer func() { _ = file.Close() }() // nothing was written
-	text, err := io.ReadAll(io.LimitReader(file, maxExisting))
+	text, err := root.ReadFile(name)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
@@ -282,11 +276,7 @@ func put(root *os.Root, name, text string, executable bool) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", name, err)
 	}
-	unique := make([]byte, 8)
-	if _, err := rand.Read(unique); err != nil {
-		return fmt.Errorf("name a temporary file: %w", err)
-	}
-	temporary := path.Join(path.Dir(name), ".landwaiter-"+hex.EncodeToString(unique))
+	temporary := path.Join(path.Dir(name), ".landwaiter-"+rand.Text())
 	err := root.WriteFile(temporary, []byte(text), mode)
 	if err == nil {
 		err = root.Rename(temporary, name)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -17,14 +16,7 @@ import (
 )
 
 func newCache() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "cache",
-		Short: "Inspect and empty the cache that replicas share in Redis",
-		Args:  onlyCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCacheStats(), newCacheShow(), newCachePurge())
-	return cmd
+	return group("cache", "Inspect and empty the cache that replicas share in Redis", newCacheStats(), newCacheShow(), newCachePurge())
 }
 
 // withRedis runs do with a connection until timeout.
@@ -63,7 +55,7 @@ names cannot be read, 69 Redis failed.`,
 					return err
 				}
 				usage := printableUsage(found)
-				return output.print(cmd, usage, usage.print)
+				return output.print(cmd, usage)
 			})
 		},
 	}
@@ -97,14 +89,12 @@ func printableUsage(found map[verify.Namespace]cache.Use) printedUsage {
 	return usage
 }
 
-func (u printedUsage) print(out io.Writer) error {
-	s := newScreen(out)
+func (u printedUsage) show(s *screen) {
 	s.row("NAMESPACE", "KEYS", "BYTES")
 	for _, use := range u.Namespaces {
 		s.row(use.Namespace, use.Keys, use.Bytes)
 	}
 	s.row("(all)", u.Keys, u.Bytes)
-	return s.flush()
 }
 
 // printedPurge is what cache purge prints.
@@ -112,6 +102,8 @@ type printedPurge struct {
 	Namespace string `json:"namespace"`
 	Keys      int    `json:"keys"`
 }
+
+func (p printedPurge) show(s *screen) { s.line("%d keys of %s removed", p.Keys, p.Namespace) }
 
 func newCachePurge() *cobra.Command {
 	var flags redisFlags
@@ -136,12 +128,7 @@ or a file that it names cannot be read, 69 Redis failed.`,
 			}
 			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
 				removed, err := cache.Purge(ctx, client, ns)
-				printed := output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}, func(out io.Writer) error {
-					s := newScreen(out)
-					s.line("%d keys of %s removed", removed, ns.Label())
-					return s.flush()
-				})
-				return errors.Join(err, printed)
+				return errors.Join(err, output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}))
 			})
 		},
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -92,7 +91,7 @@ func (s *showFlags) run(cmd *cobra.Command, output *format) error {
 			return err
 		}
 		listing := printableListing(namespace, found, time.Now())
-		return output.print(cmd, listing, listing.print)
+		return output.print(cmd, listing)
 	})
 }
 
@@ -172,8 +171,7 @@ func printableListing(namespace verify.Namespace, found cache.Listing, now time.
 // shortGeneration is how much of a generation a table has.
 const shortGeneration = 8
 
-func (l printedListing) print(out io.Writer) error {
-	s := newScreen(out)
+func (l printedListing) show(s *screen) {
 	s.row("VERDICT", "AGE", "EXPIRES", "CONFIG", "IMAGE, POLICY AND REASON")
 	for _, e := range l.Entries {
 		if e.Verdict == unopened {
@@ -191,5 +189,4 @@ func (l printedListing) print(out io.Writer) error {
 		s.row(strings.ToUpper(e.Verdict), e.age.Round(time.Second), left, fmt.Sprintf("%.*s", shortGeneration, e.Generation), about+": "+e.Reason)
 	}
 	s.line("%d keys of %s, %d did not open, %d left out by --limit", l.Keys, l.Namespace, l.Unopened, l.LeftOff)
-	return s.flush()
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -91,7 +90,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 			}
 			report := doctor.Examine(inventory)
 			printed := printableDiagnosis(report)
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return diagnosed(report)
@@ -133,10 +132,9 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 		})}
 }
 
-// print prints one paragraph for each finding. Commands are not wrapped, so that they can
+// show prints one paragraph for each finding. Commands are not wrapped, so that they can
 // be copied.
-func (p printedDiagnosis) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedDiagnosis) show(s *screen) {
 	for _, f := range p.Findings {
 		said := fmt.Sprintf("%s %s: %s: %s: %s.", f.Severity, f.ID, f.Object, f.Message, f.Why)
 		s.wrapped("", "  ", said)
@@ -156,7 +154,6 @@ func (p printedDiagnosis) print(out io.Writer) error {
 		s.line("The ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.")
 	}
 	s.line("%s, %s not checked", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
-	return s.flush()
 }
 
 // unknown is how many kinds of findings were not looked for.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -52,11 +51,7 @@ Exit codes are those of verify.`,
   landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
 		Args: flags.oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			questions, err := flags.questions(cmd, args)
-			if err != nil {
-				return err
-			}
-			r, err := flags.rulesFor(cmd, questions, timeout)
+			r, questions, err := flags.ask(cmd, args, timeout)
 			if err != nil {
 				return err
 			}
@@ -72,7 +67,11 @@ Exit codes are those of verify.`,
 				e.Image, e.Used = q.image, q.use.Owners
 				all.Explanations, results = append(all.Explanations, e), append(results, result)
 			}
-			if err := all.show(cmd, &output, len(flags.files) > 0); err != nil {
+			var printed shown = all
+			if len(flags.files) == 0 {
+				printed = all.Explanations[0]
+			}
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return exitFor(results)
@@ -91,21 +90,13 @@ type explanations struct {
 	Explanations []explanation `json:"explanations"`
 }
 
-// show prints one explanation as it is, and those of files as a list.
-func (x explanations) show(cmd *cobra.Command, output *format, list bool) error {
-	if !list {
-		return output.print(cmd, x.Explanations[0], x.Explanations[0].print)
-	}
-	return output.print(cmd, x, func(out io.Writer) error {
-		s := newScreen(out)
-		for i, e := range x.Explanations {
-			if i > 0 {
-				s.line("")
-			}
-			e.show(s)
+func (x explanations) show(s *screen) {
+	for i, e := range x.Explanations {
+		if i > 0 {
+			s.line("")
 		}
-		return s.flush()
-	})
+		e.show(s)
+	}
 }
 
 // explainImage verifies one image and returns how it was decided.
@@ -128,12 +119,6 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 		e.Origin = printableOrigin(s.CompareOrigin(ctx, ns, ref))
 	}
 	return e, result
-}
-
-func (e explanation) print(out io.Writer) error {
-	s := newScreen(out)
-	e.show(s)
-	return s.flush()
 }
 
 func (e explanation) show(s *screen) {

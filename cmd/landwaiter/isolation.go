@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -108,7 +107,7 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 		return failed(err)
 	}
 	printed := printableCases(results)
-	if printErr := output.print(cmd, printed, printed.print); printErr != nil {
+	if printErr := output.print(cmd, printed); printErr != nil {
 		return printErr
 	}
 	if err != nil {
@@ -142,10 +141,9 @@ func printableCases(results []isolation.Result) printedCases {
 	return printed
 }
 
-// print has one row per case and team, and at the end one for everybody for whom a case did
+// show has one row per case and team, and at the end one for everybody for whom a case did
 // not hold.
-func (p printedCases) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedCases) show(s *screen) {
 	s.row("CASE", "TENANT", "RESULT", "TRIES TO, AND WHO REFUSED")
 	var untried, holes [][]any
 	for i := 0; i < len(p.Cases); {
@@ -181,7 +179,6 @@ func (p printedCases) print(out io.Writer) error {
 		s.row(cells...)
 	}
 	s.line("%d held, %d not held, %d not tried; nothing was written", p.Held, p.NotHeld, p.NotTried)
-	return s.flush()
 }
 
 // team names who tries to reach whom.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -75,7 +74,7 @@ read, or no file has a resource of Landwaiter, 69 the result cannot be written.`
 				return err
 			}
 			printed := printableLint(report)
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			say(cmd.ErrOrStderr(), "resources: %d, errors: %d, warnings: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Warnings, printed.Ignored)
@@ -102,13 +101,11 @@ func printableLint(report lint.Report) printedLint {
 		})}
 }
 
-// print prints one line for each finding, as compilers do.
-func (p printedLint) print(out io.Writer) error {
-	s := newScreen(out)
+// show prints one line for each finding, as compilers do.
+func (p printedLint) show(s *screen) {
 	for _, issue := range p.Findings {
 		s.line("%s", issue)
 	}
-	return s.flush()
 }
 
 // String returns a finding as one line.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -55,7 +55,9 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
-	redis.SetLogger(discard{})
+	// Several lines per try about servers that are down, none of them JSON. Metrics count
+	// failed reads and writes.
+	logging.Disable()
 	// Libraries such as certificate-transparency-go log there about a signer's input,
 	// and not in JSON. The finding has the outcome.
 	log.SetOutput(io.Discard)
@@ -64,13 +66,6 @@ func main() {
 	stop()
 	os.Exit(code)
 }
-
-// discard drops what go-redis logs about servers that are down: several lines per
-// try, none of them JSON. Metrics count failed reads and writes.
-type discard struct{}
-
-// Printf drops a line.
-func (discard) Printf(context.Context, string, ...any) {}
 
 // run is runAs by the program's own name.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -124,6 +119,13 @@ command says which it has.`,
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newPreview(), newStatus(), newDoctor(), newLint(), newCache(), newTenant(), newPlatform(), newTrust(), newOperate(), newVersion())
 	return root
+}
+
+// group returns a command that only has others.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: name, Short: short, Args: onlyCommands, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // onlyCommands refuses the arguments of a command that only has others, and suggests

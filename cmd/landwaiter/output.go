@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -194,17 +193,15 @@ func printableResults(questions []question, results []verify.Result) printedResu
 	return printed
 }
 
-func (p printedResults) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedResults) show(s *screen) {
 	if slices.ContainsFunc(p.Results, func(r printedResult) bool { return len(r.Used) > 0 }) {
 		p.showUses(s)
-		return s.flush()
+		return
 	}
 	s.row("IMAGE", "VERDICT", "DIGEST", "REASON")
 	for _, r := range p.Results {
 		s.row(r.Image, r.headline(), short(r.Digest), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
 	}
-	return s.flush()
 }
 
 // showUses shows images with the workloads that have them.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +55,7 @@ tree cannot be read.`,
 			}
 			printed := printedTreeCheck{Kustomizations: report.Kustomizations, Clusters: mapped(report.Clusters, func(name string) string { return name }),
 				Findings: mapped(report.Findings, func(f scaffold.Finding) printedTreeFinding { return printedTreeFinding(f) })}
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			if len(report.Findings) > 0 {
@@ -69,13 +68,11 @@ tree cannot be read.`,
 	return cmd
 }
 
-func (p printedTreeCheck) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedTreeCheck) show(s *screen) {
 	for _, f := range p.Findings {
 		s.row(f.File, f.Message)
 	}
 	s.line("%s built, %s", amount(p.Kustomizations, "kustomization"), amount(len(p.Findings), "finding"))
-	return s.flush()
 }
 
 // mayAllow implements [scaffold.MayAllow].

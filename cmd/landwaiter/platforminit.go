@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -49,8 +48,8 @@ image or those of Flux, 64 the command line is wrong, 69 a file cannot be read o
 				return err
 			}
 			if !found {
-				if outer, err := outerTree(args[0]); err != nil || outer != "" {
-					return errors.Join(err, inTree(args[0], outer))
+				if err := outsideOfTrees(args[0]); err != nil {
+					return err
 				}
 			}
 			if asked := given.Layout; found && asked != "" && asked != platform.Layout {

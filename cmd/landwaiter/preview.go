@@ -79,7 +79,7 @@ written.`,
 			if err != nil {
 				return err
 			}
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return printed.exit()

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -101,8 +100,7 @@ func (c printedChange) why() string {
 	return c.To.text()
 }
 
-func (p printedPreview) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedPreview) show(s *screen) {
 	switch {
 	case len(p.Totals) == 0 && len(p.Missing) > 0:
 		s.line("Nothing was judged.")
@@ -132,7 +130,6 @@ func (p printedPreview) print(out io.Writer) error {
 		s.line("")
 		s.line("There may be more images: %s", right)
 	}
-	return s.flush()
 }
 
 // moved shows a number as it is and as it would be.

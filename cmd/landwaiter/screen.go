@@ -31,6 +31,16 @@ type screen struct {
 
 func newScreen(out io.Writer) *screen { return &screen{out: out, paint: isTerminal(out)} }
 
+// shown is a result that a command prints: in JSON by its fields, or for people on a screen.
+type shown interface{ show(s *screen) }
+
+// show writes a result for people.
+func show(out io.Writer, value shown) error {
+	s := newScreen(out)
+	value.show(s)
+	return s.flush()
+}
+
 // row adds a row to a table, which is laid out within tableWidth.
 func (s *screen) row(cells ...any) {
 	s.rows = append(s.rows, mapped(cells, func(cell any) string { return plain(fmt.Sprint(cell)) }))

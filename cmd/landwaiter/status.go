@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +124,7 @@ answer.`,
 				return failed(err)
 			}
 			printed := printableStatus(status)
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return statusExit(status, exitCode)
@@ -217,8 +216,7 @@ func printableNamespace(n live.NamespaceStatus) printedNamespace {
 	return printed
 }
 
-func (p printedStatus) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedStatus) show(s *screen) {
 	for i, n := range p.Namespaces {
 		if i > 0 {
 			s.line("")
@@ -236,7 +234,6 @@ func (p printedStatus) print(out io.Writer) error {
 	for _, missing := range grouped(p.rights) {
 		s.wrapped("", "    ", "not shown: "+missing)
 	}
-	return s.flush()
 }
 
 // grouped returns sentences about missing permissions, one for those that differ only in the

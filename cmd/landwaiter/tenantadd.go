@@ -95,7 +95,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 				return err
 			}
 			if len(printed.Tenants) > 0 {
-				if err := output.print(cmd, printed, printed.print); err != nil {
+				if err := output.print(cmd, printed); err != nil {
 					return err
 				}
 			}
@@ -231,13 +231,12 @@ func awaitTenants(ctx context.Context, c client.Client, tenants []*v1beta1.Tenan
 	return nil
 }
 
-// print prints what changed, or would in a dry run, then one line for each Tenant.
-func (p printedAdded) print(out io.Writer) error {
+// show prints what changed, or would in a dry run, then one line for each Tenant.
+func (p printedAdded) show(s *screen) {
 	would, stayed := "", "as they were"
 	if p.DryRun {
 		would, stayed = "would be ", "would stay as they are"
 	}
-	s := newScreen(out)
 	for _, t := range p.Tenants {
 		changed := 0
 		for _, o := range t.Objects {
@@ -267,5 +266,4 @@ func (p printedAdded) print(out io.Writer) error {
 		}
 		s.line("%s", line)
 	}
-	return s.flush()
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,10 +63,10 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			found, err := engine.Check(ctx, firstOf(args...))
+			found, err := engine.Check(ctx, cmp.Or(args...))
 			var skipped []string
 			if apierrors.IsForbidden(err) {
-				found, skipped, err = admin.checkOwn(ctx, c, engine, firstOf(args...), err)
+				found, skipped, err = admin.checkOwn(ctx, c, engine, cmp.Or(args...), err)
 			}
 			if err != nil {
 				if apierrors.IsNotFound(err) && len(args) > 0 {
@@ -77,7 +77,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			printed := printedChecks{Skipped: skipped, Findings: mapped(found, func(f operator.Finding) printedCheck {
 				return printedCheck{Tenant: f.Tenant, Finding: f.Finding, Where: printedRef(f.Where), Fix: f.Fix}
 			})}
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			if len(found) > 0 {
@@ -116,8 +116,7 @@ func (a *adminFlags) checkOwn(ctx context.Context, c client.Client, engine *oper
 	return nil, nil, fmt.Errorf("%w; and namespace %s belongs to Tenant %s, or to one whose rules cannot be shown", refused, namespace, shown.Tenant)
 }
 
-func (p printedChecks) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedChecks) show(s *screen) {
 	if len(p.Findings) > 0 {
 		s.row("FINDING", "WHERE", "WHAT TO DO")
 	}
@@ -128,5 +127,4 @@ func (p printedChecks) print(out io.Writer) error {
 		s.line("skipped: %s", skipped)
 	}
 	s.line("%s", amount(len(p.Findings), "finding"))
-	return s.flush()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -135,17 +136,13 @@ func amount(n int, noun string) string {
 
 // poll calls done until it is, fails, or ctx ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("gave up: %w", ctx.Err())
-		}
+	var failed error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (ok bool, _ error) {
+		ok, failed = done()
+		return ok, failed
+	})
+	if err != nil && failed == nil {
+		return fmt.Errorf("gave up: %w", err)
 	}
+	return err
 }

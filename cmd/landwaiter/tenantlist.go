@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -74,14 +73,14 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 					return unavailable(err)
 				}
 				printed := printedTenantNamespaces{Namespaces: mapped(rows, func(r operator.NamespaceRow) printedTenantNamespace { return printedTenantNamespace(r) })}
-				return output.print(cmd, printed, printed.print)
+				return output.print(cmd, printed)
 			}
 			rows, err := engine.List(cmd.Context())
 			if err != nil {
 				return unavailable(err)
 			}
 			printed := printedTenants{Tenants: mapped(rows, func(r operator.Row) printedTenant { return printedTenant(r) })}
-			return output.print(cmd, printed, printed.print)
+			return output.print(cmd, printed)
 		},
 	}
 	admin.register(cmd, false)
@@ -90,22 +89,18 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 	return cmd
 }
 
-func (p printedTenants) print(out io.Writer) error {
+func (p printedTenants) show(s *screen) {
 	// No cell wraps, so that scripts can cut columns as they do with kubectl.
-	s := newScreen(out)
 	s.wide = true
 	s.row("NAME", "HOME NAMESPACE", "NAMESPACES", "POLICY LEVEL", "RECONCILER", "READY", "PROVISIONED")
 	for _, t := range p.Tenants {
 		s.row(t.Name, t.Home, t.Namespaces, t.PolicyLevel, cmp.Or(t.Reconciler, "-"), t.Ready, t.Provisioned)
 	}
-	return s.flush()
 }
 
-func (p printedTenantNamespaces) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedTenantNamespaces) show(s *screen) {
 	s.row("NAMESPACE", "NAME", "NS-STATUS")
 	for _, n := range p.Namespaces {
 		s.row(n.Namespace, n.Name, n.Status)
 	}
-	return s.flush()
 }

@@ -18,14 +18,7 @@ import (
 )
 
 func newTrust() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "trust",
-		Short: "Export roots, timestamp authorities and revocation lists for air-gapped sites",
-		Args:  onlyCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTrustExport())
-	return cmd
+	return group("trust", "Export roots, timestamp authorities and revocation lists for air-gapped sites", newTrustExport())
 }
 
 // trustFlags are the flags of trust export.

@@ -124,7 +124,7 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 	text := func(id doctor.ID) string { return string(id) }
 	return printedDiagnosis{
 		Findings: mapped(report.Findings, func(f doctor.Finding) printedDefect {
-			return printedDefect{ID: string(f.ID), Severity: string(f.Severity), Object: printedRef(f.Object), Message: f.What, Why: f.Why, Command: f.Command, Keep: f.Keep,
+			return printedDefect{ID: string(f.ID), Severity: string(f.Severity), Object: f.Object, Message: f.What, Why: f.Why, Command: f.Command, Keep: f.Keep,
 				Docs: "docs/doctor.md#" + strings.ToLower(string(f.ID))}
 		}),
 		Unchecked: mapped(report.Unchecked, func(u doctor.Unchecked) printedUnchecked {

@@ -141,7 +141,7 @@ func (e explanation) show(s *screen) {
 	s.line("RESOURCES")
 	s.row("KIND", "LEVEL", "APPLIED", "WHY")
 	for _, c := range e.Resources {
-		s.row(c.Kind, c.level(), sourceNames(c.Applied), c.Why)
+		s.row(c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), "-"), c.Why)
 	}
 	if len(e.Locations) > 0 {
 		s.line("")
@@ -175,15 +175,4 @@ func (e explanation) show(s *screen) {
 	for _, said := range slices.Concat(e.Origin.Said, e.Origin.Missing) {
 		s.line("%s", said)
 	}
-}
-
-func sourceNames(sources []printedRef) string {
-	if len(sources) == 0 {
-		return "-"
-	}
-	names := make([]string, len(sources))
-	for i, s := range sources {
-		names[i] = s.String()
-	}
-	return strings.Join(names, ", ")
 }

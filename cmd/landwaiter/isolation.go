@@ -126,7 +126,7 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 func printableCases(results []isolation.Result) printedCases {
 	printed := printedCases{Cases: mapped(results, func(r isolation.Result) printedCase {
 		return printedCase{Case: r.Case, Tries: r.Tries, Tenant: r.Tenant, Other: r.Other, Who: r.Who, Outcome: string(r.Outcome),
-			By: mapped(r.By, func(s string) string { return s }), Why: r.Why, Fix: r.Fix}
+			By: append([]string{}, r.By...), Why: r.Why, Fix: r.Fix}
 	})}
 	for _, r := range results {
 		switch r.Outcome {

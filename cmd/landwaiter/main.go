@@ -67,11 +67,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run is runAs by the program's own name.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runAs(ctx, "landwaiter", args, stdout, stderr)
-}
-
 // runAs executes one command line of a program that was called by a name, and returns the
 // exit code.
 func runAs(ctx context.Context, program string, args []string, stdout, stderr io.Writer) int {

@@ -38,10 +38,7 @@ type printedTree struct {
 }
 
 // printedFile is what became of one file.
-type printedFile struct {
-	Path   string `json:"path"`
-	Result string `json:"result"`
-}
+type printedFile = scaffold.Outcome
 
 func (f *writeFlags) options() scaffold.WriteOptions {
 	return scaffold.WriteOptions{Force: f.force, DryRun: f.dryRun}
@@ -53,9 +50,7 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 	if err != nil {
 		return notWritten(err)
 	}
-	printed := printedTree{Folder: dir, DryRun: f.dryRun, Files: mapped(outcomes, func(o scaffold.Outcome) printedFile {
-		return printedFile{Path: o.Path, Result: string(o.Result)}
-	})}
+	printed := printedTree{Folder: dir, DryRun: f.dryRun, Files: append([]printedFile{}, outcomes...)}
 	for _, o := range outcomes {
 		switch o.Result {
 		case scaffold.Created:
@@ -85,7 +80,7 @@ func notWritten(err error) error {
 func (p printedTree) show(s *screen) {
 	shown := false
 	for _, file := range p.Files {
-		if file.Result == string(scaffold.Unchanged) {
+		if file.Result == scaffold.Unchanged {
 			continue
 		}
 		if !shown {

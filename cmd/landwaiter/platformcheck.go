@@ -14,17 +14,10 @@ import (
 )
 
 // printedTreeCheck is what platform check prints.
-type printedTreeCheck struct {
-	Kustomizations int                  `json:"kustomizations"`
-	Clusters       []string             `json:"clusters"`
-	Findings       []printedTreeFinding `json:"findings"`
-}
-
-// printedTreeFinding is one thing that is wrong with a tree.
-type printedTreeFinding struct {
-	File    string `json:"file"`
-	Message string `json:"message"`
-}
+type (
+	printedTreeCheck   scaffold.CheckReport
+	printedTreeFinding = scaffold.Finding
+)
 
 func newPlatformCheck() *cobra.Command {
 	var output format
@@ -53,9 +46,7 @@ tree cannot be read.`,
 			if err != nil {
 				return unavailable(err)
 			}
-			printed := printedTreeCheck{Kustomizations: report.Kustomizations, Clusters: mapped(report.Clusters, func(name string) string { return name }),
-				Findings: mapped(report.Findings, func(f scaffold.Finding) printedTreeFinding { return printedTreeFinding(f) })}
-			if err := output.print(cmd, printed); err != nil {
+			if err := output.print(cmd, printedTreeCheck(report)); err != nil {
 				return err
 			}
 			if len(report.Findings) > 0 {

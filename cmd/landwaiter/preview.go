@@ -344,6 +344,5 @@ func printableRef(ref policy.ObjectRef) *printedRef {
 	if ref == (policy.ObjectRef{}) {
 		return nil
 	}
-	printed := printedRef(ref)
-	return &printed
+	return &ref
 }

@@ -60,7 +60,7 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 			p.Unknown++
 		}
 		if all || row.Changes() {
-			p.Images = append(p.Images, printedChange{Namespace: string(row.Namespace), Image: row.Image, Used: mapped(row.Owners, func(s string) string { return s }),
+			p.Images = append(p.Images, printedChange{Namespace: string(row.Namespace), Image: row.Image, Used: append([]string{}, row.Owners...),
 				Pods: row.Pods, From: printableAnswer(row.Before), To: printableAnswer(row.After)})
 		}
 	}

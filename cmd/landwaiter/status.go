@@ -158,7 +158,7 @@ func written(t time.Time) string {
 }
 
 func printableAttention(a live.Attention) printedAttention {
-	return printedAttention{Source: printedRef(a.Source), Condition: a.Condition, Reason: a.Reason, Message: a.Message}
+	return printedAttention{Source: a.Source, Condition: a.Condition, Reason: a.Reason, Message: a.Message}
 }
 
 func printableStatus(s live.Status) printedStatus {
@@ -198,15 +198,14 @@ func printableStatus(s live.Status) printedStatus {
 }
 
 func printableNamespace(n live.NamespaceStatus) printedNamespace {
-	same := func(s string) string { return s }
 	printed := printedNamespace{
-		Namespace: string(n.Namespace), Counts: n.Counts, Mandatory: n.Mandatory, Hidden: mapped(n.Hidden, same), Resources: mapped(n.Resources, printableAttention),
+		Namespace: string(n.Namespace), Counts: n.Counts, Mandatory: n.Mandatory, Hidden: append([]string{}, n.Hidden...), Resources: mapped(n.Resources, printableAttention),
 		Running: mapped(n.Running, func(r live.Running) printedRunning {
 			return printedRunning{Workload: r.Workload, Container: r.Container, Image: r.Image, Digest: r.Digest, Result: r.Result, Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Since: written(r.Since)}
 		}),
 		Denied: mapped(n.Denied, func(d live.Denial) printedDenied {
 			return printedDenied{Image: d.Image, Count: d.Count, First: written(d.First), Last: written(d.Last), Policy: d.Policy, Reason: d.Reason, Remediation: d.Remediation, TraceID: d.TraceID,
-				Workloads: mapped(d.Workloads, same), Matched: d.Matched, Note: d.Note, Allowed: written(d.Allowed)}
+				Workloads: append([]string{}, d.Workloads...), Matched: d.Matched, Note: d.Note, Allowed: written(d.Allowed)}
 		}),
 		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedExcused {
 			return printedExcused{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}

@@ -170,7 +170,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1beta1.Tena
 	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Namespaces: report.Namespaces,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
-		Objects: mapped(report.Outcomes, printableOutcome), Problems: mapped(report.Problems, printableProblem)}, report, nil
+		Objects: append([]printedOutcome{}, report.Outcomes...), Problems: append([]printedProblem{}, report.Problems...)}, report, nil
 }
 
 // awaitQuotas waits until Kubernetes has counted ResourceQuotas. Only with must is it a failure if
@@ -240,14 +240,14 @@ func (p printedAdded) show(s *screen) {
 	for _, t := range p.Tenants {
 		changed := 0
 		for _, o := range t.Objects {
-			if o.Result == string(operator.Unchanged) {
+			if o.Result == operator.Unchanged {
 				continue
 			}
 			if changed++; changed == 1 {
 				s.row("OBJECT", "RESULT")
 			}
 			if changed <= shownOutcomes {
-				s.row(o.Object, would+o.Result)
+				s.row(o.Object, would+string(o.Result))
 			}
 		}
 		if changed > shownOutcomes {

@@ -25,12 +25,7 @@ type printedChecks struct {
 }
 
 // printedCheck is one finding.
-type printedCheck struct {
-	Tenant  string     `json:"tenant,omitempty"`
-	Finding string     `json:"finding"`
-	Where   printedRef `json:"where"`
-	Fix     string     `json:"fix"`
-}
+type printedCheck = operator.Finding
 
 func newTenantCheck() *cobra.Command {
 	var admin adminFlags
@@ -74,10 +69,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 				}
 				return notApplied(err)
 			}
-			printed := printedChecks{Skipped: skipped, Findings: mapped(found, func(f operator.Finding) printedCheck {
-				return printedCheck{Tenant: f.Tenant, Finding: f.Finding, Where: printedRef(f.Where), Fix: f.Fix}
-			})}
-			if err := output.print(cmd, printed); err != nil {
+			if err := output.print(cmd, printedChecks{Skipped: skipped, Findings: append([]printedCheck{}, found...)}); err != nil {
 				return err
 			}
 			if len(found) > 0 {

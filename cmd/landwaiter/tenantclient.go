@@ -92,25 +92,10 @@ func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.N
 }
 
 // printedOutcome is what happened to one object.
-type printedOutcome struct {
-	Object printedRef `json:"object"`
-	Result string     `json:"result"`
-}
+type printedOutcome = operator.Outcome
 
 // printedProblem is what was not done.
-type printedProblem struct {
-	Reason  string     `json:"reason"`
-	Object  printedRef `json:"object"`
-	Message string     `json:"message"`
-}
-
-func printableOutcome(o operator.Outcome) printedOutcome {
-	return printedOutcome{Object: printedRef(o.Object), Result: string(o.Result)}
-}
-
-func printableProblem(p operator.Problem) printedProblem {
-	return printedProblem{Reason: string(p.Reason), Object: printedRef(p.Object), Message: p.Message}
-}
+type printedProblem = operator.Problem
 
 // notDone ends a command with 1 if something was not done.
 func notDone(cmd *cobra.Command, problems []operator.Problem) error {

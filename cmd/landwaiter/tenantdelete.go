@@ -275,9 +275,8 @@ func (d *deleter) ended(ctx context.Context, namespaces []string) error {
 }
 
 func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion) printedDeleted {
-	same := func(name string) string { return name }
 	return printedDeleted{Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
-		Deleted: mapped(d.Deleted, same), Kept: mapped(d.Kept, same), Adopted: mapped(d.Adopted, same), Objects: mapped(d.Outcomes, printableOutcome)}
+		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Objects: append([]printedOutcome{}, d.Outcomes...)}
 }
 
 // show prints one line.

@@ -15,16 +15,7 @@ type printedTenants struct {
 }
 
 // printedTenant is one Tenant.
-type printedTenant struct {
-	Name        string `json:"name"`
-	Home        string `json:"homeNamespace"`
-	Namespaces  int    `json:"namespaces"`
-	PolicyLevel string `json:"policyLevel"`
-	Reconciler  string `json:"reconciler,omitempty"`
-	// Ready and Provisioned are statuses of the conditions, with a reason unless True.
-	Ready       string `json:"ready"`
-	Provisioned string `json:"provisioned"`
-}
+type printedTenant = operator.Row
 
 // printedTenantNamespaces is what tenant list --namespaces prints.
 type printedTenantNamespaces struct {
@@ -32,12 +23,7 @@ type printedTenantNamespaces struct {
 }
 
 // printedTenantNamespace is one namespace of a team.
-type printedTenantNamespace struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Tenant    string `json:"tenant,omitempty"`
-	Status    string `json:"status"`
-}
+type printedTenantNamespace = operator.NamespaceRow
 
 func newTenantList() *cobra.Command {
 	var admin adminFlags
@@ -72,15 +58,13 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 				if err != nil {
 					return unavailable(err)
 				}
-				printed := printedTenantNamespaces{Namespaces: mapped(rows, func(r operator.NamespaceRow) printedTenantNamespace { return printedTenantNamespace(r) })}
-				return output.print(cmd, printed)
+				return output.print(cmd, printedTenantNamespaces{Namespaces: rows})
 			}
 			rows, err := engine.List(cmd.Context())
 			if err != nil {
 				return unavailable(err)
 			}
-			printed := printedTenants{Tenants: mapped(rows, func(r operator.Row) printedTenant { return printedTenant(r) })}
-			return output.print(cmd, printed)
+			return output.print(cmd, printedTenants{Tenants: rows})
 		},
 	}
 	admin.register(cmd, false)

@@ -38,10 +38,10 @@ const guardLabels = "-tenant-labels"
 
 // Finding is something that a cluster admin should know about a Tenant.
 type Finding struct {
-	Tenant  string // "" if it is about the cluster
-	Finding string
-	Where   policy.ObjectRef
-	Fix     string
+	Tenant  string           `json:"tenant,omitempty"` // "" if it is about the cluster
+	Finding string           `json:"finding"`
+	Where   policy.ObjectRef `json:"where"`
+	Fix     string           `json:"fix"`
 }
 
 // Check returns what is wrong with a Tenant, or with all of them if no name is given. It

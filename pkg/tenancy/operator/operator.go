@@ -117,15 +117,15 @@ const (
 
 // Outcome is what happened to one object.
 type Outcome struct {
-	Object policy.ObjectRef
-	Result Result
+	Object policy.ObjectRef `json:"object"`
+	Result Result           `json:"result"`
 }
 
 // Problem is something of a Tenant that was not done, and what to do about it.
 type Problem struct {
-	Reason  policy.Reason
-	Object  policy.ObjectRef
-	Message string
+	Reason  policy.Reason    `json:"reason"`
+	Object  policy.ObjectRef `json:"object"`
+	Message string           `json:"message"`
 }
 
 // Report is the outcome of one call.

@@ -32,9 +32,9 @@ const (
 // Finding is one thing that is wrong with a tree.
 type Finding struct {
 	// File is the path from the root of the tree.
-	File string
+	File string `json:"file"`
 	// Message says what is wrong, and what to do.
-	Message string
+	Message string `json:"message"`
 }
 
 // checker collects what is found in one tree.

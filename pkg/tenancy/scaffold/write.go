@@ -33,8 +33,8 @@ const (
 
 // Outcome is what became of one file.
 type Outcome struct {
-	Path   string
-	Result Result
+	Path   string `json:"path"`
+	Result Result `json:"result"`
 }
 
 // EditedError lists the files that a person edited. Nothing was written.

@@ -174,14 +174,14 @@ func prepare(folder string) error {
 	return nil
 }
 
-// write writes a release into its folder.
+// write writes files into a folder.
 func (f files) write(folder string) error {
 	for name, made := range f {
 		mode := fs.FileMode(fileMode)
 		if made.executable {
 			mode = programMode
 		}
-		if err := writeFile(filepath.Join(folder, name), made.content, mode); err != nil {
+		if err := writeFile(filepath.Join(folder, filepath.FromSlash(name)), made.content, mode); err != nil {
 			return err
 		}
 	}

@@ -57,12 +57,7 @@ func (l *layout) writeFolder(folder string) error {
 	if err := clear(folder); err != nil {
 		return err
 	}
-	for name, f := range all {
-		if err := writeFile(filepath.Join(folder, filepath.FromSlash(name)), f.content, fileMode); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all.write(folder)
 }
 
 // clear removes an OCI image layout, and nothing else.

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -152,6 +154,16 @@ func owns(object client.Object, group, name string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && hasField(f.FieldsV1.GetRawBytes(), "f:metadata", group, "f:"+name)
 	})
+}
+
+// hasField reports whether managed fields have a path.
+func hasField(raw []byte, path ...string) bool {
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return false
+	}
+	_, found, _ := unstructured.NestedFieldNoCopy(fields, path...) // what is no map has no fields
+	return found
 }
 
 // applied reports whether an object was applied by [FieldManager].

@@ -43,13 +43,3 @@ func (e *Engine) narrow(ctx context.Context, object, live *unstructured.Unstruct
 	}
 	return true, e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, text))
 }
-
-// hasField reports whether managed fields have a path.
-func hasField(raw []byte, path ...string) bool {
-	var fields map[string]any
-	if json.Unmarshal(raw, &fields) != nil {
-		return false
-	}
-	_, found, _ := unstructured.NestedFieldNoCopy(fields, path...) // what is no map has no fields
-	return found
-}

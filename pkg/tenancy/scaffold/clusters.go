@@ -167,7 +167,7 @@ func (p Platform) groups(t *Tree) {
 	for _, cluster := range p.Clusters {
 		group, name := path.Dir(cluster), path.Base(cluster)
 		folder := path.Join("clusters", name)
-		steps, resources := append(p.steps(), externalSecrets()), []string{"infrastructure.yaml"}
+		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}), []string{"infrastructure.yaml"}
 		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(steps...)...))
 		if group != GroupOps {
 			resources = append(resources, "tenants.yaml")
@@ -185,10 +185,6 @@ func (p Platform) groups(t *Tree) {
 
 // externalSecretsNamespace is a namespace of the platform in this layout alone.
 const externalSecretsNamespace = "external-secrets"
-
-func externalSecrets() step {
-	return step{"external-secrets", "./infrastructure/external-secrets", nil, nil}
-}
 
 const groupsReadme = `# Bootstrap a cluster
 

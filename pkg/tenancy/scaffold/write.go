@@ -282,16 +282,9 @@ func put(root *os.Root, name, text string, executable bool) error {
 		err = root.Rename(temporary, name)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), ignoreMissing(root.Remove(temporary)))
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), root.RemoveAll(temporary))
 	}
 	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // staleFiles lists files of the same command that this run did not generate.

@@ -78,7 +78,6 @@ Exit codes are those of verify.`,
 		},
 	}
 	flags.registerRules(cmd, "namespace to explain for (empty: that of the context, or with --config-dir cluster resources only)")
-	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for the verification of each image")
 	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")
@@ -144,15 +143,13 @@ func (e explanation) show(s *screen) {
 		s.row(c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), "-"), c.Why)
 	}
 	if len(e.Locations) > 0 {
-		s.line("")
-		s.line("LOOKED AT")
+		s.section("LOOKED AT")
 		s.row("PLACE", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "ERROR")
 	}
 	for _, l := range e.Locations {
 		s.row(l.Repository, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
 	}
-	s.line("")
-	s.line("FOUND")
+	s.section("FOUND")
 	s.row("VERIFIER", "RESULT", "EVIDENCE", "MESSAGE")
 	for _, f := range e.Findings {
 		s.row(f.by(), f.Result, short(f.Digest), f.Message)
@@ -160,8 +157,7 @@ func (e explanation) show(s *screen) {
 	if len(e.Findings) == 0 {
 		s.row("-", "-", "-", "no signature was looked for; see reason")
 	}
-	s.line("")
-	s.line("STAGES")
+	s.section("STAGES")
 	s.row("STAGE", "TOOK", "OF")
 	for _, stage := range e.Stages {
 		s.row(stage.Name, stage.Duration, stage.Detail)
@@ -170,8 +166,7 @@ func (e explanation) show(s *screen) {
 	if e.Origin == nil {
 		return
 	}
-	s.line("")
-	s.line("COMPARED WITH %s", e.Origin.Repository)
+	s.section("COMPARED WITH %s", e.Origin.Repository)
 	for _, said := range slices.Concat(e.Origin.Said, e.Origin.Missing) {
 		s.line("%s", said)
 	}

@@ -290,7 +290,7 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 	defer s.Close()
 	next, problems := s.Rehearse(ctx, after.Objects)
 	problems = slices.DeleteFunc(problems, func(p resource.Problem) bool { return slices.Contains(old, p) })
-	progress := newProgress(stderr, len(uses))
+	progress := &progress{out: stderr, all: len(uses), next: time.Now().Add(progressEvery)}
 	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), progress.step)
 	return rows, problems, nil
 }
@@ -324,10 +324,6 @@ type progress struct {
 	out       io.Writer
 	done, all int
 	next      time.Time
-}
-
-func newProgress(out io.Writer, all int) *progress {
-	return &progress{out: out, all: all, next: time.Now().Add(progressEvery)}
 }
 
 // step counts one image.

@@ -95,7 +95,6 @@ for verify), 69 the result cannot be written.`,
 		},
 	}
 	flags.registerRules(cmd, "namespace whose Stores are used (empty: that of the context, or with --config-dir the cluster's)")
-	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time to read the cluster, and again for the registry to answer")
 	return cmd

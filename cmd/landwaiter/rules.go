@@ -77,20 +77,15 @@ func answer(ctx context.Context, decide func(context.Context, verify.Namespace, 
 	return decide(ctx, q.namespace, ref)
 }
 
-// registerRules declares the flags of a command that judges by files or by a cluster, in
+// registerRules declares the flags of a command that judges images by files or by a cluster, in
 // one namespace.
 func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
-	f.register(cmd, false)
-	cmd.Flags().Lookup("config-dir").Usage += " (empty: the resources of the cluster, as far as you may read them)"
-	f.registerStrict(cmd)
+	f.register(cmd, " (empty: the resources of the cluster, as far as you may read them)")
 	f.exceptions.register(cmd)
 	f.registerServerNamespace(cmd)
 	f.person.registerCluster(cmd)
 	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
-}
-
-// registerFiles declares -f.
-func (f *serviceFlags) registerFiles(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail with 64 if a resource cannot be used, or if no file has anything in the namespace")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
 }
 

@@ -52,6 +52,12 @@ func (s *screen) line(format string, args ...any) {
 	s.text.WriteString(oneLine(fmt.Sprintf(format, args...)) + "\n")
 }
 
+// section adds the title of what follows, below an empty line.
+func (s *screen) section(title string, args ...any) {
+	s.line("")
+	s.line(title, args...)
+}
+
 // wrapped adds text that is wrapped, each line but the first after indent.
 func (s *screen) wrapped(first, indent, text string) {
 	s.endTable()

@@ -78,8 +78,7 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			return serve(cmd.Context(), flags, options, identity, log)
 		},
 	}
-	flags.register(cmd, false)
-	cmd.Flags().Lookup("config-dir").Usage += ", instead of the Kubernetes API"
+	flags.register(cmd, ", instead of the Kubernetes API")
 	registerServerFlags(cmd, &options, &identity)
 	registerCacheFlags(cmd, &flags)
 	registerShareFlags(cmd, &flags)

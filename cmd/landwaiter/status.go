@@ -223,8 +223,7 @@ func (p printedStatus) show(s *screen) {
 		n.show(s)
 	}
 	if len(p.Resources) > 0 {
-		s.line("")
-		s.line("RESOURCES OF THE CLUSTER")
+		s.section("RESOURCES OF THE CLUSTER")
 		showAttention(s, p.Resources)
 	}
 	for _, note := range p.Notes {
@@ -304,16 +303,14 @@ func (n printedNamespace) show(s *screen) {
 	s.row("mandatory", mandatory)
 	n.showImages(s)
 	if len(n.Exceptions) > 0 {
-		s.line("")
-		s.line("EXCEPTIONS IN USE")
+		s.section("EXCEPTIONS IN USE")
 		s.row("EXCEPTION", "ENDS", "WORKLOAD", "IMAGE")
 	}
 	for _, e := range n.Exceptions {
 		s.row(e.Exception, cmp.Or(e.Ends, "-"), cmp.Or(e.Workload, "-"), e.Image)
 	}
 	if len(n.Resources) > 0 {
-		s.line("")
-		s.line("RESOURCES")
+		s.section("RESOURCES")
 		showAttention(s, n.Resources)
 	}
 }
@@ -330,16 +327,14 @@ func (n printedNamespace) unknown(kind string) bool {
 // showImages shows images in blocks: what to do is often a command to copy.
 func (n printedNamespace) showImages(s *screen) {
 	if len(n.Running) > 0 {
-		s.line("")
-		s.line("RUNS")
+		s.section("RUNS")
 	}
 	for _, r := range n.Running {
 		s.line("%s %s: %s", r.Result, cmp.Or(r.Workload, "-"), r.Image)
 		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), r.Reason, r.Remediation)
 	}
 	if len(n.Denied) > 0 {
-		s.line("")
-		s.line("DENIED IN THE LAST SEVEN DAYS (a dry run looks the same)")
+		s.section("DENIED IN THE LAST SEVEN DAYS (a dry run looks the same)")
 	}
 	for _, d := range n.Denied {
 		s.line("%s", cmp.Or(d.Image, "(other images)"))

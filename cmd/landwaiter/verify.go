@@ -66,7 +66,6 @@ API server does not answer, or the result cannot be written.`,
 		},
 	}
 	flags.registerRules(cmd, "namespace to verify for (empty: that of the context, or with --config-dir cluster resources only)")
-	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for all images together")
 	return cmd

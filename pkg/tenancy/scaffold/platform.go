@@ -109,11 +109,7 @@ func (p Platform) Complete() (Platform, error) {
 		return p, fmt.Errorf("--layout is %q, it must be flux, groups, arc or demo", p.Layout)
 	}
 	if p.Constraints == nil && p.Layout != LayoutDemo {
-		sets, err := constraintSets()
-		if err != nil {
-			return p, err
-		}
-		p.Constraints = sets
+		p.Constraints = constraintSets()
 	}
 	if p.ExemptNamespaces == nil && p.Layout != LayoutDemo {
 		p.ExemptNamespaces = []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
@@ -184,7 +180,13 @@ func (p Platform) check() error {
 			return fmt.Errorf("--%s: %q cannot be used; give %s", pattern.flag, pattern.value, pattern.example)
 		}
 	}
-	return p.checkConstraints()
+	known := constraintSets()
+	for _, set := range p.Constraints {
+		if !slices.Contains(known, set) {
+			return fmt.Errorf("--constraints %s: there is no such set; use %s", set, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 const (
@@ -203,19 +205,6 @@ func (p Platform) checkClusters() error {
 			return fmt.Errorf("--cluster %s: give GROUP/NAME, such as dev/%s", cluster, group)
 		case !slices.Contains(p.Groups, group):
 			return fmt.Errorf("--cluster %s: there is no group %s; add --group %s", cluster, group, group)
-		}
-	}
-	return nil
-}
-
-func (p Platform) checkConstraints() error {
-	known, err := constraintSets()
-	if err != nil {
-		return err
-	}
-	for _, set := range p.Constraints {
-		if !slices.Contains(known, set) {
-			return fmt.Errorf("--constraints %s: there is no such set; use %s", set, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -274,9 +263,7 @@ func NewPlatform(given Platform) (Tree, error) {
 		p.demo(&t)
 		return t, t.sort()
 	}
-	if err := p.infrastructure(&t); err != nil {
-		return Tree{}, err
-	}
+	p.infrastructure(&t)
 	t.add(".github/workflows/check.yaml", p.workflow())
 	p.layout(&t)
 	return t, t.sort()

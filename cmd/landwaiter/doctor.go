@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -158,11 +159,9 @@ func (p printedDiagnosis) show(s *screen) {
 
 // unknown is how many kinds of findings were not looked for.
 func (p printedDiagnosis) unknown() int {
-	ids := map[string]bool{}
+	ids := sets.New[string]()
 	for _, u := range p.Unchecked {
-		for _, id := range u.IDs {
-			ids[id] = true
-		}
+		ids.Insert(u.IDs...)
 	}
-	return len(ids)
+	return ids.Len()
 }

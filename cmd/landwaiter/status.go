@@ -162,7 +162,7 @@ func printableAttention(a live.Attention) printedAttention {
 }
 
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
+	printed := printedStatus{Namespaces: []printedNamespace{}, Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 	if s.NoReports {
 		printed.Notes = append(printed.Notes, "the cluster has no reports, so what runs and what was denied is not known: a cluster admin switches them on with reports.enabled=true")
 	}
@@ -190,9 +190,6 @@ func printableStatus(s live.Status) printedStatus {
 		printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s has no report yet", without[0]))
 	case len(without) > 1:
 		printed.Notes = append(printed.Notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
-	}
-	if printed.Namespaces == nil {
-		printed.Namespaces = []printedNamespace{}
 	}
 	return printed
 }

@@ -254,12 +254,7 @@ func (p printedAdded) show(s *screen) {
 		if changed > shownOutcomes {
 			s.line("… %d more (--output=json for all)", changed-shownOutcomes)
 		}
-		others := 0
-		for _, namespace := range t.Namespaces {
-			if namespace != t.Home {
-				others++
-			}
-		}
+		others := max(0, len(t.Namespaces)-1) // the first is the home namespace
 		line := fmt.Sprintf("tenant %s: home namespace %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
 			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, would, t.Changed, would, t.Unchanged, stayed)
 		if t.Removed+t.Released > 0 {

@@ -138,14 +138,6 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s; see %s --help", text, cmd.CommandPath())
 }
 
-// oneImage refuses arguments that are not one image.
-func oneImage(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("%s takes one image, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
-	}
-	return someImages(cmd, args)
-}
-
 // someImages refuses arguments without an image.
 func someImages(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -17,13 +17,13 @@ func newPlatform() *cobra.Command {
 
 // writeFlags say how a tree is written.
 type writeFlags struct {
-	force, dryRun bool
-	output        format
+	scaffold.WriteOptions
+	output format
 }
 
 func (f *writeFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that somebody edited")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what would be written")
+	cmd.Flags().BoolVar(&f.Force, "force", false, "replace files that somebody edited")
+	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "only say what would be written")
 	f.output.register(cmd)
 }
 
@@ -40,17 +40,13 @@ type printedTree struct {
 // printedFile is what became of one file.
 type printedFile = scaffold.Outcome
 
-func (f *writeFlags) options() scaffold.WriteOptions {
-	return scaffold.WriteOptions{Force: f.force, DryRun: f.dryRun}
-}
-
 // write writes a tree and prints what became of it.
 func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
-	outcomes, err := scaffold.Write(dir, tree, f.options())
+	outcomes, err := scaffold.Write(dir, tree, f.WriteOptions)
 	if err != nil {
 		return notWritten(err)
 	}
-	printed := printedTree{Folder: dir, DryRun: f.dryRun, Files: append([]printedFile{}, outcomes...)}
+	printed := printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...)}
 	for _, o := range outcomes {
 		switch o.Result {
 		case scaffold.Created:

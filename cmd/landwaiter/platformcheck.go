@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
@@ -91,20 +90,9 @@ func lintText(ctx context.Context, text string) ([]string, error) {
 func lintErrors(report lint.Report) []string {
 	var found []string
 	for _, f := range report.Findings {
-		if f.Severity != lint.Error {
-			continue
+		if f.Severity == lint.Error {
+			found = append(found, issueText(f))
 		}
-		message := f.Message
-		if f.Field != "" {
-			message = f.Field + ": " + message
-		}
-		if f.Resource.Kind != "" {
-			message = policy.ObjectRef(f.Resource).String() + ": " + message
-		}
-		if f.Fix != "" {
-			message += "; " + f.Fix
-		}
-		found = append(found, message)
 	}
 	return found
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
@@ -82,10 +83,7 @@ func (a printedAnswer) text() string {
 	if a.Answer == live.Warned {
 		text = a.Warning
 	}
-	if a.Remediation != "" {
-		text += ". To fix: " + a.Remediation
-	}
-	return text
+	return policy.Verdict{Reason: text, Remediation: a.Remediation}.Text()
 }
 
 // why says why the verdict would be another one: the reason of the new one, and of the old

@@ -91,10 +91,13 @@ func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
 
 // oneImage refuses arguments that are not one image, unless -f has the images.
 func (f *serviceFlags) oneImage(cmd *cobra.Command, args []string) error {
-	if len(f.files) > 0 && len(args) == 0 {
+	switch {
+	case len(f.files) > 0 && len(args) == 0:
 		return nil
+	case len(args) > 1:
+		return fmt.Errorf("%s takes one image, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
 	}
-	return oneImage(cmd, args)
+	return someImages(cmd, args)
 }
 
 // checkImages refuses a command line without images, or that names them in two ways.

@@ -105,14 +105,14 @@ func TestIsolationRefusesFlagsThatMeanNothing(t *testing.T) {
 		flags isolationFlags
 		says  string
 	}{
-		"a team without isolation":        {isolationFlags{tenant: "a"}, "mean nothing without --isolation"},
-		"a person of no team":             {isolationFlags{wanted: true, asUser: "dan"}, "need --tenant"},
-		"a team that is its own other":    {isolationFlags{wanted: true, tenant: "a", other: "a"}, "must differ"},
-		"a group without isolation":       {isolationFlags{asGroups: []string{"x"}}, "mean nothing without --isolation"},
-		"an other team, and no isolation": {isolationFlags{other: "a"}, "mean nothing without --isolation"},
+		"a team without isolation":        {isolationFlags{options: isolation.Options{Tenant: "a"}}, "mean nothing without --isolation"},
+		"a person of no team":             {isolationFlags{wanted: true, options: isolation.Options{As: "dan"}}, "need --tenant"},
+		"a team that is its own other":    {isolationFlags{wanted: true, options: isolation.Options{Tenant: "a", Other: "a"}}, "must differ"},
+		"a group without isolation":       {isolationFlags{options: isolation.Options{Groups: []string{"x"}}}, "mean nothing without --isolation"},
+		"an other team, and no isolation": {isolationFlags{options: isolation.Options{Other: "a"}}, "mean nothing without --isolation"},
 	} {
 		require.ErrorContains(t, c.flags.check(), c.says, name)
 	}
 	require.NoError(t, (&isolationFlags{}).check())
-	require.NoError(t, (&isolationFlags{wanted: true, tenant: "a", other: "b", asUser: "dan"}).check())
+	require.NoError(t, (&isolationFlags{wanted: true, options: isolation.Options{Tenant: "a", Other: "b", As: "dan"}}).check())
 }

@@ -80,12 +80,12 @@ is wrong, 69 the Kubernetes API does not answer.`,
     --admin-group iris-green-admins --git-url https://github.com/example/iris-green
   landwaiter tenant add -f tenants/ --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags.demoSource = func() (*v1beta1.TenantSource, error) { return demoSource(cmd.Context(), &admin) }
+			flags.demoSource = func() (*v1beta1.TenantSource, error) { return demoSource(cmd, &admin) }
 			tenants, err := flags.tenants(cmd, args)
 			if err != nil {
 				return err
 			}
-			c, engine, err := admin.connect(cmd.Context(), operator.Options{Adopt: true})
+			c, engine, err := admin.connect(cmd, operator.Options{Adopt: true})
 			if err != nil {
 				return err
 			}
@@ -266,16 +266,16 @@ func (p printedAdded) show(s *screen) {
 
 // demoSource returns the source that the demo's bootstrap makes, to be copied into the
 // home namespace of a Tenant: with Flux locked down, no namespace may use the source of another.
-func demoSource(ctx context.Context, admin *adminFlags) (*v1beta1.TenantSource, error) {
+func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, error) {
 	const where = onboard.DemoNamespace + "/" + onboard.DemoSource
-	c, _, err := admin.connect(ctx, operator.Options{})
+	c, _, err := admin.connect(cmd, operator.Options{})
 	if err != nil {
 		return nil, err
 	}
 	repository := &unstructured.Unstructured{}
 	repository.SetAPIVersion("source.toolkit.fluxcd.io/v1")
 	repository.SetKind("GitRepository")
-	err = c.Get(ctx, client.ObjectKey{Namespace: onboard.DemoNamespace, Name: onboard.DemoSource}, repository)
+	err = c.Get(cmd.Context(), client.ObjectKey{Namespace: onboard.DemoNamespace, Name: onboard.DemoSource}, repository)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return nil, fmt.Errorf("--git-url is missing, and there is no GitRepository %s to copy: name the repository of the Tenant", where)

@@ -52,7 +52,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
   landwaiter tenant check iris-green -n iris-green-web`,
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, engine, err := admin.connect(cmd.Context(), operator.Options{})
+			c, engine, err := admin.connect(cmd, operator.Options{})
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -29,13 +28,11 @@ type adminFlags struct {
 	personFlags
 	landwaiter string
 	dryRun     bool
-	stderr     func() io.Writer
 }
 
 // register declares the flags; writing commands have a dry run.
 func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 	a.registerCluster(cmd)
-	a.stderr = cmd.ErrOrStderr
 	f := cmd.Flags()
 	f.StringVar(&a.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
 	if writes {
@@ -45,7 +42,7 @@ func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 
 // connect returns the cluster as the user sees it. Where the user may read how serve runs, no
 // Tenant gets the namespace of what cluster resources reference.
-func (a *adminFlags) connect(ctx context.Context, options operator.Options) (client.Client, *operator.Engine, error) {
+func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (client.Client, *operator.Engine, error) {
 	account, err := parseAccount(a.landwaiter)
 	if err != nil {
 		return nil, nil, err
@@ -58,12 +55,12 @@ func (a *adminFlags) connect(ctx context.Context, options operator.Options) (cli
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
-	reserved, unknown, err := clusterResourcesOf(ctx, c, account)
+	reserved, unknown, err := clusterResourcesOf(cmd.Context(), c, account)
 	switch {
 	case err != nil:
 		return nil, nil, unavailable(err)
 	case unknown != "" && options.Adopt:
-		sayLines(a.stderr(), "landwaiter: "+unknown)
+		sayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
 	}
 	options.Reserved = append(options.Reserved, reserved)
 	options.DryRun, options.ClusterBindings = a.dryRun, true

@@ -61,7 +61,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			admin.dryRun = admin.dryRun || !flags.yes
-			c, engine, err := admin.connect(cmd.Context(), operator.Options{})
+			c, engine, err := admin.connect(cmd, operator.Options{})
 			if err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, engine, err := admin.connect(cmd.Context(), operator.Options{})
+			_, engine, err := admin.connect(cmd, operator.Options{})
 			if err != nil {
 				return err
 			}

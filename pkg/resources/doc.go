@@ -4,8 +4,7 @@
 //   - resource: the objects as read, and problems that their owners should correct.
 //   - schema: the CRDs, as an API server applies them.
 //   - configdir: resources in files.
-//   - informer: lists of the Kubernetes API in bounded memory.
-//   - secretwatch: one Secret, ConfigMap or ServiceAccount by its name.
+//   - watch: the Kubernetes API in bounded memory, and single Secrets and ConfigMaps by their names.
 //   - workload: images of pods, and pods of workloads.
 //   - rights: where a role lets others decide what is trusted.
 //   - compile: resources into a Snapshot: what applies in each namespace.

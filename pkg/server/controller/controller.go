@@ -33,9 +33,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // Options are the settings of a [Controller]. The zero value writes statuses
@@ -154,7 +154,7 @@ func (c *Controller) assemble() error {
 	c.manager, err = manager.New(c.config, manager.Options{
 		Scheme:  scheme,
 		Metrics: server.Options{BindAddress: "0"}, // the provider serves them
-		Cache:   ctrlcache.Options{DefaultTransform: reduce(&c.ledger), NewInformer: informer.New(reduce(&c.ledger))},
+		Cache:   ctrlcache.Options{DefaultTransform: reduce(&c.ledger), NewInformer: watch.NewInformer(reduce(&c.ledger))},
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)

@@ -22,8 +22,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // sources returns the watches that trigger a recompile.
@@ -83,7 +83,7 @@ func namespaceChanged() predicate.Predicate {
 // reduce is the transform of the cache. Of a namespace it keeps the identity and break-glass:
 // a team's account may put much else on one that it made. Resources are kept by ledger.
 func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
-	resources := informer.Reduce(ledger.Keep)
+	resources := watch.Reduce(ledger.Keep)
 	return func(object any) (any, error) {
 		if namespace, ok := object.(*corev1.Namespace); ok {
 			reduceNamespace(namespace)

@@ -9,13 +9,12 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/rights"
 )
 
 // CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
 // permissions of somebody in the team reach, and which checks need more.
 func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []Finding, skipped []string, err error) {
-	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rights.Rule{}}
+	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}}
 	skipped = []string{"guardrails, conflicts with other Tenants, namespaces without a Tenant, and differences from what the Tenant says: they need permission to list Tenants and namespaces"}
 	namespaces := []string{tenant.Spec.HomeNamespace}
 	if namespace != tenant.Spec.HomeNamespace {

@@ -14,8 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-
-	"github.com/landwaiter/landwaiter/pkg/inspect/guardrail"
 )
 
 func TestWhatIsPublishedIsReadAgain(t *testing.T) {
@@ -121,7 +119,7 @@ func TestAClusterWithoutReportsIsNoFailure(t *testing.T) {
 
 func TestTheEmbeddedFilesAreRead(t *testing.T) {
 	require.Contains(t, libraryRego(), "package verifiedimages")
-	shipped, err := guardrail.Shipped(guardrail.Namespace)
+	shipped, err := ShippedGuardrails(ShippedNamespace)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(shipped), 9)
 	require.Len(t, knownConditions(), 2)

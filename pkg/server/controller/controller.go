@@ -162,9 +162,9 @@ func (c *Controller) assemble() error {
 	c.reader, c.writer, c.events = objectReader{c.manager.GetCache(), c.options.ClusterResourceNamespace}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
 	c.withheld = newWithheldSpecs(c.manager.GetAPIReader(), &c.ledger, c.enqueue)
 	c.synced = c.manager.GetCache().WaitForCacheSync
-	once := true // tests run several controllers with this name in one process
 	reconciler, err := ctrl.NewTyped("namespaces", c.manager, ctrl.TypedOptions[verify.Namespace]{
-		Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: &once, LogConstructor: logConstructor(c.manager.GetLogger()),
+		Reconciler: c, MaxConcurrentReconciles: 1, LogConstructor: logConstructor(c.manager.GetLogger()),
+		SkipNameValidation: new(true), // tests run several controllers with this name in one process
 	})
 	if err != nil {
 		return fmt.Errorf("make the reconciler: %w", err)

@@ -128,7 +128,7 @@ func suiteMutants() []mutant {
 			old: "case computed == descriptor.Digest:", new: "case false:"},
 		{tag: "e2e", folder: "test/gitops", test: "TestWithoutControllersATenantsAccountStaysInItsNamespaces", file: "pkg/tenancy/onboard/rights.go",
 			old: "Namespace: r.Spec.HomeNamespace, Name: Account(r.Tenant)}", new: "Namespace: r.Spec.HomeNamespace, Name: \"default\"}"},
-		{tag: "", folder: "pkg/inspect/guardrail", test: "TestTenantsCostRequestsThatEverybodyMakesNextToNothing", file: "config/guardrails/guardrails.yaml",
+		{tag: "", folder: "pkg/inspect/doctor", test: "TestTenantsCostRequestsThatEverybodyMakesNextToNothing", file: "config/guardrails/guardrails.yaml",
 			old: "request.userInfo.username.startsWith('system:serviceaccount:' + params.spec.homeNamespace + ':') || object.metadata.name == params.spec.homeNamespace ||",
 			new: "true || object.metadata.name == params.spec.homeNamespace ||"},
 		{tag: "", folder: "pkg/server/report", test: "TestUnchangedResultsAreWrittenOnce", file: "pkg/server/report/term.go",

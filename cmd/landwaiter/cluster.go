@@ -108,10 +108,7 @@ const providerMargin = 200 * time.Millisecond
 
 // providers returns the Provider objects that the flags ask for.
 func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, error) {
-	base := c.providerURL
-	if base == "" {
-		base = fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.controller.OwnNamespace)
-	}
+	base := cmp.Or(c.providerURL, fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.controller.OwnNamespace))
 	var all []serving.Provider
 	for _, text := range c.providerObjects {
 		name, path, _ := strings.Cut(text, "=")

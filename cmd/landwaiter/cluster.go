@@ -49,13 +49,13 @@ type clusterFlags struct {
 }
 
 func (c *clusterFlags) register(cmd *cobra.Command) {
-	f, lead := cmd.Flags(), &c.controller
+	f, o := cmd.Flags(), &c.controller
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
-	f.StringVar(&lead.OwnNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
-	f.BoolVar(&lead.LeaderElection, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
-	f.StringVar(&lead.ReferenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
-	f.StringVar(&lead.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
-	f.BoolVar(&lead.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
+	f.StringVar(&o.OwnNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
+	f.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
+	f.StringVar(&o.ReferenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+	f.StringVar(&o.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
+	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")

@@ -156,10 +156,10 @@ func mapped[From, To any](list []From, convert func(From) To) []To {
 	return made
 }
 
-// counted returns how many entries are such.
-func counted[T any](list []T, such func(T) bool) (n int) {
+// counted returns how many entries match.
+func counted[T any](list []T, match func(T) bool) (n int) {
 	for _, entry := range list {
-		if such(entry) {
+		if match(entry) {
 			n++
 		}
 	}

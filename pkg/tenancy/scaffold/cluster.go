@@ -190,6 +190,7 @@ func reference(o *unstructured.Unstructured, fields ...string) (kind, name, name
 	return referenced(o, ref)
 }
 
+// referenced reads a reference of an object.
 func referenced(o *unstructured.Unstructured, ref map[string]any) (kind, name, namespace string) {
 	kind, _, _ = unstructured.NestedString(ref, "kind")
 	name, _, _ = unstructured.NestedString(ref, "name")

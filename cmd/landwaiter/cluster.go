@@ -143,7 +143,11 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		return err
 	}
 	flags.options.External.Tokens = tokens
-	s, err := flags.open()
+	finder, err := controller.NewFinder(config)
+	if err != nil {
+		return err
+	}
+	s, err := flags.open(finder)
 	if err != nil {
 		return err
 	}
@@ -176,7 +180,6 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	s.SetFinder(watcher)
 	options.TLS = identity
 	options.Observers = append(options.Observers, watcher)
 	if server, err = provider.New(s, s, log, options); err != nil {

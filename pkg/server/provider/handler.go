@@ -18,6 +18,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/fair"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -166,7 +167,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			h.logOf(x).WithField("stack", cut(string(debug.Stack()), maxStackBytes)).Error("panic in the handler")
+			h.logOf(x).WithField("stack", policy.Cut(string(debug.Stack()), maxStackBytes)).Error("panic in the handler")
 			refused = refuse(http.StatusInternalServerError, "internal error")
 		}
 	}()

@@ -20,7 +20,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
@@ -120,7 +119,7 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 		objects.Resources = append(objects.Resources, &everywhere.Items[i])
 	}
 	// What policies say about tags needs none of the Verifiers that they name.
-	snapshot, _ := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	snapshot, _ := compile.New(objects, nil, compile.Nowhere())
 	withStores := map[string]bool{}
 	for i := range stores.Items {
 		withStores[stores.Items[i].Namespace] = true

@@ -165,16 +165,13 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server
-	lead := c.controller
-	lead.ClusterResourceNamespace, lead.External, lead.Duties = cmp.Or(flags.options.ClusterResourceNamespace, lead.OwnNamespace), s.External(), duties
-	lead.Forget = func(namespace verify.Namespace) {
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, flags, duties, func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
 		if reporter != nil {
 			reporter.Forget(namespace)
 		}
-	}
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, lead)
+	}))
 	if err != nil {
 		return err
 	}
@@ -210,6 +207,13 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	}
 	config.UserAgent = "landwaiter/" + versionText()
 	return config, nil
+}
+
+func (c *clusterFlags) options(s *service.Service, flags serviceFlags, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
+	options := c.controller
+	options.ClusterResourceNamespace = cmp.Or(flags.options.ClusterResourceNamespace, options.OwnNamespace)
+	options.Forget, options.External, options.Duties = forget, s.External(), duties
+	return options
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

@@ -135,14 +135,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	if flags.options.External.Tokens, err = controller.NewTokens(config); err != nil {
-		return err
-	}
-	finder, err := controller.NewFinder(config)
-	if err != nil {
-		return err
-	}
-	s, err := flags.open(finder)
+	s, err := openIn(config, flags)
 	if err != nil {
 		return err
 	}
@@ -198,6 +191,20 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		group.Go(func() error { return unavailable(reporter.Run(noting)) })
 	}
 	return group.Wait()
+}
+
+// openIn returns a Service that asks the cluster for tokens of accounts and for unknown namespaces.
+func openIn(config *rest.Config, flags serviceFlags) (*service.Service, error) {
+	tokens, err := controller.NewTokens(config)
+	if err != nil {
+		return nil, err
+	}
+	finder, err := controller.NewFinder(config)
+	if err != nil {
+		return nil, err
+	}
+	flags.options.External.Tokens = tokens
+	return flags.open(finder)
 }
 
 func (c *clusterFlags) restConfig() (*rest.Config, error) {

@@ -158,6 +158,6 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "test/teams", test: "TestWhoMayDoWhatWithTenants", file: "charts/landwaiter/templates/personas.yaml",
 			old: "aggregate-to-admin: \"true\"\nrules:\n  - apiGroups: [landwaiter.dev]", new: "aggregate-to-edit: \"true\"\nrules:\n  - apiGroups: [landwaiter.dev]"},
 		{tag: "", folder: "pkg/server/warm", test: "TestAPodTakesLittleMemory", file: "pkg/server/warm/images.go",
-			old: "return newRecord(meta, spec, kind, isPod), nil", new: "_, _, _, _, _ = meta, spec, kind, isPod, newRecord\n	return object, nil"},
+			old: "	return r, nil", new: "	return object, nil"},
 	}
 }

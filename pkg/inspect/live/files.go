@@ -50,15 +50,15 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s:%d: %s: %w", d.File, d.Line, d.Source, err)
 		}
-		meta, _, ok := workload.Of(object)
+		of, ok := workload.Of(object)
 		if !ok {
 			others++
 			continue
 		}
-		meta.OwnerReferences = nil // a file has what it has, whoever made it
+		of.Meta.OwnerReferences = nil // a file has what it has, whoever made it
 		forgetStatus(object)
-		if meta.Namespace != "" {
-			if _, err := verify.ParseNamespace(meta.Namespace); err != nil {
+		if of.Meta.Namespace != "" {
+			if _, err := verify.ParseNamespace(of.Meta.Namespace); err != nil {
 				return nil, 0, fmt.Errorf("%s:%d: %s: metadata.namespace: %w", d.File, d.Line, d.Source, err)
 			}
 		}

@@ -152,7 +152,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 			return nil, fmt.Errorf("new watcher of workloads: %w", err)
 		}
 		w.informers = append(w.informers, informer)
-		w.byKind[workload.KindOf(s.kind)] = informer
+		of, _ := workload.Of(s.kind)
+		w.byKind[of.Kind] = informer
 		w.pods = informer
 	}
 	return w, nil

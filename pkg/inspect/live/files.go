@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -26,11 +25,7 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 	if err != nil {
 		return nil, 0, err
 	}
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, 0, fmt.Errorf("register types: %w", err)
-	}
-	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	decoder := clientgoscheme.Codecs.UniversalDeserializer()
 	u, others := &uses{of: map[useKey]*Use{}}, 0
 	for _, d := range files.Declarations {
 		switch {

@@ -50,7 +50,7 @@ type Options struct {
 	// Interval is how often the images of running pods are re-verified. It must be
 	// positive, and should be at most half of the TTL of a verdict.
 	Interval time.Duration
-	// Metrics counts images by outcome; nil counts nowhere.
+	// Metrics counts images by outcome.
 	Metrics prometheus.Registerer
 	// Sink learns the results; nil learns nothing.
 	Sink Sink
@@ -139,10 +139,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	for _, outcome := range []string{policy.Allowed.String(), policy.Denied.String(), policy.Undecided.String(), dropped} {
 		w.images.WithLabelValues(outcome) // exported before the first image
 	}
-	if options.Metrics != nil {
-		if err := options.Metrics.Register(w.images); err != nil {
-			return nil, fmt.Errorf("new watcher of workloads: %w", err)
-		}
+	if err := options.Metrics.Register(w.images); err != nil {
+		return nil, fmt.Errorf("new watcher of workloads: %w", err)
 	}
 	for _, s := range append(workloads, pods) {
 		informer := cache.NewSharedIndexInformer(s.watch, s.kind, 0, cache.Indexers{byImage: indexed, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -227,13 +225,12 @@ func (w *Watcher) ask(j job) {
 // many pods does not cause waves.
 func (w *Watcher) renew(ctx context.Context) {
 	began := time.Now()
-	ticker := time.NewTicker(max(w.interval/steps, time.Millisecond))
-	defer ticker.Stop()
+	ticks := time.Tick(max(w.interval/steps, time.Millisecond))
 	for last := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticks:
 		}
 		now := time.Since(began)
 		for _, key := range w.pods.GetIndexer().ListIndexFuncValues(byImage) {

@@ -124,12 +124,7 @@ func consequence(kind string) string {
 
 // cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server
 // refuses a condition that is too long.
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
-}
+func cut(message string) string { return policy.Cut(message, maxMessage) }
 
 // joinNames joins the first names of a list: at most [maxNames], and as many as fit in
 // half a message.

@@ -96,7 +96,6 @@ type Controller struct {
 	schemas  *validated
 	outdated outdated
 	pace     pace
-	lookups  lookups
 	glass    told
 	queue    atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
 	started  time.Time

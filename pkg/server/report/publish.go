@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -81,7 +82,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 func bounded(facts resource.Facts) resource.Facts {
 	facts.List = slices.Clone(facts.List[:min(len(facts.List), maxFacts)])
 	for i := range facts.List {
-		facts.List[i].Message = clean(facts.List[i].Message, maxFactBytes)
+		facts.List[i].Message = policy.Shown(facts.List[i].Message, maxFactBytes)
 	}
 	return facts
 }

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
@@ -139,7 +140,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
 	result = verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds} // what reports say
 	v := &result.Verdict
-	v.Reason, v.Remediation, v.Warning = clean(v.Reason, maxReasonBytes), clean(v.Remediation, maxRemediationBytes), clean(v.Warning, maxReasonBytes)
+	v.Reason, v.Remediation, v.Warning = policy.Shown(v.Reason, maxReasonBytes), policy.Shown(v.Remediation, maxRemediationBytes), policy.Shown(v.Warning, maxReasonBytes)
 	before, ok := r.known.set(namespace, r.accounts.Account(namespace), image, finding{result, r.now()})
 	if ok && result.Decided() && before.result.Verdict == result.Verdict && before.result.Digest == result.Digest &&
 		before.result.Exception == result.Exception && before.result.ExceptionEnds.Equal(result.ExceptionEnds) {

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -56,7 +57,7 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 		own := &place{room: &w.room, of: source}
 		defer func() { _ = own.take(nil) }() // which always has room
 		var object *watch.Object
-		object = watch.NewObject(source, func() {
+		object = watch.NewObject(source.Kind, types.NamespacedName{Namespace: source.Namespace, Name: source.Name}, func() {
 			var found watched
 			found.object, found.answered, found.err = object.Content()
 			if err := own.take(found.object); err != nil {

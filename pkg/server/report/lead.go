@@ -37,10 +37,13 @@ func (r *Reporter) Lead(ctx context.Context) error {
 	defer r.leading.Store(nil)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		t.repeat(ctx, t.readNotes, "cannot read Events about denials, will try again")
+		t.repeat(ctx, t.readNotes, func(err error) { t.log.WithError(err).Warn("cannot read Events about denials, will try again") })
 		return nil
 	})
-	group.Go(func() error { t.repeat(ctx, t.readReports, "cannot watch reports, will try again"); return nil })
+	group.Go(func() error {
+		t.repeat(ctx, t.readReports, func(err error) { t.log.WithError(err).Warn("cannot watch reports, will try again") })
+		return nil
+	})
 	group.Go(func() error { return t.work(ctx) })
 	return group.Wait()
 }
@@ -134,12 +137,12 @@ func (t *term) load(ctx context.Context) error {
 	}
 }
 
-// repeat calls read until ctx ends, and logs that it fails, but not each time.
-func (t *term) repeat(ctx context.Context, read func(context.Context) error, complain string) {
+// repeat calls read until ctx ends, and complain if it fails, but not each time.
+func (t *term) repeat(ctx context.Context, read func(context.Context) error, complain func(error)) {
 	var failed complaint
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := read(ctx); err != nil && ctx.Err() == nil && failed.due(t.now()) {
-			t.log.WithError(err).Warn(complain)
+			complain(err)
 		}
 	}, soon)
 }

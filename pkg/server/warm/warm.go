@@ -12,11 +12,11 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -160,14 +160,15 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 // Run works until ctx ends. It retries forever to watch a kind of object that it cannot
 // watch, which does not delay others.
 func (w *Watcher) Run(ctx context.Context) error {
-	var group errgroup.Group
+	var running sync.WaitGroup
 	for _, informer := range w.informers {
-		group.Go(func() error { informer.RunWithContext(ctx); return nil })
+		running.Go(func() { informer.RunWithContext(ctx) })
 	}
-	group.Go(func() error { w.renew(ctx); return nil })
-	group.Go(func() error { w.follow(ctx); return nil })
-	w.work(ctx, &group)
-	return group.Wait()
+	running.Go(func() { w.renew(ctx) })
+	running.Go(func() { w.follow(ctx) })
+	w.work(ctx, &running)
+	running.Wait()
+	return nil
 }
 
 // indexed returns the index keys of an object's images. The informers' stores are the only
@@ -259,18 +260,17 @@ func (w *Watcher) wanted(t target) bool {
 }
 
 // work serves the queue until ctx ends.
-func (w *Watcher) work(ctx context.Context, group *errgroup.Group) {
-	group.Go(func() error {
+func (w *Watcher) work(ctx context.Context, running *sync.WaitGroup) {
+	running.Go(func() {
 		<-ctx.Done()
 		w.queue.turns.ShutDown()
-		return nil
 	})
 	for range workers {
-		group.Go(func() error {
+		running.Go(func() {
 			for {
 				account, j, ok := w.queue.take()
 				if !ok {
-					return nil
+					return
 				}
 				if pause := w.serve(ctx, j); pause > 0 {
 					w.ask(job{target: j.target, renew: j.renew, tries: j.tries + 1, due: time.Now().Add(pause)})

@@ -168,8 +168,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	options.TLS = identity
-	options.Observers = append(options.Observers, watcher)
+	options.TLS, options.Observers = identity, append(options.Observers, watcher)
 	if server, err = provider.New(s, s, log, options); err != nil {
 		return err
 	}

@@ -86,6 +86,11 @@ func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics pro
 	return r, nil
 }
 
+// reportsResource names the resource of reports.
+func reportsResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Resource: v1beta1.ReportResource}
+}
+
 // reportsClient returns a client for reports. It needs no discovery, so it works once their
 // CRD comes.
 func reportsClient(config *rest.Config) (rest.Interface, error) {
@@ -93,7 +98,7 @@ func reportsClient(config *rest.Config) (rest.Interface, error) {
 	if err := openreports.Install(scheme); err != nil {
 		return nil, fmt.Errorf("register reports: %w", err)
 	}
-	version := schema.GroupVersion{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion}
+	version := reportsResource().GroupVersion()
 	metav1.AddToGroupVersion(scheme, version)
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &version, "/apis"

@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 const (
@@ -126,7 +126,7 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 		return address
 	}
 	m, err := manager.New(config, manager.Options{
-		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped, DefaultTransform: reduce, NewInformer: informer.New(reduce)},
+		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped, DefaultTransform: reduce, NewInformer: watch.NewInformer(reduce)},
 		Metrics: server.Options{BindAddress: none(options.MetricsAddress)}, HealthProbeBindAddress: none(options.HealthAddress),
 		LeaderElection: options.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: options.OwnNamespace, LeaderElectionReleaseOnCancel: true,
 	})
@@ -167,7 +167,7 @@ func reduce(object any) (any, error) {
 // keep reduces one of Landwaiter's resources. Of Stores it matters whether there are any, and of
 // policies what they say of tags, which their rules have no part in.
 func keep(object any) error {
-	if _, err := informer.Reduce(resource.Keep)(object); err != nil {
+	if _, err := watch.Reduce(resource.Keep)(object); err != nil {
 		return err
 	}
 	switch object := object.(type) {
@@ -212,7 +212,7 @@ func (r *reconciler) watch(m manager.Manager) error {
 	b := builder.ControllerManagedBy(m).Named("tenants").WithLogConstructor(logConstructor(m.GetLogger(), "tenants")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
-		Watches(&v1beta1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
+		Watches(&v1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
 		Watches(&corev1.Namespace{}, r.namespaces(), builder.WithPredicates(ofTenants()))
 	for _, object := range watched() {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.ofObject), builder.WithPredicates(changedByOthers()))

@@ -1,14 +1,4 @@
-// Package rights finds where the permissions in a namespace let others than its admins decide
-// what is trusted there. Only admins may change resources; the built-in role edit may
-// change the Secrets and ConfigMaps that resources name. It is pure, and refuses to guess
-// who has which role: it says what a role lets happen, from resources alone.
-//
-// It says nothing about cluster-scoped resources: a cluster admin chose the namespace of
-// the objects that they name, and the resources do not tell who has permissions there. Nor
-// about what only opens a door, such as pull secrets, the ServiceAccount that has them, a
-// client certificate or the token for Vault: with others, evidence is missing and the image
-// is denied.
-package rights
+package resource
 
 import (
 	"cmp"
@@ -25,9 +15,16 @@ const (
 	kindConfigMap = "ConfigMap"
 )
 
-// Finding is one field of a resource through which somebody may decide what is trusted
-// without being allowed to change the resource.
-type Finding struct {
+// Exposure is one field of a resource through which somebody may decide what is trusted
+// without being allowed to change the resource: only admins may change resources, and the
+// built-in role edit may change the Secrets and ConfigMaps that they name. Who has which role
+// is not guessed.
+//
+// Cluster-scoped resources have none: a cluster admin chose the namespace of the objects that
+// they name, and the resources do not tell who has permissions there. Nor is what only opens a
+// door one, such as pull secrets, the ServiceAccount that has them, a client certificate or the
+// token for Vault: with others, evidence is missing and the image is denied.
+type Exposure struct {
 	// Resource has the field.
 	Resource policy.ObjectRef
 	// Field is its path, such as spec.source.secretKeyRef.
@@ -40,36 +37,36 @@ type Finding struct {
 	Fix string
 }
 
-// String returns the finding as one sentence, without the resource.
-func (f Finding) String() string {
+// String returns the exposure as one sentence, without the resource.
+func (f Exposure) String() string {
 	return fmt.Sprintf("whoever may write %ss in the namespace, such as with the role edit, can change %s, which %s names, and %s; %s",
 		f.Object.Kind, f.Object, f.Field, f.Allows, f.Fix)
 }
 
-// Of returns the findings of resources, sorted by resource and field. Resources of other
+// Exposures returns those of resources, sorted by resource and field. Resources of other
 // kinds have none.
-func Of(resources ...v1beta1.Object) []Finding {
-	var found []Finding
+func Exposures(resources ...v1beta1.Object) []Exposure {
+	var found []Exposure
 	for _, object := range resources {
 		ref := policy.ObjectRef{Namespace: object.GetNamespace(), Name: object.GetName()}
 		switch o := object.(type) {
 		case *v1beta1.TrustStore:
 			ref.Kind = v1beta1.KindTrustStore
-			found = append(found, OfTrustStore(ref, o.Spec)...)
+			found = append(found, TrustStoreExposures(ref, o.Spec)...)
 		case *v1beta1.Store:
 			ref.Kind = v1beta1.KindStore
-			found = append(found, OfStore(ref, o.Spec)...)
+			found = append(found, StoreExposures(ref, o.Spec)...)
 		}
 	}
-	slices.SortFunc(found, func(a, b Finding) int {
+	slices.SortFunc(found, func(a, b Exposure) int {
 		return cmp.Or(strings.Compare(a.Resource.String(), b.Resource.String()), strings.Compare(a.Field, b.Field))
 	})
 	return found
 }
 
-// OfTrustStore returns the findings of one TrustStore, given its spec. A
-// ClusterTrustStore has none.
-func OfTrustStore(resource policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Finding {
+// TrustStoreExposures returns those of one TrustStore, given its spec. A ClusterTrustStore
+// has none.
+func TrustStoreExposures(resource policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Exposure {
 	c := collector{resource: resource}
 	material := materialOf(spec.Type)
 	replaces := "so replace " + material + " and decide whose signatures count"
@@ -86,9 +83,8 @@ func OfTrustStore(resource policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Find
 	return c.found
 }
 
-// OfStore returns the findings of one Store, given its spec. A ClusterStore
-// has none.
-func OfStore(resource policy.ObjectRef, spec v1beta1.StoreSpec) []Finding {
+// StoreExposures returns those of one Store, given its spec. A ClusterStore has none.
+func StoreExposures(resource policy.ObjectRef, spec v1beta1.StoreSpec) []Exposure {
 	c := collector{resource: resource}
 	const allows = "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified"
 	c.bundle("spec.caBundle", spec.CABundle, allows)
@@ -124,17 +120,17 @@ func accountIsInCredentials(uri string) bool {
 	return strings.HasPrefix(uri, "awskms://") && !strings.Contains(uri, "/arn:aws")
 }
 
-// collector collects the findings of one resource.
+// collector collects the exposures of one resource.
 type collector struct {
 	resource policy.ObjectRef
-	found    []Finding
+	found    []Exposure
 }
 
 func (c *collector) add(field, kind, name, allows, fix string) {
 	if c.resource.Namespace == "" {
 		return
 	}
-	c.found = append(c.found, Finding{Resource: c.resource, Field: field,
+	c.found = append(c.found, Exposure{Resource: c.resource, Field: field,
 		Object: policy.ObjectRef{Kind: kind, Namespace: c.resource.Namespace, Name: name}, Allows: allows, Fix: fix})
 }
 

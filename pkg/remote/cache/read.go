@@ -35,18 +35,6 @@ func (r *Redis) ask(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// readBatches serves reads until ctx ends.
-func (r *Redis) readBatches(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case first := <-r.reads:
-			r.readBatch(ctx, r.gather(first))
-		}
-	}
-}
-
 // gather adds the reads that are waiting already. It never waits.
 func (r *Redis) gather(first read) []read {
 	batch := []read{first}

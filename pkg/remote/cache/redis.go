@@ -57,17 +57,29 @@ func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func
 func (r *Redis) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range writers {
-		running.Go(func() { r.write(ctx) })
+		running.Go(func() { each(ctx, r.writes, r.store) })
 	}
 	for range readers {
-		running.Go(func() { r.readBatches(ctx) })
+		running.Go(func() { each(ctx, r.reads, func(ctx context.Context, first read) { r.readBatch(ctx, r.gather(first)) }) })
 	}
-	running.Go(func() { r.forget(ctx) })
+	running.Go(func() { each(ctx, r.forgets, r.remove) })
 	running.Wait()
 	if err := r.client.Close(); err != nil {
 		return fmt.Errorf("close the connection to Redis: %w", err)
 	}
 	return nil
+}
+
+// each calls do with what comes, one after the other, until ctx ends.
+func each[T any](ctx context.Context, from <-chan T, do func(context.Context, T)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case one := <-from:
+			do(ctx, one)
+		}
+	}
 }
 
 // name returns the key in Redis: "landwaiter:<namespace>:<kind>:<hash>".
@@ -144,17 +156,6 @@ func (r *Redis) put(key verify.Key, entry verify.Entry, ttl time.Duration) {
 	}
 }
 
-func (r *Redis) write(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case w := <-r.writes:
-			r.store(ctx, w)
-		}
-	}
-}
-
 func (r *Redis) store(ctx context.Context, w write) {
 	name := r.name(w.key)
 	now := r.now()
@@ -191,25 +192,13 @@ func (r *Redis) Forget(namespace verify.Namespace) {
 	}
 }
 
-func (r *Redis) forget(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case namespace := <-r.forgets:
-			if err := r.remove(ctx, namespace); err != nil {
-				r.Stats.Failures.Add(1)
-			}
-		}
-	}
-}
-
-func (r *Redis) remove(ctx context.Context, namespace verify.Namespace) error {
+func (r *Redis) remove(ctx context.Context, namespace verify.Namespace) {
 	if namespace == verify.Cluster {
-		return nil // the cluster is never deleted
+		return // the cluster is never deleted
 	}
 	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
 	defer cancel()
-	_, err := Purge(ctx, r.client, namespace)
-	return err
+	if _, err := Purge(ctx, r.client, namespace); err != nil {
+		r.Stats.Failures.Add(1)
+	}
 }

@@ -15,6 +15,12 @@ type keyOf func(ctx context.Context, n network, uri string, as Identity) (crypto
 // loginOf fetches a login for a registry host.
 type loginOf func(ctx context.Context, n network, host string, as Identity) (login, error)
 
+// cloudAPI is what we ask a cloud for. A build without it has one that fails.
+type cloudAPI struct {
+	key   keyOf
+	login loginOf
+}
+
 // login is a user and password, and when they end.
 type login struct {
 	user, password string
@@ -30,7 +36,7 @@ func (l login) lasts(until time.Time) login {
 // fetchKMS fetches a public key from a key management service.
 func (n network) fetchKMS(ctx context.Context, source Source) ([]byte, error) {
 	scheme, _, _ := strings.Cut(source.Address, "://")
-	ask, ok := map[string]keyOf{"awskms": awsKey, "azurekms": azureKey, "gcpkms": gcpKey}[scheme]
+	ask, ok := map[string]keyOf{"awskms": aws().key, "azurekms": entra().key, "gcpkms": gcp().key}[scheme]
 	if !ok {
 		return nil, problemf("the URI of a key must begin with awskms://, azurekms:// or gcpkms://, not %.20q", scheme)
 	}
@@ -44,11 +50,11 @@ func (n network) fetchKMS(ctx context.Context, source Source) ([]byte, error) {
 
 // fetchRegistry logs in at a registry and returns a .dockerconfigjson.
 func (n network) fetchRegistry(ctx context.Context, source Source) (Content, error) {
-	logIn, ok := map[string]loginOf{"ECR": ecrLogin, "ACR": acrLogin, "GAR": garLogin, "GHCR": ghcrLogin}[source.Path]
+	logIn, ok := map[string]loginOf{"ECR": aws().login, "ACR": entra().login, "GAR": gcp().login, "GHCR": ghcrLogin}[source.Path]
 	if !ok {
 		return Content{}, problemf("the identity of a registry must be ECR, ACR, GAR or GHCR, not %.20q", source.Path)
 	}
-	if !registryOf(source.Path, source.Address) {
+	if !Serves(source.Path, source.Address) {
 		return Content{}, problemf("%.253s is not a host of %s, so its credentials are not sent there", source.Address, source.Path)
 	}
 	got, err := logIn(ctx, n, source.Address, source.As)

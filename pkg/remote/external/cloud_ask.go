@@ -18,20 +18,41 @@ func (n network) asPod(ctx context.Context) (*egress.Client, error) {
 }
 
 // getJSON reads a document with a bearer token.
-func getJSON(ctx context.Context, client *egress.Client, who, address, token string, into any) error {
-	status, body, err := client.Get(ctx, address, http.Header{"Authorization": {"Bearer " + token}, "Accept": {"application/json"}})
-	return decode(who, status, body, err, into)
-}
-
-// postForm sends a form, which carries credentials.
-func postForm(ctx context.Context, client *egress.Client, who, address string, form url.Values, into any) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+func (n network) getJSON(ctx context.Context, who, address, token string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return problem("the address is malformed")
 	}
+	r.Header = http.Header{"Authorization": {"Bearer " + token}, "Accept": {"application/json"}}
+	return n.askHost(ctx, who, r, into)
+}
+
+// postForm sends a form, which carries credentials.
+func (n network) postForm(ctx context.Context, who, address string, form url.Values, into any) error {
+	r, err := newForm(ctx, address, form)
+	if err != nil {
+		return err
+	}
+	return n.askHost(ctx, who, r, into)
+}
+
+// askHost asks the host that a request names, and no other.
+func (n network) askHost(ctx context.Context, who string, r *http.Request, into any) error {
+	client, err := n.to(ctx, "", r.URL.Host)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return ask(client, who, r, into)
+}
+
+func newForm(ctx context.Context, address string, form url.Values) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, problem("the address is malformed")
+	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	status, body, err := client.Read(r)
-	return decode(who, status, body, err, into)
+	return r, nil
 }
 
 // isSegment reports whether s can be one part of a path that a cloud's API is asked for.

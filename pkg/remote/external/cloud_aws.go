@@ -25,6 +25,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
+func aws() cloudAPI { return cloudAPI{key: awsKey, login: ecrLogin} }
+
 // awsKey reads a key of AWS KMS: awskms://[ENDPOINT]/KEY, where KEY is an identifier, an
 // alias, or an ARN of either, which also names the region. Credentials are accessKeyID,
 // secretAccessKey, sessionToken (optional) and region.

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"net/http"
 	"net/url"
-	"strings"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -53,18 +52,17 @@ func (n network) awsRole(ctx context.Context, as account, region string) (made a
 		return made, err
 	}
 	defer client.Close()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+host+"/", strings.NewReader(form.Encode()))
+	r, err := newForm(ctx, "https://"+host+"/", form)
 	if err != nil {
-		return made, problem("the address is malformed")
+		return made, err
 	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	status, body, err := client.Read(r)
 	const who = "AWS's " + tokens
-	if err != nil || status != http.StatusOK {
-		if status == http.StatusForbidden || status == http.StatusBadRequest {
-			return made, problemf("%s does not let ServiceAccount %s/%s assume the role (%d): check the role's trust policy", who, as.namespace, as.name, status)
-		}
-		return made, decode(who, status, body, err, nil)
+	if status == http.StatusForbidden || status == http.StatusBadRequest {
+		return made, problemf("%s does not let ServiceAccount %s/%s assume the role (%d): check the role's trust policy", who, as.namespace, as.name, status)
+	}
+	if err := refused(who, status, err); err != nil {
+		return made, err
 	}
 	var answer struct {
 		Key    string `xml:"AssumeRoleWithWebIdentityResult>Credentials>AccessKeyId"`

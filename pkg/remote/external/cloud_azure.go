@@ -16,6 +16,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
+func entra() cloudAPI { return cloudAPI{key: azureKey, login: acrLogin} }
+
 // azureKey reads a key of Azure Key Vault, azurekms://NAME.vault.azure.net/KEY[/VERSION].
 // Credentials are tenantID, clientID and clientSecret.
 func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error) {
@@ -34,16 +36,11 @@ func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.P
 	if err != nil {
 		return nil, err
 	}
-	client, err := n.to(ctx, "", parts[0])
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
 	var answer struct {
 		Key jsonWebKey `json:"key"`
 	}
 	address := "https://" + parts[0] + "/keys/" + strings.TrimSuffix(parts[1]+"/"+parts[2], "/") + "?api-version=7.4"
-	if err := getJSON(ctx, client, "Azure Key Vault", address, token, &answer); err != nil {
+	if err := n.getJSON(ctx, "Azure Key Vault", address, token, &answer); err != nil {
 		return nil, err
 	}
 	return answer.Key.public()
@@ -78,15 +75,10 @@ func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope
 	if !isSegment(tenant) {
 		return "", problem(wrong + " is not the identifier or the domain of a tenant")
 	}
-	client, err := n.to(ctx, "", cloud.authority)
-	if err != nil {
-		return "", err
-	}
-	defer client.Close()
 	var answer struct {
 		AccessToken string `json:"access_token"`
 	}
-	if err := postForm(ctx, client, "Azure's "+tokens, "https://"+cloud.authority+"/"+tenant+"/oauth2/v2.0/token", form, &answer); err != nil {
+	if err := n.postForm(ctx, "Azure's "+tokens, "https://"+cloud.authority+"/"+tenant+"/oauth2/v2.0/token", form, &answer); err != nil {
 		return "", err
 	}
 	if answer.AccessToken == "" {
@@ -126,17 +118,12 @@ func acrLogin(ctx context.Context, n network, host string, as Identity) (login, 
 	if err != nil {
 		return login{}, err
 	}
-	client, err := n.to(ctx, "", host)
-	if err != nil {
-		return login{}, err
-	}
-	defer client.Close()
 	now := time.Now()
 	var answer struct {
 		RefreshToken string `json:"refresh_token"`
 	}
 	form := url.Values{"grant_type": {"access_token"}, "service": {host}, "access_token": {token}}
-	if err := postForm(ctx, client, "the registry's "+tokens, "https://"+host+"/oauth2/exchange", form, &answer); err != nil {
+	if err := n.postForm(ctx, "the registry's "+tokens, "https://"+host+"/oauth2/exchange", form, &answer); err != nil {
 		return login{}, err
 	}
 	if answer.RefreshToken == "" {

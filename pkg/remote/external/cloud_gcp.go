@@ -27,6 +27,8 @@ const (
 	gcpKMSScope  = "https://www.googleapis.com/auth/cloudkms"
 )
 
+func gcp() cloudAPI { return cloudAPI{key: gcpKey, login: garLogin} }
+
 // gcpKey reads a key of Google Cloud KMS, the newest enabled version unless the URI names
 // one. Credentials are credentials.json, the key of a service account.
 func gcpKey(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error) {
@@ -38,18 +40,13 @@ func gcpKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	if err != nil {
 		return nil, err
 	}
-	client, err := n.to(ctx, "", gcpKMSHost)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
 	const who = "Google Cloud KMS"
 	base := "https://" + gcpKMSHost + "/v1/" + name + "/cryptoKeyVersions"
 	if version == "" {
 		var list struct {
 			Versions []struct{ Name, State string } `json:"cryptoKeyVersions"`
 		}
-		if err := getJSON(ctx, client, who, base+"?filter=state%3DENABLED&orderBy=name%20desc&pageSize=100", token, &list); err != nil {
+		if err := n.getJSON(ctx, who, base+"?filter=state%3DENABLED&orderBy=name%20desc&pageSize=100", token, &list); err != nil {
 			return nil, err
 		}
 		newest := 0
@@ -67,7 +64,7 @@ func gcpKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	var answer struct {
 		PEM string `json:"pem"`
 	}
-	if err := getJSON(ctx, client, who, base+"/"+version+"/publicKey", token, &answer); err != nil {
+	if err := n.getJSON(ctx, who, base+"/"+version+"/publicKey", token, &answer); err != nil {
 		return nil, err
 	}
 	block, _ := pem.Decode([]byte(answer.PEM))
@@ -135,21 +132,12 @@ func (n network) gcpToken(ctx context.Context, as Identity, scope string) (strin
 
 // gcpExchange posts a form to a token server of Google.
 func (n network) gcpExchange(ctx context.Context, address string, form url.Values) (string, time.Time, error) {
-	at, err := url.Parse(address)
-	if err != nil {
-		return "", time.Time{}, problem("the address is malformed")
-	}
-	client, err := n.to(ctx, "", at.Host)
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	defer client.Close()
 	var answer struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"`
 	}
 	now := time.Now()
-	if err := postForm(ctx, client, "Google's "+tokens, address, form, &answer); err != nil {
+	if err := n.postForm(ctx, "Google's "+tokens, address, form, &answer); err != nil {
 		return "", time.Time{}, err
 	}
 	if answer.AccessToken == "" {

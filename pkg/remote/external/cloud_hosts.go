@@ -6,10 +6,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// registryOf reports whether a host is a registry of a cloud, so that the cloud's
+// Serves reports whether a host is a registry of a provider, so that the provider's
 // credentials may go there.
-func registryOf(identity, host string) bool {
-	switch identity {
+func Serves(provider, host string) bool {
+	switch provider {
 	case "ECR":
 		_, ok := ecrAPI(host)
 		return ok

@@ -4,6 +4,11 @@
 // again, and keeps the last good value for a time. What a tenant names is only
 // fetched with the tenant's own credentials, and only from hosts that a cluster
 // admin lists.
+//
+// Whatever is fetched has one face, a [Source]: who asks is its [Identity], fetch.go decides
+// whether it may be asked, and each service has files of its own: vault, tuf, github, and
+// cloud_aws, cloud_azure and cloud_gcp with a build tag each. Two things are no sources:
+// [Fetcher.AWSSigner] asks about signatures, and [FetchRevocationList] is for a command.
 package external
 
 import (

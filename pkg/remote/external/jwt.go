@@ -1,14 +1,12 @@
 package external
 
 import (
-	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // parseRSA reads the private key that a field of credentials holds.
@@ -31,23 +29,21 @@ func parseRSA(field, text string) (*rsa.PrivateKey, error) {
 
 // signJWT returns a JWT that is signed with RS256. KeyID may be empty.
 func signJWT(key *rsa.PrivateKey, keyID string, claims map[string]any) (string, error) {
-	head := map[string]string{"alg": "RS256", "typ": "JWT"}
+	options := (&jose.SignerOptions{}).WithType("JWT")
 	if keyID != "" {
-		head["kid"] = keyID
-	}
-	header, err := json.Marshal(head)
-	if err != nil {
-		return "", problem("the header of the assertion cannot be written")
+		options = options.WithHeader("kid", keyID)
 	}
 	body, err := json.Marshal(claims)
 	if err != nil {
 		return "", problem("the claims of the assertion cannot be written")
 	}
-	signed := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(body)
-	sum := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, options)
 	if err != nil {
 		return "", problem("the private key cannot sign")
 	}
-	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+	signed, err := signer.Sign(body)
+	if err != nil {
+		return "", problem("the private key cannot sign")
+	}
+	return signed.CompactSerialize()
 }

@@ -2,18 +2,9 @@
 
 package external
 
-import (
-	"context"
-	"crypto"
-)
+import "context"
 
-func awsKey(context.Context, network, string, Identity) (crypto.PublicKey, error) {
-	return nil, notInThisBuild("AWS", "aws")
-}
-
-func ecrLogin(context.Context, network, string, Identity) (login, error) {
-	return login{}, notInThisBuild("AWS", "aws")
-}
+func aws() cloudAPI { return absent("AWS", "aws") }
 
 // KnowsAWS reports whether this build can ask AWS.
 func KnowsAWS() bool { return false }

@@ -2,9 +2,23 @@
 
 package external
 
-import "fmt"
+import (
+	"context"
+	"crypto"
+)
 
 // notInThisBuild returns an error that names the image and the build tag to use.
 func notInThisBuild(what, tag string) error {
-	return problem(fmt.Sprintf("%s is not in this build: use the image landwaiter:full, or build with -tags %s", what, tag))
+	return problemf("%s is not in this build: use the image landwaiter:full, or build with -tags %s", what, tag)
+}
+
+func absent(what, tag string) cloudAPI {
+	return cloudAPI{
+		key: func(context.Context, network, string, Identity) (crypto.PublicKey, error) {
+			return nil, notInThisBuild(what, tag)
+		},
+		login: func(context.Context, network, string, Identity) (login, error) {
+			return login{}, notInThisBuild(what, tag)
+		},
+	}
 }

@@ -318,7 +318,7 @@ func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 		"team.azurecr.io": "ACR", "europe-docker.pkg.dev": "GAR", "eu.gcr.io": "GAR", "gcr.io": "GAR", "ghcr.io": "GHCR",
 	} {
 		for _, each := range []string{"ECR", "ACR", "GAR", "GHCR"} {
-			require.Equal(t, each == identity, registryOf(each, host), "%s %s", each, host)
+			require.Equal(t, each == identity, Serves(each, host), "%s %s", each, host)
 		}
 	}
 	for _, wrong := range []Source{

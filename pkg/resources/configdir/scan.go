@@ -170,11 +170,7 @@ func (s *scanner) read(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
 	}
-	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
-	if err == nil && len(content) > maxFileBytes {
-		err = fmt.Errorf("it is larger than %d bytes", maxFileBytes)
-	}
-	return content, err
+	return readLimited(file)
 }
 
 // fail records that name cannot be read. It returns the error if that is the root

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
@@ -83,6 +84,7 @@ func checks() []check {
 // Examine returns what is wrong, the worst first, and what could not be checked.
 func Examine(inventory *Inventory) Report {
 	v := newView(inventory)
+	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources) })
 	var report Report
 	for _, c := range checks() {
 		unread := false

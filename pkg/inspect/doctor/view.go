@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,7 +39,7 @@ type hook struct {
 func (h hook) ref() policy.ObjectRef { return policy.ObjectRef{Kind: h.kind, Name: h.name} }
 
 func newView(i *Inventory) *view {
-	v := &view{Inventory: i, refusals: sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(i.Resources) })}
+	v := &view{Inventory: i}
 	for _, c := range i.Validating {
 		for n, w := range c.Webhooks {
 			path := pathOf(w.ClientConfig)

@@ -138,7 +138,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	s, err := flags.openIn(config)
+	s, err := openIn(config, flags)
 	if err != nil {
 		return err
 	}
@@ -199,16 +199,18 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	return group.Wait()
 }
 
-// openIn returns the service of a server in the cluster of config.
-func (f *serviceFlags) openIn(config *rest.Config) (s *service.Service, err error) {
-	if f.options.External.Tokens, err = controller.NewTokens(config); err != nil {
+// openIn returns a Service that asks the cluster for tokens of accounts and for unknown namespaces.
+func openIn(config *rest.Config, flags serviceFlags) (*service.Service, error) {
+	tokens, err := controller.NewTokens(config)
+	if err != nil {
 		return nil, err
 	}
 	finder, err := controller.NewFinder(config)
 	if err != nil {
 		return nil, err
 	}
-	return f.open(finder)
+	flags.options.External.Tokens = tokens
+	return flags.open(finder)
 }
 
 func (c *clusterFlags) restConfig() (*rest.Config, error) {

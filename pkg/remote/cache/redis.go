@@ -60,7 +60,9 @@ func (r *Redis) Run(ctx context.Context) error {
 		running.Go(func() { each(ctx, r.writes, r.store) })
 	}
 	for range readers {
-		running.Go(func() { each(ctx, r.reads, func(ctx context.Context, first read) { r.readBatch(ctx, r.gather(first)) }) })
+		running.Go(func() {
+			each(ctx, r.reads, func(ctx context.Context, first read) { r.readBatch(ctx, r.gather(first)) })
+		})
 	}
 	running.Go(func() { each(ctx, r.forgets, r.remove) })
 	running.Wait()

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
@@ -106,14 +104,12 @@ func parseImages(args []string) ([]image.Reference, error) {
 func exitFor(results []verify.Result) error {
 	code := exitOK
 	for _, r := range results {
-		switch r.Verdict.Outcome {
-		case policy.Allowed:
-		case policy.Denied:
-			code = max(code, exitDenied)
-		case policy.Undecided:
+		switch answer := r.Answer(); {
+		case answer.Allows():
+		case answer == verify.AnswerUndecided:
 			code = exitUndecided
 		default:
-			return &exitError{code: exitUndecided, err: errors.New("internal error: unknown outcome")}
+			code = max(code, exitDenied)
 		}
 	}
 	if code == exitOK {

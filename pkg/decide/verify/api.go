@@ -217,6 +217,53 @@ type Result struct {
 // until resources or evidence change.
 func (r Result) Decided() bool { return r.Verdict.Outcome != policy.Undecided }
 
+// Answer is a [Result] in one word. Logs, metrics, traces, reports and commands read it, each
+// with its own words where it has others.
+type Answer string
+
+// The answers. The zero Answer does not allow.
+const (
+	AnswerAllowed    Answer = "allowed"    // or, where a digest is asked for, pinned
+	AnswerUnverified Answer = "unverified" // allowed by policies that verify nothing
+	AnswerWarned     Answer = "warned"     // allowed by a policy that only warns
+	AnswerExcepted   Answer = "excepted"   // denied by policies, allowed by an exception or break-glass
+	AnswerDenied     Answer = "denied"
+	AnswerInvalid    Answer = "invalid" // what was asked for is no image; no Result says so
+	AnswerUndecided  Answer = "undecided"
+)
+
+// Answers returns all of them, as they are counted.
+func Answers() []Answer {
+	return []Answer{AnswerAllowed, AnswerUnverified, AnswerWarned, AnswerExcepted, AnswerDenied, AnswerInvalid, AnswerUndecided}
+}
+
+// Allows reports whether an image with this answer may be used.
+func (a Answer) Allows() bool {
+	switch a {
+	case AnswerAllowed, AnswerUnverified, AnswerWarned, AnswerExcepted:
+		return true
+	case AnswerDenied, AnswerInvalid, AnswerUndecided:
+	}
+	return false
+}
+
+// Answer returns r in one word.
+func (r Result) Answer() Answer {
+	switch v := r.Verdict; {
+	case v.Outcome == policy.Undecided:
+		return AnswerUndecided
+	case v.Outcome != policy.Allowed:
+		return AnswerDenied
+	case r.Exception != (policy.ObjectRef{}):
+		return AnswerExcepted
+	case v.Warning != "":
+		return AnswerWarned
+	case v.Unverified:
+		return AnswerUnverified
+	}
+	return AnswerAllowed
+}
+
 // Stage is how long one step of a verification took.
 type Stage struct {
 	Name     string

@@ -10,18 +10,18 @@ import (
 )
 
 func TestAnImageBreaksIfItIsLetInNowAndWouldBeDenied(t *testing.T) {
-	verdicts := map[Answer]policy.Verdict{
-		Allowed: {Outcome: policy.Allowed},
-		Warned:  {Outcome: policy.Allowed, Warning: "no signature"},
-		Denied:  {Outcome: policy.Denied},
-		Unknown: {Outcome: policy.Undecided},
+	verdicts := map[verify.Answer]policy.Verdict{
+		verify.AnswerAllowed: {Outcome: policy.Allowed},
+		verify.AnswerWarned:  {Outcome: policy.Allowed, Warning: "no signature"},
+		verify.AnswerDenied:  {Outcome: policy.Denied},
+		Unknown:              {Outcome: policy.Undecided},
 	}
 	for from, before := range verdicts {
 		for to, after := range verdicts {
 			row := Row{Before: verify.Result{Verdict: before}, After: verify.Result{Verdict: after}}
 			require.Equal(t, from, row.From())
 			require.Equal(t, to, row.To())
-			require.Equal(t, to == Denied && (from == Allowed || from == Warned), row.Breaks(), "%s to %s", from, to)
+			require.Equal(t, to == verify.AnswerDenied && (from == verify.AnswerAllowed || from == verify.AnswerWarned), row.Breaks(), "%s to %s", from, to)
 		}
 	}
 }

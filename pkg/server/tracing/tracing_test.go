@@ -46,14 +46,14 @@ func denied(t *testing.T) provider.Observation {
 		}}
 	warm := &verify.Result{Namespace: "team-a", Reference: ref, Cached: true, Verdict: policy.Verdict{Outcome: policy.Allowed}}
 	key := "[team-a]registry.example.com/secret-project/app:v1"
-	first := provider.KeyObservation{Key: key, Namespace: "team-a", Reference: ref, Outcome: provider.KeyDenied, Reason: cold.Verdict.Reason, Result: cold,
+	first := provider.KeyObservation{Key: key, Namespace: "team-a", Reference: ref, Answer: verify.AnswerDenied, Reason: cold.Verdict.Reason, Result: cold,
 		Began: at.Add(time.Millisecond), Duration: 8 * time.Millisecond}
 	again := first
 	again.Repeated = true
 	return provider.Observation{TraceID: traceID, Requested: at, Duration: 10 * time.Millisecond, Endpoint: "audit_verify", Operation: provider.OperationVerify,
 		Source: provider.SourceAudit, Status: http.StatusOK, Outcome: provider.RequestAnswered, Asked: 5, Images: 2,
-		Keys: []provider.KeyObservation{first, {Key: key, Namespace: "team-a", Reference: ref, Outcome: provider.KeyAllowed, Result: warm}, again,
-			{Key: "[secret-project", Outcome: provider.KeyInvalid, Reason: "the key [secret-project has a namespace tag without an end"}}}
+		Keys: []provider.KeyObservation{first, {Key: key, Namespace: "team-a", Reference: ref, Answer: verify.AnswerAllowed, Result: warm}, again,
+			{Key: "[secret-project", Answer: verify.AnswerInvalid, Reason: "the key [secret-project has a namespace tag without an end"}}}
 }
 
 func TestSpansArriveAsATreeUnderTheRequestsTraceID(t *testing.T) {

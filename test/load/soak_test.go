@@ -138,8 +138,8 @@ func (s *soak) ask(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	result := s.service.Verify(limited, team(i), img.Reference)
-	s.verdicts[result.Verdict.Outcome].Add(1)
-	switch outcome := result.Verdict.Outcome; {
+	s.verdicts[result.Verdict.Outcome()].Add(1)
+	switch outcome := result.Verdict.Outcome(); {
 	case outcome == policy.Allowed && !own, outcome == policy.Denied && own && i < teams/2:
 		text := fmt.Sprintf("%s is %s in %s: %s", img.Reference, outcome, team(i), result.Verdict.Reason)
 		s.wrong.CompareAndSwap(nil, &text)
@@ -282,6 +282,6 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 			}
 			return nil
 		})
-		require.Equal(t, policy.Denied, s.service.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome)
+		require.Equal(t, policy.Denied, s.service.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome())
 	}
 }

@@ -178,5 +178,5 @@ func ask(t *testing.T, engine *verify.Engine, snapshot *compile.Snapshot, namesp
 	ref, err := image.Parse(text)
 	require.NoError(t, err)
 	result := engine.Verify(t.Context(), rigged(snapshot.For(verify.Namespace(namespace))), ref)
-	return verdict{result.Verdict.Outcome, result.Exception}
+	return verdict{result.Verdict.Outcome(), result.Exception}
 }

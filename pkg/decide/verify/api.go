@@ -102,11 +102,10 @@ type Checker interface {
 	// of the manifest and layer alone.
 	Accepts(s Signature) bool
 
-	// Check reports whether s is a valid signature of subject. It never fails: bad
-	// evidence is an Invalid finding, unreachable evidence an Unknown one. The checker
-	// sets Result, Signer, Message, Reason, Remediation and Extensions; the caller adds
-	// the verifier and the manifest. Certificates are judged as of now.
-	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) policy.Finding
+	// Check returns the proof that s is a valid signature of subject. Its error is a [Refusal]
+	// or a [PermanentError] for evidence that a retry would not help, and any other for what
+	// could not be read. Certificates are judged as of now.
+	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) (policy.Proof, error)
 }
 
 // PermanentError marks a failure that a retry would repeat: the image does not exist,
@@ -215,7 +214,7 @@ type Result struct {
 
 // Decided reports whether the verdict is final: asking again gives the same answer
 // until resources or evidence change.
-func (r Result) Decided() bool { return r.Verdict.Outcome != policy.Undecided }
+func (r Result) Decided() bool { return r.Verdict.Outcome() != policy.Undecided }
 
 // Answer is a [Result] in one word. Logs, metrics, traces, reports and commands read it, each
 // with its own words where it has others.
@@ -250,9 +249,9 @@ func (a Answer) Allows() bool {
 // Answer returns r in one word.
 func (r Result) Answer() Answer {
 	switch v := r.Verdict; {
-	case v.Outcome == policy.Undecided:
+	case v.Outcome() == policy.Undecided:
 		return AnswerUndecided
-	case v.Outcome != policy.Allowed:
+	case v.Outcome() != policy.Allowed:
 		return AnswerDenied
 	case r.Exception != (policy.ObjectRef{}):
 		return AnswerExcepted

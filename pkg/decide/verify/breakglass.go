@@ -17,7 +17,7 @@ func (e *Engine) open(config *Config, asked image.Reference) (Result, bool) {
 		return Result{}, false
 	}
 	result := Result{Namespace: config.Namespace, Reference: asked, Digest: asked.Digest,
-		Verdict: policy.Verdict{Outcome: policy.Undecided, Reason: fmt.Sprintf("%s was not verified yet", asked)}}
+		Verdict: policy.NotDecided(policy.ObjectRef{}, fmt.Sprintf("%s was not verified yet", asked))}
 	if config.enough(glass) {
 		e.verifyLater(config, asked)
 		return glass.allow(result), true
@@ -28,7 +28,7 @@ func (e *Engine) open(config *Config, asked image.Reference) (Result, bool) {
 		// taken, Verify would ask the registry first.
 		mandatory, known = config.Mandatory.follows(asked)
 	}
-	if !known || mandatory.Verdict.Outcome != policy.Allowed {
+	if !known || mandatory.Verdict.Outcome() != policy.Allowed {
 		return Result{}, false // an exception may still lift the mandatory policy, which only Verify knows
 	}
 	e.verifyLater(config, asked)

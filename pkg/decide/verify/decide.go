@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -157,7 +156,7 @@ func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 		verdicts[i] = t.verdict
 		if !t.known {
 			verdicts[i] = policy.Decide(t.rules, b.findings(t, true))
-			if verdicts[i].Outcome != policy.Allowed {
+			if verdicts[i].Outcome() != policy.Allowed {
 				absent = true
 				verdicts[i].Reason += lookedAt(b.looked[t.layer.Registry])
 			}
@@ -176,41 +175,17 @@ func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 	return verdicts, findings
 }
 
-// combine merges the verdicts of the layers. The result is Denied if any is, else
-// Undecided if any is. Without layers it is Denied.
+// combine merges the verdicts of the layers.
 func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
-	var all policy.Verdict
-	var undecided *policy.Verdict
+	var all policy.Combined
 	for i, t := range tasks {
-		v := t.effective(verdict(i))
-		switch v.Outcome {
-		case policy.Allowed:
-			if i == 0 {
-				all = v
-			} else {
-				all.Reason += "; " + v.Reason
-				all.Doubtful = all.Doubtful || v.Doubtful
-				all.Unverified = all.Unverified && v.Unverified
-				all.Warning = strings.Join(slices.DeleteFunc([]string{all.Warning, v.Warning}, func(w string) bool { return w == "" }), "; ")
-			}
-		case policy.Undecided:
-			if undecided == nil {
-				undecided = &v
-			}
-		case policy.Denied:
-			return v
-		default:
-			return policy.Verdict{Reason: "internal error: unknown outcome"}
-		}
+		all.Add(verdict(i), t.warns)
 	}
-	if undecided != nil {
-		return *undecided
-	}
-	return all
+	return all.Verdict()
 }
 
 func (e *Engine) ttl(verdict policy.Verdict) time.Duration {
-	switch verdict.Outcome {
+	switch verdict.Outcome() {
 	case policy.Allowed:
 		switch {
 		case verdict.Doubtful:
@@ -241,10 +216,9 @@ func NamespaceNotFound(namespace Namespace) error {
 // failure returns the verdict on an image whose verification ended with err. err names
 // the image.
 func failure(err error) policy.Verdict {
-	verdict := policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}
 	var permanent *PermanentError
 	if errors.As(err, &permanent) {
-		verdict.Outcome, verdict.Remediation = policy.Denied, permanent.Remediation
+		return policy.Verdict{Reason: err.Error(), Remediation: permanent.Remediation}
 	}
-	return verdict
+	return policy.NotDecided(policy.ObjectRef{}, err.Error())
 }

@@ -47,7 +47,7 @@ func TestAPolicyThatWarnsAddsAWarningAndChangesNothingElse(t *testing.T) {
 			a, b := verifier(t, "a", "k1"), verifier(t, "b", "k2")
 			enforced, rehearsed := layer(t, r, anyA, a, b), warning(layer(t, r, anyB, a, b))
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(enforced, rehearsed), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-			require.Equal(t, c.outcome, verdict.Outcome, verdict.Reason)
+			require.Equal(t, c.outcome, verdict.Outcome(), verdict.Reason)
 			require.Equal(t, c.warned, verdict.Warning != "", verdict.Warning)
 			require.False(t, verdict.Unverified)
 		})
@@ -63,7 +63,7 @@ func TestEvidenceForAWarningDelaysNoAnswer(t *testing.T) {
 		rehearsed := warning(layer(t, slow, verify.Requirement{AnyOf: []string{"b"}, AtLeast: 1}, verifier(t, "b", "k2")))
 		began := time.Now()
 		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(enforced, rehearsed), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-		require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+		require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 		require.True(t, verdict.Doubtful, "so that it is asked again")
 		require.LessOrEqual(t, time.Since(began), time.Second)
 	})
@@ -78,15 +78,15 @@ func TestARuleAllowsOrDeniesWithoutEvidence(t *testing.T) {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(append([]verify.Layer{l}, more...)...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
 	allowed := ask(verify.Allow)
-	require.Equal(t, policy.Allowed, allowed.Outcome)
+	require.Equal(t, policy.Allowed, allowed.Outcome())
 	require.True(t, allowed.Unverified)
 	require.Contains(t, allowed.Reason, "allowed without verification: a rule of VerificationPolicy team-a/strict allows r.example.com/app")
-	require.Equal(t, policy.Denied, ask(verify.Deny).Outcome)
+	require.Equal(t, policy.Denied, ask(verify.Deny).Outcome())
 	require.Contains(t, ask(verify.Deny).Reason, "a rule of VerificationPolicy team-a/strict denies r.example.com/app")
-	require.Equal(t, policy.Denied, ask(verify.Require).Outcome, "a rule that requires nothing proves nothing")
-	require.Equal(t, policy.Denied, ask(verify.Action(9)).Outcome)
+	require.Equal(t, policy.Denied, ask(verify.Require).Outcome(), "a rule that requires nothing proves nothing")
+	require.Equal(t, policy.Denied, ask(verify.Action(9)).Outcome())
 	mandatory := verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "mandatory"}}
-	require.Equal(t, policy.Denied, ask(verify.Allow, mandatory).Outcome, "a mandatory policy is not passed by a rule that allows")
+	require.Equal(t, policy.Denied, ask(verify.Allow, mandatory).Outcome(), "a mandatory policy is not passed by a rule that allows")
 	lax := verify.Layer{Registry: r, Default: policy.Allowed}
 	require.True(t, ask(verify.Allow, lax).Unverified)
 }
@@ -114,7 +114,7 @@ func TestEvidenceCountsForLayersOfItsRegistryOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(c.layers...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-			require.Equal(t, c.outcome, verdict.Outcome, verdict.Reason)
+			require.Equal(t, c.outcome, verdict.Outcome(), verdict.Reason)
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestATagThatOnlyAWarningNeedsDelaysNoAnswer(t *testing.T) {
 		allow.Rules[0].Require, allow.Rules[0].Action = nil, verify.Allow
 		began := time.Now()
 		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(allow, warning(layer(t, slow, anyA, verifier(t, "a", "k1")))), ref(t, "r.example.com/app:v1")).Verdict
-		require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+		require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 		require.True(t, verdict.Doubtful)
 		require.LessOrEqual(t, time.Since(began), time.Second)
 		time.Sleep(time.Minute) // the work in the background ends too

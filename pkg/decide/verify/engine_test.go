@@ -105,7 +105,7 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 				kept := newCache()
 				e, configured := engine(kept, verify.Options{}), config(layer(t, r, c.demand, verifier(t, "a", "k1", "k2")))
 				before, early := e.Recall(configured, ref(t, spelling))
-				require.False(t, early && before.Verdict.Outcome == policy.Allowed, "nothing was proven yet")
+				require.False(t, early && before.Verdict.Outcome() == policy.Allowed, "nothing was proven yet")
 				result := e.Verify(t.Context(), configured, ref(t, spelling))
 				recalled, ok := e.Recall(configured, ref(t, spelling))
 				require.Equal(t, early || kept.verdicts() > 0, ok, "what is kept is recalled, and nothing else")
@@ -114,7 +114,7 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 					require.Equal(t, result.Findings, recalled.Findings)
 					require.Equal(t, result.Reference, recalled.Reference)
 				}
-				require.Equal(t, c.outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+				require.Equal(t, c.outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Contains(t, result.Verdict.Reason, c.reason)
 				require.NotEmpty(t, result.Verdict.Reason)
 				if c.outcome == policy.Undecided {
@@ -173,10 +173,10 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), c.config, ref(t, "r.example.com/app@"+appDigest.String()))
-			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome)
+			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome())
 			require.Contains(t, result.Verdict.Reason, c.reason)
 			if name != "no registry" {
-				require.Equal(t, policy.Denied, result.Verdict.Outcome)
+				require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
 	}
 	require.Equal(t, "create a Verifier in the namespace whose images match it, or ask a cluster admin for one", of().Remediation)
 	none.Namespace = verify.Cluster
-	require.Equal(t, policy.Denied, of().Outcome)
+	require.Equal(t, policy.Denied, of().Outcome())
 	require.Equal(t, "no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to r.example.com/app", of().Reason)
 	require.Equal(t, "give the pod's namespace (for commands: add --namespace), or ask a cluster admin for a ClusterVerifier", of().Remediation)
 }
@@ -224,7 +224,7 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := r.called("list")
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), c.config, ref(t, "r.example.com/app@"+appDigest.String()))
-			require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+			require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 			require.Equal(t, c.calls, r.called("list")-before)
 		})
 	}
@@ -235,7 +235,7 @@ func TestNoPolicyNeedsEveryMatchingVerifier(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String())
 	both := config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), both, ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "a valid signature for a and for b: there is one for a; for b, ")
 }
 
@@ -254,7 +254,7 @@ func TestTheVerdictIsAboutOneDigestHoweverOftenTheTagMoves(t *testing.T) {
 	}
 	for range 10 {
 		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1"))
-		if result.Verdict.Outcome == policy.Allowed {
+		if result.Verdict.Outcome() == policy.Allowed {
 			require.Equal(t, appDigest, result.Digest, "only the verified digest is named")
 		} else {
 			require.Equal(t, digest.FromString("evil"), result.Digest)
@@ -291,7 +291,7 @@ func TestDeniesAreKeptShort(t *testing.T) {
 	kept := newCache()
 	e := engine(kept, verify.Options{})
 	result := e.Verify(t.Context(), config(layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Len(t, kept.ttls, 1)
 	for _, ttl := range kept.ttls {
 		require.Equal(t, 10*time.Second, ttl)
@@ -309,7 +309,7 @@ func TestConcurrentCallersShareTheWork(t *testing.T) {
 	var callers sync.WaitGroup
 	outcomes := make([]policy.Outcome, 20)
 	for i := range outcomes {
-		callers.Go(func() { outcomes[i] = e.Verify(t.Context(), c, image).Verdict.Outcome })
+		callers.Go(func() { outcomes[i] = e.Verify(t.Context(), c, image).Verdict.Outcome() })
 	}
 	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	close(gate)
@@ -342,7 +342,7 @@ func TestWorkOutlivesACallerThatLeaves(t *testing.T) {
 	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	cancel()
 	result := <-left
-	require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+	require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "try again")
 	close(gate)
 	require.Eventually(t, func() bool { return kept.verdicts() == 1 }, time.Minute, time.Millisecond)
@@ -356,7 +356,7 @@ func TestWorkIsBounded(t *testing.T) {
 		r.list = hang
 		result := engine(newCache(), verify.Options{WorkTimeout: 20 * time.Millisecond}).
 			Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-		require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+		require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	})
 	t.Run("per namespace, leaving room for others", func(t *testing.T) {
 		r := newRegistry()
@@ -368,14 +368,14 @@ func TestWorkIsBounded(t *testing.T) {
 		go e.Verify(ctx, c, ref(t, "r.example.com/one@"+appDigest.String()))
 		require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 		result := e.Verify(t.Context(), c, ref(t, "r.example.com/two@"+appDigest.String()))
-		require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+		require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 		require.Contains(t, result.Verdict.Reason, "too many images")
 		require.True(t, result.Overloaded)
 		quiet := newRegistry()
 		quiet.manifest(t, true, "k1:"+appDigest.String())
 		other := config(layer(t, quiet, anyA, verifier(t, "a", "k1")))
 		other.Namespace = "team-b"
-		require.Equal(t, policy.Allowed, e.Verify(t.Context(), other, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome)
+		require.Equal(t, policy.Allowed, e.Verify(t.Context(), other, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome())
 	})
 	t.Run("per account, whichever of its namespaces asks", func(t *testing.T) {
 		r := newRegistry()
@@ -413,7 +413,7 @@ func TestEnoughProofEndsTheSearch(t *testing.T) {
 	}
 	result := engine(newCache(), verify.Options{WorkTimeout: time.Hour}).
 		Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome)
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 	require.Len(t, result.Findings, 1)
 }
 
@@ -423,7 +423,7 @@ func TestAPanickingCheckerAdmitsNothing(t *testing.T) {
 	v := verifier(t, "a", "k1")
 	v.Checker.(*checker).before = func(string) { panic("boom") }
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+	require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "internal error")
 }
 
@@ -450,7 +450,7 @@ func TestEvidenceIsBoundedInBytes(t *testing.T) {
 		r.listed = append(r.listed, desc)
 	}
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "the evidence is larger than")
 	require.Equal(t, verify.MaxImageBytes/verify.MaxManifestBytes, r.called("fetch"))
 }
@@ -510,7 +510,7 @@ func TestOnlyTheSameQuestionIsRecalled(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String())
 	e := engine(newCache(), verify.Options{})
 	kept := config(layer(t, r, anyA, verifier(t, "a", "k1")))
-	require.Equal(t, policy.Allowed, e.Verify(t.Context(), kept, ref(t, "r.example.com/app:v1")).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, e.Verify(t.Context(), kept, ref(t, "r.example.com/app:v1")).Verdict.Outcome())
 	result, ok := e.Recall(kept, ref(t, "r.example.com/app:v1"))
 	require.True(t, ok)
 	require.True(t, result.Cached)
@@ -527,7 +527,7 @@ func TestOnlyTheSameQuestionIsRecalled(t *testing.T) {
 		for _, spelling := range []string{"r.example.com/app:v1", "r.example.com/app@" + appDigest.String()} {
 			result, ok := e.Recall(&changed, ref(t, spelling))
 			require.False(t, ok, name)
-			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome)
+			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome())
 		}
 	}
 	for _, other := range []string{"r.example.com/app:v2", "r.example.com/other:v1", "r.example.com/other@" + appDigest.String()} {

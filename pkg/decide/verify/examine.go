@@ -21,7 +21,7 @@ type examination struct {
 // deny.
 func (x *examination) run(ctx context.Context, tasks []task, subject Subject) (Entry, error) {
 	entry := x.examine(ctx, tasks, subject)
-	if x.budget.lost.Load() || x.budget.refused.Load() && entry.Verdict.Outcome != policy.Allowed {
+	if x.budget.lost.Load() || x.budget.refused.Load() && entry.Verdict.Outcome() != policy.Allowed {
 		return Entry{}, fmt.Errorf("%s: %s has too much evidence in memory: %w", subject.Reference, x.budget.account.Describe(), errOverloaded)
 	}
 	return entry, nil
@@ -68,7 +68,7 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	}
 	verdict := combine(tasks, func(i int) policy.Verdict {
 		t := tasks[i]
-		if !t.indexManifests || t.known || verdicts[i].Outcome != policy.Denied {
+		if !t.indexManifests || t.known || verdicts[i].Outcome() != policy.Denied {
 			return verdicts[i]
 		}
 		ctx := work

@@ -122,7 +122,7 @@ func (c *Config) matching(ref image.Reference, now time.Time) []*Exception {
 
 // liftable reports whether an exception or break-glass might allow what the verdict does not.
 func (c *Config) liftable(verdict policy.Verdict, now time.Time) bool {
-	switch verdict.Outcome {
+	switch verdict.Outcome() {
 	case policy.Denied:
 		return c.BreakGlass.counts(now) || slices.ContainsFunc(c.Exceptions, func(x Exception) bool { return x.inForce(now) })
 	case policy.Undecided:
@@ -163,7 +163,7 @@ var errLate = errors.New("its exceptions were not looked at in time, try again")
 // clock every time, and what comes out is never cached. asked is the image as it was asked
 // for.
 func (e *Engine) except(ctx context.Context, config *Config, asked image.Reference, result Result, how mode) Result {
-	if result.Verdict.Outcome == policy.Allowed {
+	if result.Verdict.Outcome() == policy.Allowed {
 		return result
 	}
 	now := e.now()
@@ -171,7 +171,7 @@ func (e *Engine) except(ctx context.Context, config *Config, asked image.Referen
 		return result
 	}
 	var matching []*Exception
-	if result.Verdict.Outcome == policy.Denied && len(config.Exceptions) > 0 {
+	if result.Verdict.Outcome() == policy.Denied && len(config.Exceptions) > 0 {
 		err := e.budget(config.account()).compute(ctx, func(context.Context) { matching = config.matching(asked, now) })
 		if err != nil && !config.BreakGlass.counts(now) {
 			// A denial would be kept, although an exception may be there.
@@ -191,7 +191,7 @@ func (e *Engine) except(ctx context.Context, config *Config, asked image.Referen
 
 // exceptRecalled is except without waiting: false says that Verify has to be asked.
 func (e *Engine) exceptRecalled(config *Config, asked image.Reference, result Result) (Result, bool) {
-	if result.Verdict.Outcome == policy.Allowed {
+	if result.Verdict.Outcome() == policy.Allowed {
 		return result, true
 	}
 	now := e.now()
@@ -203,7 +203,7 @@ func (e *Engine) exceptRecalled(config *Config, asked image.Reference, result Re
 		return Result{}, false
 	}
 	var matching []*Exception
-	if result.Verdict.Outcome == policy.Denied {
+	if result.Verdict.Outcome() == policy.Denied {
 		matching = config.matching(asked, now)
 	}
 	turn.Leave()
@@ -238,7 +238,7 @@ func (x *Exception) within(result, mandatory Result) Result {
 	result.Stages = append(slices.Clip(result.Stages), mandatory.Stages...)
 	result.Overloaded = result.Overloaded || mandatory.Overloaded
 	result.Cached = result.Cached && mandatory.Cached
-	switch mandatory.Verdict.Outcome {
+	switch mandatory.Verdict.Outcome() {
 	case policy.Allowed:
 		return x.allow(result)
 	case policy.Undecided:
@@ -246,7 +246,7 @@ func (x *Exception) within(result, mandatory Result) Result {
 		return result
 	case policy.Denied:
 	}
-	if result.Verdict.Policy == mandatory.Verdict.Policy && result.Verdict.Outcome == policy.Denied {
+	if result.Verdict.Policy == mandatory.Verdict.Policy && result.Verdict.Outcome() == policy.Denied {
 		return result
 	}
 	result.Findings = append(slices.Clip(result.Findings), mandatory.Findings...)
@@ -259,9 +259,9 @@ func (x *Exception) within(result, mandatory Result) Result {
 func (x *Exception) allow(result Result) Result {
 	was := result.Verdict
 	until := x.Until.UTC().Format(time.RFC3339)
-	result.Verdict = policy.Verdict{Outcome: policy.Allowed, Policy: was.Policy, Unverified: true,
-		Reason:  fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
-		Warning: fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text())}
+	result.Verdict = policy.Excepted(was,
+		fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
+		fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text()))
 	result.Exception, result.ExceptionEnds = x.Source, x.Until
 	return result
 }

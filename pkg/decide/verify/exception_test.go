@@ -101,7 +101,7 @@ func TestAnExceptionAllowsItsImagesUntilItEndsAndNoOther(t *testing.T) {
 	} {
 		got := e.Verify(t.Context(), c, ref(t, name))
 		require.Equal(t, want, got.Exception.Name, name)
-		require.Equal(t, want != "", got.Verdict.Outcome == policy.Allowed, name)
+		require.Equal(t, want != "", got.Verdict.Outcome() == policy.Allowed, name)
 		recalled, ok := e.Recall(c, ref(t, name))
 		require.True(t, ok, name)
 		require.Equal(t, got.Verdict, recalled.Verdict, name)
@@ -136,14 +136,14 @@ func TestACachedVerdictNeverOutlivesTheEndOfAnException(t *testing.T) {
 			return result.Verdict
 		},
 	}
-	require.Equal(t, policy.Allowed, ask["verify"]().Outcome)
+	require.Equal(t, policy.Allowed, ask["verify"]().Outcome())
 	for _, moment := range []struct {
 		at   time.Time
 		want policy.Outcome
 	}{{dusk.Add(-time.Nanosecond), policy.Allowed}, {dusk, policy.Denied}, {dusk.Add(time.Hour), policy.Denied}, {noon, policy.Allowed}} {
 		clock.at = moment.at
 		for name, verdict := range ask {
-			require.Equal(t, moment.want, verdict().Outcome, "%s at %s", name, moment.at)
+			require.Equal(t, moment.want, verdict().Outcome(), "%s at %s", name, moment.at)
 		}
 	}
 	for key, entry := range kept.entries {
@@ -181,7 +181,7 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 			c.Exceptions = row.exceptions
 			e := at(newCache(), &clock{noon})
 			got := e.Verify(t.Context(), c, ref(t, "r.example.com/app:"+row.tag))
-			require.Equal(t, row.want, got.Verdict.Outcome, got.Verdict.Reason)
+			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
 			if row.want == policy.Denied && len(row.exceptions) > 0 {
 				require.Equal(t, "ClusterException other lifts no mandatory policy: "+"VerificationPolicy team-a/strict", got.Verdict.Reason[:len("ClusterException other lifts no mandatory policy: VerificationPolicy team-a/strict")])
 			}
@@ -197,7 +197,7 @@ func TestWhatAMandatoryPolicyCannotDecideStaysUndecidedUnderAnException(t *testi
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	_, known := e.Recall(c, app)
 	require.False(t, known, "the mandatory policy has to be asked")
-	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome)
+	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome())
 }
 
 func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
@@ -206,11 +206,11 @@ func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	r.list = func(context.Context) error { return errors.New("503") }
-	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome)
+	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome())
 	r.list = nil
 	r.manifest(t, false, "dev:"+appDigest.String())
 	got := e.Verify(t.Context(), c, app)
-	require.Equal(t, policy.Allowed, got.Verdict.Outcome)
+	require.Equal(t, policy.Allowed, got.Verdict.Outcome())
 	require.Zero(t, got.Exception, "the policy allows it")
 	require.Empty(t, got.Verdict.Warning)
 }
@@ -257,7 +257,7 @@ func TestAnExceptionEndsWithTheGrantThatLetsItCount(t *testing.T) {
 		clock.at, c.Exceptions = row.at, []verify.Exception{row.x}
 		got := e.Verify(t.Context(), c, ref(t, row.image))
 		require.Equal(t, row.ends, got.ExceptionEnds, "%s at %s", row.image, row.at)
-		require.Equal(t, !row.ends.IsZero(), got.Verdict.Outcome == policy.Allowed, "%s at %s", row.image, row.at)
+		require.Equal(t, !row.ends.IsZero(), got.Verdict.Outcome() == policy.Allowed, "%s at %s", row.image, row.at)
 		recalled, ok := e.Recall(c, ref(t, row.image))
 		require.True(t, ok)
 		require.Equal(t, got.Verdict, recalled.Verdict)
@@ -295,8 +295,8 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 		t.Run(name, func(t *testing.T) {
 			row.config.BreakGlass = row.glass
 			got := at(newCache(), &clock{row.at}).Verify(t.Context(), row.config, app)
-			require.Equal(t, row.want, got.Verdict.Outcome, got.Verdict.Reason)
-			if got.Verdict.Outcome == policy.Allowed {
+			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
+			if got.Verdict.Outcome() == policy.Allowed {
 				require.Contains(t, got.Verdict.Reason, "break-glass of Namespace team-a allows it until 2026-11-22T18:00:00Z (outage)")
 				require.Equal(t, "Namespace", got.Exception.Kind)
 			}
@@ -309,7 +309,7 @@ func TestBreakGlassHelpsWhenTheTimeIsUpAlready(t *testing.T) {
 	c.BreakGlass = &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Until: dusk}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Equal(t, policy.Allowed, at(newCache(), &clock{noon}).Verify(ctx, c, ref(t, "r.example.com/app:1")).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, at(newCache(), &clock{noon}).Verify(ctx, c, ref(t, "r.example.com/app:1")).Verdict.Outcome())
 }
 
 // An exception adds the images that it alone matches, and nothing else.
@@ -348,7 +348,7 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 		after := slices.Insert(slices.Clone(before), place, added)
 		for _, name := range images {
 			asked := ref(t, name)
-			outcome := func(c *verify.Config) policy.Outcome { return e.Verify(t.Context(), c, asked).Verdict.Outcome }
+			outcome := func(c *verify.Config) policy.Outcome { return e.Verify(t.Context(), c, asked).Verdict.Outcome() }
 			was, alone, is := outcome(with(before...)), outcome(with(added)), outcome(with(after...))
 			if (is == policy.Allowed) != (was == policy.Allowed || alone == policy.Allowed) {
 				rt.Fatalf("%s: %s before, %s by the new one alone, %s with both", name, was, alone, is)

@@ -30,7 +30,7 @@ type search struct {
 func (s *search) run(ctx context.Context) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
+			s.tellAll(0, policy.Finding{Unknown: true, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
 		}
 	}()
 	s.blobs, s.locations = newBlobs(s.budget), locationsOf(s.registry, s.subject.Reference)
@@ -172,7 +172,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	defer func() {
 		if r := recover(); r != nil {
 			// Our own fault must not look like an answer about the image.
-			s.board.add(s.registry, v, rank, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError,
+			s.board.add(s.registry, v, rank, policy.Finding{Unknown: true, Reason: policy.ReasonInternalError,
 				Message: fmt.Sprintf("internal error while checking: %v", r)})
 		}
 	}()
@@ -186,7 +186,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	}
 	defer turn.Leave()
 	end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
-	finding := v.withCommand(v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in.where), s.now()), s.subject.Reference)
+	finding := v.withCommand(Found(v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in.where), s.now())), s.subject.Reference)
 	end()
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature.Signature)
 	s.board.add(s.registry, v, rank, finding)

@@ -36,7 +36,7 @@ func (x *examination) examineManifests(ctx context.Context, t task, subject Subj
 		all.Go(func() {
 			defer func() {
 				if r := recover(); r != nil { // another goroutine than the image's work, which has its own recover
-					entries[i] = Entry{Verdict: policy.Verdict{Outcome: policy.Undecided, Policy: t.rules.Source, Reason: fmt.Sprintf("internal error: %v", r)}}
+					entries[i] = Entry{Verdict: policy.NotDecided(t.rules.Source, fmt.Sprintf("internal error: %v", r))}
 				}
 				<-running
 			}()
@@ -53,7 +53,7 @@ func combineManifests(manifests []ocispec.Descriptor, entries []Entry, denied po
 	var undecided *policy.Verdict
 	for i, entry := range entries {
 		findings = append(findings, entry.Findings...)
-		switch verdict := entry.Verdict; verdict.Outcome {
+		switch verdict := entry.Verdict; verdict.Outcome() {
 		case policy.Allowed:
 		case policy.Undecided:
 			verdict.Reason = fmt.Sprintf("%s (for manifest %s of the index)", verdict.Reason, manifests[i].Digest)
@@ -72,8 +72,9 @@ func combineManifests(manifests []ocispec.Descriptor, entries []Entry, denied po
 	if undecided != nil {
 		return *undecided, findings
 	}
-	return policy.Verdict{Outcome: policy.Allowed, Policy: denied.Policy,
-		Reason: fmt.Sprintf("each of the %d manifests of the index: %s", len(manifests), entries[0].Verdict.Reason)}, findings
+	allowed := entries[0].Verdict // there is at least one
+	allowed.Policy, allowed.Reason = denied.Policy, fmt.Sprintf("each of the %d manifests of the index: %s", len(manifests), allowed.Reason)
+	return allowed, findings
 }
 
 // errNotAnIndex says that the image is a single manifest.

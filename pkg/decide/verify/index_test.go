@@ -82,7 +82,7 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 					l := layer(t, r, anyA, verifier(t, "a", "k1"))
 					l.Rules[0].IndexManifests = either
 					result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
-					require.Equal(t, want.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+					require.Equal(t, want.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 					if either {
 						require.Contains(t, result.Verdict.Reason, c.reason)
 					}
@@ -110,7 +110,7 @@ func TestManifestsAreNotProvenByTheirIndex(t *testing.T) {
 	l := layer(t, r, anyA, verifier(t, "a", "k1"))
 	l.Rules[0].IndexManifests = true
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+amd.Digest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.NotContains(t, result.Verdict.Reason, "manifest of the index")
 }
 
@@ -124,7 +124,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	l.Rules[0].IndexManifests = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
-	require.Equal(t, policy.Undecided, verdict.Outcome, verdict.Reason)
+	require.Equal(t, policy.Undecided, verdict.Outcome(), verdict.Reason)
 	require.Contains(t, verdict.Reason, "internal error: boom")
 	require.Zero(t, kept.verdicts())
 }
@@ -154,7 +154,7 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 				return engine(kept, verify.Options{}).Verify(t.Context(), config(layers...), ref(t, "r.example.com/app"+c.spelling)).Verdict
 			}
 			verdict := ask(verify.Layer{Source: source, OnlyWarnings: true}, l)
-			require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+			require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 			require.NotEmpty(t, verdict.Warning)
 			require.True(t, verdict.Unverified, "a warning proves nothing")
 			require.Contains(t, verdict.Reason, source.String()+" only warns: ")
@@ -168,13 +168,13 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 			}
 			strict := layer(t, r, anyA, verifier(t, "a", "k1"))
 			kept = newCache()
-			require.NotEqual(t, policy.Allowed, ask(l, strict).Outcome, "another layer is enforced")
-			require.NotEqual(t, policy.Allowed, ask(strict, l).Outcome, "another layer is enforced")
+			require.NotEqual(t, policy.Allowed, ask(l, strict).Outcome(), "another layer is enforced")
+			require.NotEqual(t, policy.Allowed, ask(strict, l).Outcome(), "another layer is enforced")
 		})
 	}
 	alone := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
 	alone.Warns = true
-	require.Equal(t, policy.Denied, engine(newCache(), verify.Options{}).Verify(t.Context(), config(alone), ref(t, "r.example.com/app:v1")).Verdict.Outcome,
+	require.Equal(t, policy.Denied, engine(newCache(), verify.Options{}).Verify(t.Context(), config(alone), ref(t, "r.example.com/app:v1")).Verdict.Outcome(),
 		"layers that warn only add to one that allows")
 }
 
@@ -185,12 +185,12 @@ func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	ask := func(verifiers ...*verify.Verifier) policy.Verdict {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
-	require.Equal(t, policy.Allowed, ask(verifier(t, "a", "k1"), verifier(t, "b", "k2")).Outcome)
-	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome)
+	require.Equal(t, policy.Allowed, ask(verifier(t, "a", "k1"), verifier(t, "b", "k2")).Outcome())
+	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome())
 	require.Contains(t, ask().Reason, "no Verifier applies to")
 	broken := verifier(t, "c", "k3")
 	broken.Broken = "Verifier team-a/c cannot be used"
 	verdict := ask(verifier(t, "a", "k1"), verifier(t, "b", "k2"), broken)
-	require.Equal(t, policy.Denied, verdict.Outcome)
+	require.Equal(t, policy.Denied, verdict.Outcome())
 	require.Contains(t, verdict.Reason, "Verifier team-a/c cannot be used")
 }

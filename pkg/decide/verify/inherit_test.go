@@ -32,7 +32,7 @@ func TestOnlyTheLastLayerOfAChainAllowsByDefault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := c.layer.plan(ref)
 			require.True(t, got.known)
-			require.Equal(t, c.want, got.verdict.Outcome)
+			require.Equal(t, c.want, got.verdict.Outcome())
 			require.Contains(t, got.verdict.Reason, c.says)
 		})
 	}

@@ -20,7 +20,7 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	case slices.Contains(t.verifiers, v):
 	case v.Hidden:
 		if v.matches(ref) {
-			t.missing = append(t.missing, v.finding(policy.Finding{Result: policy.Unknown, Reason: policy.ReasonUnreadable, Message: v.Broken}))
+			t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken}))
 		} else {
 			t.missing = append(t.missing, v.elsewhere(ref))
 		}
@@ -44,7 +44,7 @@ func (v *Verifier) elsewhere(ref image.Reference) policy.Finding {
 func (t *task) pending() []policy.Finding {
 	findings := make([]policy.Finding, len(t.verifiers))
 	for i, v := range t.verifiers {
-		findings[i] = v.finding(policy.Finding{Result: policy.Unknown})
+		findings[i] = v.finding(policy.Finding{Unknown: true})
 	}
 	return findings
 }

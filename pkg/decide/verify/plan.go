@@ -180,7 +180,7 @@ func known(l *Layer, verdict policy.Verdict) task {
 
 // unverified returns the verdict on an image that l allows without verification.
 func (l *Layer) unverified(source policy.ObjectRef, why string) task {
-	return known(l, policy.Verdict{Outcome: policy.Allowed, Policy: source, Unverified: true, Reason: "allowed without verification: " + why})
+	return known(l, policy.Unverified(source, why))
 }
 
 func (l *Layer) plan(ref image.Reference) task {
@@ -222,7 +222,7 @@ func (l *Layer) empty(ref image.Reference) bool {
 // unknowable returns the task of a layer whose answer depends on what whoever asks may not
 // read.
 func (l *Layer) unknowable(source policy.ObjectRef, why string) task {
-	return known(l, policy.Verdict{Outcome: policy.Undecided, Policy: source, Reason: why})
+	return known(l, policy.NotDecided(source, why))
 }
 
 // repair says what to do about a resource that cannot be used.
@@ -279,7 +279,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	}
 	// No evidence can satisfy a requirement whose verifiers are all missing: deny
 	// before any network call.
-	if verdict := policy.Decide(t.rules, append(t.pending(), t.missing...)); verdict.Outcome == policy.Denied {
+	if verdict := policy.Decide(t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
 		return deny(verdict)
 	}
 	return t
@@ -334,7 +334,7 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 func decided(tasks []task) (policy.Verdict, bool) {
 	for _, outcome := range []policy.Outcome{policy.Denied, policy.Undecided} {
 		for _, t := range tasks {
-			if t.known && t.effective(t.verdict).Outcome == outcome {
+			if t.known && !t.warns && t.verdict.Outcome() == outcome {
 				return t.verdict, true
 			}
 		}
@@ -343,14 +343,6 @@ func decided(tasks []task) (policy.Verdict, bool) {
 		return policy.Verdict{}, false
 	}
 	return combine(tasks, func(i int) policy.Verdict { return tasks[i].verdict }), true
-}
-
-// effective applies t's enforcement to a verdict: a task that only warns never denies.
-func (t task) effective(verdict policy.Verdict) policy.Verdict {
-	if t.warns {
-		return verdict.Warn()
-	}
-	return verdict
 }
 
 // failed returns the verdict on an image whose verification ended with err. It is a
@@ -362,7 +354,14 @@ func failed(tasks []task, err error) policy.Verdict {
 		return verdict
 	}
 	verdict.Policy = asked[0].rules.Source
-	return verdict.Warn()
+	warned := combine(tasks, func(i int) policy.Verdict {
+		if tasks[i].known {
+			return tasks[i].verdict
+		}
+		return verdict
+	})
+	warned.Policy, warned.Reason, warned.Warning = verdict.Policy, fmt.Sprintf("%s only warns: %s", verdict.Policy, verdict.Reason), verdict.Text()
+	return warned
 }
 
 // missing returns the findings that need no evidence.

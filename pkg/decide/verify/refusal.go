@@ -43,6 +43,15 @@ func Inconclusive(reason policy.Reason, message string) error {
 	return &inconclusive{reason: reason, message: message}
 }
 
+// Found returns the finding for what [Checker.Check] returned: whatever its proof, an error proves
+// nothing.
+func Found(proof policy.Proof, err error) policy.Finding {
+	if err != nil {
+		return FindingOf(err)
+	}
+	return proof.Finding()
+}
+
 // FindingOf returns the finding for an error of a [Checker] or a [Registry]:
 // Invalid for a [Refusal] and a [PermanentError], Unknown for every other error.
 // It always has a reason and is never Valid; past a limit it is Incomplete. A nil error
@@ -59,20 +68,19 @@ func findingOf(err error) policy.Finding {
 	var unsure *inconclusive
 	switch {
 	case err == nil:
-		return policy.Finding{Result: policy.Invalid, Reason: policy.ReasonInternalError,
-			Message: "internal error: the evidence was neither verified nor refused"}
+		return policy.Proof{}.Finding()
 	case errors.As(err, &refusal):
-		found := policy.Finding{Result: policy.Invalid, Reason: policy.ReasonMalformed, Message: refusal.Error()}
+		found := policy.Finding{Reason: policy.ReasonMalformed, Message: refusal.Error()}
 		if refusal != nil {
 			found.Reason, found.Remediation = cmp.Or(refusal.reason, found.Reason), refusal.remediation
 		}
 		return found
 	case errors.As(err, &permanent):
-		return policy.Finding{Result: policy.Invalid, Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
+		return policy.Finding{Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
 	case errors.As(err, &unsure):
-		return policy.Finding{Result: policy.Unknown, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
+		return policy.Finding{Unknown: true, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
 	}
-	return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonUnreachable, Message: err.Error()}
+	return policy.Finding{Unknown: true, Reason: policy.ReasonUnreachable, Message: err.Error()}
 }
 
 // HasReason reports whether err is an error whose finding has the given reason.

@@ -7,14 +7,15 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestAnImageBreaksIfItIsLetInNowAndWouldBeDenied(t *testing.T) {
 	verdicts := map[verify.Answer]policy.Verdict{
-		verify.AnswerAllowed: {Outcome: policy.Allowed},
-		verify.AnswerWarned:  {Outcome: policy.Allowed, Warning: "no signature"},
-		verify.AnswerDenied:  {Outcome: policy.Denied},
-		Unknown:              {Outcome: policy.Undecided},
+		verify.AnswerAllowed: judged.As(policy.Allowed, policy.Verdict{}),
+		verify.AnswerWarned:  judged.As(policy.Allowed, policy.Verdict{Warning: "no signature"}),
+		verify.AnswerDenied:  {},
+		Unknown:              policy.NotDecided(policy.ObjectRef{}, ""),
 	}
 	for from, before := range verdicts {
 		for to, after := range verdicts {

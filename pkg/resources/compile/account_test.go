@@ -155,7 +155,7 @@ func served(t *testing.T, s *compile.Snapshot, namespaces ...verify.Namespace) [
 	t.Helper()
 	var found []verify.Namespace
 	for _, namespace := range namespaces {
-		if verdict(t, s, namespace, string(namespace)+".example.com/app").Outcome == policy.Allowed {
+		if verdict(t, s, namespace, string(namespace)+".example.com/app").Outcome() == policy.Allowed {
 			found = append(found, namespace)
 		}
 	}

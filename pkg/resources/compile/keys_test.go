@@ -186,7 +186,7 @@ func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *tes
 	require.NoError(t, err)
 	require.NotContains(t, text, "PRIVATE KEY")
 	require.Contains(t, shown.Withheld, resource.Withheld{Kind: v1beta1.KindClusterVerifier})
-	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
+	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
 	for _, layer := range snapshot.For("iris-web").Layers {
 		for _, v := range layer.Verifiers {
 			require.NotContains(t, v.Broken, "PRIVATE")

@@ -25,7 +25,7 @@ type decision struct {
 const lateReason = "not finished in time, try again"
 
 func undecided(format string, arguments ...any) decision {
-	return decision{answer: verify.AnswerUndecided, result: verify.Result{Verdict: policy.Verdict{Outcome: policy.Undecided, Reason: fmt.Sprintf(format, arguments...)}}}
+	return decision{answer: verify.AnswerUndecided, result: verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, fmt.Sprintf(format, arguments...))}}
 }
 
 // decided reports whether d is final: it comes from the Decider or the Resolver.
@@ -69,9 +69,6 @@ func (h *handler) recall(_ context.Context, t target) (decision, bool) {
 // decisionOf turns a Decider's result into a decision about t. A verdict about another image must
 // not allow this one: that would be a mix-up in a lower layer.
 func decisionOf(result verify.Result, t target) decision {
-	if result.Verdict.Outcome > policy.Undecided {
-		return undecided("internal error: the verdict is %d", result.Verdict.Outcome)
-	}
 	d := decision{answer: result.Answer(), judged: true, result: result}
 	if d.answer.Allows() && !answers(result, t) {
 		return undecided("internal error: the verdict is about another image")

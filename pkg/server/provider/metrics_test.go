@@ -14,6 +14,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // Prometheus sees no increase in a counter whose first value is 1.
@@ -80,10 +81,10 @@ func TestWhereVerdictsComeFromIsCountedByNamespace(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	work := []verify.Stage{{Name: "resolve"}, {Name: "list"}}
 	observed := func(namespace verify.Namespace, took time.Duration, result verify.Result) KeyObservation {
-		result.Verdict.Outcome = policy.Allowed
+		result.Verdict = judged.As(policy.Allowed, result.Verdict)
 		return KeyObservation{Namespace: namespace, Answer: verify.AnswerAllowed, Duration: took, Result: &result}
 	}
-	undecided := KeyObservation{Namespace: "team-a", Answer: verify.AnswerUndecided, Duration: time.Second, Result: &verify.Result{Verdict: policy.Verdict{Outcome: policy.Undecided}}}
+	undecided := KeyObservation{Namespace: "team-a", Answer: verify.AnswerUndecided, Duration: time.Second, Result: &verify.Result{Verdict: judged.As(policy.Undecided, policy.Verdict{})}}
 	repeated := observed("team-a", time.Minute, verify.Result{Stages: work})
 	repeated.Repeated = true
 	h.metrics.Observe(t.Context(), Observation{Endpoint: "verify", Outcome: RequestAnswered, Keys: []KeyObservation{

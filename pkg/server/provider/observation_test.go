@@ -45,7 +45,7 @@ func TestObserversSeeEveryVerdict(t *testing.T) {
 	require.Equal(t, verify.Namespace("team-a"), allowed.Namespace)
 	require.Equal(t, "r.example.com/allow:latest", allowed.Reference.String())
 	require.Equal(t, verify.AnswerAllowed, allowed.Answer)
-	require.Equal(t, policy.Allowed, allowed.Result.Verdict.Outcome)
+	require.Equal(t, policy.Allowed, allowed.Result.Verdict.Outcome())
 	require.Equal(t, someDigest, allowed.Result.Digest)
 	require.False(t, allowed.Repeated)
 	require.Equal(t, verify.Cluster, denied.Namespace)
@@ -87,7 +87,7 @@ func TestObserversSeeNoVerdictWhereThereIsNone(t *testing.T) {
 		require.Nil(t, o.Keys[0].Result, "the zero Result is a denial: %s", name)
 	}
 	undecided := observed(t, byRepository, "/v1/verify", "r.example.com/u")
-	require.Equal(t, policy.Undecided, undecided.Keys[0].Result.Verdict.Outcome, "the Decider said so")
+	require.Equal(t, policy.Undecided, undecided.Keys[0].Result.Verdict.Outcome(), "the Decider said so")
 	pinned := observed(t, byRepository, "/v1/namespaces/team-a/mutate", "r.example.com/a")
 	require.Equal(t, OperationMutate, pinned.Operation)
 	require.Equal(t, verify.Namespace("team-a"), pinned.Namespace)

@@ -218,10 +218,6 @@ func mediaType(verifier string) string {
 func rigged(c *verify.Config) *verify.Config {
 	made, known := *c, map[*verify.Verifier]*verify.Verifier{}
 	made.Layers = rigLayers(c.Layers, known)
-	if c.Mandatory != nil {
-		mandatory := *c.Mandatory
-		mandatory.Layers, made.Mandatory = rigLayers(mandatory.Layers, known), &mandatory
-	}
 	return &made
 }
 

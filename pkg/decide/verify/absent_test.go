@@ -134,7 +134,7 @@ func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := layer(t, newRegistry(), anyA, c.verifiers...)
 			l.Home, l.Lenient = c.home, c.lenient
-			l.Source, l.Rules[0].Source = c.source, c.source
+			l.Source, l.Judge.Rules()[0].Source = c.source, c.source
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app:v1")).Verdict
 			require.Equal(t, policy.Denied, verdict.Outcome())
 			require.Equal(t, c.source.String()+" requires a valid signature for a: "+c.want+". To fix: "+c.fix, verdict.Text())

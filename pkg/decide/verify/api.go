@@ -1,8 +1,3 @@
-// Package verify decides whether one image may be used in one namespace. Its
-// Engine resolves the image, lists and checks the evidence through interfaces that this
-// package declares, and lets package policy decide. Anything but a proven pass is a deny
-// or Undecided. The package reads no Kubernetes objects, keeps no global state and writes
-// no logs: results carry the facts.
 package verify
 
 import (
@@ -10,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -106,38 +100,6 @@ type Checker interface {
 	// or a [PermanentError] for evidence that a retry would not help, and any other for what
 	// could not be read. Certificates are judged as of now.
 	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) (policy.Proof, error)
-}
-
-// PermanentError marks a failure that a retry would repeat: the image does not exist,
-// access is denied, the content does not match its digest, a limit is exceeded. Its text
-// is shown to team devs, and so is Remediation, which may be empty.
-type PermanentError struct {
-	Reason      policy.Reason
-	Err         error
-	Remediation string
-}
-
-// Error returns the text of the cause.
-func (e *PermanentError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *PermanentError) Unwrap() error { return e.Err }
-
-// Permanent wraps err as a [PermanentError] with a reason.
-func Permanent(reason policy.Reason, err error) error {
-	return &PermanentError{Reason: reason, Err: err}
-}
-
-// PermanentWith is [Permanent] with what to do about the error, as one clause without a full
-// stop.
-func PermanentWith(reason policy.Reason, err error, remediation string) error {
-	return &PermanentError{Reason: reason, Err: err, Remediation: remediation}
-}
-
-// IsPermanent reports whether err is, or wraps, a [PermanentError].
-func IsPermanent(err error) bool {
-	var permanent *PermanentError
-	return errors.As(err, &permanent)
 }
 
 // Key identifies one cached value. Namespace and UID keep tenants apart, and a namespace

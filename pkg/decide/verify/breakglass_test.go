@@ -15,7 +15,8 @@ import (
 
 // glass is break-glass from noon until dusk.
 func glass(mandatory bool) *verify.Exception {
-	return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory}
+	made := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory})
+	return &made
 }
 
 func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {

@@ -147,7 +147,7 @@ func TestPatternsAreMatchedInTurn(t *testing.T) {
 		r.manifest(t, true, "k1:"+appDigest.String())
 		own := config(layer(t, r, anyA, verifier(t, "a", "k1")))
 		known, unplanned := ref(t, "r.example.com/app@"+appDigest.String()), ref(t, "r.example.com/other@"+appDigest.String())
-		own.Layers[0].Rules = append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Layers[0].Rules...)
+		own.Layers[0].Judge = verify.ByRules(append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Layers[0].Judge.Rules()...), verify.DefaultDeny)
 		require.Equal(t, policy.Allowed, e.Verify(t.Context(), own, known).Verdict.Outcome())
 		_, ok := e.Recall(own, unplanned)
 		require.True(t, ok, "it follows from the policy alone")
@@ -268,7 +268,7 @@ func TestAnIndexThatFindsNoMemoryLeavesTheImageUndecided(t *testing.T) {
 		index := r.index(t, ocispec.MediaTypeImageIndex, signed)
 		r.manifest(t, true, "k1:"+signed.Digest.String())
 		l := layer(t, r, anyA, verifier(t, "a", "k1"))
-		l.Rules[0].IndexManifests = true
+		l.Judge.Rules()[0].IndexManifests = true
 		result := engine(newCache(), verify.Options{EvidenceBytes: bytes}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
 		require.Equal(t, outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 		require.Equal(t, outcome == policy.Undecided, result.Overloaded)

@@ -18,8 +18,8 @@ import (
 func warning(l verify.Layer) verify.Layer {
 	l.Warns = true
 	l.Source.Name = "rehearsal"
-	for i := range l.Rules {
-		l.Rules[i].Source = l.Source
+	for i := range l.Judge.Rules() {
+		l.Judge.Rules()[i].Source = l.Source
 	}
 	return l
 }
@@ -74,7 +74,7 @@ func TestARuleAllowsOrDeniesWithoutEvidence(t *testing.T) {
 	r.list = func(context.Context) error { t.Error("no evidence is needed"); return nil }
 	ask := func(action verify.Action, more ...verify.Layer) policy.Verdict {
 		l := layer(t, r, anyA, verifier(t, "a", "k1"))
-		l.Rules[0].Action, l.Rules[0].Require = action, nil
+		l.Judge.Rules()[0].Action, l.Judge.Rules()[0].Require = action, nil
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(append([]verify.Layer{l}, more...)...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
 	allowed := ask(verify.Allow)
@@ -87,7 +87,7 @@ func TestARuleAllowsOrDeniesWithoutEvidence(t *testing.T) {
 	require.Equal(t, policy.Denied, ask(verify.Action(9)).Outcome())
 	mandatory := verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "mandatory"}}
 	require.Equal(t, policy.Denied, ask(verify.Allow, mandatory).Outcome(), "a mandatory policy is not passed by a rule that allows")
-	lax := verify.Layer{Registry: r, Default: policy.Allowed}
+	lax := verify.Layer{Registry: r, Judge: verify.ByRules(nil, verify.DefaultAllow)}
 	require.True(t, ask(verify.Allow, lax).Unverified)
 }
 
@@ -124,7 +124,7 @@ func TestATagThatOnlyAWarningNeedsDelaysNoAnswer(t *testing.T) {
 		slow := newRegistry()
 		slow.resolve = func(ctx context.Context, _ image.Reference) error { <-ctx.Done(); return ctx.Err() }
 		allow := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
-		allow.Rules[0].Require, allow.Rules[0].Action = nil, verify.Allow
+		allow.Judge.Rules()[0].Require, allow.Judge.Rules()[0].Action = nil, verify.Allow
 		began := time.Now()
 		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(allow, warning(layer(t, slow, anyA, verifier(t, "a", "k1")))), ref(t, "r.example.com/app:v1")).Verdict
 		require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)

@@ -41,7 +41,7 @@ func TestADocumentOfTwoKindsIsNotProvenByItsManifests(t *testing.T) {
 			}
 			r.manifest(t, true, "k1:"+amd.Digest.String())
 			l := layer(t, r, anyA, verifier(t, "a", "k1"))
-			l.Rules[0].IndexManifests = true
+			l.Judge.Rules()[0].IndexManifests = true
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+made.Digest.String())).Verdict
 			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
 		})

@@ -143,10 +143,10 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	require.NoError(t, err)
 	elsewhere.Images = []image.Pattern{pattern}
 	lax := layer(t, r, anyA, verifier(t, "a", "k1"))
-	lax.Rules[0].Images = elsewhere.Images
-	lax.Default = policy.Allowed
+	lax.Judge.Rules()[0].Images = elsewhere.Images
+	lax.Judge = verify.ByRules(lax.Judge.Rules(), verify.DefaultAllow)
 	brokenLayer := layer(t, r, anyA, verifier(t, "a", "k1"))
-	brokenLayer.Broken = "VerificationPolicy team-a/strict cannot be used"
+	brokenLayer.Judge = brokenLayer.Judge.Unusable("VerificationPolicy team-a/strict cannot be used")
 	cases := map[string]struct {
 		config *verify.Config
 		reason string
@@ -162,9 +162,9 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		"a broken verifier of unknown type":               {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
 		"a broken policy":                                 {config(brokenLayer), "cannot be used"},
 		"a broken verifier among all of":                  {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
-		"no policy and no verifier":                       {config(verify.Layer{Registry: r, RequireMatching: true}), "no Verifier applies to r.example.com/app"},
-		"no policy and no matching verifier":              {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
-		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
+		"no policy and no verifier":                       {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers()}), "no Verifier applies to r.example.com/app"},
+		"no policy and no matching verifier":              {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
+		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
 		"no verifier of the type":                         {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
 		"a lax layer above a mandatory policy that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
 		"a lax layer above a broken mandatory policy":     {config(lax, brokenLayer), "cannot be used"},
@@ -184,7 +184,7 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 
 // The namespace of the pod may have Verifiers, so who asked without one is told to name it.
 func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
-	none := config(verify.Layer{Registry: newRegistry(), RequireMatching: true})
+	none := config(verify.Layer{Registry: newRegistry(), Judge: verify.ByVerifiers()})
 	of := func() policy.Verdict {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), none, ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
@@ -198,7 +198,7 @@ func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
 // Resources from files have no conditions.
 func TestTheFixOfABrokenPolicyHoldsForFilesToo(t *testing.T) {
 	broken := layer(t, newRegistry(), anyA)
-	broken.Broken = "VerificationPolicy team-a/strict cannot be used"
+	broken.Judge = broken.Judge.Unusable("VerificationPolicy team-a/strict cannot be used")
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(broken), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, "correct the resource; its condition Ready, or landwaiter lint for files, says what is wrong", verdict.Remediation)
 }
@@ -207,14 +207,14 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
 	lax := layer(t, r, anyA)
-	lax.Rules, lax.Default = nil, policy.Allowed
+	lax.Judge = verify.ByRules(nil, verify.DefaultAllow)
 	cases := map[string]struct {
 		config *verify.Config
 		calls  int
 	}{
 		"by name":                        {config(layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
 		"by type":                        {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
-		"no policy, all matching pass":   {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
+		"no policy, all matching pass":   {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
 		"default Allow asks no registry": {config(lax), 0},
 		"default Allow above a met mandatory policy": {config(lax, layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
 		"two layers on one registry look once": {config(layer(t, r, anyA, verifier(t, "a", "k1")),
@@ -233,7 +233,7 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 func TestNoPolicyNeedsEveryMatchingVerifier(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	both := config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
+	both := config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), both, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "a valid signature for a and for b: there is one for a; for b, ")

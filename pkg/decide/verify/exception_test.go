@@ -47,7 +47,7 @@ func excepted(t testing.TB, texts ...string) *verify.Excepted {
 // exception lets images in until dusk.
 func exception(t testing.TB, name string, texts ...string) verify.Exception {
 	t.Helper()
-	return verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: excepted(t, texts...)}
+	return verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: excepted(t, texts...)})
 }
 
 // grant delegates images until a time, to exceptions that last until dusk.
@@ -65,15 +65,15 @@ func denying(t testing.TB, kind, name string, patterns ...image.Pattern) verify.
 		require.NoError(t, err)
 		patterns = []image.Pattern{pattern}
 	}
-	return verify.Layer{Source: source, Default: policy.Allowed, Rules: []verify.Rule{{Source: source, Images: patterns, Action: verify.Deny}}}
+	return verify.Layer{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: patterns, Action: verify.Deny}}, verify.DefaultAllow)}
 }
 
 // withMandatory adds mandatory policies to a configuration, as compile does.
 func withMandatory(c *verify.Config, mandatory ...verify.Layer) *verify.Config {
-	c.Layers = append(c.Layers, mandatory...)
-	own := *c
-	own.Layers, own.Exceptions, own.BreakGlass, own.Generation = mandatory, nil, nil, c.Generation+" mandatory policies"
-	c.Mandatory = &own
+	for _, l := range mandatory {
+		l.Mandatory = true
+		c.Layers = append(c.Layers, l)
+	}
 	return c
 }
 
@@ -218,13 +218,13 @@ func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
 func TestADelegatedExceptionIsForWhatBothMatch(t *testing.T) {
 	c := config(denying(t, "VerificationPolicy", "own"))
 	wide := exception(t, "wide", "**")
-	wide.Grants = &verify.Grants{grant(t, dusk, "r.example.com/team-a/**")}
+	wide = verify.ByDelegation(wide, &verify.Grants{grant(t, dusk, "r.example.com/team-a/**")})
 	narrow := exception(t, "narrow", "other.example.com/**")
-	narrow.Grants = &verify.Grants{grant(t, dusk, "r.example.com/**")}
+	narrow = verify.ByDelegation(narrow, &verify.Grants{grant(t, dusk, "r.example.com/**")})
 	nothing := exception(t, "nothing", "r.example.com/b")
-	nothing.Grants = &verify.Grants{grant(t, dusk), {Until: dusk, Most: time.Hour * 24}}
+	nothing = verify.ByDelegation(nothing, &verify.Grants{grant(t, dusk), {Until: dusk, Most: time.Hour * 24}})
 	nobody := exception(t, "nobody", "r.example.com/b")
-	nobody.Grants = &verify.Grants{}
+	nobody = verify.ByDelegation(nobody, &verify.Grants{})
 	c.Exceptions = []verify.Exception{nothing, nobody, narrow, wide}
 	e := at(newCache(), &clock{noon})
 	for name, want := range map[string]string{"r.example.com/team-a/x:1": "wide", "r.example.com/b:1": "", "other.example.com/a:1": ""} {
@@ -238,7 +238,7 @@ func TestAnExceptionEndsWithTheGrantThatLetsItCount(t *testing.T) {
 	short := grant(t, dusk.Add(time.Hour), "**")
 	short.Most -= time.Nanosecond
 	x := exception(t, "x", "**")
-	x.Grants = &verify.Grants{short, grant(t, soon, "r.example.com/a"), grant(t, dusk.Add(time.Hour), "r.example.com/b")}
+	x = verify.ByDelegation(x, &verify.Grants{short, grant(t, soon, "r.example.com/a"), grant(t, dusk.Add(time.Hour), "r.example.com/b")})
 	old := x
 	old.Created = time.Time{}
 	clock := &clock{noon}
@@ -272,7 +272,7 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 	undecided := layer(t, down, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	mandatory := denying(t, "ClusterVerificationPolicy", "mandatory")
 	open := func(mandatory bool) *verify.Exception {
-		return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory}
+		return glass(mandatory)
 	}
 	app := ref(t, "r.example.com/app@"+appDigest.String())
 	for name, row := range map[string]struct {
@@ -306,7 +306,8 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 
 func TestBreakGlassHelpsWhenTheTimeIsUpAlready(t *testing.T) {
 	c := config(layer(t, newRegistry(), verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
-	c.BreakGlass = &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Until: dusk}
+	open := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Until: dusk})
+	c.BreakGlass = &open
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Equal(t, policy.Allowed, at(newCache(), &clock{noon}).Verify(ctx, c, ref(t, "r.example.com/app:1")).Verdict.Outcome())
@@ -320,18 +321,21 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 		drawn := func(name string) *verify.Excepted {
 			return excepted(t, rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 3, rapid.ID[string]).Draw(rt, name)...)
 		}
+		granted := map[string]*verify.Grants{} // by the exceptions that need some
 		made := func(i int) verify.Exception {
 			hours := func(label string) time.Time {
 				return noon.Add(time.Duration(rapid.IntRange(-1, 1).Draw(rt, label)) * time.Hour)
 			}
 			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Created: noon, Until: hours("hours"), Images: drawn("images"), OverrideMandatory: rapid.Bool().Draw(rt, "mandatory")}
 			if rapid.Bool().Draw(rt, "delegated") {
-				x.Grants = &verify.Grants{}
+				grants := &verify.Grants{}
 				for range rapid.IntRange(0, 2).Draw(rt, "grants") {
-					*x.Grants = append(*x.Grants, verify.Grant{Within: drawn("within"), Until: hours("grant"), Most: time.Duration(rapid.IntRange(0, 2).Draw(rt, "most")) * time.Hour})
+					*grants = append(*grants, verify.Grant{Within: drawn("within"), Until: hours("grant"), Most: time.Duration(rapid.IntRange(0, 2).Draw(rt, "most")) * time.Hour})
 				}
+				granted[x.Source.Name] = grants
+				return verify.ByDelegation(x, grants)
 			}
-			return x
+			return verify.ByCluster(x)
 		}
 		own, mandatory := drawn("denied").Patterns, drawn("mandatory").Patterns
 		with := func(exceptions ...verify.Exception) *verify.Config {
@@ -358,7 +362,7 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 					within := func(g verify.Grant) bool {
 						return g.Within.Has(asked) && noon.Before(g.Until) && x.Until.Sub(noon) <= g.Most
 					}
-					matches := x.Images.Has(asked) && (x.Grants == nil || slices.ContainsFunc(*x.Grants, within)) && noon.Before(x.Until)
+					matches := x.Images.Has(asked) && (granted[x.Source.Name] == nil || slices.ContainsFunc(*granted[x.Source.Name], within)) && noon.Before(x.Until)
 					passes := x.OverrideMandatory || !slices.ContainsFunc(mandatory, func(p image.Pattern) bool { return p.Match(asked) })
 					if !matches || !passes {
 						rt.Fatalf("%s is allowed by %s, which matches it: %v, and passes the mandatory policy: %v", name, x.Source, matches, passes)

@@ -223,7 +223,7 @@ func layer(t *testing.T, r verify.Registry, demand verify.Requirement, verifiers
 	t.Helper()
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 	return verify.Layer{Source: source, Registry: r, Verifiers: verifiers,
-		Rules: []verify.Rule{{Source: source, Images: everything(t), Require: []verify.Requirement{demand}}}}
+		Judge: verify.ByRules([]verify.Rule{{Source: source, Images: everything(t), Require: []verify.Requirement{demand}}}, verify.DefaultDeny)}
 }
 
 func config(layers ...verify.Layer) *verify.Config {

@@ -80,7 +80,7 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 				c.sign(t, r, index)
 				for either, want := range map[bool]policy.Outcome{false: c.alone, true: c.either} {
 					l := layer(t, r, anyA, verifier(t, "a", "k1"))
-					l.Rules[0].IndexManifests = either
+					l.Judge.Rules()[0].IndexManifests = either
 					result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
 					require.Equal(t, want.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 					if either {
@@ -108,7 +108,7 @@ func TestManifestsAreNotProvenByTheirIndex(t *testing.T) {
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd)
 	r.manifest(t, true, "k1:"+index.Digest.String())
 	l := layer(t, r, anyA, verifier(t, "a", "k1"))
-	l.Rules[0].IndexManifests = true
+	l.Judge.Rules()[0].IndexManifests = true
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+amd.Digest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.NotContains(t, result.Verdict.Reason, "manifest of the index")
@@ -121,7 +121,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	r.manifest(t, true, "k1:"+amd.Digest.String())
 	r.manifest(t, true, "k1:"+arm.Digest.String())
 	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func([]policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
-	l.Rules[0].IndexManifests = true
+	l.Judge.Rules()[0].IndexManifests = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
 	require.Equal(t, policy.Undecided, verdict.Outcome(), verdict.Reason)
@@ -140,7 +140,7 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 		"unreadable":         {func(r *registry, _ *verify.Layer) { r.list = func(context.Context) error { return errors.New("503") } }, "@" + appDigest.String(), 0},
 		"no such tag":        {func(*registry, *verify.Layer) {}, ":none", 0},
 		"a broken verifier":  {func(_ *registry, l *verify.Layer) { l.Verifiers[0].Broken = "no key" }, ":v1", 0},
-		"no rule matches":    {func(_ *registry, l *verify.Layer) { l.Rules = nil }, ":v1", 0},
+		"no rule matches":    {func(_ *registry, l *verify.Layer) { l.Judge = verify.ByRules(nil, verify.DefaultDeny) }, ":v1", 0},
 		"no verifier by the": {func(_ *registry, l *verify.Layer) { l.Verifiers = nil }, ":v1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 			ask := func(layers ...verify.Layer) policy.Verdict {
 				return engine(kept, verify.Options{}).Verify(t.Context(), config(layers...), ref(t, "r.example.com/app"+c.spelling)).Verdict
 			}
-			verdict := ask(verify.Layer{Source: source, OnlyWarnings: true}, l)
+			verdict := ask(verify.Layer{Source: source, Judge: verify.OnlyWarnings()}, l)
 			require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 			require.NotEmpty(t, verdict.Warning)
 			require.True(t, verdict.Unverified, "a warning proves nothing")

@@ -1,8 +1,8 @@
 // Package cosign checks image signatures and attestations in cosign's formats, legacy
 // layers and Sigstore bundles, made with a key or keyless. It takes bytes and trust
-// material and returns a finding. It verifies log entries, certificates and timestamps
-// offline, from the signature itself, and only reaches a network through the fetch
-// function of its caller.
+// material and returns a proof, or why there is none. It verifies log entries, certificates
+// and timestamps offline, from the signature itself, and only reaches a network through the
+// fetch function of its caller.
 //
 // It calls only per-signature functions of the libraries, each under recover: hostile
 // evidence can make them panic, and the image-level functions of cosign panic in

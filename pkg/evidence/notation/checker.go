@@ -1,5 +1,5 @@
 // Package notation checks image signatures of the Notary Project. It takes
-// envelope bytes, certificates and identities, and returns a finding. The
+// envelope bytes, certificates and identities, and returns a proof. The
 // notation library does the cryptography. This package binds the result to the
 // image, refuses the unknown critical attributes that the library lets pass, and
 // explains failures in its own words. It runs no plugins, but understands the

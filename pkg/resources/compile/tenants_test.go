@@ -348,13 +348,13 @@ func TestLevelsThatAreCostlyTogetherDenyWhereTheyMeet(t *testing.T) {
 	snapshot, problems := compiled(objects(t, tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "home"), half("VerificationPolicy", "iris-web", "own")))
 	require.Len(t, problems, 1)
 	require.Equal(t, "VerificationPolicy iris-web/own", problems[0].Source.String())
-	require.Contains(t, snapshot.For("iris-web").Layers[0].Broken, "namespace iris-web has too many rules or patterns")
-	require.Empty(t, snapshot.For("iris").Layers[0].Broken)
+	require.Contains(t, snapshot.For("iris-web").Layers[0].Judge.Why(), "namespace iris-web has too many rules or patterns")
+	require.Empty(t, snapshot.For("iris").Layers[0].Judge.Why())
 
 	both := []string{tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"), half("VerificationPolicy", "iris", "b")}
 	snapshot, problems = compiled(objects(t, both...))
 	require.Len(t, problems, 2, "the home namespace's resources are to blame, a tenant namespace has none")
 	for _, member := range []verify.Namespace{"iris", "iris-web"} {
-		require.Contains(t, snapshot.For(member).Layers[0].Broken, "too many rules or patterns", member)
+		require.Contains(t, snapshot.For(member).Layers[0].Judge.Why(), "too many rules or patterns", member)
 	}
 }

@@ -101,10 +101,10 @@ func TestPanicOfAVerifierIsUndecidedAndEndsNothing(t *testing.T) {
 
 func TestUnknownOrForeignVerdictsAdmitNothing(t *testing.T) {
 	for name, change := range map[string]func(*verify.Result){
-		"another namespace":           func(r *verify.Result) { r.Namespace = "team-b" },
-		"another repository":          func(r *verify.Result) { r.Reference.Repository = "other" },
-		"another host":                func(r *verify.Result) { r.Reference.Host = "evil.example.com" },
-		"another tag":                 func(r *verify.Result) { r.Reference.Tag = "v0" },
+		"another namespace":  func(r *verify.Result) { r.Namespace = "team-b" },
+		"another repository": func(r *verify.Result) { r.Reference.Repository = "other" },
+		"another host":       func(r *verify.Result) { r.Reference.Host = "evil.example.com" },
+		"another tag":        func(r *verify.Result) { r.Reference.Tag = "v0" },
 		"another digest": func(r *verify.Result) {
 			r.Digest = "sha256:" + "11111111111111111111111111111111" + "11111111111111111111111111111111"
 		},

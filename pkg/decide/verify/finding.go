@@ -7,6 +7,38 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
+// PermanentError marks a failure that a retry would repeat: the image does not exist,
+// access is denied, the content does not match its digest, a limit is exceeded. Its text
+// is shown to team devs, and so is Remediation, which may be empty.
+type PermanentError struct {
+	Reason      policy.Reason
+	Err         error
+	Remediation string
+}
+
+// Error returns the text of the cause.
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// Permanent wraps err as a [PermanentError] with a reason.
+func Permanent(reason policy.Reason, err error) error {
+	return &PermanentError{Reason: reason, Err: err}
+}
+
+// PermanentWith is [Permanent] with what to do about the error, as one clause without a full
+// stop.
+func PermanentWith(reason policy.Reason, err error, remediation string) error {
+	return &PermanentError{Reason: reason, Err: err, Remediation: remediation}
+}
+
+// IsPermanent reports whether err is, or wraps, a [PermanentError].
+func IsPermanent(err error) bool {
+	var permanent *PermanentError
+	return errors.As(err, &permanent)
+}
+
 // Refusal is the error of a [Checker] that says why evidence does not count. Only
 // [Refuse] gives it words; the zero value refuses too.
 type Refusal struct {

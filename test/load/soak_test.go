@@ -277,7 +277,7 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 	s.begin(t)
 	for i := range teams {
 		suite.Eventually(t, func(ctx context.Context) error {
-			if verdict := s.service.Verify(ctx, team(i), s.images[i].Reference).Verdict; verdict.Outcome != policy.Allowed {
+			if verdict := s.service.Verify(ctx, team(i), s.images[i].Reference).Verdict; verdict.Outcome() != policy.Allowed {
 				return errors.New(verdict.Reason)
 			}
 			return nil

@@ -59,9 +59,6 @@ func newRequirement(source ObjectRef, all bool, atLeast int, verifiers []string)
 // Verifiers returns the names of the verifiers whose evidence counts.
 func (r Requirement) Verifiers() []string { return slices.Clone(r.verifiers) }
 
-// Source returns the resource that states the requirement.
-func (r Requirement) Source() ObjectRef { return r.source }
-
 // Requirements lists what one policy requires of one image. All of them must hold;
 // an empty list denies.
 type Requirements struct {

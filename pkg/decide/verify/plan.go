@@ -125,12 +125,7 @@ func (l *Layer) planMatching(ref image.Reference) task {
 	if l.NoVerifiers != "" {
 		return l.unknowable(l.Source, l.NoVerifiers)
 	}
-	var names []string
-	for _, v := range l.Verifiers {
-		if v.matches(ref) {
-			names = append(names, v.Source.Name)
-		}
-	}
+	names := l.applying(ref, func(*Verifier) bool { return true })
 	if len(names) == 0 {
 		return l.nothing(ref)
 	}
@@ -185,14 +180,8 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 	case demand.Condition != nil:
 		return l.matching(source, demand, ref)
 	}
-	var names []string
-	for _, v := range l.Verifiers {
-		// A broken verifier of unknown type may be one of these: name it in the
-		// reason.
-		if (slices.Contains(demand.Types, v.Type) || v.Type == "") && v.matches(ref) {
-			names = append(names, v.Source.Name)
-		}
-	}
+	// A broken verifier of unknown type may be one of these: name it in the reason.
+	names := l.applying(ref, func(v *Verifier) bool { return slices.Contains(demand.Types, v.Type) || v.Type == "" })
 	if len(names) == 0 {
 		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier,
 			fmt.Errorf("it requires a Verifier of type %s, and none applies to %s", strings.Join(demand.Types, " or "), ref.Name()), l.extend())
@@ -203,20 +192,26 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 // matching returns a requirement over every verifier that matches. A broken verifier
 // must not look like one without findings.
 func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
-	var names []string
 	for _, v := range l.Verifiers {
-		switch {
-		case !v.matches(ref):
-		case v.Broken != "" && !v.Hidden:
+		if v.Broken != "" && !v.Hidden && v.matches(ref) {
 			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %s", v.Broken), repair(v.Source))
-		default:
-			names = append(names, v.Source.Name)
 		}
 	}
+	names := l.applying(ref, func(*Verifier) bool { return true })
 	if len(names) == 0 {
 		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier, fmt.Errorf("it has an expression, and no Verifier applies to %s", ref.Name()), l.extend())
 	}
 	return policy.Matching(source, demand.AtLeast, demand.Condition, names...)
+}
+
+// applying returns the names of the wanted verifiers that match ref.
+func (l *Layer) applying(ref image.Reference, wanted func(*Verifier) bool) (names []string) {
+	for _, v := range l.Verifiers {
+		if wanted(v) && v.matches(ref) {
+			names = append(names, v.Source.Name)
+		}
+	}
+	return names
 }
 
 // decided returns the verdict if no task needs evidence for it:
@@ -289,13 +284,9 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	v := l.Verifiers[i]
 	switch {
 	case slices.Contains(t.verifiers, v):
-	case v.Hidden:
-		if v.matches(ref) {
-			t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken}))
-		} else {
-			t.missing = append(t.missing, v.elsewhere(ref))
-		}
-	case v.Broken != "":
+	case v.Hidden && v.matches(ref):
+		t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken}))
+	case v.Broken != "" && !v.Hidden:
 		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken, Remediation: repair(v.Source)}))
 	case !v.matches(ref):
 		t.missing = append(t.missing, v.elsewhere(ref))

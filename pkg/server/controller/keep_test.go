@@ -37,7 +37,7 @@ func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 	eventually(t, func(context.Context) error { return set.Ready() })
 
 	first := set.Snapshot().For(verify.Namespace(large)).Layers[0]
-	require.Contains(t, first.Broken, "the limit is 65536: split it into several resources")
+	require.Contains(t, first.Judge.Why(), "the limit is 65536: split it into several resources")
 	require.Empty(t, set.Snapshot().For(verify.Namespace(other)).Layers[0].Judge.Why())
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: large, Name: "wide"}
 	require.Equal(t, policy.ReasonInvalid, set.Snapshot().Reports(verify.Namespace(large))[source].Ready.Reason)

@@ -52,13 +52,12 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	if !l.log.IsLevelEnabled(level) {
 		return
 	}
+	counts := o.Counts()
 	fields := logrus.Fields{
 		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
-	}
-	counts := o.Counts()
-	for _, answer := range verify.Answers() {
-		fields[string(answer)] = counts[answer]
+		"allowed": counts[verify.AnswerAllowed], "unverified": counts[verify.AnswerUnverified], "warned": counts[verify.AnswerWarned], "excepted": counts[verify.AnswerExcepted],
+		"denied": counts[verify.AnswerDenied], "invalid": counts[verify.AnswerInvalid], "undecided": counts[verify.AnswerUndecided],
 	}
 	if about := o.About(); about != "" {
 		fields["namespace"] = about

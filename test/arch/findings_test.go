@@ -2,8 +2,11 @@ package arch
 
 import (
 	"go/ast"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -130,4 +133,42 @@ func TestRefusesDotImportOfFindings(t *testing.T) {
 	s, err := parseSource("pkg/x/x.go", []byte("package x\n\nimport . \""+module+"/pkg/decide/policy\"\n\nvar f Finding\n"))
 	require.NoError(t, err)
 	require.Len(t, s.strayFindings(), 1)
+}
+
+// What makes a verdict allow, or a finding count, and the packages that may call it.
+func makers() map[string][]string {
+	return map[string][]string{
+		"NewProof":   append(slices.Clone(checkerPackages), "pkg/remote/cache"), // the latter for what was kept, and sealed
+		"Restore":    {"pkg/remote/cache"},
+		"Unverified": {refusals},
+		"Excepted":   {refusals},
+	}
+}
+
+func TestOnlyCheckersRulesAndExceptionsMakeWhatAllows(t *testing.T) {
+	callers := map[string]map[string]bool{}
+	for _, s := range readTree(t).written() {
+		if !strings.HasPrefix(s.pkg, "pkg/") && !strings.HasPrefix(s.pkg, "cmd/") || !slices.Contains(s.imports, module+"/"+findings) {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok || makers()[selector.Sel.Name] == nil {
+				return true
+			}
+			if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == path.Base(findings) {
+				if callers[selector.Sel.Name] == nil {
+					callers[selector.Sel.Name] = map[string]bool{}
+				}
+				callers[selector.Sel.Name][s.pkg] = true
+			}
+			return true
+		})
+		for _, spec := range s.syntax.Imports {
+			require.False(t, spec.Name != nil && spec.Path.Value == strconv.Quote(module+"/"+findings), "%s imports package policy by another name", s.path)
+		}
+	}
+	for name, may := range makers() {
+		require.ElementsMatch(t, may, slices.Collect(maps.Keys(callers[name])), name)
+	}
 }

@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -24,8 +23,8 @@ type decision struct {
 
 const lateReason = "not finished in time, try again"
 
-func undecided(format string, arguments ...any) decision {
-	return decision{answer: verify.AnswerUndecided, result: verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, fmt.Sprintf(format, arguments...))}}
+func undecided(reason string) decision {
+	return decision{answer: verify.AnswerUndecided, result: verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, reason)}}
 }
 
 // decided reports whether d is final: it comes from the Decider or the Resolver.

@@ -9,6 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestFlagsSayHowLongExceptionsLastAndBreakGlassIsOffUnlessAskedFor(t *testing.T) {
@@ -37,7 +38,7 @@ func TestFlagsSayHowLongExceptionsLastAndBreakGlassIsOffUnlessAskedFor(t *testin
 }
 
 func TestVerifySaysWhichExceptionAllowsAnImage(t *testing.T) {
-	plain := verify.Result{Verdict: policy.Verdict{Outcome: policy.Allowed}}
+	plain := verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{})}
 	require.Nil(t, printable("app", plain).Exception)
 	plain.Exception, plain.ExceptionEnds = policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "x"}, time.Date(2026, 11, 23, 1, 0, 0, 0, time.FixedZone("CET", 3600))
 	require.Equal(t, &printedException{printedRef{Kind: "Exception", Namespace: "team-a", Name: "x"}, "2026-11-23T00:00:00Z"}, printable("app", plain).Exception)

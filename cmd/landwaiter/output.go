@@ -131,14 +131,14 @@ type printedResults struct {
 
 func printable(arg string, r verify.Result) printedResult {
 	v := r.Verdict
-	return printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: v.Outcome.String(), Digest: r.Digest.String(),
-		Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome == policy.Allowed && !v.Unverified,
+	return printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: v.Outcome().String(), Digest: r.Digest.String(),
+		Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome() == policy.Allowed && !v.Unverified,
 		Exception: printableException(r), Findings: mapped(r.Findings, printableFinding)}
 }
 
 func printableFinding(f policy.Finding) printedFinding {
-	return printedFinding{Verifier: f.Verifier, Source: f.Source, Type: f.Type, Result: f.Result.String(),
-		Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
+	return printedFinding{Verifier: f.Verifier, Source: f.Source, Type: f.Type, Result: f.Result().String(),
+		Signer: f.Signer(), Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
 		Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions}
 }
 

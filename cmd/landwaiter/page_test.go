@@ -21,6 +21,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/generated"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 const misspelt = `apiVersion: landwaiter.dev/v1beta1
@@ -107,7 +108,7 @@ func cached(t *testing.T, address, keyFile string) {
 	digest := strings.Repeat("0", 64)
 	cache.Tiers{Memory: memory, Redis: shared}.Put(t.Context(),
 		verify.Key{Namespace: "team-c", Kind: verify.KindVerdict, UID: "0d7a1c52-2c0f-4a44-9f0b-6c1f2b6d3e10", Generation: digest, Image: "registry.example.com/team-c/app@sha256:" + digest},
-		verify.Entry{Verdict: policy.Verdict{Outcome: policy.Denied, Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "default"}, Reason: "no signature was found"}}, time.Hour)
+		verify.Entry{Verdict: judged.As(policy.Denied, policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "default"}, Reason: "no signature was found"})}, time.Hour)
 	require.Eventually(t, func() bool { listed, err := client.DBSize(ctx).Result(); return err == nil && listed == 1 }, time.Minute, time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)

@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
@@ -46,7 +47,7 @@ func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
 	require.NoError(t, show(&unread, printablePreview(nil, []live.Right{{}}, false)))
 	require.True(t, strings.HasPrefix(unread.String(), "Nothing was judged.\n"), "whether an image runs there is not known: %s", unread.String())
 	row := live.Row{Use: live.Use{Namespace: "team-a", Image: "r/x"}}
-	row.Before.Verdict.Outcome, row.After.Verdict.Outcome = policy.Allowed, policy.Allowed
+	row.Before.Verdict, row.After.Verdict = judged.As(policy.Allowed, row.Before.Verdict), judged.As(policy.Allowed, row.After.Verdict)
 	require.NoError(t, show(&same, printablePreview([]live.Row{row}, nil, false)))
 	require.Contains(t, same.String(), "No verdict would change.\n")
 }

@@ -34,7 +34,7 @@ type printedChange struct {
 
 // printedAnswer is the verdict on an image with the resources as they are or would be.
 type printedAnswer struct {
-	Answer      live.Answer       `json:"answer"`
+	Answer      verify.Answer     `json:"answer"`
 	Policy      *printedRef       `json:"policy,omitempty"`
 	Exception   *printedException `json:"exception,omitempty"`
 	Reason      string            `json:"reason"`
@@ -44,11 +44,11 @@ type printedAnswer struct {
 
 // printedTotal counts the images of a namespace by answer.
 type printedTotal struct {
-	Namespace string              `json:"namespace"`
-	Images    int                 `json:"images"`
-	From      map[live.Answer]int `json:"from"`
-	To        map[live.Answer]int `json:"to"`
-	Breaks    int                 `json:"breaks"`
+	Namespace string                `json:"namespace"`
+	Images    int                   `json:"images"`
+	From      map[verify.Answer]int `json:"from"`
+	To        map[verify.Answer]int `json:"to"`
+	Breaks    int                   `json:"breaks"`
 }
 
 func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPreview {
@@ -74,13 +74,13 @@ func printableTotal(t live.Total) printedTotal {
 
 func printableAnswer(r verify.Result) printedAnswer {
 	v := r.Verdict
-	return printedAnswer{Answer: live.AnswerOf(v), Policy: printableRef(v.Policy), Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
+	return printedAnswer{Answer: live.AnswerOf(r), Policy: printableRef(v.Policy), Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
 }
 
 // text returns the reason and what to do, for a table.
 func (a printedAnswer) text() string {
 	text := a.Reason
-	if a.Answer == live.Warned {
+	if a.Answer == verify.AnswerWarned {
 		text = a.Warning
 	}
 	return policy.Verdict{Reason: text, Remediation: a.Remediation}.Text()
@@ -90,9 +90,9 @@ func (a printedAnswer) text() string {
 // one where the new one allows.
 func (c printedChange) why() string {
 	switch {
-	case c.From.Answer == live.Unknown && c.To.Answer != live.Denied:
+	case c.From.Answer == live.Unknown && c.To.Answer != verify.AnswerDenied:
 		return c.From.text()
-	case c.To.Answer == live.Allowed && c.From.Answer != live.Allowed:
+	case c.To.Answer == verify.AnswerAllowed && c.From.Answer != verify.AnswerAllowed:
 		return c.To.text() + " (now: " + c.From.text() + ")"
 	}
 	return c.To.text()
@@ -119,7 +119,7 @@ func (p printedPreview) show(s *screen) {
 	}
 	for _, t := range p.Totals {
 		cells := []any{t.Namespace, t.Images}
-		for _, answer := range []live.Answer{live.Allowed, live.Warned, live.Denied, live.Unknown} {
+		for _, answer := range []verify.Answer{verify.AnswerAllowed, verify.AnswerWarned, verify.AnswerDenied, live.Unknown} {
 			cells = append(cells, moved(t.From[answer], t.To[answer]))
 		}
 		s.row(append(cells, t.Breaks)...)

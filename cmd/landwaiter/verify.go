@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -88,14 +86,12 @@ func parseNamespaceFlag(s string) (verify.Namespace, error) {
 func exitFor(results []verify.Result) error {
 	code := exitOK
 	for _, r := range results {
-		switch r.Verdict.Outcome {
-		case policy.Allowed:
-		case policy.Denied:
-			code = max(code, exitDenied)
-		case policy.Undecided:
+		switch answer := r.Answer(); {
+		case answer.Allows():
+		case answer == verify.AnswerUndecided:
 			code = exitUndecided
 		default:
-			return &exitError{code: exitUndecided, err: errors.New("internal error: unknown outcome")}
+			code = max(code, exitDenied)
 		}
 	}
 	if code == exitOK {

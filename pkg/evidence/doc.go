@@ -4,6 +4,6 @@
 //   - notation: Notary Project signatures, and those of AWS Signer.
 //   - revocation: OCSP responses and revocation lists, fetched before they are needed.
 //
-// A checker takes bytes and trust material and returns a finding. It never fails, and only nil as a
-// refusal means that evidence counts.
+// A checker takes bytes and trust material and returns a proof that names the signer, or an error that
+// says why the evidence does not count.
 package evidence

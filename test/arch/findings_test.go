@@ -2,27 +2,29 @@ package arch
 
 import (
 	"go/ast"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// The packages whose Checkers verify evidence. Their helpers report success only by a
-// nil error and failure by an error, never by a Finding.
+// The packages whose Checkers verify evidence. They report success only by a proof, which one
+// function makes, and failure by an error, never by a Finding.
 var checkerPackages = []string{"pkg/evidence/cosign", "pkg/evidence/notation"}
 
 const (
-	findings  = "pkg/decide/policy" // has Finding and Valid
-	refusals  = "pkg/decide/verify" // has FindingOf
-	makeValid = "valid"             // the function that makes Valid findings
-	answer    = "Check"             // the method of a Checker
+	findings = "pkg/decide/policy" // has Finding and NewProof
+	refusals = "pkg/decide/verify" // has FindingOf and Found
+	maker    = "proof"             // the method that makes proofs
 )
 
-// strayFindings lists the names that only the end of a check may use: policy.Finding,
-// which is the result of a Checker's Check and of the one function valid, policy.Valid,
-// and verify.FindingOf. Aliases of the two packages are followed.
+// strayFindings lists the names that the packages of Checkers must not use: policy.Finding,
+// policy.Valid and policy.Restore, verify.FindingOf and verify.Found; and policy.NewProof, outside the
+// method that makes proofs. Aliases of the two packages are followed.
 func (s source) strayFindings() []string {
 	local := map[string]string{} // local name of an import: its folder
 	var found []string
@@ -44,9 +46,6 @@ func (s source) strayFindings() []string {
 	for _, decl := range s.syntax.Decls {
 		function, _ := decl.(*ast.FuncDecl)
 		ast.Inspect(decl, func(n ast.Node) bool {
-			if function != nil && n == function.Type && mayAnswer(function) {
-				return false // its results may be findings
-			}
 			selector, ok := n.(*ast.SelectorExpr)
 			if !ok {
 				return true
@@ -61,22 +60,17 @@ func (s source) strayFindings() []string {
 	return found
 }
 
-// mayAnswer reports whether a function may return a Finding.
-func mayAnswer(function *ast.FuncDecl) bool {
-	return makesValid(function) || function.Recv != nil && function.Name.Name == answer
+func makesProofs(function *ast.FuncDecl) bool {
+	return function != nil && function.Recv != nil && function.Name.Name == maker
 }
 
-func makesValid(function *ast.FuncDecl) bool {
-	return function != nil && function.Recv == nil && function.Name.Name == makeValid
-}
-
-// stray reports whether the body of function must not use a name of pkg.
+// stray reports whether function must not use a name of pkg.
 func stray(pkg, name string, function *ast.FuncDecl) bool {
-	switch {
-	case pkg == findings && (name == "Finding" || name == "Valid"):
-		return !makesValid(function)
-	case pkg == refusals && name == "FindingOf":
-		return function == nil || !mayAnswer(function)
+	switch pkg {
+	case findings:
+		return name == "Finding" || name == "Valid" || name == "Restore" || name == "NewProof" && !makesProofs(function)
+	case refusals:
+		return name == "FindingOf" || name == "Found"
 	}
 	return false
 }
@@ -91,7 +85,7 @@ func TestOnlyTheEndOfACheckMakesFindings(t *testing.T) {
 			}
 			found = append(found, s.strayFindings()...)
 			s.functions(func(f *ast.FuncDecl) {
-				if makesValid(f) {
+				if makesProofs(f) {
 					makers[pkg]++
 				}
 			})
@@ -99,7 +93,7 @@ func TestOnlyTheEndOfACheckMakesFindings(t *testing.T) {
 	}
 	require.Empty(t, found)
 	for _, pkg := range checkerPackages {
-		require.Equal(t, 1, makers[pkg], "%s has one function that makes Valid findings", pkg)
+		require.Equal(t, 1, makers[pkg], "%s has one method that makes proofs", pkg)
 	}
 }
 
@@ -108,8 +102,8 @@ func TestRefusesFindingsAnywhereElse(t *testing.T) {
 		body  string
 		count int
 	}{
-		"check":                       {`func (c *T) Check() policy.Finding { return verify.FindingOf(nil) }`, 0},
-		"maker of valid findings":     {`func valid() policy.Finding { return policy.Finding{Result: policy.Valid} }`, 0},
+		"check":                       {`func (c *T) Check() (policy.Proof, error) { return policy.Proof{}, nil }`, 0},
+		"maker of proofs":             {`func (s signer) proof() policy.Proof { return policy.NewProof("k", "", nil) }`, 0},
 		"errors":                      {`func f() (int, error) { return 0, verify.Refuse(policy.ReasonMalformed, "", "") }`, 0},
 		"finding as a result":         {`func f() policy.Finding { panic(0) }`, 1},
 		"finding as a second result":  {`func (c *T) f() (int, policy.Finding) { panic(0) }`, 1},
@@ -118,11 +112,13 @@ func TestRefusesFindingsAnywhereElse(t *testing.T) {
 		"function literal":            {`var f = func() policy.Finding { panic(0) }`, 1},
 		"field":                       {`type t struct{ finding policy.Finding }`, 1},
 		"alias of the type":           {`type finding = policy.Finding`, 1},
-		"function called Check":       {`func Check() policy.Finding { panic(0) }`, 1},
-		"method called valid":         {`func (c *T) valid() policy.Finding { panic(0) }`, 1},
-		"check makes its own":         {`func (c *T) Check() policy.Finding { return policy.Finding{} }`, 1},
-		"check says valid":            {`func (c *T) Check() policy.Finding { f := verify.FindingOf(nil); f.Result = policy.Valid; return f }`, 1},
+		"function called proof":       {`func proof() policy.Proof { return policy.NewProof("k", "", nil) }`, 1},
+		"check makes its own proof":   {`func (c *T) Check() policy.Proof { return policy.NewProof("k", "", nil) }`, 1},
+		"check makes its own":         {`func (c *T) Check() any { return policy.Finding{} }`, 1},
+		"check says valid":            {`func (c *T) Check() any { return policy.Valid }`, 1},
 		"finding of an error":         {`func f() bool { return verify.FindingOf(nil).Reason == "" }`, 1},
+		"finding of a check":          {`func f() bool { return verify.Found(policy.Proof{}, nil).Reason == "" }`, 1},
+		"a verdict that was kept":     {`func f() { policy.Restore("allowed", policy.Verdict{}) }`, 1},
 		"another name for the import": {`func f() p.Finding { panic(0) }`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,4 +133,42 @@ func TestRefusesDotImportOfFindings(t *testing.T) {
 	s, err := parseSource("pkg/x/x.go", []byte("package x\n\nimport . \""+module+"/pkg/decide/policy\"\n\nvar f Finding\n"))
 	require.NoError(t, err)
 	require.Len(t, s.strayFindings(), 1)
+}
+
+// What makes a verdict allow, or a finding count, and the packages that may call it.
+func makers() map[string][]string {
+	return map[string][]string{
+		"NewProof":   append(slices.Clone(checkerPackages), "pkg/remote/cache"), // the latter for what was kept, and sealed
+		"Restore":    {"pkg/remote/cache"},
+		"Unverified": {refusals},
+		"Excepted":   {refusals},
+	}
+}
+
+func TestOnlyCheckersRulesAndExceptionsMakeWhatAllows(t *testing.T) {
+	callers := map[string]map[string]bool{}
+	for _, s := range readTree(t).written() {
+		if !strings.HasPrefix(s.pkg, "pkg/") && !strings.HasPrefix(s.pkg, "cmd/") || !slices.Contains(s.imports, module+"/"+findings) {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok || makers()[selector.Sel.Name] == nil {
+				return true
+			}
+			if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == path.Base(findings) {
+				if callers[selector.Sel.Name] == nil {
+					callers[selector.Sel.Name] = map[string]bool{}
+				}
+				callers[selector.Sel.Name][s.pkg] = true
+			}
+			return true
+		})
+		for _, spec := range s.syntax.Imports {
+			require.False(t, spec.Name != nil && spec.Path.Value == strconv.Quote(module+"/"+findings), "%s imports package policy by another name", s.path)
+		}
+	}
+	for name, may := range makers() {
+		require.ElementsMatch(t, may, slices.Collect(maps.Keys(callers[name])), name)
+	}
 }

@@ -141,7 +141,7 @@ func (e *environment) eventually(t *testing.T, img fixture.Image, want policy.Ou
 	var last policy.Verdict
 	require.Eventually(t, func() bool {
 		last = e.Verify(t.Context(), "team-a", digestOf(img)).Verdict
-		return last.Outcome == want && strings.Contains(last.Reason, says)
+		return last.Outcome() == want && strings.Contains(last.Reason, says)
 	}, suite.Patience, 5*time.Millisecond, "want %v (%s): %s", want, says, &reason{&last})
 }
 

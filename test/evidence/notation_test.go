@@ -88,7 +88,7 @@ func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
 				store("team-a", "strange", v1beta1.TrustStoreTypeTimestampAuthorities, strange.Root))
 			require.Empty(t, problems)
 			verdict := e.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
-			require.Equal(t, want, verdict.Outcome, "%s: %s", spec, verdict.Reason)
+			require.Equal(t, want, verdict.Outcome(), "%s: %s", spec, verdict.Reason)
 			if want == policy.Denied {
 				require.Contains(t, verdict.Reason, c.says)
 			}
@@ -122,11 +122,11 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 	verdict := func(img fixture.Image) policy.Verdict { return e.Verify(t.Context(), "team-a", img.Reference).Verdict }
 
 	require.Empty(t, e.apply(t, demand(", revocation: Ignore")...))
-	require.Equal(t, policy.Allowed, verdict(byBad).Outcome, "revocation is not asked for")
+	require.Equal(t, policy.Allowed, verdict(byBad).Outcome(), "revocation is not asked for")
 
 	require.Empty(t, e.apply(t, demand("")...))
 	denied := verdict(byGood)
-	require.Equal(t, policy.Denied, denied.Outcome, "nobody may be asked")
+	require.Equal(t, policy.Denied, denied.Outcome(), "nobody may be asked")
 	require.Contains(t, denied.Reason, "--egress-host")
 	require.Zero(t, responder.Asked())
 
@@ -134,14 +134,14 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 	release := responder.Hold()
 	t.Cleanup(release)
 	require.Empty(t, e.apply(t, demand(", revocation: Check, overrides: {revocation: Enforce}")...))
-	require.Equal(t, policy.Undecided, verdict(byGood).Outcome)
+	require.Equal(t, policy.Undecided, verdict(byGood).Outcome())
 	release()
-	require.Eventually(t, func() bool { return verdict(byGood).Outcome == policy.Allowed }, suite.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return verdict(byGood).Outcome() == policy.Allowed }, suite.Patience, time.Millisecond)
 	require.Eventually(t, func() bool {
 		got := verdict(byBad)
-		return got.Outcome == policy.Denied && strings.Contains(got.Reason, "is revoked")
+		return got.Outcome() == policy.Denied && strings.Contains(got.Reason, "is revoked")
 	}, suite.Patience, time.Millisecond)
 
 	require.Empty(t, e.apply(t, demand(", revocation: Check, overrides: {revocation: Log}")...))
-	require.Equal(t, policy.Allowed, verdict(byBad).Outcome)
+	require.Equal(t, policy.Allowed, verdict(byBad).Outcome())
 }

@@ -65,20 +65,20 @@ func TestEveryFieldOfAPolicyMatters(t *testing.T) {
 		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
 			require.Empty(t, e.apply(t, e.keyed(t, "a"), e.keyed(t, "b"), e.policy(t, "team-a", "p", spec)), spec)
 			verdict := e.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
-			require.Equal(t, want.String(), verdict.Outcome.String(), "%s of %s: %s", spec, c.image, verdict.Reason)
+			require.Equal(t, want.String(), verdict.Outcome().String(), "%s of %s: %s", spec, c.image, verdict.Reason)
 		}
 	}
 	either := "rules: [{images: ['**'], index: ItselfOrEveryManifest, require: [{anyOf: [a]}]}]"
 	require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", either)))
-	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["half"].Reference).Verdict.Outcome, "one manifest is not signed")
-	require.Equal(t, policy.Allowed, e.Verify(t.Context(), "team-a", images["index"].Reference).Verdict.Outcome, "the index is signed itself")
-	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", digestOf(plain)).Verdict.Outcome, "a signed index proves no manifest of it")
+	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["half"].Reference).Verdict.Outcome(), "one manifest is not signed")
+	require.Equal(t, policy.Allowed, e.Verify(t.Context(), "team-a", images["index"].Reference).Verdict.Outcome(), "the index is signed itself")
+	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", digestOf(plain)).Verdict.Outcome(), "a signed index proves no manifest of it")
 	for _, broken := range []string{"true", "findings.size() == 0", "!findings.exists(f, f.verifier == \"a\")"} {
 		require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", rule(fmt.Sprintf("{expression: %q}", broken)))))
-		require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome, "nothing is proven, whatever %s says", broken)
+		require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome(), "nothing is proven, whatever %s says", broken)
 	}
 	// A tenant that only warns stays under the mandatory policy.
 	require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", "enforcementAction: Warn\ndefaultAction: Deny"), e.trusting(t, "", "cluster"),
 		e.policy(t, "", "mandatory", "scope: Mandatory\n"+releaseNeeded)))
-	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome)
+	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome())
 }

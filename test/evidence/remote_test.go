@@ -109,10 +109,10 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 		return e.Verify(t.Context(), namespace, img.Reference).Verdict
 	}
 	allowed := func(img fixture.Image) func() bool {
-		return func() bool { return verdict("team-a", img).Outcome == policy.Allowed }
+		return func() bool { return verdict("team-a", img).Outcome() == policy.Allowed }
 	}
 	require.Eventually(t, allowed(old), suite.Patience, time.Millisecond)
-	require.Equal(t, policy.Denied, verdict("team-a", fresh).Outcome)
+	require.Equal(t, policy.Denied, verdict("team-a", fresh).Outcome())
 	require.Eventually(t, func() bool {
 		return strings.Contains(verdict("team-b", old).Reason, "Vault refuses the token")
 	}, suite.Patience, time.Millisecond)
@@ -124,9 +124,9 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 
 	v.rotate(string(e.signer(t, "old").PEM), string(e.signer(t, "new").PEM))
 	require.Eventually(t, allowed(fresh), suite.Patience, time.Millisecond, "a new version")
-	require.Equal(t, policy.Allowed, verdict("team-a", old).Outcome, "and the old one still")
+	require.Equal(t, policy.Allowed, verdict("team-a", old).Outcome(), "and the old one still")
 	v.rotate(string(e.signer(t, "new").PEM))
-	require.Eventually(t, func() bool { return verdict("team-a", old).Outcome == policy.Denied }, suite.Patience, time.Millisecond, "until it is gone")
+	require.Eventually(t, func() bool { return verdict("team-a", old).Outcome() == policy.Denied }, suite.Patience, time.Millisecond, "until it is gone")
 }
 
 func TestVaultsThatNoAdminHasListedAreNotAsked(t *testing.T) {
@@ -137,6 +137,6 @@ func TestVaultsThatNoAdminHasListedAreNotAsked(t *testing.T) {
 	e.fetching(t, service.Options{}, v.keptInVault(t, "team-a", "token-of-a"))
 	require.Eventually(t, func() bool {
 		verdict := e.Verify(t.Context(), "team-a", img.Reference).Verdict
-		return verdict.Outcome == policy.Denied && strings.Contains(verdict.Reason, "--egress-host")
+		return verdict.Outcome() == policy.Denied && strings.Contains(verdict.Reason, "--egress-host")
 	}, suite.Patience, time.Millisecond)
 }

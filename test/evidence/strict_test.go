@@ -134,7 +134,7 @@ func TestKeysCountOnlyWithALogEntryOfTheirOwnSignature(t *testing.T) {
 				want = policy.Allowed
 			}
 			verdict := e.outcome(t, "team-a", img)
-			require.Equal(t, want, verdict.Outcome, "%s: %s: %s", name, of, verdict.Reason)
+			require.Equal(t, want, verdict.Outcome(), "%s: %s: %s", name, of, verdict.Reason)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (e *environment) outcome(t *testing.T, ns verify.Namespace, img fixture.Ima
 
 func requireOutcome(t *testing.T, want policy.Outcome, got policy.Verdict) {
 	t.Helper()
-	require.Equal(t, want.String(), got.Outcome.String(), got.Reason)
+	require.Equal(t, want.String(), got.Outcome().String(), got.Reason)
 }
 
 func TestTheSameImageHasOppositeVerdictsInTwoNamespacesUnderLoad(t *testing.T) {
@@ -42,8 +42,8 @@ func TestTheSameImageHasOppositeVerdictsInTwoNamespacesUnderLoad(t *testing.T) {
 		for ns, want := range map[verify.Namespace]policy.Outcome{"team-a": policy.Allowed, "team-b": policy.Denied} {
 			callers.Go(func() {
 				for range 200 {
-					if verdict := e.Verify(context.Background(), ns, digestOf(img)).Verdict; verdict.Outcome != want {
-						said := fmt.Sprintf("%s: %s: %s", ns, verdict.Outcome, verdict.Reason)
+					if verdict := e.Verify(context.Background(), ns, digestOf(img)).Verdict; verdict.Outcome() != want {
+						said := fmt.Sprintf("%s: %s: %s", ns, verdict.Outcome(), verdict.Reason)
 						wrong.Store(&said)
 					}
 				}

@@ -64,14 +64,14 @@ func TestAcceptsWhatCosignAttestsAndDeniesItsTwin(t *testing.T) {
 					img.Reference.Name()+"@"+img.Descriptor.Digest.String())...)
 
 				result := decide(t, registry, attesting(p.predicateType, p.yes), key.public, img.Reference)
-				require.Equal(t, "allowed", result.Verdict.Outcome.String(), result.Verdict.Reason)
+				require.Equal(t, "allowed", result.Verdict.Outcome().String(), result.Verdict.Reason)
 				requireDenied(t, "Predicate", decide(t, registry, attesting(p.predicateType, p.no), key.public, img.Reference))
 				requireDenied(t, "WrongPredicate", decide(t, registry, attesting(p.predicateType+"x", p.yes), key.public, img.Reference))
 				stranger := command.generateAs(t, "stranger")
 				requireDenied(t, "WrongKey", decide(t, registry, attesting(p.predicateType, p.yes), stranger.public, img.Reference))
-				require.NotEqual(t, "allowed", decide(t, registry, attesting(p.predicateType, ""), key.public, unattested.Reference).Verdict.Outcome.String())
+				require.NotEqual(t, "allowed", decide(t, registry, attesting(p.predicateType, ""), key.public, unattested.Reference).Verdict.Outcome().String())
 				// An attestation is no signature.
-				require.NotEqual(t, "allowed", decide(t, registry, byKey(trusted), key.public, img.Reference).Verdict.Outcome.String())
+				require.NotEqual(t, "allowed", decide(t, registry, byKey(trusted), key.public, img.Reference).Verdict.Outcome().String())
 			})
 		}
 	}

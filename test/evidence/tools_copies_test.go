@@ -112,8 +112,8 @@ func testCopy(t *testing.T, c copier, img signedImage, origin, mirror *fixture.R
 		requireAllowed(t, img.artifactType, at.decide(t, byKey(trusted), img.Reference))
 		requireAllowed(t, img.artifactType, at.decide(t, byKey(trusted), img.Reference.WithTag(img.Reference.Tag)))
 		if img.attested {
-			require.Equal(t, "allowed", renamed.decide(t, ownType(), copied.Reference).Verdict.Outcome.String())
-			require.Equal(t, "allowed", at.decide(t, ownType(), img.Reference).Verdict.Outcome.String())
+			require.Equal(t, "allowed", renamed.decide(t, ownType(), copied.Reference).Verdict.Outcome().String())
+			require.Equal(t, "allowed", at.decide(t, ownType(), img.Reference).Verdict.Outcome().String())
 		}
 		require.Zero(t, origin.Count(), "the origin is not needed")
 		return
@@ -125,7 +125,7 @@ func testCopy(t *testing.T, c copier, img signedImage, origin, mirror *fixture.R
 	require.Zero(t, origin.Count(), "it is not asked without a fallback")
 
 	at.store.Mirrors[0].Fallback = v1beta1.MirrorFallbackOrigin
-	require.Equal(t, "undecided", at.decide(t, byKey(trusted), img.Reference).Verdict.Outcome.String(), "it may have what the copy lacks")
+	require.Equal(t, "undecided", at.decide(t, byKey(trusted), img.Reference).Verdict.Outcome().String(), "it may have what the copy lacks")
 	origin.SetIntercept(nil)
 	requireAllowed(t, img.artifactType, at.decide(t, byKey(trusted), img.Reference))
 }

@@ -105,7 +105,7 @@ func TestAcceptsWhatCosignWritesToCosignRepository(t *testing.T) {
 				e := own.withEvidence(signatures.Host()+"/"+c.named, only)
 				requireAllowed(t, c.want, e.decide(t, byKey(trusted), img.Reference))
 				attested := e.decide(t, ownType(), img.Reference)
-				require.Equal(t, "allowed", attested.Verdict.Outcome.String(), attested.Verdict.Reason)
+				require.Equal(t, "allowed", attested.Verdict.Outcome().String(), attested.Verdict.Reason)
 
 				denied := e.decide(t, byKey(trusted), unsigned.Reference)
 				requireDeniedWithoutSignature(t, denied)

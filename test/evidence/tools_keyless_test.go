@@ -131,7 +131,7 @@ func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T)
 			img, other := push(t, registry, repository, "v1"), push(t, registry, repository, "v2")
 			c.sign(t, img, s.person(t, alice))
 			ask := func(spec v1beta1.VerifierSpec, root []byte, img fixture.Image) any {
-				return decide(t, registry, spec, root, img.Reference).Verdict.Outcome.String()
+				return decide(t, registry, spec, root, img.Reference).Verdict.Outcome().String()
 			}
 			requireAllowed(t, c.kind, decide(t, registry, by(s.people(), alice, c.how), s.root, img.Reference))
 			requireDenied(t, "WrongIdentity", decide(t, registry, by(s.people(), "bob@example.com", c.how), s.root, img.Reference))
@@ -196,7 +196,7 @@ func TestAcceptsKeylessAttestationsOfRealServices(t *testing.T) {
 				return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeAttestation, Attestation: &v1beta1.AttestationVerifier{
 					Signers: by(s.people(), subject, nil).Cosign.Signers, PredicateType: p.predicateType, Expression: expression}}
 			}
-			require.Equal(t, "allowed", decide(t, registry, attested(alice, p.yes), s.root, img.Reference).Verdict.Outcome.String())
+			require.Equal(t, "allowed", decide(t, registry, attested(alice, p.yes), s.root, img.Reference).Verdict.Outcome().String())
 			requireDenied(t, "Predicate", decide(t, registry, attested(alice, p.no), s.root, img.Reference))
 			requireDenied(t, "WrongIdentity", decide(t, registry, attested("bob@example.com", p.yes), s.root, img.Reference))
 			requireDenied(t, "WrongPredicate", decide(t, registry, by(s.people(), alice, nil), s.root, img.Reference))

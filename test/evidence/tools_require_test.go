@@ -58,20 +58,20 @@ func byKey(store string) v1beta1.VerifierSpec {
 // requireAllowed also wants that evidence of one kind was what counted.
 func requireAllowed(t *testing.T, artifactType string, result verify.Result) {
 	t.Helper()
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome, result.Verdict.Reason)
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome(), result.Verdict.Reason)
 	require.True(t, slices.ContainsFunc(result.Findings, func(f policy.Finding) bool {
-		return f.Result == policy.Valid && f.ArtifactType == artifactType
+		return f.Result() == policy.Valid && f.ArtifactType == artifactType
 	}), "no valid finding of type %s in %+v", artifactType, result.Findings)
 }
 
 // requireDenied wants one finding with the reason, and nothing valid.
 func requireDenied(t *testing.T, reason string, result verify.Result) {
 	t.Helper()
-	require.Equal(t, policy.Denied, result.Verdict.Outcome, result.Verdict.Reason)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome(), result.Verdict.Reason)
 	require.NotEmpty(t, result.Verdict.Reason)
 	var reasons []string
 	for _, finding := range result.Findings {
-		require.NotEqual(t, policy.Valid, finding.Result, finding.Message)
+		require.NotEqual(t, policy.Valid, finding.Result(), finding.Message)
 		reasons = append(reasons, string(finding.Reason))
 	}
 	require.Contains(t, reasons, reason, result.Verdict.Reason)
@@ -80,6 +80,6 @@ func requireDenied(t *testing.T, reason string, result verify.Result) {
 // requireDeniedWithoutSignature wants a deny that says that there is none.
 func requireDeniedWithoutSignature(t *testing.T, result verify.Result) {
 	t.Helper()
-	require.Equal(t, policy.Denied, result.Verdict.Outcome, result.Verdict.Reason)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome(), result.Verdict.Reason)
 	require.Contains(t, result.Verdict.Reason, "no signature")
 }

@@ -72,7 +72,7 @@ func TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced(t *testi
 	verdict := w.serve(t)
 	for _, running := range []string{"team-b shared/web:v1", "team-c shared/base:v1", "team-a shared/app:v1"} {
 		namespace, name, _ := strings.Cut(running, " ")
-		require.Equal(t, policy.Allowed, verdict(namespace, name).Outcome, running)
+		require.Equal(t, policy.Allowed, verdict(namespace, name).Outcome(), running)
 	}
 
 	printed, rows, r := w.previews(t, admin, w.stricter(), "-A", "--all")
@@ -93,8 +93,8 @@ func TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced(t *testi
 	suite.Eventually(t, func(context.Context) error {
 		for _, row := range printed.Images {
 			got := verdict(row.Namespace, strings.TrimPrefix(row.Image, w.Registry.Host()+"/"))
-			if got.Outcome.String() != row.To.Answer || got.Reason != row.To.Reason {
-				return fmt.Errorf("%s %s: %s: %s, and %s: %s was previewed", row.Namespace, row.Image, got.Outcome, got.Reason, row.To.Answer, row.To.Reason)
+			if got.Outcome().String() != row.To.Answer || got.Reason != row.To.Reason {
+				return fmt.Errorf("%s %s: %s: %s, and %s: %s was previewed", row.Namespace, row.Image, got.Outcome(), got.Reason, row.To.Answer, row.To.Reason)
 			}
 		}
 		return nil

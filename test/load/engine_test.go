@@ -118,7 +118,7 @@ func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d
 
 func (e *environment) allowed(b *testing.B, ns verify.Namespace) {
 	result := e.Verify(b.Context(), ns, e.image)
-	if result.Verdict.Outcome != policy.Allowed {
+	if result.Verdict.Outcome() != policy.Allowed {
 		b.Fatal(result.Verdict.Reason)
 	}
 }

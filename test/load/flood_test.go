@@ -60,7 +60,7 @@ func (c *crowd) p99(b *testing.B, namespace verify.Namespace, n int) time.Durati
 		began := time.Now()
 		result := c.service.Verify(b.Context(), namespace, c.refs[i%len(c.refs)])
 		took[i] = time.Since(began)
-		require.Equal(b, policy.Allowed, result.Verdict.Outcome, result.Verdict.Reason)
+		require.Equal(b, policy.Allowed, result.Verdict.Outcome(), result.Verdict.Reason)
 	}
 	slices.Sort(took)
 	return took[n*99/100]

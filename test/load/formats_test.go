@@ -135,7 +135,7 @@ func BenchmarkFormats(b *testing.B) {
 			b.Run(f.name+"/"+how, func(b *testing.B) {
 				verifier := newService(b, options, w.objects)
 				ask := func() {
-					if result := verifier.Verify(b.Context(), "team-0", ref); result.Verdict.Outcome != policy.Allowed {
+					if result := verifier.Verify(b.Context(), "team-0", ref); result.Verdict.Outcome() != policy.Allowed {
 						b.Fatal(result.Verdict.Reason)
 					}
 				}

@@ -117,6 +117,6 @@ func (w *signedImage) verified(t *testing.T, ref image.Reference, quiet time.Dur
 	result := verifier.Verify(t.Context(), "team-0", ref)
 	w.registry.SetIntercept(nil)
 	verifier.Close()
-	require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+	require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 	return counting.counted()
 }

@@ -138,8 +138,8 @@ func (s *soak) ask(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	result := s.service.Verify(limited, team(i), img.Reference)
-	s.verdicts[result.Verdict.Outcome].Add(1)
-	switch outcome := result.Verdict.Outcome; {
+	s.verdicts[result.Verdict.Outcome()].Add(1)
+	switch outcome := result.Verdict.Outcome(); {
 	case outcome == policy.Allowed && !own, outcome == policy.Denied && own && i < teams/2:
 		text := fmt.Sprintf("%s is %s in %s: %s", img.Reference, outcome, team(i), result.Verdict.Reason)
 		s.wrong.CompareAndSwap(nil, &text)
@@ -277,11 +277,11 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 	s.begin(t)
 	for i := range teams {
 		suite.Eventually(t, func(ctx context.Context) error {
-			if verdict := s.service.Verify(ctx, team(i), s.images[i].Reference).Verdict; verdict.Outcome != policy.Allowed {
+			if verdict := s.service.Verify(ctx, team(i), s.images[i].Reference).Verdict; verdict.Outcome() != policy.Allowed {
 				return errors.New(verdict.Reason)
 			}
 			return nil
 		})
-		require.Equal(t, policy.Denied, s.service.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome)
+		require.Equal(t, policy.Denied, s.service.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome())
 	}
 }

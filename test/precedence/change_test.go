@@ -171,9 +171,9 @@ func TestAnswersAreThoseOfTheRulesInForceWhileRulesChange(t *testing.T) {
 					}
 					should, _ := m.world.Judge(namespace, asked)
 					if outcomeOf(result.Verdict) != should {
-						t.Errorf("seed %d: %s in %q: the specification says %d, the engine %s (%s)", seed, asked.Name, namespace, should, result.Verdict.Outcome, result.Verdict.Reason)
+						t.Errorf("seed %d: %s in %q: the specification says %d, the engine %s (%s)", seed, asked.Name, namespace, should, result.Verdict.Outcome(), result.Verdict.Reason)
 					}
-					if answered.Add(1); result.Verdict.Outcome == policy.Allowed {
+					if answered.Add(1); result.Verdict.Outcome() == policy.Allowed {
 						allowed.Add(1)
 					}
 				}

@@ -111,14 +111,14 @@ func compareWorlds(seed uint64, counted func(Answer, policy.Outcome), engine *ve
 				written, _ := json.MarshalIndent(w, "", " ") //nolint:errchkjson // it is only shown
 				return fmt.Errorf("%s in %q: the specification says %d (warned: %t), the engine %d (%s; warning: %q)\n%s", asked.Name, namespace, outcome, warned, outcomeOf(is), is.Reason, is.Warning, written)
 			}
-			counted(Answer{namespace, asked, w.Evidence, outcome, warned}, is.Outcome)
+			counted(Answer{namespace, asked, w.Evidence, outcome, warned}, is.Outcome())
 		}
 	}
 	return nil
 }
 
 func outcomeOf(v policy.Verdict) Outcome {
-	return map[policy.Outcome]Outcome{policy.Allowed: Allowed, policy.Undecided: Undecided, policy.Denied: Denied}[v.Outcome]
+	return map[policy.Outcome]Outcome{policy.Allowed: Allowed, policy.Undecided: Undecided, policy.Denied: Denied}[v.Outcome()]
 }
 
 // nothing is a cache that keeps nothing.
@@ -223,10 +223,6 @@ func mediaType(verifier string) string {
 func rigged(c *verify.Config) *verify.Config {
 	made, known := *c, map[*verify.Verifier]*verify.Verifier{}
 	made.Layers = rigLayers(c.Layers, known)
-	if c.Mandatory != nil {
-		mandatory := *c.Mandatory
-		mandatory.Layers, made.Mandatory = rigLayers(mandatory.Layers, known), &mandatory
-	}
 	return &made
 }
 
@@ -262,13 +258,13 @@ func (v told) Accepts(s verify.Signature) bool {
 }
 
 // Check implements [verify.Checker].
-func (v told) Check(_ context.Context, _ verify.Subject, s verify.Signature, _ verify.Fetch, _ time.Time) policy.Finding {
+func (v told) Check(_ context.Context, _ verify.Subject, s verify.Signature, _ verify.Fetch, _ time.Time) (policy.Proof, error) {
 	switch by := strings.TrimPrefix(s.Layer.MediaType, mediaType(string(v))); by {
 	case "nobody":
-		return policy.Finding{Message: "it is worth nothing"}
+		return policy.Proof{}, verify.Refuse(policy.ReasonWrongKey, "it is worth nothing", "")
 	case unreadable:
-		return policy.Finding{Result: policy.Unknown, Message: "it cannot be read"}
+		return policy.Proof{}, errors.New("it cannot be read")
 	default:
-		return policy.Finding{Result: policy.Valid, Signer: by}
+		return policy.NewProof(by, "", nil), nil
 	}
 }

@@ -171,5 +171,5 @@ type verdict struct {
 func ask(t *testing.T, engine *verify.Engine, snapshot *compile.Snapshot, namespace string, asked Image) verdict {
 	t.Helper()
 	result := engine.Verify(t.Context(), rigged(snapshot.For(verify.Namespace(namespace))), asked.reference())
-	return verdict{result.Verdict.Outcome, result.Exception}
+	return verdict{result.Verdict.Outcome(), result.Exception}
 }

@@ -248,7 +248,7 @@ func (l *lab) judge(t *testing.T, resources string) map[string]string {
 				img.Digest = ""
 			}
 			verdict := engine.Verify(context.Background(), snapshot.For(verify.Namespace(namespace)), img).Verdict
-			text := verdict.Outcome.String()
+			text := verdict.Outcome().String()
 			if verdict.Warning != "" {
 				text += ", warned"
 			}

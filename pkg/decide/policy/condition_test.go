@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
@@ -46,7 +47,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 			require.NoError(t, err)
 			rules := policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}
 			verdict := policy.Decide(rules, c.findings)
-			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
+			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
 			require.NotEmpty(t, verdict.Reason)
 			require.False(t, settled(rules, c.findings), "more may be found")
@@ -63,12 +64,12 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 func TestWarningsAllowAndSayWhy(t *testing.T) {
 	denied := policy.Verdict{Policy: strict, Reason: "not signed"}
 	warned := denied.Warn()
-	require.Equal(t, policy.Verdict{Outcome: policy.Allowed, Policy: strict, Warning: "not signed", Unverified: true,
-		Reason: "VerificationPolicy team-a/strict only warns: not signed"}, warned)
+	require.Equal(t, judged.As(policy.Allowed, policy.Verdict{Policy: strict, Warning: "not signed", Unverified: true,
+		Reason: "VerificationPolicy team-a/strict only warns: not signed"}), warned)
 	require.Equal(t, warned, warned.Warn())
-	undecided := policy.Verdict{Outcome: policy.Undecided, Policy: strict, Reason: "503"}
+	undecided := judged.As(policy.Undecided, policy.Verdict{Policy: strict, Reason: "503"})
 	require.True(t, undecided.Warn().Doubtful)
-	allowed := policy.Verdict{Outcome: policy.Allowed, Policy: strict, Reason: "signed"}
+	allowed := judged.As(policy.Allowed, policy.Verdict{Policy: strict, Reason: "signed"})
 	require.Equal(t, allowed, allowed.Warn())
 }
 

@@ -10,13 +10,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 var strict = policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 
 func finding(verifier string, result policy.Result, signer, message string) policy.Finding {
-	return policy.Finding{Verifier: verifier, Result: result, Signer: signer, Message: message,
+	f := policy.Finding{Verifier: verifier, Message: message, Unknown: result == policy.Unknown,
 		Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: verifier}}
+	if result != policy.Valid {
+		return f
+	}
+	return judged.Proven(signer, f)
 }
 
 func anyOf(t *testing.T, atLeast int, names ...string) policy.Requirement {
@@ -70,7 +75,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rules := policy.Requirements{Source: strict, Require: c.require}
 			verdict := policy.Decide(rules, c.findings)
-			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
+			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
 			require.Equal(t, c.outcome == policy.Allowed, settled(rules, c.findings))
 		})
@@ -106,7 +111,7 @@ func TestASearchStopsExactlyWhenTheRulesAreMet(t *testing.T) {
 				rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "signer"), "")
 			tally.Add(f)
 			findings = append(findings, f)
-			if allowed := policy.Decide(rules, findings).Outcome == policy.Allowed; allowed != tally.Settled() {
+			if allowed := policy.Decide(rules, findings).Outcome() == policy.Allowed; allowed != tally.Settled() {
 				t.Fatalf("allowed %v, settled %v: %+v", allowed, tally.Settled(), findings)
 			}
 		}
@@ -114,8 +119,8 @@ func TestASearchStopsExactlyWhenTheRulesAreMet(t *testing.T) {
 }
 
 func TestZeroValuesDeny(t *testing.T) {
-	require.Equal(t, policy.Denied, policy.Decide(policy.Requirements{}, nil).Outcome)
-	require.Equal(t, policy.Denied, policy.Verdict{}.Outcome)
+	require.Equal(t, policy.Denied, policy.Decide(policy.Requirements{}, nil).Outcome())
+	require.Equal(t, policy.Denied, policy.Verdict{}.Outcome())
 	var outcome policy.Outcome
 	require.Equal(t, "denied", outcome.String())
 	var result policy.Result
@@ -193,7 +198,7 @@ func TestDenialsSayWhatIsMissingAndWhatToDo(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			verdict := policy.Decide(policy.Requirements{Source: strict, Require: []policy.Requirement{c.require}}, c.findings)
-			require.Equal(t, policy.Denied, verdict.Outcome)
+			require.Equal(t, policy.Denied, verdict.Outcome())
 			require.Equal(t, starts+c.want, verdict.Text())
 		})
 	}
@@ -256,12 +261,12 @@ func TestDecideIsMonotone(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules := policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}
-		if policy.Decide(rules, findings).Outcome == policy.Allowed {
+		if policy.Decide(rules, findings).Outcome() == policy.Allowed {
 			return
 		}
 		for i := range findings {
 			fewer := append(append([]policy.Finding{}, findings[:i]...), findings[i+1:]...)
-			if policy.Decide(rules, fewer).Outcome == policy.Allowed {
+			if policy.Decide(rules, fewer).Outcome() == policy.Allowed {
 				t.Fatalf("allowed without finding %d, not with it", i)
 			}
 		}

@@ -59,18 +59,38 @@ func (s ObjectRef) Owner(what string) string {
 	return what
 }
 
-// Finding is one verifier's result for one piece of evidence. Developers see it, so
-// it never contains secrets, nor registry content other than media types and
-// digests.
+// Proof says who signed the evidence that a check verified. Only [NewProof] makes one; the zero
+// value proves nothing.
+type Proof struct {
+	signer, message string
+	extensions      map[string]any
+}
+
+// NewProof returns the proof that evidence is by a signer: a key's or certificate's fingerprint, or
+// another name that no two signers share. Without it, nothing is proven. message is one sentence
+// that says what was proven, and extensions say more of the signer.
+func NewProof(signer, message string, extensions map[string]any) Proof {
+	return Proof{signer: signer, message: message, extensions: extensions}
+}
+
+// Finding returns what was found: Valid, unless p proves nothing.
+func (p Proof) Finding() Finding {
+	if p.signer == "" {
+		return Finding{Reason: ReasonInternalError, Message: "internal error: the evidence was neither verified nor refused"}
+	}
+	return Finding{signer: p.signer, Message: p.message, Extensions: p.extensions}
+}
+
+// Finding is one verifier's result for one piece of evidence. Only a [Proof] makes one that
+// counts; others are Invalid, or Unknown. Developers see it, so it never contains secrets, nor
+// registry content other than media types and digests.
 type Finding struct {
 	Verifier string    // name, as policies refer to it
 	Source   ObjectRef // the resource that defines the verifier
 	Type     string    // "Cosign", "Notation"
-	Result   Result
-	// Signer identifies who signed: a key's or certificate's fingerprint. Two
-	// findings with the same Signer count once. A Valid finding without it
-	// does not count.
-	Signer       string
+	signer   string
+	// Unknown says of evidence that is not proven that it could not be read.
+	Unknown      bool
 	Digest       string // digest of the evidence's manifest
 	ArtifactType string // its kind, from the manifest itself
 	// Message is one sentence that says what was proven, or why nothing was.
@@ -85,8 +105,23 @@ type Finding struct {
 	Incomplete bool
 }
 
-// Proven reports whether f counts: it is Valid and names a signer.
-func (f Finding) Proven() bool { return f.Result == Valid && f.Signer != "" }
+// Proven reports whether f counts.
+func (f Finding) Proven() bool { return f.signer != "" }
+
+// Signer identifies who signed, "" if nothing is proven. Two findings with the same signer count
+// once.
+func (f Finding) Signer() string { return f.signer }
+
+// Result classifies f.
+func (f Finding) Result() Result {
+	switch {
+	case f.Proven():
+		return Valid
+	case f.Unknown:
+		return Unknown
+	}
+	return Invalid
+}
 
 // Facts returns f as CEL expressions see it: verifier, type, signer, digest,
 // artifactType, and facts. The checker's facts describe the signer: keyFingerprint,
@@ -102,7 +137,7 @@ func (f Finding) Facts() map[string]any {
 	if signatures, ok := f.Extensions[extensionSignatures].([]map[string]any); ok && len(signatures) == 1 {
 		maps.Copy(facts, signatures[0])
 	}
-	return map[string]any{"verifier": f.Verifier, "type": f.Type, "signer": f.Signer, "digest": f.Digest,
+	return map[string]any{"verifier": f.Verifier, "type": f.Type, "signer": f.signer, "digest": f.Digest,
 		"artifactType": f.ArtifactType, "facts": facts}
 }
 

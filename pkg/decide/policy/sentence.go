@@ -63,7 +63,7 @@ func (r Requirement) denied(findings []Finding) Verdict {
 	default: // of AllOf, some verifier has no proof
 		why = fmt.Sprintf("there is one for %s; %s", join(by, " and for "), cmp.Or(why, "no other "+noun(findings)+" was found"))
 	}
-	return Verdict{Outcome: Denied, Policy: r.source, Remediation: remediation,
+	return Verdict{Policy: r.source, Remediation: remediation,
 		Reason: fmt.Sprintf("%s requires %s: %s", r.sourceName(), r.wanted(noun(findings)), why)}
 }
 
@@ -124,7 +124,7 @@ func proof(findings []Finding) string {
 func provenBy(findings []Finding) (verifiers, signers []string) {
 	for _, f := range findings {
 		if f.Proven() {
-			verifiers, signers = append(verifiers, f.Verifier), append(signers, f.Signer)
+			verifiers, signers = append(verifiers, f.Verifier), append(signers, f.signer)
 		}
 	}
 	return unique(verifiers), unique(signers)
@@ -141,7 +141,7 @@ func causes(findings []Finding, result Result) []cause {
 	var list []cause
 	at := map[string]int{}
 	for _, f := range findings {
-		if f.Result != result || f.Proven() {
+		if f.Result() != result || f.Proven() {
 			continue
 		}
 		i, seen := at[f.Message]

@@ -43,7 +43,7 @@ func (t *Tally) Add(f Finding) {
 		if p.met {
 			continue
 		}
-		p.signers[f.Signer] = true
+		p.signers[f.signer] = true
 		delete(p.lacking, f.Verifier)
 		if len(p.signers) >= p.atLeast && len(p.lacking) == 0 {
 			p.met = true

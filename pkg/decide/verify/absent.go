@@ -44,7 +44,7 @@ func (v *Verifier) makes(subject image.Reference) string {
 // withCommand adds to the remediation of f the command that makes such evidence as v wants, if
 // that mends f. It has all options: without them it might publish the evidence.
 func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy.Finding {
-	if f.Result != policy.Invalid || f.Remediation == "" {
+	if f.Result() != policy.Invalid || f.Remediation == "" {
 		return f
 	}
 	switch f.Reason {

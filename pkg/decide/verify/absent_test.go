@@ -42,7 +42,7 @@ func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 			v := verifier(t, "a", "k1")
 			v.Type, v.Command = c.kind, c.command
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app:v1@"+appDigest.String()))
-			require.Equal(t, policy.Denied, result.Verdict.Outcome)
+			require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			require.True(t, strings.HasSuffix(result.Verdict.Reason, " for a: "+c.message), result.Verdict.Reason)
 			require.Equal(t, c.fix, result.Verdict.Remediation)
 			require.Len(t, result.Findings, 1)
@@ -71,7 +71,7 @@ func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
 			v := verifier(t, "a", "k1")
 			v.Checker, v.Command = finder(c.finding), c.command
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
-			require.Equal(t, policy.Denied, result.Verdict.Outcome)
+			require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			require.Equal(t, c.want, result.Verdict.Remediation)
 		})
 	}
@@ -82,8 +82,8 @@ type finder policy.Finding
 
 func (f finder) Accepts(s verify.Signature) bool { return s.Layer.MediaType == fakeLayer }
 
-func (f finder) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) policy.Finding {
-	return policy.Finding(f)
+func (f finder) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) (policy.Proof, error) {
+	return policy.Proof{}, verify.Refuse(f.Reason, f.Message, f.Remediation)
 }
 
 func TestWhatWasNotLookedForIsNotCalledAbsent(t *testing.T) {
@@ -92,7 +92,7 @@ func TestWhatWasNotLookedForIsNotCalledAbsent(t *testing.T) {
 	a, b := verifier(t, "a", "k1"), verifier(t, "b", "k2")
 	either := verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 1}
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, either, a, b)), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome)
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 	for _, f := range result.Findings {
 		require.NotEqual(t, policy.ReasonNoEvidence, f.Reason)
 	}
@@ -134,9 +134,9 @@ func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := layer(t, newRegistry(), anyA, c.verifiers...)
 			l.Home, l.Lenient = c.home, c.lenient
-			l.Source, l.Rules[0].Source = c.source, c.source
+			l.Source, l.Judge.Rules()[0].Source = c.source, c.source
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app:v1")).Verdict
-			require.Equal(t, policy.Denied, verdict.Outcome)
+			require.Equal(t, policy.Denied, verdict.Outcome())
 			require.Equal(t, c.source.String()+" requires a valid signature for a: "+c.want+". To fix: "+c.fix, verdict.Text())
 		})
 	}

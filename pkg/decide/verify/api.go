@@ -1,8 +1,3 @@
-// Package verify decides whether one image may be used in one namespace. Its
-// Engine resolves the image, lists and checks the evidence through interfaces that this
-// package declares, and lets package policy decide. Anything but a proven pass is a deny
-// or Undecided. The package reads no Kubernetes objects, keeps no global state and writes
-// no logs: results carry the facts.
 package verify
 
 import (
@@ -10,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -102,43 +96,10 @@ type Checker interface {
 	// of the manifest and layer alone.
 	Accepts(s Signature) bool
 
-	// Check reports whether s is a valid signature of subject. It never fails: bad
-	// evidence is an Invalid finding, unreachable evidence an Unknown one. The checker
-	// sets Result, Signer, Message, Reason, Remediation and Extensions; the caller adds
-	// the verifier and the manifest. Certificates are judged as of now.
-	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) policy.Finding
-}
-
-// PermanentError marks a failure that a retry would repeat: the image does not exist,
-// access is denied, the content does not match its digest, a limit is exceeded. Its text
-// is shown to team devs, and so is Remediation, which may be empty.
-type PermanentError struct {
-	Reason      policy.Reason
-	Err         error
-	Remediation string
-}
-
-// Error returns the text of the cause.
-func (e *PermanentError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *PermanentError) Unwrap() error { return e.Err }
-
-// Permanent wraps err as a [PermanentError] with a reason.
-func Permanent(reason policy.Reason, err error) error {
-	return &PermanentError{Reason: reason, Err: err}
-}
-
-// PermanentWith is [Permanent] with what to do about the error, as one clause without a full
-// stop.
-func PermanentWith(reason policy.Reason, err error, remediation string) error {
-	return &PermanentError{Reason: reason, Err: err, Remediation: remediation}
-}
-
-// IsPermanent reports whether err is, or wraps, a [PermanentError].
-func IsPermanent(err error) bool {
-	var permanent *PermanentError
-	return errors.As(err, &permanent)
+	// Check returns the proof that s is a valid signature of subject. Its error is a [Refusal]
+	// or a [PermanentError] for evidence that a retry would not help, and any other for what
+	// could not be read. Certificates are judged as of now.
+	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) (policy.Proof, error)
 }
 
 // Key identifies one cached value. Namespace and UID keep tenants apart, and a namespace
@@ -215,7 +176,54 @@ type Result struct {
 
 // Decided reports whether the verdict is final: asking again gives the same answer
 // until resources or evidence change.
-func (r Result) Decided() bool { return r.Verdict.Outcome != policy.Undecided }
+func (r Result) Decided() bool { return r.Verdict.Outcome() != policy.Undecided }
+
+// Answer is a [Result] in one word. Logs, metrics, traces, reports and commands read it, each
+// with its own words where it has others.
+type Answer string
+
+// The answers. The zero Answer does not allow.
+const (
+	AnswerAllowed    Answer = "allowed"    // or, where a digest is asked for, pinned
+	AnswerUnverified Answer = "unverified" // allowed by policies that verify nothing
+	AnswerWarned     Answer = "warned"     // allowed by a policy that only warns
+	AnswerExcepted   Answer = "excepted"   // denied by policies, allowed by an exception or break-glass
+	AnswerDenied     Answer = "denied"
+	AnswerInvalid    Answer = "invalid" // what was asked for is no image; no Result says so
+	AnswerUndecided  Answer = "undecided"
+)
+
+// Answers returns all of them, as they are counted.
+func Answers() []Answer {
+	return []Answer{AnswerAllowed, AnswerUnverified, AnswerWarned, AnswerExcepted, AnswerDenied, AnswerInvalid, AnswerUndecided}
+}
+
+// Allows reports whether an image with this answer may be used.
+func (a Answer) Allows() bool {
+	switch a {
+	case AnswerAllowed, AnswerUnverified, AnswerWarned, AnswerExcepted:
+		return true
+	case AnswerDenied, AnswerInvalid, AnswerUndecided:
+	}
+	return false
+}
+
+// Answer returns r in one word.
+func (r Result) Answer() Answer {
+	switch v := r.Verdict; {
+	case v.Outcome() == policy.Undecided:
+		return AnswerUndecided
+	case v.Outcome() != policy.Allowed:
+		return AnswerDenied
+	case r.Exception != (policy.ObjectRef{}):
+		return AnswerExcepted
+	case v.Warning != "":
+		return AnswerWarned
+	case v.Unverified:
+		return AnswerUnverified
+	}
+	return AnswerAllowed
+}
 
 // Stage is how long one step of a verification took.
 type Stage struct {

@@ -15,7 +15,8 @@ import (
 
 // glass is break-glass from noon until dusk.
 func glass(mandatory bool) *verify.Exception {
-	return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory}
+	made := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory})
+	return &made
 }
 
 func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
@@ -49,7 +50,7 @@ func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
 				got, known := e.Recall(row.config, ref(t, fmt.Sprintf("r.example.com/app:%d", i)))
 				require.Equal(t, row.known, known)
 				if known {
-					require.Equal(t, policy.Allowed, got.Verdict.Outcome)
+					require.Equal(t, policy.Allowed, got.Verdict.Outcome())
 					require.Equal(t, "Namespace", got.Exception.Kind)
 					require.Contains(t, got.Verdict.Reason, "was not verified yet")
 				}
@@ -84,6 +85,6 @@ func TestWhatBreakGlassLetInIsVerifiedAfterwards(t *testing.T) {
 	require.Equal(t, "Namespace", got.Exception.Kind)
 	require.Eventually(t, func() bool {
 		got, known := e.Recall(c, app)
-		return known && got.Verdict.Outcome == policy.Allowed && got.Exception == (policy.ObjectRef{})
+		return known && got.Verdict.Outcome() == policy.Allowed && got.Exception == (policy.ObjectRef{})
 	}, 30*time.Second, time.Millisecond)
 }

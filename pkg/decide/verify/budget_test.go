@@ -47,7 +47,7 @@ func admit(t *testing.T, e *verify.Engine, namespace verify.Namespace) time.Dura
 	c.Namespace = namespace
 	began := time.Now()
 	result := e.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome, result.Verdict.Reason)
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome(), result.Verdict.Reason)
 	return time.Since(began)
 }
 
@@ -56,7 +56,7 @@ func TestWhatAFindingCostsDoesNotDependOnHowManyThereAre(t *testing.T) {
 		c, e := heavy(t, "team-a", verifiers, nil), engine(newCache(), verify.Options{})
 		var result verify.Result
 		took := memory.Allocated(func() { result = e.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String())) })
-		require.Equal(t, policy.Denied, result.Verdict.Outcome, result.Verdict.Reason)
+		require.Equal(t, policy.Denied, result.Verdict.Outcome(), result.Verdict.Reason)
 		require.Len(t, result.Findings, verifiers*verify.MaxSignatures)
 		return took / len(result.Findings)
 	}
@@ -103,14 +103,14 @@ func TestAnotherAccountGoesFirstBetweenTheStepsOfACheck(t *testing.T) {
 // stepping is a checker with thousands of steps.
 type stepping struct{ verify.Checker }
 
-func (stepping) Check(ctx context.Context, _ verify.Subject, _ verify.Signature, _ verify.Fetch, _ time.Time) policy.Finding {
+func (stepping) Check(ctx context.Context, _ verify.Subject, _ verify.Signature, _ verify.Fetch, _ time.Time) (policy.Proof, error) {
 	for range 10_000 {
 		time.Sleep(10 * time.Millisecond) // virtual time
 		if err := verify.Step(ctx); err != nil {
-			return verify.FindingOf(err)
+			return policy.Proof{}, err
 		}
 	}
-	return policy.Finding{}
+	return policy.Proof{}, nil
 }
 
 func TestChecksEndWithTheTimeForTheirImage(t *testing.T) {
@@ -119,7 +119,7 @@ func TestChecksEndWithTheTimeForTheirImage(t *testing.T) {
 		c := heavy(t, "team-a", 151, func(string) { time.Sleep(100 * time.Millisecond) })
 		began := time.Now()
 		result := e.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
-		require.Equal(t, policy.Undecided, result.Verdict.Outcome, result.Verdict.Reason)
+		require.Equal(t, policy.Undecided, result.Verdict.Outcome(), result.Verdict.Reason)
 		require.LessOrEqual(t, time.Since(began), 10*time.Second+200*time.Millisecond)
 	})
 }
@@ -147,8 +147,8 @@ func TestPatternsAreMatchedInTurn(t *testing.T) {
 		r.manifest(t, true, "k1:"+appDigest.String())
 		own := config(layer(t, r, anyA, verifier(t, "a", "k1")))
 		known, unplanned := ref(t, "r.example.com/app@"+appDigest.String()), ref(t, "r.example.com/other@"+appDigest.String())
-		own.Layers[0].Rules = append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Layers[0].Rules...)
-		require.Equal(t, policy.Allowed, e.Verify(t.Context(), own, known).Verdict.Outcome)
+		own.Layers[0].Judge = verify.ByRules(append([]verify.Rule{{Images: patterns(t, "r.example.com/other"), Action: verify.Deny}}, own.Layers[0].Judge.Rules()...), verify.DefaultDeny)
+		require.Equal(t, policy.Allowed, e.Verify(t.Context(), own, known).Verdict.Outcome())
 		_, ok := e.Recall(own, unplanned)
 		require.True(t, ok, "it follows from the policy alone")
 
@@ -157,13 +157,13 @@ func TestPatternsAreMatchedInTurn(t *testing.T) {
 		synctest.Wait()
 		result, ok := e.Recall(own, known)
 		require.True(t, ok)
-		require.Equal(t, policy.Allowed, result.Verdict.Outcome)
+		require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 		_, ok = e.Recall(own, unplanned)
 		require.False(t, ok)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		result = e.Verify(ctx, own, unplanned)
-		require.Equal(t, policy.Undecided, result.Verdict.Outcome, "never allowed, and not denied for good")
+		require.Equal(t, policy.Undecided, result.Verdict.Outcome(), "never allowed, and not denied for good")
 		require.Contains(t, result.Verdict.Reason, "try again")
 		time.Sleep(100 * time.Hour)
 	})
@@ -177,7 +177,7 @@ func TestEvidenceWithoutMemoryLeavesItUndecided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, cache := verify.Options{EvidenceBytes: c.bytes}, newCache()
 			result := engine(cache, e).Verify(t.Context(), heavy(t, "team-a", 2, nil), ref(t, "r.example.com/app@"+appDigest.String()))
-			require.Equal(t, c.outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+			require.Equal(t, c.outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 			require.Equal(t, c.outcome == policy.Undecided, result.Overloaded)
 			if result.Overloaded {
 				require.Contains(t, result.Verdict.Reason, "too much evidence in memory")
@@ -198,7 +198,7 @@ func TestAConditionNeverHoldsForEvidenceThatFoundNoMemory(t *testing.T) {
 		}
 		nobodyElse := func(proven []policy.Finding) (bool, error) {
 			for _, f := range proven {
-				if f.Signer == "k2" {
+				if f.Signer() == "k2" {
 					return false, nil
 				}
 			}
@@ -206,7 +206,7 @@ func TestAConditionNeverHoldsForEvidenceThatFoundNoMemory(t *testing.T) {
 		}
 		c := config(layer(t, r, verify.Requirement{Condition: nobodyElse, AtLeast: 1}, verifier(t, "a", "k1"), verifier(t, "b", "k2")))
 		result := engine(newCache(), verify.Options{EvidenceBytes: bytes}).Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
-		require.NotEqual(t, policy.Allowed, result.Verdict.Outcome, "%d bytes", bytes)
+		require.NotEqual(t, policy.Allowed, result.Verdict.Outcome(), "%d bytes", bytes)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestSignaturesBeyondTheLimitNeverMakeAConditionHold(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String())
 	revoked := func(proven []policy.Finding) (bool, error) {
 		for _, f := range proven {
-			if f.Signer == "revoked" {
+			if f.Signer() == "revoked" {
 				return false, nil
 			}
 		}
@@ -225,13 +225,13 @@ func TestSignaturesBeyondTheLimitNeverMakeAConditionHold(t *testing.T) {
 	}
 	c := config(layer(t, r, verify.Requirement{Condition: revoked, AtLeast: 1}, verifier(t, "a", "k1", "revoked")))
 	image := ref(t, "r.example.com/app@"+appDigest.String())
-	require.Equal(t, policy.Allowed, engine(newCache(), verify.Options{}).Verify(t.Context(), c, image).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, engine(newCache(), verify.Options{}).Verify(t.Context(), c, image).Verdict.Outcome())
 	for i := range verify.MaxSignatures {
 		r.manifest(t, true, fmt.Sprintf("stranger %d", i))
 	}
 	r.manifest(t, true, "revoked:"+appDigest.String())
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), c, image)
-	require.Equal(t, policy.Denied, result.Verdict.Outcome, result.Verdict.Reason)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome(), result.Verdict.Reason)
 	require.Contains(t, result.Verdict.Reason, "only the first 32")
 }
 
@@ -268,9 +268,9 @@ func TestAnIndexThatFindsNoMemoryLeavesTheImageUndecided(t *testing.T) {
 		index := r.index(t, ocispec.MediaTypeImageIndex, signed)
 		r.manifest(t, true, "k1:"+signed.Digest.String())
 		l := layer(t, r, anyA, verifier(t, "a", "k1"))
-		l.Rules[0].IndexManifests = true
+		l.Judge.Rules()[0].IndexManifests = true
 		result := engine(newCache(), verify.Options{EvidenceBytes: bytes}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
-		require.Equal(t, outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+		require.Equal(t, outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 		require.Equal(t, outcome == policy.Undecided, result.Overloaded)
 	}
 }

@@ -18,8 +18,8 @@ import (
 func warning(l verify.Layer) verify.Layer {
 	l.Warns = true
 	l.Source.Name = "rehearsal"
-	for i := range l.Rules {
-		l.Rules[i].Source = l.Source
+	for i := range l.Judge.Rules() {
+		l.Judge.Rules()[i].Source = l.Source
 	}
 	return l
 }
@@ -47,7 +47,7 @@ func TestAPolicyThatWarnsAddsAWarningAndChangesNothingElse(t *testing.T) {
 			a, b := verifier(t, "a", "k1"), verifier(t, "b", "k2")
 			enforced, rehearsed := layer(t, r, anyA, a, b), warning(layer(t, r, anyB, a, b))
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(enforced, rehearsed), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-			require.Equal(t, c.outcome, verdict.Outcome, verdict.Reason)
+			require.Equal(t, c.outcome, verdict.Outcome(), verdict.Reason)
 			require.Equal(t, c.warned, verdict.Warning != "", verdict.Warning)
 			require.False(t, verdict.Unverified)
 		})
@@ -63,7 +63,7 @@ func TestEvidenceForAWarningDelaysNoAnswer(t *testing.T) {
 		rehearsed := warning(layer(t, slow, verify.Requirement{AnyOf: []string{"b"}, AtLeast: 1}, verifier(t, "b", "k2")))
 		began := time.Now()
 		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(enforced, rehearsed), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-		require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+		require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 		require.True(t, verdict.Doubtful, "so that it is asked again")
 		require.LessOrEqual(t, time.Since(began), time.Second)
 	})
@@ -74,20 +74,20 @@ func TestARuleAllowsOrDeniesWithoutEvidence(t *testing.T) {
 	r.list = func(context.Context) error { t.Error("no evidence is needed"); return nil }
 	ask := func(action verify.Action, more ...verify.Layer) policy.Verdict {
 		l := layer(t, r, anyA, verifier(t, "a", "k1"))
-		l.Rules[0].Action, l.Rules[0].Require = action, nil
+		l.Judge.Rules()[0].Action, l.Judge.Rules()[0].Require = action, nil
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(append([]verify.Layer{l}, more...)...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
 	allowed := ask(verify.Allow)
-	require.Equal(t, policy.Allowed, allowed.Outcome)
+	require.Equal(t, policy.Allowed, allowed.Outcome())
 	require.True(t, allowed.Unverified)
 	require.Contains(t, allowed.Reason, "allowed without verification: a rule of VerificationPolicy team-a/strict allows r.example.com/app")
-	require.Equal(t, policy.Denied, ask(verify.Deny).Outcome)
+	require.Equal(t, policy.Denied, ask(verify.Deny).Outcome())
 	require.Contains(t, ask(verify.Deny).Reason, "a rule of VerificationPolicy team-a/strict denies r.example.com/app")
-	require.Equal(t, policy.Denied, ask(verify.Require).Outcome, "a rule that requires nothing proves nothing")
-	require.Equal(t, policy.Denied, ask(verify.Action(9)).Outcome)
+	require.Equal(t, policy.Denied, ask(verify.Require).Outcome(), "a rule that requires nothing proves nothing")
+	require.Equal(t, policy.Denied, ask(verify.Action(9)).Outcome())
 	mandatory := verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "mandatory"}}
-	require.Equal(t, policy.Denied, ask(verify.Allow, mandatory).Outcome, "a mandatory policy is not passed by a rule that allows")
-	lax := verify.Layer{Registry: r, Default: policy.Allowed}
+	require.Equal(t, policy.Denied, ask(verify.Allow, mandatory).Outcome(), "a mandatory policy is not passed by a rule that allows")
+	lax := verify.Layer{Registry: r, Judge: verify.ByRules(nil, verify.DefaultAllow)}
 	require.True(t, ask(verify.Allow, lax).Unverified)
 }
 
@@ -114,7 +114,7 @@ func TestEvidenceCountsForLayersOfItsRegistryOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(c.layers...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-			require.Equal(t, c.outcome, verdict.Outcome, verdict.Reason)
+			require.Equal(t, c.outcome, verdict.Outcome(), verdict.Reason)
 		})
 	}
 }
@@ -124,10 +124,10 @@ func TestATagThatOnlyAWarningNeedsDelaysNoAnswer(t *testing.T) {
 		slow := newRegistry()
 		slow.resolve = func(ctx context.Context, _ image.Reference) error { <-ctx.Done(); return ctx.Err() }
 		allow := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
-		allow.Rules[0].Require, allow.Rules[0].Action = nil, verify.Allow
+		allow.Judge.Rules()[0].Require, allow.Judge.Rules()[0].Action = nil, verify.Allow
 		began := time.Now()
 		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(allow, warning(layer(t, slow, anyA, verifier(t, "a", "k1")))), ref(t, "r.example.com/app:v1")).Verdict
-		require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+		require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 		require.True(t, verdict.Doubtful)
 		require.LessOrEqual(t, time.Since(began), time.Second)
 		time.Sleep(time.Minute) // the work in the background ends too

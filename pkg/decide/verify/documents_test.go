@@ -41,9 +41,9 @@ func TestADocumentOfTwoKindsIsNotProvenByItsManifests(t *testing.T) {
 			}
 			r.manifest(t, true, "k1:"+amd.Digest.String())
 			l := layer(t, r, anyA, verifier(t, "a", "k1"))
-			l.Rules[0].IndexManifests = true
+			l.Judge.Rules()[0].IndexManifests = true
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+made.Digest.String())).Verdict
-			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
+			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestAnIndexThatRefersToAnImageIsNoEvidence(t *testing.T) {
 			}
 			r.listed = append(r.listed, r.put(mediaType, []byte(content)))
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-			require.Equal(t, policy.Denied, verdict.Outcome)
+			require.Equal(t, policy.Denied, verdict.Outcome())
 			require.Contains(t, verdict.Reason, "not an OCI manifest")
 		})
 	}
@@ -70,7 +70,7 @@ func TestAManifestPastItsLimitsIsNotRead(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, numbered(1001)...)
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-	require.Equal(t, policy.Denied, verdict.Outcome)
+	require.Equal(t, policy.Denied, verdict.Outcome())
 	require.Contains(t, verdict.Reason, "has 1001 layers, the limit is 1000")
 }
 
@@ -85,6 +85,6 @@ func TestEqualLayersOfAManifestAreOneSignature(t *testing.T) {
 	seen := make(chan string, len(texts)+1)
 	v.Checker.(*checker).before = func(text string) { seen <- text }
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
-	require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+	require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 	require.LessOrEqual(t, len(seen), 2)
 }

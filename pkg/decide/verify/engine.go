@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"runtime"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/fair"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
@@ -99,21 +101,25 @@ func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Referenc
 // judge verifies an image, and then asks whether an exception allows what the policies do
 // not.
 func (e *Engine) judge(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
-	return e.except(ctx, config, ref, e.verify(ctx, config, ref, how), how)
+	result, tasks := e.verify(ctx, config.all(), ref, nil, how)
+	result, _ = e.except(ctx, config, ref, result, tasks, how)
+	return result
 }
 
-// verify handles one image: it plans, pins, looks in the cache, and on a miss gathers
-// evidence and decides.
-func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
-	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
-	tasks, err := e.plan(ctx, config, ref)
-	if err != nil {
-		result.Verdict = failure(err)
-		return result
+// verify handles one image: it plans, unless tasks are its plan already, pins, looks in the cache,
+// and on a miss gathers evidence and decides. It returns the plan, too, nil if there was no time.
+func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, tasks []task, how mode) (result Result, _ []task) {
+	result = Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
+	var err error
+	if tasks == nil {
+		if tasks, err = e.plan(ctx, config, ref); err != nil {
+			result.Verdict = failure(err)
+			return result, nil
+		}
 	}
 	if verdict, ok := decided(tasks); ok {
 		result.Verdict, result.Findings = verdict, missing(tasks)
-		return result
+		return result, tasks
 	}
 	if onlyWarns(tasks) {
 		var cancel context.CancelFunc
@@ -125,14 +131,14 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	subject, doubt, err := e.pin(ctx, config, tasks, ref, how, trace)
 	if err != nil {
 		result.Verdict, result.Stages, result.Overloaded = failed(tasks, err), trace.stages(), errors.Is(err, errOverloaded)
-		return result
+		return result, tasks
 	}
 	result.Reference, result.Digest = subject.Reference, subject.Reference.Digest
 
 	key := config.verdictKey(result.Reference)
 	entry, cached := e.known(ctx, key, how)
 	if !cached {
-		entry, err = e.once(ctx, config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config.Config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
 			x := &examination{budget: e.budget(config.account()), trace: trace, now: e.now}
 			defer x.budget.release()
 			entry, err := x.run(ctx, tasks, subject)
@@ -145,43 +151,54 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	}
 	result.Stages, result.Looked = trace.stages(), trace.locations()
 	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict.WithWarning(doubt), entry.Findings
-	return result
+	return result, tasks
 }
 
 // Recall returns the result of Verify if it is in memory or follows from config alone, and
 // that of break-glass if it allows the image in any case. Otherwise it returns false. It
 // never blocks.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
-	result, ok := e.recall(config, ref)
-	if !ok {
-		return e.open(config, ref)
+	result, known := e.recall(config.all(), ref, true)
+	if !known {
+		// In an outage the registry would take every caller's whole time, and requests that wait keep
+		// others out.
+		if !config.BreakGlass.counts(e.now()) {
+			return Result{}, false
+		}
+		result = Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest,
+			Verdict: policy.NotDecided(policy.ObjectRef{}, fmt.Sprintf("%s was not verified yet", ref))}
 	}
-	return e.exceptRecalled(config, ref, result)
+	excepted, ok := e.except(context.Background(), config, ref, result, nil, mode{recall: true})
+	if !known {
+		if !ok || !excepted.Answer().Allows() {
+			return Result{}, false // an exception may still lift what a mandatory policy denies, which only Verify knows
+		}
+		e.verifyLater(config, ref)
+	}
+	return excepted, ok
 }
 
-// recall is Recall without exceptions.
-func (e *Engine) recall(config *Config, ref image.Reference) (Result, bool) {
+// recall returns what is in memory or follows from config alone. A plan takes a turn of the
+// account, unless the caller says that it must not; false says that there is none.
+func (e *Engine) recall(config part, ref image.Reference, turns bool) (Result, bool) {
 	if result, ok := e.remembered(config, ref); ok {
 		return result, true
 	}
-	turn := e.turns.Try(config.account())
-	if turn == nil {
-		return Result{}, false // Verify waits for its turn
+	if turns {
+		turn := e.turns.Try(config.account())
+		if turn == nil {
+			return Result{}, false // Verify waits for its turn
+		}
+		defer turn.Leave()
 	}
-	defer turn.Leave()
-	return config.follows(ref)
-}
-
-// follows returns the result that follows from c alone, or false if it needs evidence.
-func (c *Config) follows(ref image.Reference) (Result, bool) {
-	tasks := c.plan(ref)
+	tasks := config.plan(ref)
 	verdict, ok := decided(tasks)
-	return Result{Namespace: c.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok
+	return Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok
 }
 
 // remembered returns the verdict in memory. It skips planning: a cached verdict needed
 // evidence, and under the same generation still does.
-func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) {
+func (e *Engine) remembered(config part, ref image.Reference) (Result, bool) {
 	pinned := ref
 	if ref.Digest == "" {
 		tag, ok := e.cache.Recall(config.tagKey(ref))
@@ -193,3 +210,103 @@ func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) 
 	entry, ok := e.cache.Recall(config.verdictKey(pinned))
 	return Result{Namespace: config.Namespace, Reference: pinned, Digest: pinned.Digest, Verdict: entry.Verdict, Findings: entry.Findings, Cached: true}, ok
 }
+
+// verifyLater verifies an image in the background at low priority, so that the next answer
+// about it is that of its policies. It does nothing if enough images are verified so already.
+func (e *Engine) verifyLater(config *Config, ref image.Reference) {
+	select {
+	case e.later <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-e.later }()
+		defer func() { _ = recover() }() // it must not end the process; without break-glass the caller logs it
+		ctx, cancel := context.WithTimeout(context.Background(), e.options.WorkTimeout)
+		defer cancel()
+		e.verify(ctx, config.all(), ref, nil, mode{lowPriority: true})
+	}()
+}
+
+// mode says whether cached results may be used, and at which priority. The zero value
+// is what admission uses.
+type mode struct {
+	refresh     bool // bypass the cache
+	lowPriority bool // use spare capacity only
+	recall      bool // never wait
+}
+
+// begin takes a place for one image of config's account, which [fair.Gate.Return]
+// gives back.
+func (e *Engine) begin(config *Config, how mode) error {
+	account, most := config.account(), int64(cmp.Or(max(config.Limits.InFlight, 0), e.options.InFlightPerAccount))
+	switch {
+	case how.lowPriority && !e.limit.TakeSpare(account, 1, most):
+		return fmt.Errorf("%s: %w", account, errLowPriority)
+	case !how.lowPriority && !e.limit.Take(account, 1, most):
+		return fmt.Errorf("%s has too many images in flight: %w", account.Describe(), errOverloaded)
+	}
+	return nil
+}
+
+// known returns the cached entry for key, unless the mode bypasses the cache.
+func (e *Engine) known(ctx context.Context, key Key, how mode) (Entry, bool) {
+	if how.refresh {
+		return Entry{}, false
+	}
+	return e.cache.Get(ctx, key)
+}
+
+// once runs work for key, or joins the work that is in flight for it, and waits until
+// ctx ends. The work outlives its first caller, so that one caller's deadline is not
+// another's failure and a retry finds a warm cache. The account of config pays.
+func (e *Engine) once(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+	for {
+		entry, err := e.join(ctx, config, key, how, work)
+		if how.lowPriority || !errors.Is(err, errLowPriority) {
+			return entry, err
+		}
+		// We joined low-priority work that was refused; at our priority there may be room.
+	}
+}
+
+// join is one try of once.
+func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+	flight := e.flights.DoChan(key.String(), func() (any, error) {
+		if err := e.begin(config, how); err != nil {
+			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
+		}
+		defer e.limit.Return(config.account(), 1)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
+		defer cancel()
+		return e.run(ctx, key, work)
+	})
+	select {
+	case done := <-flight:
+		entry, _ := done.Val.(Entry) // the zero Entry denies
+		return entry, done.Err
+	case <-ctx.Done():
+		return Entry{}, fmt.Errorf("%s was not finished in time, try again: %w", key.Image, ctx.Err())
+	}
+}
+
+// run does the work and caches its result. A panic below becomes an error: it must
+// neither end the process nor admit anything.
+func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (entry Entry, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			entry, err = Entry{}, fmt.Errorf("%s: internal error: %v", key.Image, r)
+		}
+	}()
+	entry, ttl, err := work(ctx)
+	if err == nil && ttl > 0 {
+		e.cache.Put(ctx, key, entry, ttl)
+	}
+	return entry, err
+}
+
+// errOverloaded is transient: a retry may find capacity.
+var errOverloaded = errors.New("overloaded, try again")
+
+// errLowPriority refuses low-priority work: what is left is for callers who wait.
+var errLowPriority = fmt.Errorf("no spare capacity: %w", errOverloaded)

@@ -105,7 +105,7 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 				kept := newCache()
 				e, configured := engine(kept, verify.Options{}), config(layer(t, r, c.demand, verifier(t, "a", "k1", "k2")))
 				before, early := e.Recall(configured, ref(t, spelling))
-				require.False(t, early && before.Verdict.Outcome == policy.Allowed, "nothing was proven yet")
+				require.False(t, early && before.Verdict.Outcome() == policy.Allowed, "nothing was proven yet")
 				result := e.Verify(t.Context(), configured, ref(t, spelling))
 				recalled, ok := e.Recall(configured, ref(t, spelling))
 				require.Equal(t, early || kept.verdicts() > 0, ok, "what is kept is recalled, and nothing else")
@@ -114,7 +114,7 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 					require.Equal(t, result.Findings, recalled.Findings)
 					require.Equal(t, result.Reference, recalled.Reference)
 				}
-				require.Equal(t, c.outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+				require.Equal(t, c.outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Contains(t, result.Verdict.Reason, c.reason)
 				require.NotEmpty(t, result.Verdict.Reason)
 				if c.outcome == policy.Undecided {
@@ -143,10 +143,10 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	require.NoError(t, err)
 	elsewhere.Images = []image.Pattern{pattern}
 	lax := layer(t, r, anyA, verifier(t, "a", "k1"))
-	lax.Rules[0].Images = elsewhere.Images
-	lax.Default = policy.Allowed
+	lax.Judge.Rules()[0].Images = elsewhere.Images
+	lax.Judge = verify.ByRules(lax.Judge.Rules(), verify.DefaultAllow)
 	brokenLayer := layer(t, r, anyA, verifier(t, "a", "k1"))
-	brokenLayer.Broken = "VerificationPolicy team-a/strict cannot be used"
+	brokenLayer.Judge = brokenLayer.Judge.Unusable("VerificationPolicy team-a/strict cannot be used")
 	cases := map[string]struct {
 		config *verify.Config
 		reason string
@@ -162,9 +162,9 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		"a broken verifier of unknown type":               {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
 		"a broken policy":                                 {config(brokenLayer), "cannot be used"},
 		"a broken verifier among all of":                  {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
-		"no policy and no verifier":                       {config(verify.Layer{Registry: r, RequireMatching: true}), "no Verifier applies to r.example.com/app"},
-		"no policy and no matching verifier":              {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
-		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
+		"no policy and no verifier":                       {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers()}), "no Verifier applies to r.example.com/app"},
+		"no policy and no matching verifier":              {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
+		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
 		"no verifier of the type":                         {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
 		"a lax layer above a mandatory policy that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
 		"a lax layer above a broken mandatory policy":     {config(lax, brokenLayer), "cannot be used"},
@@ -173,10 +173,10 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), c.config, ref(t, "r.example.com/app@"+appDigest.String()))
-			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome)
+			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome())
 			require.Contains(t, result.Verdict.Reason, c.reason)
 			if name != "no registry" {
-				require.Equal(t, policy.Denied, result.Verdict.Outcome)
+				require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			}
 		})
 	}
@@ -184,13 +184,13 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 
 // The namespace of the pod may have Verifiers, so who asked without one is told to name it.
 func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
-	none := config(verify.Layer{Registry: newRegistry(), RequireMatching: true})
+	none := config(verify.Layer{Registry: newRegistry(), Judge: verify.ByVerifiers()})
 	of := func() policy.Verdict {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), none, ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
 	require.Equal(t, "create a Verifier in the namespace whose images match it, or ask a cluster admin for one", of().Remediation)
 	none.Namespace = verify.Cluster
-	require.Equal(t, policy.Denied, of().Outcome)
+	require.Equal(t, policy.Denied, of().Outcome())
 	require.Equal(t, "no namespace was given, so only cluster resources apply: there is no ClusterVerificationPolicy, and no ClusterVerifier applies to r.example.com/app", of().Reason)
 	require.Equal(t, "give the pod's namespace (for commands: add --namespace), or ask a cluster admin for a ClusterVerifier", of().Remediation)
 }
@@ -198,7 +198,7 @@ func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
 // Resources from files have no conditions.
 func TestTheFixOfABrokenPolicyHoldsForFilesToo(t *testing.T) {
 	broken := layer(t, newRegistry(), anyA)
-	broken.Broken = "VerificationPolicy team-a/strict cannot be used"
+	broken.Judge = broken.Judge.Unusable("VerificationPolicy team-a/strict cannot be used")
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(broken), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, "correct the resource; its condition Ready, or landwaiter lint for files, says what is wrong", verdict.Remediation)
 }
@@ -207,14 +207,14 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
 	lax := layer(t, r, anyA)
-	lax.Rules, lax.Default = nil, policy.Allowed
+	lax.Judge = verify.ByRules(nil, verify.DefaultAllow)
 	cases := map[string]struct {
 		config *verify.Config
 		calls  int
 	}{
 		"by name":                        {config(layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
 		"by type":                        {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
-		"no policy, all matching pass":   {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
+		"no policy, all matching pass":   {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
 		"default Allow asks no registry": {config(lax), 0},
 		"default Allow above a met mandatory policy": {config(lax, layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
 		"two layers on one registry look once": {config(layer(t, r, anyA, verifier(t, "a", "k1")),
@@ -224,7 +224,7 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := r.called("list")
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), c.config, ref(t, "r.example.com/app@"+appDigest.String()))
-			require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+			require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 			require.Equal(t, c.calls, r.called("list")-before)
 		})
 	}
@@ -233,9 +233,9 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 func TestNoPolicyNeedsEveryMatchingVerifier(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	both := config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
+	both := config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), both, ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "a valid signature for a and for b: there is one for a; for b, ")
 }
 
@@ -254,7 +254,7 @@ func TestTheVerdictIsAboutOneDigestHoweverOftenTheTagMoves(t *testing.T) {
 	}
 	for range 10 {
 		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1"))
-		if result.Verdict.Outcome == policy.Allowed {
+		if result.Verdict.Outcome() == policy.Allowed {
 			require.Equal(t, appDigest, result.Digest, "only the verified digest is named")
 		} else {
 			require.Equal(t, digest.FromString("evil"), result.Digest)
@@ -291,7 +291,7 @@ func TestDeniesAreKeptShort(t *testing.T) {
 	kept := newCache()
 	e := engine(kept, verify.Options{})
 	result := e.Verify(t.Context(), config(layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Len(t, kept.ttls, 1)
 	for _, ttl := range kept.ttls {
 		require.Equal(t, 10*time.Second, ttl)
@@ -309,7 +309,7 @@ func TestConcurrentCallersShareTheWork(t *testing.T) {
 	var callers sync.WaitGroup
 	outcomes := make([]policy.Outcome, 20)
 	for i := range outcomes {
-		callers.Go(func() { outcomes[i] = e.Verify(t.Context(), c, image).Verdict.Outcome })
+		callers.Go(func() { outcomes[i] = e.Verify(t.Context(), c, image).Verdict.Outcome() })
 	}
 	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	close(gate)
@@ -342,7 +342,7 @@ func TestWorkOutlivesACallerThatLeaves(t *testing.T) {
 	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	cancel()
 	result := <-left
-	require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+	require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "try again")
 	close(gate)
 	require.Eventually(t, func() bool { return kept.verdicts() == 1 }, time.Minute, time.Millisecond)
@@ -356,7 +356,7 @@ func TestWorkIsBounded(t *testing.T) {
 		r.list = hang
 		result := engine(newCache(), verify.Options{WorkTimeout: 20 * time.Millisecond}).
 			Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-		require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+		require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	})
 	t.Run("per namespace, leaving room for others", func(t *testing.T) {
 		r := newRegistry()
@@ -368,14 +368,14 @@ func TestWorkIsBounded(t *testing.T) {
 		go e.Verify(ctx, c, ref(t, "r.example.com/one@"+appDigest.String()))
 		require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 		result := e.Verify(t.Context(), c, ref(t, "r.example.com/two@"+appDigest.String()))
-		require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+		require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 		require.Contains(t, result.Verdict.Reason, "too many images")
 		require.True(t, result.Overloaded)
 		quiet := newRegistry()
 		quiet.manifest(t, true, "k1:"+appDigest.String())
 		other := config(layer(t, quiet, anyA, verifier(t, "a", "k1")))
 		other.Namespace = "team-b"
-		require.Equal(t, policy.Allowed, e.Verify(t.Context(), other, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome)
+		require.Equal(t, policy.Allowed, e.Verify(t.Context(), other, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome())
 	})
 	t.Run("per account, whichever of its namespaces asks", func(t *testing.T) {
 		r := newRegistry()
@@ -413,7 +413,7 @@ func TestEnoughProofEndsTheSearch(t *testing.T) {
 	}
 	result := engine(newCache(), verify.Options{WorkTimeout: time.Hour}).
 		Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome)
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 	require.Len(t, result.Findings, 1)
 }
 
@@ -423,7 +423,7 @@ func TestAPanickingCheckerAdmitsNothing(t *testing.T) {
 	v := verifier(t, "a", "k1")
 	v.Checker.(*checker).before = func(string) { panic("boom") }
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+	require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "internal error")
 }
 
@@ -450,7 +450,7 @@ func TestEvidenceIsBoundedInBytes(t *testing.T) {
 		r.listed = append(r.listed, desc)
 	}
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "the evidence is larger than")
 	require.Equal(t, verify.MaxImageBytes/verify.MaxManifestBytes, r.called("fetch"))
 }
@@ -510,7 +510,7 @@ func TestOnlyTheSameQuestionIsRecalled(t *testing.T) {
 	r.manifest(t, true, "k1:"+appDigest.String())
 	e := engine(newCache(), verify.Options{})
 	kept := config(layer(t, r, anyA, verifier(t, "a", "k1")))
-	require.Equal(t, policy.Allowed, e.Verify(t.Context(), kept, ref(t, "r.example.com/app:v1")).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, e.Verify(t.Context(), kept, ref(t, "r.example.com/app:v1")).Verdict.Outcome())
 	result, ok := e.Recall(kept, ref(t, "r.example.com/app:v1"))
 	require.True(t, ok)
 	require.True(t, result.Cached)
@@ -527,7 +527,7 @@ func TestOnlyTheSameQuestionIsRecalled(t *testing.T) {
 		for _, spelling := range []string{"r.example.com/app:v1", "r.example.com/app@" + appDigest.String()} {
 			result, ok := e.Recall(&changed, ref(t, spelling))
 			require.False(t, ok, name)
-			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome)
+			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome())
 		}
 	}
 	for _, other := range []string{"r.example.com/app:v2", "r.example.com/other:v1", "r.example.com/other@" + appDigest.String()} {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -14,7 +16,8 @@ import (
 )
 
 // Exception allows images for a time although policies deny them. No two are ever added
-// up: one alone must match the image and be enough.
+// up: one alone must match the image and be enough. Only [ByCluster] and [ByDelegation] make one
+// that is ever in force.
 type Exception struct {
 	Source policy.ObjectRef
 	// Why is what its author says of it.
@@ -23,11 +26,26 @@ type Exception struct {
 	Created time.Time
 	// It is in force from From on and before Until.
 	From, Until time.Time
-	// Images are those that it is for. Unless Grants is nil, one of them must have the image too.
+	// Images are those that it is for. Nil is none; break-glass, which is for every image, has no list.
 	Images *Excepted
-	Grants *Grants
 	// OverrideMandatory says that it is enough although a mandatory policy denies.
 	OverrideMandatory bool
+
+	unlimited bool    // it needs no grant
+	grants    *Grants // one of them must have the image, too
+}
+
+// ByCluster returns x as the cluster's admins make it: it is for all of its images.
+func ByCluster(x Exception) Exception {
+	x.unlimited, x.grants = true, nil
+	return x
+}
+
+// ByDelegation returns x as a namespace makes it: it is for those of its images that grants have,
+// none if they are nil.
+func ByDelegation(x Exception, grants *Grants) Exception {
+	x.unlimited, x.grants = false, grants
+	return x
 }
 
 // Grants are what is delegated to a namespace. All exceptions that need them share one list,
@@ -66,7 +84,7 @@ func (x *Excepted) pins(ref image.Reference, digest digest.Digest) bool {
 
 // inForce reports whether x counts at a moment, for whatever images.
 func (x *Exception) inForce(now time.Time) bool {
-	if x.Grants != nil && !slices.ContainsFunc(*x.Grants, func(g Grant) bool { return g.lets(x, now) }) {
+	if !x.unlimited && (x.grants == nil || !slices.ContainsFunc(*x.grants, func(g Grant) bool { return g.lets(x, now) })) {
 		return false
 	}
 	return !now.Before(x.From) && now.Before(x.Until)
@@ -77,13 +95,13 @@ func (g *Grant) lets(x *Exception, now time.Time) bool {
 	return now.Before(g.Until) && !x.Until.After(x.Created.Add(g.Most))
 }
 
-// granted returns x as the first of its grants that has an image lets it count, nil if none
-// does: it ends no later than the grant.
+// granted returns x, which is in force, as the first of its grants that has an image lets it count,
+// nil if none does: it ends no later than the grant.
 func (x *Exception) granted(now time.Time, has func(*Excepted) bool) *Exception {
-	if x.Grants == nil {
+	if x.unlimited {
 		return x
 	}
-	for _, g := range *x.Grants {
+	for _, g := range *x.grants {
 		if g.Within == nil || !g.lets(x, now) || !has(g.Within) {
 			continue
 		}
@@ -122,7 +140,7 @@ func (c *Config) matching(ref image.Reference, now time.Time) []*Exception {
 
 // liftable reports whether an exception or break-glass might allow what the verdict does not.
 func (c *Config) liftable(verdict policy.Verdict, now time.Time) bool {
-	switch verdict.Outcome {
+	switch verdict.Outcome() {
 	case policy.Denied:
 		return c.BreakGlass.counts(now) || slices.ContainsFunc(c.Exceptions, func(x Exception) bool { return x.inForce(now) })
 	case policy.Undecided:
@@ -136,7 +154,7 @@ func (c *Config) liftable(verdict policy.Verdict, now time.Time) bool {
 func (x *Exception) counts(now time.Time) bool { return x != nil && x.inForce(now) }
 
 // enough reports whether x alone allows an image, without a look at the mandatory policies of c.
-func (c *Config) enough(x *Exception) bool { return x.OverrideMandatory || c.Mandatory == nil }
+func (c *Config) enough(x *Exception) bool { return x.OverrideMandatory || !c.hasMandatory() }
 
 // lift returns the exception that allows an image without a look at mandatory policies, or the first
 // that does if they allow it; both may be nil. Break-glass comes last, so that an
@@ -159,66 +177,48 @@ func (c *Config) lift(matching []*Exception, now time.Time) (enough, unlessManda
 // errLate is why exceptions could not be looked at.
 var errLate = errors.New("its exceptions were not looked at in time, try again")
 
-// except returns result, or what it is by an exception. The end of each is compared with the
-// clock every time, and what comes out is never cached. asked is the image as it was asked
-// for.
-func (e *Engine) except(ctx context.Context, config *Config, asked image.Reference, result Result, how mode) Result {
-	if result.Verdict.Outcome == policy.Allowed {
-		return result
+// except overrides a result that does not allow, if an exception or break-glass allows the image.
+// The end of each is compared with the clock every time, and what comes out is never cached. asked
+// is the image as it was asked for, and tasks are its plan. If how never waits, false says that
+// Verify has to be asked.
+func (e *Engine) except(ctx context.Context, config *Config, asked image.Reference, result Result, tasks []task, how mode) (Result, bool) {
+	if result.Verdict.Outcome() == policy.Allowed {
+		return result, true
 	}
 	now := e.now()
 	if !config.liftable(result.Verdict, now) {
-		return result
+		return result, true
 	}
 	var matching []*Exception
-	if result.Verdict.Outcome == policy.Denied && len(config.Exceptions) > 0 {
-		err := e.budget(config.account()).compute(ctx, func(context.Context) { matching = config.matching(asked, now) })
-		if err != nil && !config.BreakGlass.counts(now) {
+	if result.Verdict.Outcome() == policy.Denied && len(config.Exceptions) > 0 {
+		err := e.compute(ctx, config, how, func() { matching = config.matching(asked, now) })
+		switch {
+		case err == nil:
+		case how.recall:
+			return Result{}, false
+		case !config.BreakGlass.counts(now):
 			// A denial would be kept, although an exception may be there.
 			result.Verdict = failure(fmt.Errorf("%s: %w", asked, errLate))
-			return result
+			return result, true
 		}
 	}
 	enough, unlessMandatory := config.lift(matching, now)
 	switch {
 	case enough != nil:
-		return enough.allow(result)
-	case unlessMandatory != nil:
-		return unlessMandatory.within(result, e.verify(ctx, config.Mandatory, result.pinned(asked), how))
-	}
-	return config.hint(asked, result, now)
-}
-
-// exceptRecalled is except without waiting: false says that Verify has to be asked.
-func (e *Engine) exceptRecalled(config *Config, asked image.Reference, result Result) (Result, bool) {
-	if result.Verdict.Outcome == policy.Allowed {
-		return result, true
-	}
-	now := e.now()
-	if !config.liftable(result.Verdict, now) {
-		return result, true
-	}
-	turn := e.turns.Try(config.account())
-	if turn == nil {
-		return Result{}, false
-	}
-	var matching []*Exception
-	if result.Verdict.Outcome == policy.Denied {
-		matching = config.matching(asked, now)
-	}
-	turn.Leave()
-	enough, unlessMandatory := config.lift(matching, now)
-	switch {
-	case enough != nil:
 		return enough.allow(result), true
-	case unlessMandatory != nil:
-		mandatory, known := e.recall(config.Mandatory, result.pinned(asked))
+	case unlessMandatory == nil:
+		return config.hint(asked, result, now), true
+	case how.recall:
+		// What is undecided takes no turn: the mandatory policies are the platform's, and so is
+		// break-glass. If turns are taken, Verify would ask the registry first.
+		mandatory, known := e.recall(config.mandatory(), result.pinned(asked), result.Decided())
 		if !known {
 			return Result{}, false
 		}
 		return unlessMandatory.within(result, mandatory), true
 	}
-	return config.hint(asked, result, now), true
+	mandatory, _ := e.verify(ctx, config.mandatory(), result.pinned(asked), mandatoryOf(tasks), how)
+	return unlessMandatory.within(result, mandatory), true
 }
 
 // pinned returns the image that a result is about: as it was asked for if the verdict needed
@@ -238,7 +238,7 @@ func (x *Exception) within(result, mandatory Result) Result {
 	result.Stages = append(slices.Clip(result.Stages), mandatory.Stages...)
 	result.Overloaded = result.Overloaded || mandatory.Overloaded
 	result.Cached = result.Cached && mandatory.Cached
-	switch mandatory.Verdict.Outcome {
+	switch mandatory.Verdict.Outcome() {
 	case policy.Allowed:
 		return x.allow(result)
 	case policy.Undecided:
@@ -246,7 +246,7 @@ func (x *Exception) within(result, mandatory Result) Result {
 		return result
 	case policy.Denied:
 	}
-	if result.Verdict.Policy == mandatory.Verdict.Policy && result.Verdict.Outcome == policy.Denied {
+	if result.Verdict.Policy == mandatory.Verdict.Policy && result.Verdict.Outcome() == policy.Denied {
 		return result
 	}
 	result.Findings = append(slices.Clip(result.Findings), mandatory.Findings...)
@@ -259,9 +259,9 @@ func (x *Exception) within(result, mandatory Result) Result {
 func (x *Exception) allow(result Result) Result {
 	was := result.Verdict
 	until := x.Until.UTC().Format(time.RFC3339)
-	result.Verdict = policy.Verdict{Outcome: policy.Allowed, Policy: was.Policy, Unverified: true,
-		Reason:  fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
-		Warning: fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text())}
+	result.Verdict = policy.Excepted(was,
+		fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
+		fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text()))
 	result.Exception, result.ExceptionEnds = x.Source, x.Until
 	return result
 }
@@ -291,4 +291,62 @@ func (c *Config) hint(asked image.Reference, result Result, now time.Time) Resul
 		}
 	}
 	return result
+}
+
+// Revision names all that answers about images follow from: the generation of config, and its
+// exceptions and break-glass that are in force now. Another one may give other answers, also
+// where Generation is the same and cached verdicts hold. It is only known to this Engine.
+func (e *Engine) Revision(config *Config) string {
+	if len(config.Exceptions) == 0 && config.BreakGlass == nil {
+		return config.Generation
+	}
+	var hash maphash.Hash
+	hash.SetSeed(e.seed)
+	now, sums := e.now(), map[*Grants]uint64{}
+	add := func(x *Exception) {
+		for _, part := range []string{x.Source.Kind, x.Source.Namespace, x.Source.Name, x.Why, x.Images.hash()} {
+			_, _ = hash.WriteString(part) // it never fails
+			_ = hash.WriteByte(0)
+		}
+		if _, known := sums[x.grants]; !known {
+			sums[x.grants] = x.grants.sum(e.seed, now)
+		}
+		maphash.WriteComparable(&hash, sums[x.grants])
+		maphash.WriteComparable(&hash, [3]int64{x.Created.UnixNano(), x.From.UnixNano(), x.Until.UnixNano()})
+		maphash.WriteComparable(&hash, [2]bool{x.OverrideMandatory, x.unlimited})
+	}
+	for i := range config.Exceptions {
+		if x := &config.Exceptions[i]; x.inForce(now) {
+			add(x)
+		}
+	}
+	if config.BreakGlass.counts(now) {
+		add(config.BreakGlass)
+	}
+	return config.Generation + " " + strconv.FormatUint(hash.Sum64(), 16)
+}
+
+// sum hashes the grants that have not ended. g may be nil.
+func (g *Grants) sum(seed maphash.Seed, now time.Time) uint64 {
+	if g == nil {
+		return 0
+	}
+	var hash maphash.Hash
+	hash.SetSeed(seed)
+	for _, grant := range *g {
+		if now.Before(grant.Until) {
+			_, _ = hash.WriteString(grant.Within.hash()) // it never fails
+			_ = hash.WriteByte(0)
+			maphash.WriteComparable(&hash, [2]int64{grant.Until.UnixNano(), int64(grant.Most)})
+		}
+	}
+	return hash.Sum64()
+}
+
+// hash is the Hash of a list that may be nil.
+func (x *Excepted) hash() string {
+	if x == nil {
+		return ""
+	}
+	return x.Hash
 }

@@ -47,7 +47,7 @@ func excepted(t testing.TB, texts ...string) *verify.Excepted {
 // exception lets images in until dusk.
 func exception(t testing.TB, name string, texts ...string) verify.Exception {
 	t.Helper()
-	return verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: excepted(t, texts...)}
+	return verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: excepted(t, texts...)})
 }
 
 // grant delegates images until a time, to exceptions that last until dusk.
@@ -65,15 +65,15 @@ func denying(t testing.TB, kind, name string, patterns ...image.Pattern) verify.
 		require.NoError(t, err)
 		patterns = []image.Pattern{pattern}
 	}
-	return verify.Layer{Source: source, Default: policy.Allowed, Rules: []verify.Rule{{Source: source, Images: patterns, Action: verify.Deny}}}
+	return verify.Layer{Source: source, Judge: verify.ByRules([]verify.Rule{{Source: source, Images: patterns, Action: verify.Deny}}, verify.DefaultAllow)}
 }
 
 // withMandatory adds mandatory policies to a configuration, as compile does.
 func withMandatory(c *verify.Config, mandatory ...verify.Layer) *verify.Config {
-	c.Layers = append(c.Layers, mandatory...)
-	own := *c
-	own.Layers, own.Exceptions, own.BreakGlass, own.Generation = mandatory, nil, nil, c.Generation+" mandatory policies"
-	c.Mandatory = &own
+	for _, l := range mandatory {
+		l.Mandatory = true
+		c.Layers = append(c.Layers, l)
+	}
 	return c
 }
 
@@ -101,7 +101,7 @@ func TestAnExceptionAllowsItsImagesUntilItEndsAndNoOther(t *testing.T) {
 	} {
 		got := e.Verify(t.Context(), c, ref(t, name))
 		require.Equal(t, want, got.Exception.Name, name)
-		require.Equal(t, want != "", got.Verdict.Outcome == policy.Allowed, name)
+		require.Equal(t, want != "", got.Verdict.Outcome() == policy.Allowed, name)
 		recalled, ok := e.Recall(c, ref(t, name))
 		require.True(t, ok, name)
 		require.Equal(t, got.Verdict, recalled.Verdict, name)
@@ -136,14 +136,14 @@ func TestACachedVerdictNeverOutlivesTheEndOfAnException(t *testing.T) {
 			return result.Verdict
 		},
 	}
-	require.Equal(t, policy.Allowed, ask["verify"]().Outcome)
+	require.Equal(t, policy.Allowed, ask["verify"]().Outcome())
 	for _, moment := range []struct {
 		at   time.Time
 		want policy.Outcome
 	}{{dusk.Add(-time.Nanosecond), policy.Allowed}, {dusk, policy.Denied}, {dusk.Add(time.Hour), policy.Denied}, {noon, policy.Allowed}} {
 		clock.at = moment.at
 		for name, verdict := range ask {
-			require.Equal(t, moment.want, verdict().Outcome, "%s at %s", name, moment.at)
+			require.Equal(t, moment.want, verdict().Outcome(), "%s at %s", name, moment.at)
 		}
 	}
 	for key, entry := range kept.entries {
@@ -181,7 +181,7 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 			c.Exceptions = row.exceptions
 			e := at(newCache(), &clock{noon})
 			got := e.Verify(t.Context(), c, ref(t, "r.example.com/app:"+row.tag))
-			require.Equal(t, row.want, got.Verdict.Outcome, got.Verdict.Reason)
+			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
 			if row.want == policy.Denied && len(row.exceptions) > 0 {
 				require.Equal(t, "ClusterException other lifts no mandatory policy: "+"VerificationPolicy team-a/strict", got.Verdict.Reason[:len("ClusterException other lifts no mandatory policy: VerificationPolicy team-a/strict")])
 			}
@@ -197,7 +197,7 @@ func TestWhatAMandatoryPolicyCannotDecideStaysUndecidedUnderAnException(t *testi
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	_, known := e.Recall(c, app)
 	require.False(t, known, "the mandatory policy has to be asked")
-	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome)
+	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome())
 }
 
 func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
@@ -206,11 +206,11 @@ func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	r.list = func(context.Context) error { return errors.New("503") }
-	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome)
+	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome())
 	r.list = nil
 	r.manifest(t, false, "dev:"+appDigest.String())
 	got := e.Verify(t.Context(), c, app)
-	require.Equal(t, policy.Allowed, got.Verdict.Outcome)
+	require.Equal(t, policy.Allowed, got.Verdict.Outcome())
 	require.Zero(t, got.Exception, "the policy allows it")
 	require.Empty(t, got.Verdict.Warning)
 }
@@ -218,13 +218,13 @@ func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
 func TestADelegatedExceptionIsForWhatBothMatch(t *testing.T) {
 	c := config(denying(t, "VerificationPolicy", "own"))
 	wide := exception(t, "wide", "**")
-	wide.Grants = &verify.Grants{grant(t, dusk, "r.example.com/team-a/**")}
+	wide = verify.ByDelegation(wide, &verify.Grants{grant(t, dusk, "r.example.com/team-a/**")})
 	narrow := exception(t, "narrow", "other.example.com/**")
-	narrow.Grants = &verify.Grants{grant(t, dusk, "r.example.com/**")}
+	narrow = verify.ByDelegation(narrow, &verify.Grants{grant(t, dusk, "r.example.com/**")})
 	nothing := exception(t, "nothing", "r.example.com/b")
-	nothing.Grants = &verify.Grants{grant(t, dusk), {Until: dusk, Most: time.Hour * 24}}
+	nothing = verify.ByDelegation(nothing, &verify.Grants{grant(t, dusk), {Until: dusk, Most: time.Hour * 24}})
 	nobody := exception(t, "nobody", "r.example.com/b")
-	nobody.Grants = &verify.Grants{}
+	nobody = verify.ByDelegation(nobody, &verify.Grants{})
 	c.Exceptions = []verify.Exception{nothing, nobody, narrow, wide}
 	e := at(newCache(), &clock{noon})
 	for name, want := range map[string]string{"r.example.com/team-a/x:1": "wide", "r.example.com/b:1": "", "other.example.com/a:1": ""} {
@@ -238,7 +238,7 @@ func TestAnExceptionEndsWithTheGrantThatLetsItCount(t *testing.T) {
 	short := grant(t, dusk.Add(time.Hour), "**")
 	short.Most -= time.Nanosecond
 	x := exception(t, "x", "**")
-	x.Grants = &verify.Grants{short, grant(t, soon, "r.example.com/a"), grant(t, dusk.Add(time.Hour), "r.example.com/b")}
+	x = verify.ByDelegation(x, &verify.Grants{short, grant(t, soon, "r.example.com/a"), grant(t, dusk.Add(time.Hour), "r.example.com/b")})
 	old := x
 	old.Created = time.Time{}
 	clock := &clock{noon}
@@ -257,7 +257,7 @@ func TestAnExceptionEndsWithTheGrantThatLetsItCount(t *testing.T) {
 		clock.at, c.Exceptions = row.at, []verify.Exception{row.x}
 		got := e.Verify(t.Context(), c, ref(t, row.image))
 		require.Equal(t, row.ends, got.ExceptionEnds, "%s at %s", row.image, row.at)
-		require.Equal(t, !row.ends.IsZero(), got.Verdict.Outcome == policy.Allowed, "%s at %s", row.image, row.at)
+		require.Equal(t, !row.ends.IsZero(), got.Verdict.Outcome() == policy.Allowed, "%s at %s", row.image, row.at)
 		recalled, ok := e.Recall(c, ref(t, row.image))
 		require.True(t, ok)
 		require.Equal(t, got.Verdict, recalled.Verdict)
@@ -272,7 +272,7 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 	undecided := layer(t, down, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	mandatory := denying(t, "ClusterVerificationPolicy", "mandatory")
 	open := func(mandatory bool) *verify.Exception {
-		return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory}
+		return glass(mandatory)
 	}
 	app := ref(t, "r.example.com/app@"+appDigest.String())
 	for name, row := range map[string]struct {
@@ -295,8 +295,8 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 		t.Run(name, func(t *testing.T) {
 			row.config.BreakGlass = row.glass
 			got := at(newCache(), &clock{row.at}).Verify(t.Context(), row.config, app)
-			require.Equal(t, row.want, got.Verdict.Outcome, got.Verdict.Reason)
-			if got.Verdict.Outcome == policy.Allowed {
+			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
+			if got.Verdict.Outcome() == policy.Allowed {
 				require.Contains(t, got.Verdict.Reason, "break-glass of Namespace team-a allows it until 2026-11-22T18:00:00Z (outage)")
 				require.Equal(t, "Namespace", got.Exception.Kind)
 			}
@@ -306,10 +306,11 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSays
 
 func TestBreakGlassHelpsWhenTheTimeIsUpAlready(t *testing.T) {
 	c := config(layer(t, newRegistry(), verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")))
-	c.BreakGlass = &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Until: dusk}
+	open := verify.ByCluster(verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Until: dusk})
+	c.BreakGlass = &open
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Equal(t, policy.Allowed, at(newCache(), &clock{noon}).Verify(ctx, c, ref(t, "r.example.com/app:1")).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, at(newCache(), &clock{noon}).Verify(ctx, c, ref(t, "r.example.com/app:1")).Verdict.Outcome())
 }
 
 // An exception adds the images that it alone matches, and nothing else.
@@ -320,18 +321,21 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 		drawn := func(name string) *verify.Excepted {
 			return excepted(t, rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 3, rapid.ID[string]).Draw(rt, name)...)
 		}
+		granted := map[string]*verify.Grants{} // by the exceptions that need some
 		made := func(i int) verify.Exception {
 			hours := func(label string) time.Time {
 				return noon.Add(time.Duration(rapid.IntRange(-1, 1).Draw(rt, label)) * time.Hour)
 			}
 			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Created: noon, Until: hours("hours"), Images: drawn("images"), OverrideMandatory: rapid.Bool().Draw(rt, "mandatory")}
 			if rapid.Bool().Draw(rt, "delegated") {
-				x.Grants = &verify.Grants{}
+				grants := &verify.Grants{}
 				for range rapid.IntRange(0, 2).Draw(rt, "grants") {
-					*x.Grants = append(*x.Grants, verify.Grant{Within: drawn("within"), Until: hours("grant"), Most: time.Duration(rapid.IntRange(0, 2).Draw(rt, "most")) * time.Hour})
+					*grants = append(*grants, verify.Grant{Within: drawn("within"), Until: hours("grant"), Most: time.Duration(rapid.IntRange(0, 2).Draw(rt, "most")) * time.Hour})
 				}
+				granted[x.Source.Name] = grants
+				return verify.ByDelegation(x, grants)
 			}
-			return x
+			return verify.ByCluster(x)
 		}
 		own, mandatory := drawn("denied").Patterns, drawn("mandatory").Patterns
 		with := func(exceptions ...verify.Exception) *verify.Config {
@@ -348,7 +352,7 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 		after := slices.Insert(slices.Clone(before), place, added)
 		for _, name := range images {
 			asked := ref(t, name)
-			outcome := func(c *verify.Config) policy.Outcome { return e.Verify(t.Context(), c, asked).Verdict.Outcome }
+			outcome := func(c *verify.Config) policy.Outcome { return e.Verify(t.Context(), c, asked).Verdict.Outcome() }
 			was, alone, is := outcome(with(before...)), outcome(with(added)), outcome(with(after...))
 			if (is == policy.Allowed) != (was == policy.Allowed || alone == policy.Allowed) {
 				rt.Fatalf("%s: %s before, %s by the new one alone, %s with both", name, was, alone, is)
@@ -358,7 +362,7 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 					within := func(g verify.Grant) bool {
 						return g.Within.Has(asked) && noon.Before(g.Until) && x.Until.Sub(noon) <= g.Most
 					}
-					matches := x.Images.Has(asked) && (x.Grants == nil || slices.ContainsFunc(*x.Grants, within)) && noon.Before(x.Until)
+					matches := x.Images.Has(asked) && (granted[x.Source.Name] == nil || slices.ContainsFunc(*granted[x.Source.Name], within)) && noon.Before(x.Until)
 					passes := x.OverrideMandatory || !slices.ContainsFunc(mandatory, func(p image.Pattern) bool { return p.Match(asked) })
 					if !matches || !passes {
 						rt.Fatalf("%s is allowed by %s, which matches it: %v, and passes the mandatory policy: %v", name, x.Source, matches, passes)

@@ -138,20 +138,20 @@ type checker struct {
 
 func (c *checker) Accepts(s verify.Signature) bool { return s.Layer.MediaType == fakeLayer }
 
-func (c *checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) policy.Finding {
+func (c *checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) (policy.Proof, error) {
 	content, err := fetch(ctx, s.Layer, 1<<10)
 	if err != nil {
-		return verify.FindingOf(err)
+		return policy.Proof{}, err
 	}
 	if c.before != nil {
 		c.before(string(content))
 	}
 	for signer := range c.trusted {
 		if string(content) == signer+":"+subject.Reference.Digest.String() {
-			return policy.Finding{Result: policy.Valid, Signer: signer, Message: "signed by " + signer}
+			return policy.NewProof(signer, "signed by "+signer, nil), nil
 		}
 	}
-	return policy.Finding{Reason: policy.ReasonWrongKey, Message: fmt.Sprintf("%.20q is no trusted signature", content)}
+	return policy.Proof{}, verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("%.20q is no trusted signature", content), "")
 }
 
 // cache is a map that counts; entries never expire.
@@ -223,7 +223,7 @@ func layer(t *testing.T, r verify.Registry, demand verify.Requirement, verifiers
 	t.Helper()
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 	return verify.Layer{Source: source, Registry: r, Verifiers: verifiers,
-		Rules: []verify.Rule{{Source: source, Images: everything(t), Require: []verify.Requirement{demand}}}}
+		Judge: verify.ByRules([]verify.Rule{{Source: source, Images: everything(t), Require: []verify.Requirement{demand}}}, verify.DefaultDeny)}
 }
 
 func config(layers ...verify.Layer) *verify.Config {

@@ -28,14 +28,14 @@ func TestNoExpressionHoldsWithoutTheWholeList(t *testing.T) {
 			r.manifest(t, true, "k1:"+appDigest.String())
 			demand := verify.Requirement{AtLeast: 1, Condition: func(proven []policy.Finding) (bool, error) {
 				for _, f := range proven {
-					if f.Signer == "revoker" {
+					if f.Signer() == "revoker" {
 						return false, nil
 					}
 				}
 				return true, nil
 			}}
 			got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, demand, verifier(t, "v", "k1", "revoker"))), ref(t, "registry.example.com/app@"+appDigest.String()))
-			require.Equal(t, policy.Denied, got.Verdict.Outcome, got.Verdict.Reason)
+			require.Equal(t, policy.Denied, got.Verdict.Outcome(), got.Verdict.Reason)
 		})
 	}
 }
@@ -50,10 +50,10 @@ func (p *panicking) Accepts(s verify.Signature) bool {
 	return true
 }
 
-func (p *panicking) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) policy.Finding {
+func (p *panicking) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) (policy.Proof, error) {
 	time.Sleep(time.Second) // virtual time
 	p.ended.Store(true)
-	return policy.Finding{}
+	return policy.Proof{}, nil
 }
 
 func TestWorkEndsWithItsLastCheckEvenAfterAPanic(t *testing.T) {
@@ -65,7 +65,7 @@ func TestWorkEndsWithItsLastCheckEvenAfterAPanic(t *testing.T) {
 		v, ended := verifier(t, "v"), &atomic.Bool{}
 		v.Checker = &panicking{ended: ended}
 		got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, v)), ref(t, "registry.example.com/app@"+appDigest.String()))
-		require.Equal(t, policy.Undecided, got.Verdict.Outcome, got.Verdict.Reason)
+		require.Equal(t, policy.Undecided, got.Verdict.Outcome(), got.Verdict.Reason)
 		require.True(t, ended.Load(), "the memory of its evidence was given back before")
 	})
 }

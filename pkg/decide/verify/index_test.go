@@ -80,9 +80,9 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 				c.sign(t, r, index)
 				for either, want := range map[bool]policy.Outcome{false: c.alone, true: c.either} {
 					l := layer(t, r, anyA, verifier(t, "a", "k1"))
-					l.Rules[0].IndexManifests = either
+					l.Judge.Rules()[0].IndexManifests = either
 					result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
-					require.Equal(t, want.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+					require.Equal(t, want.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 					if either {
 						require.Contains(t, result.Verdict.Reason, c.reason)
 					}
@@ -108,9 +108,9 @@ func TestManifestsAreNotProvenByTheirIndex(t *testing.T) {
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd)
 	r.manifest(t, true, "k1:"+index.Digest.String())
 	l := layer(t, r, anyA, verifier(t, "a", "k1"))
-	l.Rules[0].IndexManifests = true
+	l.Judge.Rules()[0].IndexManifests = true
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+amd.Digest.String()))
-	require.Equal(t, policy.Denied, result.Verdict.Outcome)
+	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.NotContains(t, result.Verdict.Reason, "manifest of the index")
 }
 
@@ -121,10 +121,10 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	r.manifest(t, true, "k1:"+amd.Digest.String())
 	r.manifest(t, true, "k1:"+arm.Digest.String())
 	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func([]policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
-	l.Rules[0].IndexManifests = true
+	l.Judge.Rules()[0].IndexManifests = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
-	require.Equal(t, policy.Undecided, verdict.Outcome, verdict.Reason)
+	require.Equal(t, policy.Undecided, verdict.Outcome(), verdict.Reason)
 	require.Contains(t, verdict.Reason, "internal error: boom")
 	require.Zero(t, kept.verdicts())
 }
@@ -140,7 +140,7 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 		"unreadable":         {func(r *registry, _ *verify.Layer) { r.list = func(context.Context) error { return errors.New("503") } }, "@" + appDigest.String(), 0},
 		"no such tag":        {func(*registry, *verify.Layer) {}, ":none", 0},
 		"a broken verifier":  {func(_ *registry, l *verify.Layer) { l.Verifiers[0].Broken = "no key" }, ":v1", 0},
-		"no rule matches":    {func(_ *registry, l *verify.Layer) { l.Rules = nil }, ":v1", 0},
+		"no rule matches":    {func(_ *registry, l *verify.Layer) { l.Judge = verify.ByRules(nil, verify.DefaultDeny) }, ":v1", 0},
 		"no verifier by the": {func(_ *registry, l *verify.Layer) { l.Verifiers = nil }, ":v1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +153,8 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 			ask := func(layers ...verify.Layer) policy.Verdict {
 				return engine(kept, verify.Options{}).Verify(t.Context(), config(layers...), ref(t, "r.example.com/app"+c.spelling)).Verdict
 			}
-			verdict := ask(verify.Layer{Source: source, OnlyWarnings: true}, l)
-			require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+			verdict := ask(verify.Layer{Source: source, Judge: verify.OnlyWarnings()}, l)
+			require.Equal(t, policy.Allowed, verdict.Outcome(), verdict.Reason)
 			require.NotEmpty(t, verdict.Warning)
 			require.True(t, verdict.Unverified, "a warning proves nothing")
 			require.Contains(t, verdict.Reason, source.String()+" only warns: ")
@@ -168,13 +168,13 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 			}
 			strict := layer(t, r, anyA, verifier(t, "a", "k1"))
 			kept = newCache()
-			require.NotEqual(t, policy.Allowed, ask(l, strict).Outcome, "another layer is enforced")
-			require.NotEqual(t, policy.Allowed, ask(strict, l).Outcome, "another layer is enforced")
+			require.NotEqual(t, policy.Allowed, ask(l, strict).Outcome(), "another layer is enforced")
+			require.NotEqual(t, policy.Allowed, ask(strict, l).Outcome(), "another layer is enforced")
 		})
 	}
 	alone := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
 	alone.Warns = true
-	require.Equal(t, policy.Denied, engine(newCache(), verify.Options{}).Verify(t.Context(), config(alone), ref(t, "r.example.com/app:v1")).Verdict.Outcome,
+	require.Equal(t, policy.Denied, engine(newCache(), verify.Options{}).Verify(t.Context(), config(alone), ref(t, "r.example.com/app:v1")).Verdict.Outcome(),
 		"layers that warn only add to one that allows")
 }
 
@@ -185,12 +185,12 @@ func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	ask := func(verifiers ...*verify.Verifier) policy.Verdict {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}
-	require.Equal(t, policy.Allowed, ask(verifier(t, "a", "k1"), verifier(t, "b", "k2")).Outcome)
-	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome)
+	require.Equal(t, policy.Allowed, ask(verifier(t, "a", "k1"), verifier(t, "b", "k2")).Outcome())
+	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome())
 	require.Contains(t, ask().Reason, "no Verifier applies to")
 	broken := verifier(t, "c", "k3")
 	broken.Broken = "Verifier team-a/c cannot be used"
 	verdict := ask(verifier(t, "a", "k1"), verifier(t, "b", "k2"), broken)
-	require.Equal(t, policy.Denied, verdict.Outcome)
+	require.Equal(t, policy.Denied, verdict.Outcome())
 	require.Contains(t, verdict.Reason, "Verifier team-a/c cannot be used")
 }

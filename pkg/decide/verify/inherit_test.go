@@ -12,27 +12,26 @@ import (
 func TestOnlyTheLastLayerOfAChainAllowsByDefault(t *testing.T) {
 	ref, err := image.Parse("r.example.com/app:v1")
 	require.NoError(t, err)
-	lax := &Layer{Default: policy.Allowed}
+	lax := &Layer{Judge: ByRules(nil, DefaultAllow)}
 	for name, c := range map[string]struct {
 		layer Layer
 		want  policy.Outcome
 		says  string
 	}{
-		"nothing to inherit":            {Layer{Inherits: true}, policy.Denied, "its defaultAction is Inherit, but no further level has a policy, or a Verifier for it"},
-		"to a level without anything":   {Layer{Inherits: true, Next: &Layer{RequireMatching: true}}, policy.Denied, "no further level has a policy, or a Verifier for it"},
-		"to unknown verifiers":          {Layer{Inherits: true, Next: &Layer{RequireMatching: true, NoVerifiers: "hidden"}}, policy.Undecided, "hidden"},
-		"a default beside inheritance":  {Layer{Inherits: true, Default: policy.Allowed}, policy.Denied, "its defaultAction is Inherit"},
+		"nothing to inherit":            {Layer{Judge: ByRules(nil, DefaultInherit)}, policy.Denied, "its defaultAction is Inherit, but no further level has a policy, or a Verifier for it"},
+		"to a level without anything":   {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByVerifiers()}}, policy.Denied, "no further level has a policy, or a Verifier for it"},
+		"to unknown verifiers":          {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByVerifiers(), NoVerifiers: "hidden"}}, policy.Undecided, "hidden"},
 		"a next layer without the word": {Layer{Next: lax}, policy.Denied, "its defaultAction is Deny"},
-		"a lax next layer":              {Layer{Inherits: true, Next: lax}, policy.Allowed, "its defaultAction is Allow"},
-		"a broken next layer":           {Layer{Inherits: true, Next: &Layer{Broken: "broken", Default: policy.Allowed}}, policy.Denied, "broken"},
-		"a broken layer":                {Layer{Inherits: true, Next: lax, Broken: "broken"}, policy.Denied, "broken"},
-		"the zero next layer":           {Layer{Inherits: true, Next: &Layer{}}, policy.Denied, "its defaultAction is Deny"},
-		"two steps":                     {Layer{Inherits: true, Next: &Layer{Inherits: true, Next: lax}}, policy.Allowed, "its defaultAction is Allow"},
+		"a lax next layer":              {Layer{Judge: ByRules(nil, DefaultInherit), Next: lax}, policy.Allowed, "its defaultAction is Allow"},
+		"a broken next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultAllow).Unusable("broken")}}, policy.Denied, "broken"},
+		"a broken layer":                {Layer{Judge: ByRules(nil, DefaultInherit).Unusable("broken"), Next: lax}, policy.Denied, "broken"},
+		"the zero next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{}}, policy.Denied, "its defaultAction is Deny"},
+		"two steps":                     {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultInherit), Next: lax}}, policy.Allowed, "its defaultAction is Allow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.layer.plan(ref)
 			require.True(t, got.known)
-			require.Equal(t, c.want, got.verdict.Outcome)
+			require.Equal(t, c.want, got.verdict.Outcome())
 			require.Contains(t, got.verdict.Reason, c.says)
 		})
 	}

@@ -98,7 +98,7 @@ func (s *search) list(ctx context.Context) ([]listed, bool) {
 		looked[i].Err = errs[i].Error()
 		finding := FindingOf(errs[i])
 		// A list that a retry cannot complete hides evidence, whatever cut it short.
-		finding.Incomplete = finding.Result != policy.Unknown
+		finding.Incomplete = finding.Result() != policy.Unknown
 		s.tellAll(rankFirst, finding)
 	}
 	s.board.look(s.registry, looked)

@@ -102,7 +102,7 @@ func TestImagesAndEvidenceAreReadAtTheirLocations(t *testing.T) {
 				c.arrange(t, n)
 				r := as(c.locations(n))
 				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, spelling))
-				require.Equal(t, c.outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+				require.Equal(t, c.outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Contains(t, result.Verdict.Reason, c.reason)
 			})
 		}
@@ -154,7 +154,7 @@ func TestAFloodedLocationHidesNoEvidenceOfAnother(t *testing.T) {
 				n.origin.listed = append([]ocispec.Descriptor{{MediaType: signed.MediaType, Digest: signed.Digest, Size: signed.Size}}, n.origin.listed...)
 				r := as(withEvidence(n))
 				result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
-				require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+				require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 			})
 		}
 	}
@@ -168,7 +168,7 @@ func TestOneManifestInSeveralLocationsCountsOnceAndComesFromWhicheverServesIt(t 
 	n.origin.fetch = func(context.Context, ocispec.Descriptor) error { return errors.New("it is down") }
 	r := as(withEvidence(n))
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, byTag))
-	require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+	require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 	require.Len(t, result.Findings, 1)
 	require.Equal(t, 2, n.evidence.called("fetch"), "the manifest and its payload, once")
 }
@@ -206,7 +206,7 @@ func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnLocationsHave(t *testing
 			require.Equal(t, appDigest, pinned.Digest, "pinning takes the namespace's answer")
 			for range 2 { // what was kept changes nothing
 				result := e.Verify(t.Context(), both, ref(t, c.ref))
-				require.Equal(t, c.outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+				require.Equal(t, c.outcome.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 				require.Contains(t, result.Verdict.Reason+result.Verdict.Warning, c.reason)
 			}
 		})
@@ -220,7 +220,7 @@ func TestAMandatoryPolicySeesNothingOfANamespacesLocations(t *testing.T) {
 	mandatory := layer(t, as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
 	for _, spelling := range []string{byTag, byDigest + appDigest.String()} {
 		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(own, mandatory), ref(t, spelling))
-		require.Equal(t, policy.Denied.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+		require.Equal(t, policy.Denied.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 		require.Equal(t, []verify.Looked{
 			{Digest: appDigest, Repository: "mirror.example.com/app", Role: verify.RoleMirror, Manifests: 1, Signatures: 1},
 			{Digest: appDigest, Repository: "origin.example.com/app", Role: verify.RoleOrigin},

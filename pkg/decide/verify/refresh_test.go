@@ -21,7 +21,7 @@ func TestARefreshReverifiesUnderTheSameKeys(t *testing.T) {
 			r.manifest(t, true, "k1:"+appDigest.String())
 			e, c, app := engine(kept, verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, spelling)
 			first := e.Warm(t.Context(), c, app)
-			require.Equal(t, policy.Allowed, first.Verdict.Outcome)
+			require.Equal(t, policy.Allowed, first.Verdict.Outcome())
 			require.False(t, first.Cached)
 			keys, lists, resolves := len(kept.entries), r.called("list"), r.called("resolve")
 			require.True(t, e.Warm(t.Context(), c, app).Cached, "warming answers from the cache")
@@ -52,10 +52,10 @@ func TestARefreshFollowsTheTag(t *testing.T) {
 	r.tags["v1"] = appDigest
 	r.manifest(t, true, "k1:"+appDigest.String())
 	e, c, app := engine(newCache(), verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1")
-	require.Equal(t, policy.Allowed, e.Verify(t.Context(), c, app).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, e.Verify(t.Context(), c, app).Verdict.Outcome())
 	r.tags["v1"] = digest.FromString("unsigned")
-	require.Equal(t, policy.Denied, e.Refresh(t.Context(), c, app).Verdict.Outcome)
-	require.Equal(t, policy.Denied, e.Verify(t.Context(), c, app).Verdict.Outcome)
+	require.Equal(t, policy.Denied, e.Refresh(t.Context(), c, app).Verdict.Outcome())
+	require.Equal(t, policy.Denied, e.Verify(t.Context(), c, app).Verdict.Outcome())
 }
 
 // An Undecided refresh leaves the cached verdict, and any other replaces it, as with
@@ -80,7 +80,7 @@ func TestARefreshNeverWeakensWhatIsCached(t *testing.T) {
 				r.manifest(t, true, "k1:"+appDigest.String())
 			}
 			e, configured, app := engine(newCache(), verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())
-			require.Equal(t, c.signed, e.Verify(t.Context(), configured, app).Verdict.Outcome == policy.Allowed)
+			require.Equal(t, c.signed, e.Verify(t.Context(), configured, app).Verdict.Outcome() == policy.Allowed)
 			r.listed = nil
 			if c.signedLater && c.fails == nil {
 				r.manifest(t, true, "k1:"+appDigest.String())
@@ -91,10 +91,10 @@ func TestARefreshNeverWeakensWhatIsCached(t *testing.T) {
 				}
 				return c.fails
 			}
-			require.Equal(t, c.refreshed, e.Refresh(t.Context(), configured, app).Verdict.Outcome)
+			require.Equal(t, c.refreshed, e.Refresh(t.Context(), configured, app).Verdict.Outcome())
 			result := e.Verify(t.Context(), configured, app)
 			require.True(t, result.Cached)
-			require.Equal(t, c.after, result.Verdict.Outcome)
+			require.Equal(t, c.after, result.Verdict.Outcome())
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestARefreshLeavesHalfOfTheCapacity(t *testing.T) {
 				return
 			}
 			result := <-answered
-			require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+			require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 			require.True(t, result.Overloaded)
 			require.Equal(t, c.held, r.called("list"))
 			require.True(t, e.Warm(limited, configured, ref(t, "r.example.com/app@"+appDigest.String())).Overloaded)
@@ -153,11 +153,11 @@ func TestARefreshAndAnAdmissionShareTheWork(t *testing.T) {
 	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	require.Equal(t, policy.Undecided, e.Verify(left, c, app).Verdict.Outcome, "it joined, and left")
+	require.Equal(t, policy.Undecided, e.Verify(left, c, app).Verdict.Outcome(), "it joined, and left")
 	go func() { results <- e.Verify(t.Context(), c, app) }()
 	close(release)
 	for range 2 {
-		require.Equal(t, policy.Allowed, (<-results).Verdict.Outcome)
+		require.Equal(t, policy.Allowed, (<-results).Verdict.Outcome())
 	}
 	require.Equal(t, 1, r.called("list"))
 }

@@ -38,11 +38,11 @@ func TestFindingOfAnErrorIsNeverValidAndNeverWithoutReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			finding := verify.FindingOf(c.err)
-			require.Equal(t, c.result, finding.Result)
-			require.NotEqual(t, policy.Valid, finding.Result)
+			require.Equal(t, c.result, finding.Result())
+			require.NotEqual(t, policy.Valid, finding.Result())
 			require.Equal(t, c.reason, finding.Reason)
 			require.Equal(t, c.message, finding.Message)
-			require.Empty(t, finding.Signer)
+			require.Empty(t, finding.Signer())
 			require.False(t, finding.Proven())
 			require.Equal(t, c.err != nil, verify.HasReason(c.err, c.reason), "nil has no reason")
 		})

@@ -28,7 +28,7 @@ func TestStagesSayWhenTheyBeganWhoseTheyAreAndThatACacheWasAsked(t *testing.T) {
 	e, c, app := engine(remote{newCache()}, verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app:v1")
 	began := time.Now()
 	result := e.Verify(t.Context(), c, app)
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome)
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 	stages := map[string]verify.Stage{}
 	for _, s := range result.Stages {
 		require.False(t, s.Began.Before(began), s.Name)

@@ -73,30 +73,22 @@ func (a *Attestation) Accepts(s verify.Signature) bool {
 
 // Check says whether s is an attestation of subject by one of the signers, with the
 // wanted predicate.
-func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
-	proven, err := a.check(ctx, subject, s, fetch, now)
-	if err != nil {
-		return verify.FindingOf(err)
-	}
-	return valid(proven)
-}
-
-func (a *Attestation) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (proof, error) {
+func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (policy.Proof, error) {
 	if err := checkSubject(subject); err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	data, err := read(ctx, fetch, s.Layer, "attestation", maxBundle)
 	if err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	evidence, err := a.evidence(ctx, s.Layer, data, subject.Descriptor.Digest)
 	if err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	if err := a.checkStatement(ctx, evidence, now); err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
-	return proof{signer: signer{id: evidence.Signer, facts: evidence.Facts}, layer: s.Layer.Digest, predicateType: a.predicateType}, nil
+	return signer{id: evidence.Signer, facts: evidence.Facts}.proof(s.Layer.Digest, a.predicateType), nil
 }
 
 // evidence verifies a layer and returns the signed statement and its signer.

@@ -28,7 +28,7 @@ func newAttestation(t testing.TB, signers cosign.Signers, expression string) *co
 func judge(t testing.TB, c verify.Checker, img fixture.Image, e *evidence) policy.Finding {
 	t.Helper()
 	require.True(t, c.Accepts(e.signature()))
-	return c.Check(t.Context(), verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}, e.signature(), e.fetch, time.Now())
+	return verify.Found(c.Check(t.Context(), verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}, e.signature(), e.fetch, time.Now()))
 }
 
 // attested is a keyless attestation in a bundle.
@@ -74,9 +74,9 @@ func TestAttestationsMustBeOfTheTypeAndSayWhatIsDemanded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			good := form.make(img, provenance, predicate)
 			finding := judge(t, newAttestation(t, form.signers, expression), img, good)
-			require.Equal(t, policy.Valid, finding.Result, finding.Message)
-			require.NotEmpty(t, finding.Signer)
-			require.Equal(t, policy.Valid, judge(t, newAttestation(t, form.signers, ""), img, good).Result)
+			require.Equal(t, policy.Valid, finding.Result(), finding.Message)
+			require.NotEmpty(t, finding.Signer())
+			require.Equal(t, policy.Valid, judge(t, newAttestation(t, form.signers, ""), img, good).Result())
 			for reason, e := range map[policy.Reason]*evidence{
 				policy.ReasonWrongPredicate: form.make(img, "https://spdx.dev/Document", predicate),
 				policy.ReasonPredicate:      form.make(img, provenance, map[string]any{"builder": map[string]any{"id": "https://evil.example.com"}}),
@@ -84,7 +84,7 @@ func TestAttestationsMustBeOfTheTypeAndSayWhatIsDemanded(t *testing.T) {
 				requireInvalid(t, judge(t, newAttestation(t, form.signers, expression), img, e), reason)
 			}
 			requireInvalid(t, judge(t, newAttestation(t, form.signers, expression), img, form.make(img, provenance, nil)), policy.ReasonPredicate)
-			require.NotEqual(t, policy.Valid, judge(t, newAttestation(t, form.signers, ""), other, good).Result, "about another image")
+			require.NotEqual(t, policy.Valid, judge(t, newAttestation(t, form.signers, ""), other, good).Result(), "about another image")
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestAttestationsBySomebodyElseDoNotCount(t *testing.T) {
 		"key, keyless wanted": {keylessOptions(root, nil).Signers, byKey, policy.ReasonKeyed},
 	} {
 		finding := judge(t, newAttestation(t, c.signers, ""), img, c.e)
-		require.Equal(t, policy.Invalid, finding.Result, name)
+		require.Equal(t, policy.Invalid, finding.Result(), name)
 		require.Equal(t, c.reason, finding.Reason, "%s: %s", name, finding.Message)
 	}
 }

@@ -8,28 +8,29 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) that holds
 // an in-toto statement of cosign's own predicate type in a DSSE envelope, or a plain
 // signature of the manifest's bytes.
-func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (proof, error) {
+func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
 	data, err := read(ctx, fetch, layer, "bundle", maxBundle)
 	if err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	parsed, err := c.open(data)
 	if err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	said, err := c.signedClaims(parsed, subject.Descriptor.Digest)
 	if err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	by, err := c.signerOf(ctx, parsed, subject.Descriptor.Digest)
 	if err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	return c.accept(subject, layer.Digest, by, said...)
 }

@@ -217,6 +217,6 @@ func TestOlderBundleVersionsVerifyToo(t *testing.T) {
 		e := edited(t, bundled(t, img, key, fixture.CosignOptions{}), func(bundle map[string]any) { bundle["mediaType"] = mediaType })
 		e.layer.MediaType = mediaType
 		finding := check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e)
-		require.Equal(t, policy.Valid, finding.Result, mediaType)
+		require.Equal(t, policy.Valid, finding.Result(), mediaType)
 	}
 }

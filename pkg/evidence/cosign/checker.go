@@ -1,8 +1,8 @@
 // Package cosign checks image signatures and attestations in cosign's formats, legacy
 // layers and Sigstore bundles, made with a key or keyless. It takes bytes and trust
-// material and returns a finding. It verifies log entries, certificates and timestamps
-// offline, from the signature itself, and only reaches a network through the fetch
-// function of its caller.
+// material and returns a proof, or why there is none. It verifies log entries, certificates
+// and timestamps offline, from the signature itself, and only reaches a network through the
+// fetch function of its caller.
 //
 // It calls only per-signature functions of the libraries, each under recover: hostile
 // evidence can make them panic, and the image-level functions of cosign panic in
@@ -62,17 +62,9 @@ func (c *Checker) Accepts(s verify.Signature) bool {
 // Check says whether s is a signature of subject by one of the signers, with the wanted
 // repository and annotations. It ignores now: keys do not expire, and certificates must
 // be valid at the time that a log or a timestamp authority vouches for.
-func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) policy.Finding {
-	proven, err := c.check(ctx, subject, s, fetch)
-	if err != nil {
-		return verify.FindingOf(err)
-	}
-	return valid(proven)
-}
-
-func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch) (proof, error) {
+func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) (policy.Proof, error) {
 	if err := checkSubject(subject); err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	switch {
 	case s.Layer.MediaType == MediaTypeSimpleSigning:
@@ -80,7 +72,7 @@ func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Si
 	case isBundle(s.Layer.MediaType):
 		return c.checkBundle(ctx, subject, s.Layer, fetch)
 	}
-	return proof{}, malformed("the layer is neither a cosign payload nor a Sigstore bundle")
+	return policy.Proof{}, malformed("the layer is neither a cosign payload nor a Sigstore bundle")
 }
 
 // claims are the statements of a signed document beyond the digest of the image.
@@ -91,14 +83,14 @@ type claims struct {
 
 // accept is the last step of every check. It requires that one of the verified claims
 // has the repository and annotations that the verifier wants.
-func (c *Checker) accept(subject verify.Subject, layer digest.Digest, by signer, said ...claims) (proof, error) {
+func (c *Checker) accept(subject verify.Subject, layer digest.Digest, by signer, said ...claims) (policy.Proof, error) {
 	err := malformed("the signed document says nothing about the image")
 	for _, s := range said {
 		if err = c.checkClaims(subject, s); err == nil {
-			return proof{signer: by, layer: layer}, nil
+			return by.proof(layer, ""), nil
 		}
 	}
-	return proof{}, err
+	return policy.Proof{}, err
 }
 
 func (c *Checker) checkClaims(subject verify.Subject, said claims) error {

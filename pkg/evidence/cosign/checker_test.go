@@ -71,7 +71,7 @@ func checkStored(t *testing.T, registry *fixture.Registry, options cosign.Option
 	}
 	checker := newChecker(t, options)
 	require.True(t, checker.Accepts(s))
-	return checker.Check(ctx, verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}, s, fetch, time.Time{})
+	return verify.Found(checker.Check(ctx, verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}, s, fetch, time.Time{}))
 }
 
 func TestVerifiesWithTheHashThatTheSignerUsed(t *testing.T) {
@@ -106,7 +106,7 @@ func TestVerifiesWithTheHashThatTheSignerUsed(t *testing.T) {
 					requireValid(t, finding, key)
 					return
 				}
-				require.Equal(t, policy.Invalid, finding.Result)
+				require.Equal(t, policy.Invalid, finding.Result())
 			})
 		}
 	}
@@ -170,7 +170,7 @@ func TestAcceptsByLayerMediaTypeAlone(t *testing.T) {
 		s := verify.Signature{Layer: ocispec.Descriptor{MediaType: mediaType}, Descriptor: ocispec.Descriptor{ArtifactType: "application/vnd.oci.empty.v1+json"}}
 		require.Equal(t, want, checker.Accepts(s), mediaType)
 		if !want {
-			finding := checker.Check(context.Background(), subjectOf(newImage(t, "registry.example.com/a/b")), s, nil, time.Time{})
+			finding := verify.Found(checker.Check(context.Background(), subjectOf(newImage(t, "registry.example.com/a/b")), s, nil, time.Time{}))
 			requireInvalid(t, finding, policy.ReasonMalformed)
 		}
 	}
@@ -198,21 +198,21 @@ func TestUnreachableEvidenceIsUnknownAndRefusedEvidenceIsInvalid(t *testing.T) {
 		} {
 			t.Run(format+" "+name, func(t *testing.T) {
 				fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return nil, tt.err }
-				finding := checker.Check(context.Background(), subjectOf(img), e.signature(), fetch, time.Time{})
-				require.Equal(t, tt.result, finding.Result)
+				finding := verify.Found(checker.Check(context.Background(), subjectOf(img), e.signature(), fetch, time.Time{}))
+				require.Equal(t, tt.result, finding.Result())
 				require.Equal(t, tt.reason, finding.Reason)
-				require.Empty(t, finding.Signer)
+				require.Empty(t, finding.Signer())
 			})
 		}
 		t.Run(format+" cancelled", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			finding := checker.Check(ctx, subjectOf(img), e.signature(), e.fetch, time.Time{})
-			require.Equal(t, policy.Unknown, finding.Result)
+			finding := verify.Found(checker.Check(ctx, subjectOf(img), e.signature(), e.fetch, time.Time{}))
+			require.Equal(t, policy.Unknown, finding.Result())
 		})
 		t.Run(format+" fetch that does not check", func(t *testing.T) {
 			fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return []byte("{}"), nil }
-			finding := checker.Check(context.Background(), subjectOf(img), e.signature(), fetch, time.Time{})
+			finding := verify.Found(checker.Check(context.Background(), subjectOf(img), e.signature(), fetch, time.Time{}))
 			requireInvalid(t, finding, policy.ReasonTamperedPayload)
 		})
 	}
@@ -233,7 +233,7 @@ func TestDeniesSubjectWithoutOneDigest(t *testing.T) {
 		"other digest alg": {Reference: img.Reference.WithDigest(sha512Digest), Descriptor: ocispec.Descriptor{Digest: sha512Digest}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requireInvalid(t, checker.Check(context.Background(), subject, e.signature(), e.fetch, time.Time{}), policy.ReasonMalformed)
+			requireInvalid(t, verify.Found(checker.Check(context.Background(), subject, e.signature(), e.fetch, time.Time{})), policy.ReasonMalformed)
 		})
 	}
 }

@@ -46,8 +46,8 @@ func TestAgreesWithPlainCryptography(t *testing.T) {
 					continue
 				}
 				finding := check(checker, img, legacy(t, img, key, fixture.CosignOptions{Payload: p, Signature: s}))
-				require.Equal(t, plainlyVerifies(key, p, s), finding.Result == policy.Valid, "%q %x", p, s)
-				if finding.Result == policy.Valid {
+				require.Equal(t, plainlyVerifies(key, p, s), finding.Result() == policy.Valid, "%q %x", p, s)
+				if finding.Result() == policy.Valid {
 					valid++
 				}
 			}
@@ -97,7 +97,7 @@ func benchmarkCheck(b *testing.B, sign func(testing.TB, fixture.Image, *fixture.
 	checker := newChecker(b, cosign.Options{Signers: signedBy(key)})
 	b.ReportAllocs()
 	for b.Loop() {
-		if check(checker, img, e).Result != policy.Valid {
+		if check(checker, img, e).Result() != policy.Valid {
 			b.Fatal("not valid")
 		}
 	}

@@ -115,14 +115,14 @@ func edited(t testing.TB, e *evidence, edit func(bundle map[string]any)) *eviden
 
 func check(c *cosign.Checker, img fixture.Image, e *evidence) policy.Finding {
 	subject := verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}
-	return c.Check(context.Background(), subject, e.signature(), e.fetch, time.Time{})
+	return verify.Found(c.Check(context.Background(), subject, e.signature(), e.fetch, time.Time{}))
 }
 
 // requireValid fails unless the finding is Valid and names key.
 func requireValid(t testing.TB, finding policy.Finding, key *fixture.CosignKey) {
 	t.Helper()
-	require.Equal(t, policy.Valid, finding.Result, finding.Message)
-	require.Equal(t, key.Fingerprint, finding.Signer)
+	require.Equal(t, policy.Valid, finding.Result(), finding.Message)
+	require.Equal(t, key.Fingerprint, finding.Signer())
 	require.Contains(t, finding.Message, key.Fingerprint)
 	require.Contains(t, finding.Message, store)
 	require.Empty(t, finding.Reason)
@@ -133,9 +133,9 @@ func requireValid(t testing.TB, finding policy.Finding, key *fixture.CosignKey) 
 // and has a message.
 func requireInvalid(t testing.TB, finding policy.Finding, reason policy.Reason) {
 	t.Helper()
-	require.Equal(t, policy.Invalid, finding.Result)
+	require.Equal(t, policy.Invalid, finding.Result())
 	require.Equal(t, reason, finding.Reason, finding.Message)
-	require.Empty(t, finding.Signer)
+	require.Empty(t, finding.Signer())
 	require.NotEmpty(t, finding.Message)
 }
 

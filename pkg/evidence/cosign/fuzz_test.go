@@ -79,16 +79,16 @@ func FuzzBundle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		layer := ocispec.Descriptor{MediaType: MediaTypeBundle, Digest: digest.FromBytes(data), Size: int64(len(data))}
 		fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return data, nil }
-		finding := checker.Check(context.Background(), subject, verify.Signature{Layer: layer}, fetch, time.Time{})
-		require.Equal(t, policy.Invalid, finding.Result)
+		finding := verify.Found(checker.Check(context.Background(), subject, verify.Signature{Layer: layer}, fetch, time.Time{}))
+		require.Equal(t, policy.Invalid, finding.Result())
 		require.NotEmpty(t, finding.Reason)
 	})
 }
 
 func TestProofWithoutSignerIsNotValid(t *testing.T) {
-	for _, p := range []proof{{}, {layer: fuzzedDigest, predicateType: PredicateTypeSignature}} {
-		finding := valid(p)
-		require.Equal(t, policy.Invalid, finding.Result)
+	for _, p := range []policy.Proof{{}, signer{}.proof("", ""), signer{}.proof(fuzzedDigest, PredicateTypeSignature)} {
+		finding := p.Finding()
+		require.Equal(t, policy.Invalid, finding.Result())
 		require.NotEmpty(t, finding.Reason)
 	}
 }

@@ -162,12 +162,14 @@ func TestAChecksMemoryIsBoundedByTheSizeOfItsEvidence(t *testing.T) {
 				n += len(annotation)
 			}
 			var finding policy.Finding
-			one := func() { finding = c.checker.Check(t.Context(), subject, c.e.signature(), c.e.fetch, time.Now()) }
+			one := func() {
+				finding = verify.Found(c.checker.Check(t.Context(), subject, c.e.signature(), c.e.fetch, time.Now()))
+			}
 			one() // what libraries prepare once
 			took := memory.Allocated(one)
-			t.Logf("%d bytes took %d, %.1f times: %s %s", n, took, float64(took)/float64(n), finding.Result, finding.Reason)
+			t.Logf("%d bytes took %d, %.1f times: %s %s", n, took, float64(took)/float64(n), finding.Result(), finding.Reason)
 			times := 16
-			if finding.Result == policy.Valid {
+			if finding.Result() == policy.Valid {
 				times = 32
 			}
 			require.LessOrEqual(t, took, times*n+2<<20)
@@ -206,8 +208,8 @@ func TestACheckEndsWithItsContext(t *testing.T) {
 		"keyless legacy": {keyless, keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})},
 	} {
 		subject := verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}
-		finding := c.checker.Check(ended, subject, c.e.signature(), c.e.fetch, time.Now())
-		require.Equal(t, policy.Unknown, finding.Result, name)
-		require.Equal(t, policy.Valid, c.checker.Check(t.Context(), subject, c.e.signature(), c.e.fetch, time.Now()).Result, name)
+		finding := verify.Found(c.checker.Check(ended, subject, c.e.signature(), c.e.fetch, time.Now()))
+		require.Equal(t, policy.Unknown, finding.Result(), name)
+		require.Equal(t, policy.Valid, verify.Found(c.checker.Check(t.Context(), subject, c.e.signature(), c.e.fetch, time.Now())).Result(), name)
 	}
 }

@@ -87,14 +87,14 @@ func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
 					requireInvalid(t, finding, c.reason)
 					continue
 				}
-				require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
-				require.Equal(t, vouched+" "+someone, finding.Signer)
+				require.Equal(t, policy.Valid, finding.Result(), "%s: %s", name, finding.Message)
+				require.Equal(t, vouched+" "+someone, finding.Signer())
 				require.Contains(t, finding.Message, someone)
 			}
 			several := newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) {
 				k.Keyless.Identities = append([]cosign.Identity{{Issuer: "x", Subject: "y"}}, k.Keyless.Identities...)
 			}))
-			require.Equal(t, policy.Valid, check(several, img, e).Result, "one of several identities")
+			require.Equal(t, policy.Valid, check(several, img, e).Result(), "one of several identities")
 			other := newImage(t, "r.example.com/other")
 			requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), other, e), policy.ReasonWrongDigest)
 			_, strangers := newSigstore(t)
@@ -119,7 +119,7 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 	} {
 		for form, e := range forms {
 			finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = expression })), img, e)
-			require.Equal(t, want, finding.Result, "%s, %s: %s", expression, form, finding.Message)
+			require.Equal(t, want, finding.Result(), "%s, %s: %s", expression, form, finding.Message)
 			if want == policy.Invalid {
 				requireInvalid(t, finding, policy.ReasonWrongIdentity)
 			}
@@ -131,7 +131,7 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 	}
 	signed := newAttestation(t, keylessOptions(trusted, nil).Signers, `signer.subject == "`+someone+`" && signer.claims.issuer == signer.issuer`)
 	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{})
-	require.Equal(t, policy.Valid, judge(t, signed, img, e).Result)
+	require.Equal(t, policy.Valid, judge(t, signed, img, e).Result())
 	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, nil).Signers, `signer.subject == "x"`), img, e), policy.ReasonPredicate)
 	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = `subject == "x"` }).Signers, ""), img, e), policy.ReasonWrongIdentity)
 }
@@ -163,11 +163,11 @@ func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 		} {
 			finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, signed(c.options))
 			if !c.valid {
-				require.NotEqual(t, policy.Valid, finding.Result, "%s, %s", form, name)
+				require.NotEqual(t, policy.Valid, finding.Result(), "%s, %s", form, name)
 				require.Equal(t, policy.ReasonUntrusted, finding.Reason, "%s, %s: %s", form, name, finding.Message)
 				continue
 			}
-			require.Equal(t, policy.Valid, finding.Result, "%s, %s: %s", form, name, finding.Message)
+			require.Equal(t, policy.Valid, finding.Result(), "%s, %s: %s", form, name, finding.Message)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestCertificatesMustBeInTransparencyLogs(t *testing.T) {
 			requireInvalid(t, finding, policy.ReasonUntrusted)
 			continue
 		}
-		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+		require.Equal(t, policy.Valid, finding.Result(), "%s: %s", name, finding.Message)
 	}
 	_, foreign := newSigstore(t)
 	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: []int{0}})
@@ -231,7 +231,7 @@ func TestThresholdsCountDifferentWitnesses(t *testing.T) {
 		"three times, timestamp twice": {twice("timestamps"), func(k *cosign.Signers) { k.Keyless.Thresholds.Timestamps = 3 }},
 	} {
 		finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, c.e)
-		require.Equal(t, policy.Invalid, finding.Result, "%s: %s", name, finding.Message)
+		require.Equal(t, policy.Invalid, finding.Result(), "%s: %s", name, finding.Message)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestBundlesThatBringTheirOwnKeyProveNothing(t *testing.T) {
 	img := newImage(t, "r.example.com/app")
 	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	theirs := bundled(t, img, stranger, fixture.CosignOptions{})
-	require.Equal(t, policy.Invalid, check(checker, img, theirs).Result)
+	require.Equal(t, policy.Invalid, check(checker, img, theirs).Result())
 	for name, material := range map[string]map[string]any{
 		"as PEM":               {"publicKey": map[string]any{"hint": string(stranger.PEM)}},
 		"as bytes":             {"publicKey": map[string]any{"rawBytes": stranger.PEM}},
@@ -250,7 +250,7 @@ func TestBundlesThatBringTheirOwnKeyProveNothing(t *testing.T) {
 	} {
 		e := edited(t, theirs, func(bundle map[string]any) { bundle["verificationMaterial"] = material })
 		finding := check(checker, img, e)
-		require.Equal(t, policy.Invalid, finding.Result, "%s: %s", name, finding.Message)
+		require.Equal(t, policy.Invalid, finding.Result(), "%s: %s", name, finding.Message)
 	}
 }
 
@@ -267,15 +267,15 @@ func TestForeignLogEntriesAndTimestampsProveNothing(t *testing.T) {
 		return material[name]
 	}
 	ours := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
-	require.Equal(t, policy.Valid, check(checker, img, ours).Result)
+	require.Equal(t, policy.Valid, check(checker, img, ours).Result())
 	// Without a log only the timestamp vouches for the time; with a log it is not needed.
 	byTimestamp := newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }))
-	require.Equal(t, policy.Valid, check(byTimestamp, img, ours).Result)
+	require.Equal(t, policy.Valid, check(byTimestamp, img, ours).Result())
 	for name, checker := range map[string]*cosign.Checker{"tlogEntries": checker, "timestampVerificationData": byTimestamp, "certificate": checker} {
 		stapled := edited(t, ours, func(bundle map[string]any) {
 			bundle["verificationMaterial"].(map[string]any)[name] = part(theirs, name)
 		})
-		require.NotEqual(t, policy.Valid, check(checker, img, stapled).Result, name)
+		require.NotEqual(t, policy.Valid, check(checker, img, stapled).Result(), name)
 	}
 	foreign, _ := newSigstore(t)
 	stranger := keylessBundle(t, foreign, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
@@ -294,7 +294,7 @@ func TestForeignLogEntriesAndTimestampsProveNothing(t *testing.T) {
 			stapled.layer.Annotations[n] = v
 		}
 		stapled.layer.Annotations[name] = strangers.layer.Annotations[name]
-		require.NotEqual(t, policy.Valid, check(checker, img, stapled).Result, name)
+		require.NotEqual(t, policy.Valid, check(checker, img, stapled).Result(), name)
 	}
 }
 
@@ -317,10 +317,10 @@ func TestMalformedKeylessAnnotationsAreNoSignature(t *testing.T) {
 			}
 			e.layer.Annotations[name] = value
 			finding := check(checker, img, e)
-			require.Equal(t, policy.Invalid, finding.Result, "%s: %.80s", name, value)
+			require.Equal(t, policy.Invalid, finding.Result(), "%s: %.80s", name, value)
 		}
 	}
-	require.Equal(t, policy.Valid, check(checker, img, good).Result)
+	require.Equal(t, policy.Valid, check(checker, img, good).Result())
 }
 
 func TestKeysAndIdentitiesAreNotMixedUp(t *testing.T) {
@@ -339,7 +339,7 @@ func TestKeysWithALogDemandTheLog(t *testing.T) {
 	c := newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, Log: trusted}})
 	for name, e := range map[string]*evidence{"bundle": bundled(t, img, key, fixture.CosignOptions{}), "legacy": legacy(t, img, key, fixture.CosignOptions{})} {
 		finding := check(c, img, e)
-		require.Equal(t, policy.Invalid, finding.Result, name)
+		require.Equal(t, policy.Invalid, finding.Result(), name)
 		require.Contains(t, finding.Message, "transparency log", name)
 	}
 }
@@ -436,7 +436,7 @@ func TestOfAChainOnlyTheFirstCertificateProvesAnything(t *testing.T) {
 			})
 			finding := check(checker, img, long)
 			want := from == "trusted" && n < 10
-			require.Equal(t, want, finding.Result == policy.Valid, "%s, %s: %s", name, from, finding.Message)
+			require.Equal(t, want, finding.Result() == policy.Valid, "%s, %s: %s", name, from, finding.Message)
 			require.Equal(t, n >= 10, finding.Reason == policy.ReasonLimitExceeded)
 		}
 	}

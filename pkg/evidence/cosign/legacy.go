@@ -14,53 +14,54 @@ import (
 	"github.com/sigstore/cosign/v2/pkg/oci/static"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // checkLegacy checks a simple-signing payload and the signature in the layer's
 // annotation. With keys and no log, it ignores the annotations for certificate, chain,
 // log entry and timestamp: they prove nothing about a key, and can only do harm.
-func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (proof, error) {
+func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
 	b64 := layer.Annotations[static.SignatureAnnotationKey]
 	switch {
 	case b64 == "":
-		return proof{}, noSignature()
+		return policy.Proof{}, noSignature()
 	case len(b64) > maxSignature:
-		return proof{}, limitExceeded("signature annotation", maxSignature)
+		return policy.Proof{}, limitExceeded("signature annotation", maxSignature)
 	}
 	raw, err := base64.StdEncoding.DecodeString(b64)
 	switch {
 	case err != nil:
-		return proof{}, malformed("the signature annotation is not base64")
+		return policy.Proof{}, malformed("the signature annotation is not base64")
 	case c.identities != nil && layer.Annotations[annotationCertificate] == "":
-		return proof{}, keyed()
+		return policy.Proof{}, keyed()
 	}
 	data, err := c.payload(ctx, subject, layer, fetch)
 	if err != nil {
-		return proof{}, err
+		return policy.Proof{}, err
 	}
 	payload, err := parsePayload(data)
 	if err != nil {
-		return proof{}, refused(fmt.Errorf("the signed payload %w", err))
+		return policy.Proof{}, refused(fmt.Errorf("the signed payload %w", err))
 	}
 	want := subject.Descriptor.Digest
 	if payload.digest != want.String() {
-		return proof{}, wrongDigest(want, payload.digest)
+		return policy.Proof{}, wrongDigest(want, payload.digest)
 	}
 	said := claims{repository: payload.reference, annotations: payload.optional}
 	if c.identities != nil || c.logged {
 		by, err := c.rebuiltSigner(ctx, layer, data, raw)
 		if err != nil {
-			return proof{}, err
+			return policy.Proof{}, err
 		}
 		return c.accept(subject, layer.Digest, by, said)
 	}
 	key, algorithm, ok, err := c.match(ctx, contentOf(data), raw)
 	switch {
 	case err != nil:
-		return proof{}, err
+		return policy.Proof{}, err
 	case !ok || verifyLegacy(ctx, algorithm, data, b64, want) != nil:
-		return proof{}, c.wrongKey()
+		return policy.Proof{}, c.wrongKey()
 	}
 	return c.accept(subject, layer.Digest, key.signer(), said)
 }

@@ -269,6 +269,6 @@ func TestSignatureAnnotationIsTheOnlyOneThatCounts(t *testing.T) {
 	subject := verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}
 	s := e.signature()
 	s.Manifest.Annotations = map[string]string{"dev.cosignproject.cosign/signature": signature}
-	finding := newChecker(t, cosign.Options{Signers: signedBy(key)}).Check(context.Background(), subject, s, e.fetch, time.Time{})
+	finding := verify.Found(newChecker(t, cosign.Options{Signers: signedBy(key)}).Check(context.Background(), subject, s, e.fetch, time.Time{}))
 	requireInvalid(t, finding, policy.ReasonNoSignature)
 }

@@ -160,7 +160,7 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 			requireInvalid(t, finding, c.reason)
 			continue
 		}
-		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+		require.Equal(t, policy.Valid, finding.Result(), "%s: %s", name, finding.Message)
 		requireInvalid(t, check(c.checker, other, c.e), policy.ReasonWrongDigest)
 		evidence, err := c.checker.VerifyBundle(t.Context(), c.e.data, img.Descriptor.Digest)
 		require.NoError(t, err, name)
@@ -172,7 +172,7 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 		changed := edited(t, c.e, func(bundle map[string]any) {
 			bundle["dsseEnvelope"].(map[string]any)["payload"] = append([]byte(" "), opened(t, c.e).payload...)
 		})
-		require.Equal(t, policy.Invalid, check(c.checker, img, changed).Result, name)
+		require.Equal(t, policy.Invalid, check(c.checker, img, changed).Result(), name)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestEnvelopesAreLoggedByTheSignersHash(t *testing.T) {
 		name := map[crypto.Hash]string{crypto.SHA384: "sha384", crypto.SHA512: "sha512"}[hash]
 		body := hashedRekordOf(e, map[string]any{"algorithm": name, "value": hex.EncodeToString(digest.Sum(nil))})
 		finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: trusted(key), Log: root}}), img, logged(t, instance, e.bundle(t, bundle), body))
-		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+		require.Equal(t, policy.Valid, finding.Result(), "%s: %s", name, finding.Message)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestLogEntriesChangeNothingWhereNoLogIsDemanded(t *testing.T) {
 	} {
 		for form, e := range map[string]*evidence{"without entry": logged(t, instance, c.e), "with a foreign entry": logged(t, instance, c.e, foreign)} {
 			finding := check(c.checker, img, e)
-			require.Equal(t, c.valid, finding.Result == policy.Valid, "%s, %s: %s", name, form, finding.Message)
+			require.Equal(t, c.valid, finding.Result() == policy.Valid, "%s, %s: %s", name, form, finding.Message)
 		}
 	}
 }
@@ -277,7 +277,7 @@ func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, c.options)
 		finding := check(newChecker(t, options), img, e)
 		if c.valid {
-			require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+			require.Equal(t, policy.Valid, finding.Result(), "%s: %s", name, finding.Message)
 			continue
 		}
 		requireInvalid(t, finding, policy.ReasonUntrusted)
@@ -297,9 +297,9 @@ func TestEveryTimestampMustBeWithinItsAuthoritysTime(t *testing.T) {
 	for name, stamped := range map[string][]time.Time{"both within": {within, within}, "second later": {within, later}, "first later": {later, within}} {
 		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{Stamped: stamped})
 		finding := check(newChecker(t, keylessOptions(root, nil)), img, e)
-		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+		require.Equal(t, policy.Valid, finding.Result(), "%s: %s", name, finding.Message)
 		finding = check(newChecker(t, keylessOptions(ending, nil)), img, e)
-		require.Equal(t, name == "both within", finding.Result == policy.Valid, "%s: %s", name, finding.Message)
+		require.Equal(t, name == "both within", finding.Result() == policy.Valid, "%s: %s", name, finding.Message)
 	}
 }
 
@@ -330,5 +330,5 @@ func TestAnAuthorityOfTheSameNameDoesNotHideTheIssuer(t *testing.T) {
 	img := newImage(t, "r.example.com/app")
 	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: []int{0}})
 	finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.InsecureIgnoreSCT = false })), img, e)
-	require.Equal(t, policy.Valid, finding.Result, finding.Message)
+	require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 }

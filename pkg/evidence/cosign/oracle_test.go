@@ -69,7 +69,7 @@ func TestNeverAcceptsAKeylessSignatureThatCosignRefuses(t *testing.T) {
 		bare := &evidence{data: e.data, layer: e.layer}
 		bare.layer.Annotations = maps.Clone(e.layer.Annotations)
 		delete(bare.layer.Annotations, "dev.sigstore.cosign/rfc3161timestamp")
-		ours, theirs := check(checker, img, e).Result == policy.Valid, cosignAccepts(t, trusted, img, e) || cosignAccepts(t, trusted, img, bare)
+		ours, theirs := check(checker, img, e).Result() == policy.Valid, cosignAccepts(t, trusted, img, e) || cosignAccepts(t, trusted, img, bare)
 		if ours {
 			accepted++
 			require.True(t, theirs, "accepted here and refused by cosign: %s", what)

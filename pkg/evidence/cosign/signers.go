@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -93,6 +94,19 @@ type signer struct {
 	id      string         // differs between signers
 	message string         // one sentence
 	facts   map[string]any // for the extensions of the finding
+}
+
+// proof is the end of every check: the proof that s signed what a layer has, an attestation of a
+// type or, without one, a signature.
+func (s signer) proof(layer digest.Digest, predicateType string) policy.Proof {
+	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true}
+	message := s.message
+	if predicateType != "" {
+		facts["predicateType"], facts["signer"] = predicateType, s.id
+		message = "attestation of type " + predicateType + " verified, signed by " + s.id
+	}
+	maps.Copy(facts, s.facts)
+	return policy.NewProof(s.id, message, map[string]any{"signatures": []map[string]any{facts}})
 }
 
 func (k trustedKey) signer() signer {

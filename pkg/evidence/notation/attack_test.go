@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/notation"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -227,8 +228,8 @@ func TestCheckNeverPanics(t *testing.T) {
 	img := anImage(t, "image")
 	e := evidenceOf(notation.MediaTypeJWS, []byte(`{"header":null,"payload":"","protected":"","signature":""}`))
 	require.NotPanics(t, func() {
-		finding := c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Time{})
-		require.Equal(t, policy.Invalid, finding.Result)
+		finding := verify.Found(c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Time{}))
+		require.Equal(t, policy.Invalid, finding.Result())
 	})
 }
 

@@ -41,7 +41,7 @@ func TestASignatureOfOneSchemeIsNeverTrustedByTheOther(t *testing.T) {
 					c.options.Level = level
 					finding := check(t, c.options, img, signed(t, img, leaf, options))
 					if c.says == "" {
-						require.Equal(t, policy.Valid, finding.Result, finding.Message)
+						require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 						continue
 					}
 					requireDenied(t, policy.ReasonUntrustedCertificate, finding)
@@ -57,7 +57,7 @@ func TestIdentitiesOfSigningAuthoritiesAreChecked(t *testing.T) {
 	img := anImage(t, "image")
 	options := notation.Options{Name: "v", SigningAuthorities: root.Chain, TrustedIdentities: trusting().TrustedIdentities}
 	good, other := signer(t, root, "release", fixture.CertificateOptions{}), signer(t, root, "release", fixture.CertificateOptions{Organization: "Mallory"})
-	require.Equal(t, policy.Valid, check(t, options, img, signed(t, img, good, fixture.NotationOptions{SigningAuthority: true})).Result)
+	require.Equal(t, policy.Valid, check(t, options, img, signed(t, img, good, fixture.NotationOptions{SigningAuthority: true})).Result())
 	requireDenied(t, policy.ReasonUntrustedIdentity, check(t, options, img, signed(t, img, other, fixture.NotationOptions{SigningAuthority: true})))
 	options.TrustedIdentities = nil
 	_, err := notation.New(options)
@@ -77,10 +77,10 @@ func TestCertificatesOfSigningAuthoritiesAreJudgedAtTheTimeThatTheyState(t *test
 	e := signed(t, img, expired, fixture.NotationOptions{SigningAuthority: true, SigningTime: now.Add(-36 * time.Hour)})
 	for name, options := range map[string]notation.Options{"alone": plain, "where other signatures need timestamps": stamped} {
 		finding := check(t, options, img, e)
-		require.Equal(t, policy.Valid, finding.Result, name+": "+finding.Message)
+		require.Equal(t, policy.Valid, finding.Result(), name+": "+finding.Message)
 	}
 	garbage := evidenceOf(notation.MediaTypeJWS, withTimestamp(t, e.blobs[e.signature.Layer.Digest], []byte(strings.Repeat("\x30\x80", 9))))
-	require.Equal(t, policy.Valid, check(t, stamped, img, garbage).Result, "timestamps play no part")
+	require.Equal(t, policy.Valid, check(t, stamped, img, garbage).Result(), "timestamps play no part")
 
 	h := awsHeaders().with(func(h headers) {
 		h["crit"] = []string{schemeHeader, authenticTimeHeader}
@@ -95,7 +95,7 @@ func TestCertificatesOfSigningAuthoritiesAreJudgedAtTheTimeThatTheyState(t *test
 			permissive := plain
 			permissive.Level = notation.Permissive
 			finding := check(t, permissive, img, evidenceOf(mediaType(cose), late))
-			require.Equal(t, policy.Valid, finding.Result, name)
+			require.Equal(t, policy.Valid, finding.Result(), name)
 			require.Contains(t, finding.Message, "the verifier is permissive")
 		})
 	}

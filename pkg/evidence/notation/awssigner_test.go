@@ -75,8 +75,8 @@ func TestAcceptsAWSSignersSignatureForATrustedProfile(t *testing.T) {
 			inBoth(t, func(t *testing.T, cose bool) {
 				envelope := rawEnvelope(t, img, leaf, awsHeaders().with(c.change), cose)
 				finding := check(t, trustingAWS(root, c.profile), img, evidenceOf(mediaType(cose), envelope))
-				require.Equal(t, policy.Valid, finding.Result, finding.Message)
-				require.Equal(t, profile, finding.Signer, "all AWS customers share one subject")
+				require.Equal(t, policy.Valid, finding.Result(), finding.Message)
+				require.Equal(t, profile, finding.Signer(), "all AWS customers share one subject")
 				require.Equal(t, profileVersion, finding.Extensions["signingProfileVersion"])
 				require.Contains(t, finding.Extensions["signingJob"], "/signing-jobs/")
 				require.Contains(t, finding.Message, profileVersion)
@@ -249,7 +249,7 @@ func TestRevokedSignaturesOfAWSSignerAreRefused(t *testing.T) {
 				return c.revoked, c.err
 			}
 			finding := check(t, options, img, e)
-			require.Equal(t, c.result, finding.Result, finding.Message)
+			require.Equal(t, c.result, finding.Result(), finding.Message)
 			require.Equal(t, c.reason, finding.Reason)
 			require.Contains(t, finding.Message, c.says)
 			tbs := func(certificate *x509.Certificate) string {
@@ -267,7 +267,7 @@ func TestRevokedSignaturesOfAWSSignerAreRefused(t *testing.T) {
 	permissive.Overrides.Revocation = notation.Log
 	permissive.AWSSigner.Revoked = func(context.Context, notation.AWSJob) ([]string, error) { return []string{job}, nil }
 	finding := check(t, permissive, img, e)
-	require.Equal(t, policy.Valid, finding.Result)
+	require.Equal(t, policy.Valid, finding.Result())
 	require.Contains(t, finding.Message, "has revoked")
 }
 
@@ -286,7 +286,7 @@ func TestAWSSignerIsOnlyAskedAboutTrustedSignatures(t *testing.T) {
 		"of another profile": rawEnvelope(t, img, leaf, awsHeaders().with(func(h headers) { h[profileHeader] = strings.Replace(profileVersion, "release", "other", 1) }), false),
 		"expired":            rawEnvelope(t, img, leaf, awsHeaders().with(func(h headers) { h[expiryHeader] = time.Now().Add(-time.Hour).UTC() }), false),
 	} {
-		require.Equal(t, policy.Invalid, check(t, options, img, evidenceOf(notation.MediaTypeJWS, envelope)).Result, name)
+		require.Equal(t, policy.Invalid, check(t, options, img, evidenceOf(notation.MediaTypeJWS, envelope)).Result(), name)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package notation checks image signatures of the Notary Project. It takes
-// envelope bytes, certificates and identities, and returns a finding. The
+// envelope bytes, certificates and identities, and returns a proof. The
 // notation library does the cryptography. This package binds the result to the
 // image, refuses the unknown critical attributes that the library lets pass, and
 // explains failures in its own words. It runs no plugins, but understands the
@@ -165,32 +165,28 @@ func (c *Checker) Accepts(s verify.Signature) bool {
 // Check says whether s is a signature of subject by a trusted identity. With Strict, the
 // signature and its whole certificate chain must be valid at now, and also by the
 // system clock, which the notation library reads itself.
-func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
-	proven, err := c.check(ctx, subject, s, fetch, now)
-	if err != nil {
-		return verify.FindingOf(err)
-	}
-	return valid(proven)
-}
-
-func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (proof, error) {
+func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (policy.Proof, error) {
 	want := subject.Descriptor.Digest
 	switch {
 	case want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256:
-		return proof{}, malformed("the image to check has no single sha256 digest")
+		return policy.Proof{}, malformed("the image to check has no single sha256 digest")
 	case !c.Accepts(s):
-		return proof{}, malformed("the manifest is not a notation signature")
+		return policy.Proof{}, malformed("the manifest is not a notation signature")
 	case len(s.Manifest.Layers) != 1: // "collection of only one OCI descriptor referencing the signature envelope"
-		return proof{}, malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
+		return policy.Proof{}, malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
 	case s.Layer.Size > maxEnvelope:
-		return proof{}, pastLimit(fmt.Sprintf("the signature envelope has %d bytes, the limit is %d", s.Layer.Size, maxEnvelope))
+		return policy.Proof{}, pastLimit(fmt.Sprintf("the signature envelope has %d bytes, the limit is %d", s.Layer.Size, maxEnvelope))
 	}
 	content, err := fetch(ctx, s.Layer, maxEnvelope)
 	switch {
 	case verify.HasReason(err, policy.ReasonContentMismatch):
-		return proof{}, verify.Permanent(policy.ReasonTamperedEnvelope, err)
+		return policy.Proof{}, verify.Permanent(policy.ReasonTamperedEnvelope, err)
 	case err != nil:
-		return proof{}, err
+		return policy.Proof{}, err
 	}
-	return c.examine(ctx, subject, s.Layer.MediaType, content, now)
+	found, err := c.examine(ctx, subject, s.Layer.MediaType, content, now)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	return found.proof(), nil
 }

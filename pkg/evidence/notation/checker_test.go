@@ -29,11 +29,11 @@ func TestAcceptsSignaturesOfEveryEnvelopeAndKey(t *testing.T) {
 			t.Run(name+" in "+envelope, func(t *testing.T) {
 				img := anImage(t, "image")
 				finding := check(t, trusting(root.Chain[0]), img, signed(t, img, leaf, fixture.NotationOptions{COSE: cose}))
-				require.Equal(t, policy.Valid, finding.Result, finding.Message)
+				require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 				key, err := x509.MarshalPKIXPublicKey(leaf.Key.Public())
 				require.NoError(t, err)
 				sum := sha256.Sum256(key)
-				require.Equal(t, "x509.subject:C=US,CN=release,O=Landwaiter Fixtures,ST=WA", finding.Signer)
+				require.Equal(t, "x509.subject:C=US,CN=release,O=Landwaiter Fixtures,ST=WA", finding.Signer())
 				require.Equal(t, map[string]any{
 					"Issuer":         "CN=root,O=Landwaiter Fixtures,ST=WA,C=US",
 					"SN":             "CN=release,O=Landwaiter Fixtures,ST=WA,C=US",
@@ -73,7 +73,7 @@ func TestAcceptsWhatTheTrustStoreAndIdentitiesName(t *testing.T) {
 			}
 			img := anImage(t, "image")
 			finding := check(t, options, img, signed(t, img, c.signer, fixture.NotationOptions{}))
-			require.Equal(t, policy.Valid, finding.Result, finding.Message)
+			require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 		})
 	}
 }
@@ -155,7 +155,7 @@ func TestUnreachableEnvelopeIsUnknownAndMissingOneIsInvalid(t *testing.T) {
 			e := signed(t, img, leaf, fixture.NotationOptions{})
 			e.err = c.err
 			finding := check(t, trusting(root.Chain[0]), img, e)
-			require.Equal(t, c.result, finding.Result)
+			require.Equal(t, c.result, finding.Result())
 			require.Equal(t, c.reason, finding.Reason)
 		})
 	}
@@ -174,9 +174,9 @@ func TestOneCheckerServesManyAtOnce(t *testing.T) {
 			if i%2 == 0 {
 				img, want = otherImage, policy.Invalid
 			}
-			finding := c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now())
-			if finding.Result != want {
-				t.Errorf("got %s, want %s: %s", finding.Result, want, finding.Message)
+			finding := verify.Found(c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now()))
+			if finding.Result() != want {
+				t.Errorf("got %s, want %s: %s", finding.Result(), want, finding.Message)
 			}
 		})
 	}

@@ -105,15 +105,15 @@ func checker(t testing.TB, options notation.Options) *notation.Checker {
 
 func check(t testing.TB, options notation.Options, img fixture.Image, e *evidence) policy.Finding {
 	t.Helper()
-	return checker(t, options).Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now())
+	return verify.Found(checker(t, options).Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now()))
 }
 
 func requireDenied(t testing.TB, reason policy.Reason, finding policy.Finding) {
 	t.Helper()
-	require.Equal(t, policy.Invalid, finding.Result, finding.Message)
+	require.Equal(t, policy.Invalid, finding.Result(), finding.Message)
 	require.Equal(t, reason, finding.Reason, finding.Message)
 	require.NotEmpty(t, finding.Message)
-	require.Empty(t, finding.Signer)
+	require.Empty(t, finding.Signer())
 }
 
 // stapled returns envelope with the timestamp of donor. Both are JWS.

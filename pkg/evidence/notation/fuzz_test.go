@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/notation"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -40,8 +41,8 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, envelope []byte, cose bool) {
 		e := evidenceOf(fixture.NotationOptions{COSE: cose}.MediaType(), envelope)
 		for _, c := range []*notation.Checker{c, aws} {
-			finding := c.Check(context.Background(), subjectOf(img), e.signature, e.fetch, time.Now())
-			if finding.Result != policy.Invalid || finding.Reason == "" || finding.Message == "" {
+			finding := verify.Found(c.Check(context.Background(), subjectOf(img), e.signature, e.fetch, time.Now()))
+			if finding.Result() != policy.Invalid || finding.Reason == "" || finding.Message == "" {
 				t.Fatalf("got %+v", finding)
 			}
 		}
@@ -61,7 +62,7 @@ func BenchmarkCheck(b *testing.B) {
 			c := checker(b, trusting(root.Chain[0]))
 			b.ReportAllocs()
 			for b.Loop() {
-				if c.Check(b.Context(), subjectOf(img), e.signature, e.fetch, time.Now()).Result != policy.Valid {
+				if verify.Found(c.Check(b.Context(), subjectOf(img), e.signature, e.fetch, time.Now())).Result() != policy.Valid {
 					b.Fatal("not valid")
 				}
 			}
@@ -70,7 +71,7 @@ func BenchmarkCheck(b *testing.B) {
 			c := checker(b, trusting(stranger.Chain[0]))
 			b.ReportAllocs()
 			for b.Loop() {
-				if c.Check(b.Context(), subjectOf(img), e.signature, e.fetch, time.Now()).Result != policy.Invalid {
+				if verify.Found(c.Check(b.Context(), subjectOf(img), e.signature, e.fetch, time.Now())).Result() != policy.Invalid {
 					b.Fatal("not invalid")
 				}
 			}

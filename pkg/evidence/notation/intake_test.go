@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/notation"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/memory"
@@ -20,9 +21,9 @@ func TestTwoCertificatesOfOneIdentityAreOneSigner(t *testing.T) {
 	img := anImage(t, "image")
 	signerOf := func(name string, options fixture.CertificateOptions) string {
 		finding := check(t, trusting(root.Chain[0]), img, signed(t, img, signer(t, root, name, options), fixture.NotationOptions{}))
-		require.Equal(t, policy.Valid, finding.Result, finding.Message)
+		require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 		require.NotEmpty(t, finding.Extensions["keyFingerprint"])
-		return finding.Signer
+		return finding.Signer()
 	}
 	first, renewed := signerOf("release", fixture.CertificateOptions{}), signerOf("release", fixture.CertificateOptions{Algorithm: fixture.RSA2048})
 	require.Equal(t, first, renewed)
@@ -52,7 +53,7 @@ func TestRefusesEnvelopesThatAreNotReadInMemoryOfTheirSize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var finding policy.Finding
 			took := memory.Allocated(func() {
-				finding = c.Check(t.Context(), subjectOf(img), e.evidence.signature, e.evidence.fetch, time.Now())
+				finding = verify.Found(c.Check(t.Context(), subjectOf(img), e.evidence.signature, e.evidence.fetch, time.Now()))
 			})
 			requireDenied(t, e.reason, finding)
 			require.LessOrEqual(t, took, 1<<20)
@@ -76,11 +77,13 @@ func TestAnEnvelopeTakesMemoryInProportionToItsSize(t *testing.T) {
 				asked.TimestampAuthorities = trusted.Root.Chain
 			}
 			e, c := signed(t, img, leaf, options), checker(t, asked)
-			one := func() policy.Finding { return c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now()) }
+			one := func() policy.Finding {
+				return verify.Found(c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now()))
+			}
 			one() // what libraries prepare once
 			var finding policy.Finding
 			n, took := len(e.blobs[e.signature.Layer.Digest]), memory.Allocated(func() { finding = one() })
-			t.Logf("%d bytes took %d, %.1f times: %s %s", n, took, float64(took)/float64(n), finding.Result, finding.Reason)
+			t.Logf("%d bytes took %d, %.1f times: %s %s", n, took, float64(took)/float64(n), finding.Result(), finding.Reason)
 			require.LessOrEqual(t, took, 16*n+1<<20)
 		})
 	}
@@ -108,7 +111,7 @@ func TestATimestampThatIsNotDERIsNeverParsed(t *testing.T) {
 	require.Contains(t, finding.Message, "indefinite length")
 	asked.Overrides.AuthenticTimestamp = notation.Log
 	finding = check(t, asked, img, evidenceOf(notation.MediaTypeJWS, withTimestamp(t, envelope, []byte(deep))))
-	require.Equal(t, policy.Valid, finding.Result, finding.Message)
+	require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 	require.Contains(t, finding.Message, "indefinite length", "a check that only logs still does not read it")
 }
 
@@ -119,5 +122,5 @@ func TestACheckEndsWithItsContext(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	e := signed(t, img, leaf, fixture.NotationOptions{})
-	require.Equal(t, policy.Unknown, checker(t, trusting(root.Chain[0])).Check(ended, subjectOf(img), e.signature, e.fetch, time.Now()).Result)
+	require.Equal(t, policy.Unknown, verify.Found(checker(t, trusting(root.Chain[0])).Check(ended, subjectOf(img), e.signature, e.fetch, time.Now())).Result())
 }

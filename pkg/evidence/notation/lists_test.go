@@ -82,7 +82,7 @@ func TestAListOfTheVerifierReplacesTheNetwork(t *testing.T) {
 					asked.Revocation, asked.RevocationLists = silent{t}, lists(t, c.lists...)
 					finding := check(t, asked, img, e)
 					if c.reason == "" {
-						require.Equal(t, policy.Valid, finding.Result, finding.Message)
+						require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 						return
 					}
 					requireDenied(t, c.reason, finding)

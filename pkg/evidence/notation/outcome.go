@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,23 +21,31 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
+// verified is a signature that passed every check. The zero value proves nothing.
+type verified struct {
+	leaf *x509.Certificate // of the signer
+	job  signerJob         // of AWS Signer
+	// permitted holds the failures of checks that the verifier does not enforce.
+	permitted []error
+}
+
 // examine verifies an envelope. An envelope that makes the library panic is malformed.
-func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType string, envelope []byte, now time.Time) (proven proof, err error) {
+func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType string, envelope []byte, now time.Time) (found verified, err error) {
 	defer func() {
 		if recover() != nil {
-			proven, err = proof{}, malformed("the signature envelope cannot be processed")
+			found, err = verified{}, malformed("the signature envelope cannot be processed")
 		}
 	}()
 	if err := verify.Step(ctx); err != nil {
-		return proof{}, err
+		return verified{}, err
 	}
 	chain, timestamp, err := presented(mediaType, envelope)
 	if err != nil {
-		return proof{}, err
+		return verified{}, err
 	}
 	if !c.anchors.contain(chain) && !c.signing.contain(chain) {
 		// Checked before any cryptography, so that untrusted signatures are cheap.
-		return proof{}, c.untrustedCertificate()
+		return verified{}, c.untrustedCertificate()
 	}
 	stamped := c.stamped != nil && (!c.afterExpiry || verify.HasReason(checkValidity(chain, now), policy.ReasonExpiredCertificate))
 	library := c.plain
@@ -49,36 +58,36 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 		}
 	}
 	if unread != nil && !c.logs.timestamp && len(c.signing) == 0 {
-		return proof{}, unread
+		return verified{}, unread
 	}
 	outcome, err := library.Verify(ctx, subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
 		ArtifactReference:  subject.Reference.Name() + "@" + subject.Descriptor.Digest.String(),
 		SignatureMediaType: mediaType,
 	})
 	if ctx.Err() != nil {
-		return proof{}, ctx.Err()
+		return verified{}, ctx.Err()
 	}
 	if err != nil || outcome == nil || outcome.EnvelopeContent == nil {
-		return proof{}, orElse(c.rejection(outcome, subject, chain, stamped, now), policy.ReasonMalformed, unverifiable)
+		return verified{}, orElse(c.rejection(outcome, subject, chain, stamped, now), policy.ReasonMalformed, unverifiable)
 	}
-	if proven, err = c.accept(outcome, subject, stamped, now); err != nil {
-		return proof{}, err
+	if found, err = c.accept(outcome, subject, stamped, now); err != nil {
+		return verified{}, err
 	}
 	signer := outcome.EnvelopeContent.SignerInfo
 	if signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
 		unread = nil // only the authority's own time counts
 	}
-	if proven, err = proven.unless(unread, c.logs.timestamp); err != nil {
-		return proof{}, err
+	if found, err = found.unless(unread, c.logs.timestamp); err != nil {
+		return verified{}, err
 	}
-	return c.unlessRevoked(ctx, proven, signer)
+	return c.unlessRevoked(ctx, found, signer)
 }
 
 // unlessRevoked returns p unless a certificate, or the signature itself, is revoked.
-func (c *Checker) unlessRevoked(ctx context.Context, p proof, signer signature.SignerInfo) (_ proof, err error) {
+func (c *Checker) unlessRevoked(ctx context.Context, p verified, signer signature.SignerInfo) (_ verified, err error) {
 	if c.revocation != nil {
 		if p, err = p.unless(c.checkRevocation(ctx, signer.CertificateChain, purpose.CodeSigning), c.logs.revocation); err != nil {
-			return proof{}, err
+			return verified{}, err
 		}
 	}
 	if c.revoked != nil {
@@ -89,21 +98,21 @@ func (c *Checker) unlessRevoked(ctx context.Context, p proof, signer signature.S
 
 // accept makes the checks that the library does not: attributes, the signed artifact,
 // and the time of the caller. Revocation is checked after it.
-func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) (proof, error) {
+func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) (verified, error) {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if len(signer.CertificateChain) == 0 {
-		return proof{}, malformed("the signature envelope has no certificates")
+		return verified{}, malformed("the signature envelope has no certificates")
 	}
 	job, err := c.checkAttributes(signer)
 	if err != nil {
-		return proof{}, err
+		return verified{}, err
 	}
 	if err := checkArtifact(outcome, subject); err != nil {
-		return proof{}, err
+		return verified{}, err
 	}
-	proven, err := proof{leaf: signer.CertificateChain[0], job: job}.unless(inTime(outcome, stamped, now), c.logs.timestamp)
+	proven, err := verified{leaf: signer.CertificateChain[0], job: job}.unless(inTime(outcome, stamped, now), c.logs.timestamp)
 	if err != nil {
-		return proof{}, err
+		return verified{}, err
 	}
 	return proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry)
 }
@@ -122,7 +131,7 @@ func inTime(outcome *notationgo.VerificationOutcome, stamped bool, now time.Time
 
 // unless returns p if a check did not fail, or if its failure is only logged. Then p
 // records the failure.
-func (p proof) unless(failure error, logged bool) (proof, error) {
+func (p verified) unless(failure error, logged bool) (verified, error) {
 	switch {
 	case failure == nil:
 		return p, nil
@@ -130,7 +139,27 @@ func (p proof) unless(failure error, logged bool) (proof, error) {
 		p.permitted = append(slices.Clone(p.permitted), failure)
 		return p, nil
 	}
-	return proof{}, failure
+	return verified{}, failure
+}
+
+// proof is the end of every check: the proof of the signer of v.
+func (v verified) proof() policy.Proof {
+	if v.leaf == nil {
+		return policy.Proof{}
+	}
+	message := fmt.Sprintf("signature verified by certificate %q", shown(v.leaf.Subject.String()))
+	extensions := map[string]any{"Issuer": v.leaf.Issuer.String(), "SN": v.leaf.Subject.String(), "keyFingerprint": fingerprintOf(v.leaf)}
+	signer := identityOf(v.leaf)
+	if v.job.profile != "" {
+		// All customers of AWS share one subject, so the profile is the signer.
+		signer = v.job.profile
+		extensions["signingProfileVersion"], extensions["signingJob"] = v.job.profileVersion, v.job.job
+		message += " for signing profile " + v.job.profileVersion
+	}
+	for _, err := range v.permitted {
+		message += "; the verifier is permissive: " + err.Error()
+	}
+	return policy.NewProof(signer, message, extensions)
 }
 
 // checkArtifact refuses an envelope whose signed artifact is not subject. "Descriptor

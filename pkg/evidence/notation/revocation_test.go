@@ -51,7 +51,7 @@ func TestRevokedCertificatesAreNotTrusted(t *testing.T) {
 				e := signed(t, img, leaf, made)
 				asked := trusting(root.Chain[0])
 				asked.Revocation = http.DefaultTransport
-				require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
+				require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
 				require.NotZero(t, r.Asked())
 
 				r.Revoke(leaf.Chain[0])
@@ -59,15 +59,15 @@ func TestRevokedCertificatesAreNotTrusted(t *testing.T) {
 
 				asked.Level = notation.Permissive
 				finding := check(t, asked, img, e)
-				require.Equal(t, policy.Valid, finding.Result)
+				require.Equal(t, policy.Valid, finding.Result())
 				require.Contains(t, finding.Message, "is revoked")
 				asked.Overrides.Revocation = notation.Enforce
 				requireDenied(t, policy.ReasonRevokedCertificate, check(t, asked, img, e))
 				asked.Level, asked.Overrides.Revocation = notation.Strict, notation.Log
-				require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
+				require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
 
 				asked.Overrides.Revocation, asked.Revocation = notation.AsLevel, nil
-				require.Equal(t, policy.Valid, check(t, asked, img, e).Result, "revocation is not asked for")
+				require.Equal(t, policy.Valid, check(t, asked, img, e).Result(), "revocation is not asked for")
 			})
 		})
 	}
@@ -84,7 +84,7 @@ func TestRevokedIntermediatesAreNotTrusted(t *testing.T) {
 	e := signed(t, img, leaf, fixture.NotationOptions{})
 	asked := trusting(root.Chain[0])
 	asked.Revocation = http.DefaultTransport
-	require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
+	require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
 	r.Revoke(issuing.Chain[0])
 	finding := check(t, asked, img, e)
 	requireDenied(t, policy.ReasonRevokedCertificate, finding)
@@ -118,7 +118,7 @@ func TestWhatIsNotKnownOfRevocationIsNotAPass(t *testing.T) {
 			r.Answer(c.answer)
 			asked.Revocation = c.transport
 			finding := check(t, asked, img, e)
-			require.Equal(t, c.result, finding.Result, finding.Message)
+			require.Equal(t, c.result, finding.Result(), finding.Message)
 			require.Equal(t, policy.ReasonRevocationUnknown, finding.Reason)
 			require.Contains(t, finding.Message, "CN=release")
 		})
@@ -144,20 +144,20 @@ func TestRevokedTimestampAuthoritiesAreNotTrusted(t *testing.T) {
 	asked := trusting(root.Chain[0])
 	asked.TimestampAuthorities = []*x509.Certificate{stamps.Root.Chain[0]}
 	asked.Revocation = http.DefaultTransport
-	require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
+	require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
 
 	asked.Revocation = failing{errors.New("try again")}
 	finding := check(t, asked, img, e)
-	require.Equal(t, policy.Unknown, finding.Result)
+	require.Equal(t, policy.Unknown, finding.Result())
 	require.Equal(t, policy.ReasonRevocationUnknown, finding.Reason)
 
 	r.Revoke(stamps.Signer().Chain[0])
 	asked.Revocation = http.DefaultTransport
 	requireDenied(t, policy.ReasonRevokedCertificate, check(t, asked, img, e))
 	asked.Overrides.Revocation = notation.Log
-	require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
+	require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
 	asked.Overrides.Revocation, asked.Revocation = notation.AsLevel, nil
-	require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
+	require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
 }
 
 // The owner of an untrusted chain chooses the addresses in it.

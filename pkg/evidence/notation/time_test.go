@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/notation"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -44,7 +45,7 @@ func TestTimeIsJudgedByTheLevel(t *testing.T) {
 				permissive := trusting(root.Chain[0])
 				permissive.Level = notation.Permissive
 				finding = check(t, permissive, img, e)
-				require.Equal(t, policy.Valid, finding.Result, finding.Message)
+				require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 				require.Contains(t, finding.Message, "the verifier is permissive")
 				require.Contains(t, finding.Message, c.says)
 			})
@@ -70,8 +71,8 @@ func TestStrictJudgesByTheTimeOfTheCaller(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			requireDenied(t, tc.reason, c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, tc.now))
+			requireDenied(t, tc.reason, verify.Found(c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, tc.now)))
 		})
 	}
-	require.Equal(t, policy.Valid, c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now()).Result)
+	require.Equal(t, policy.Valid, verify.Found(c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now())).Result())
 }

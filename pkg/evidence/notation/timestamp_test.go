@@ -69,19 +69,19 @@ func TestTimestampsProveThatASignatureIsFromWhenTheCertificateWasValid(t *testin
 				}
 				finding := check(t, asked, img, e)
 				if c.reason == "" {
-					require.Equal(t, policy.Valid, finding.Result, finding.Message)
+					require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 					return
 				}
 				requireDenied(t, c.reason, finding)
 
 				asked.Level = notation.Permissive
 				finding = check(t, asked, img, e)
-				require.Equal(t, policy.Valid, finding.Result, finding.Message)
+				require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 				require.Contains(t, finding.Message, "the verifier is permissive")
 				asked.Overrides.AuthenticTimestamp = notation.Enforce
 				requireDenied(t, c.reason, check(t, asked, img, e))
 				asked.Level, asked.Overrides.AuthenticTimestamp = notation.Strict, notation.Log
-				require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
+				require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
 			})
 		})
 	}

@@ -50,7 +50,7 @@ func (s *State) WithoutBreakGlass(why string, now time.Time) {
 // exception might lift it that the person may not read: break-glass is an annotation of
 // the Namespace, and counts if the server says so.
 func (s State) known(result verify.Result) verify.Result {
-	if result.Verdict.Outcome != policy.Denied {
+	if result.Verdict.Outcome() != policy.Denied {
 		return result
 	}
 	what, why := "break-glass of Namespace "+string(result.Namespace), s.unsure[result.Namespace]
@@ -62,8 +62,7 @@ func (s State) known(result verify.Result) verify.Result {
 		what, why = "an exception", s.Objects.Hidden[i].Why
 	}
 	denied := result.Verdict
-	result.Verdict = policy.Verdict{Outcome: policy.Undecided, Policy: denied.Policy,
-		Reason: "it is denied unless " + what + " allows it, and " + why + " (denied: " + denied.Reason + ")"}
+	result.Verdict = policy.NotDecided(denied.Policy, "it is denied unless "+what+" allows it, and "+why+" (denied: "+denied.Reason+")")
 	return result
 }
 

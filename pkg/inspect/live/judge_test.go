@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestADenialIsUndecidedWhereBreakGlassMayLiftIt(t *testing.T) {
@@ -24,13 +25,13 @@ func TestADenialIsUndecidedWhereBreakGlassMayLiftIt(t *testing.T) {
 	s := State{Objects: resource.Objects{Namespaces: read}}
 	s.WithoutBreakGlass("it is not known", today())
 	for name, want := range map[verify.Namespace]policy.Outcome{"open": policy.Undecided, "over": policy.Denied, "later": policy.Denied, "calm": policy.Denied} {
-		verdict := s.known(verify.Result{Namespace: name, Verdict: policy.Verdict{Outcome: policy.Denied, Reason: "nobody signed it"}}).Verdict
-		require.Equal(t, want, verdict.Outcome, name)
+		verdict := s.known(verify.Result{Namespace: name, Verdict: judged.As(policy.Denied, policy.Verdict{Reason: "nobody signed it"})}).Verdict
+		require.Equal(t, want, verdict.Outcome(), name)
 		if want == policy.Undecided {
 			require.Equal(t, "it is denied unless break-glass of Namespace open allows it, and it is not known (denied: nobody signed it)", verdict.Reason)
 		}
 	}
-	require.Equal(t, policy.Allowed, s.known(verify.Result{Namespace: "open", Verdict: policy.Verdict{Outcome: policy.Allowed}}).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, s.known(verify.Result{Namespace: "open", Verdict: judged.As(policy.Allowed, policy.Verdict{})}).Verdict.Outcome())
 	for _, n := range s.Objects.Namespaces {
 		require.NotContains(t, n.Annotations, v1beta1.AnnotationBreakGlassReason)
 	}

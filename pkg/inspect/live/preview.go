@@ -13,29 +13,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Answer is what a preview says of an image: that of the engine, with warnings apart.
-type Answer string
+// Unknown is the answer of a preview about what the person may not read or reach.
+const Unknown verify.Answer = "unknown"
 
-// The answers, of which only the first lets an image in without a word.
-const (
-	Allowed Answer = "allowed"
-	Warned  Answer = "warned"  // allowed, and a policy that only warns would deny
-	Denied  Answer = "denied"  // as a server would deny it
-	Unknown Answer = "unknown" // it depends on what the person may not read or reach
-)
-
-// AnswerOf returns the answer of a verdict. A warning about evidence that could not be read
-// is unknown, as a denial would be.
-func AnswerOf(v policy.Verdict) Answer {
-	switch {
-	case v.Outcome == policy.Denied:
-		return Denied
-	case v.Outcome != policy.Allowed, v.Doubtful:
+// AnswerOf returns the answer of a preview, which does not tell why an image is allowed: that is in
+// the verdict. A warning about evidence that could not be read is unknown, as a denial would be.
+func AnswerOf(r verify.Result) verify.Answer {
+	switch answer := r.Answer(); {
+	case answer == verify.AnswerUndecided, r.Verdict.Doubtful:
 		return Unknown
-	case v.Warning != "":
-		return Warned
+	case !answer.Allows():
+		return verify.AnswerDenied
+	case r.Verdict.Warning != "":
+		return verify.AnswerWarned
 	}
-	return Allowed
+	return verify.AnswerAllowed
 }
 
 // Row is one image of a namespace as it is judged now and as it would be.
@@ -50,17 +42,19 @@ func (r Row) Changes() bool {
 }
 
 // From returns what is answered now.
-func (r Row) From() Answer { return AnswerOf(r.Before.Verdict) }
+func (r Row) From() verify.Answer { return AnswerOf(r.Before) }
 
 // To returns what would be answered.
-func (r Row) To() Answer { return AnswerOf(r.After.Verdict) }
+func (r Row) To() verify.Answer { return AnswerOf(r.After) }
 
 // Unknown reports whether either answer is unknown.
 func (r Row) Unknown() bool { return r.From() == Unknown || r.To() == Unknown }
 
 // Breaks reports whether the image would be denied and is known not to be already. If what
 // it is now is unknown, the row is.
-func (r Row) Breaks() bool { return r.To() == Denied && r.From() != Denied && r.From() != Unknown }
+func (r Row) Breaks() bool {
+	return r.To() == verify.AnswerDenied && r.From() != verify.AnswerDenied && r.From() != Unknown
+}
 
 // Judge decides about an image in a namespace.
 type Judge func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
@@ -98,8 +92,8 @@ func ask(ctx context.Context, judge Judge, use Use) verify.Result {
 type Total struct {
 	Namespace verify.Namespace
 	Images    int
-	Before    map[Answer]int
-	After     map[Answer]int
+	Before    map[verify.Answer]int
+	After     map[verify.Answer]int
 	// Breaks counts the images that would be denied and are known not to be already.
 	Breaks int
 }
@@ -110,7 +104,7 @@ func Totals(rows []Row) []Total {
 	for _, row := range rows {
 		i := slices.IndexFunc(all, func(t Total) bool { return t.Namespace == row.Namespace })
 		if i < 0 {
-			i, all = len(all), append(all, Total{Namespace: row.Namespace, Before: map[Answer]int{}, After: map[Answer]int{}})
+			i, all = len(all), append(all, Total{Namespace: row.Namespace, Before: map[verify.Answer]int{}, After: map[verify.Answer]int{}})
 		}
 		all[i].Images++
 		all[i].Before[row.From()]++

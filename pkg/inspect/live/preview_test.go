@@ -7,21 +7,22 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestAnImageBreaksIfItIsLetInNowAndWouldBeDenied(t *testing.T) {
-	verdicts := map[Answer]policy.Verdict{
-		Allowed: {Outcome: policy.Allowed},
-		Warned:  {Outcome: policy.Allowed, Warning: "no signature"},
-		Denied:  {Outcome: policy.Denied},
-		Unknown: {Outcome: policy.Undecided},
+	verdicts := map[verify.Answer]policy.Verdict{
+		verify.AnswerAllowed: judged.As(policy.Allowed, policy.Verdict{}),
+		verify.AnswerWarned:  judged.As(policy.Allowed, policy.Verdict{Warning: "no signature"}),
+		verify.AnswerDenied:  {},
+		Unknown:              policy.NotDecided(policy.ObjectRef{}, ""),
 	}
 	for from, before := range verdicts {
 		for to, after := range verdicts {
 			row := Row{Before: verify.Result{Verdict: before}, After: verify.Result{Verdict: after}}
 			require.Equal(t, from, row.From())
 			require.Equal(t, to, row.To())
-			require.Equal(t, to == Denied && (from == Allowed || from == Warned), row.Breaks(), "%s to %s", from, to)
+			require.Equal(t, to == verify.AnswerDenied && (from == verify.AnswerAllowed || from == verify.AnswerWarned), row.Breaks(), "%s to %s", from, to)
 		}
 	}
 }

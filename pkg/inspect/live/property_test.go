@@ -321,7 +321,7 @@ func (l *lab) previewed(t *rapid.T) {
 	applied, _ := l.answers(t, l.person(now.with(made, deleted)), Change{})
 	for image, want := range applied {
 		require.Equal(t, want.Verdict, after[image].Verdict, "%s: what is previewed is what is decided once it is applied", image)
-		require.NotEqual(t, Unknown, AnswerOf(want.Verdict), "%s: with all permissions all is known: %s", image, want.Verdict.Reason)
+		require.NotEqual(t, Unknown, AnswerOf(want), "%s: with all permissions all is known: %s", image, want.Verdict.Reason)
 	}
 	for _, right := range rapid.SliceOfNDistinct(rapid.SampledFrom(rights()), 2, 2, rapid.ID[refusal]).Draw(t, "missing permissions") {
 		b, a := l.answers(t, l.person(now, right), change)
@@ -343,8 +343,8 @@ func refOf(o client.Object) policy.ObjectRef {
 
 // weaker checks that somebody without a permission knows the same, or nothing.
 func (l *lab) weaker(t require.TestingT, right refusal, image string, full, seen verify.Result) {
-	if got := AnswerOf(seen.Verdict); got != Unknown {
-		require.Equal(t, AnswerOf(full.Verdict), got, "without permission to read %v, %s: %s (in truth: %s)", right, image, seen.Verdict.Reason, full.Verdict.Reason)
+	if got := AnswerOf(seen); got != Unknown {
+		require.Equal(t, AnswerOf(full), got, "without permission to read %v, %s: %s (in truth: %s)", right, image, seen.Verdict.Reason, full.Verdict.Reason)
 		return
 	}
 	require.Contains(t, seen.Verdict.Reason+seen.Verdict.Warning, "you may not", "what is unknown names the permission, %v", right)

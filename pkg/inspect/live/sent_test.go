@@ -144,10 +144,10 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 				ref, err := image.Parse(registry + "/app:v1")
 				require.NoError(t, err)
 				got := next.Verify(t.Context(), team, ref).Verdict
-				require.NotEqual(t, policy.Allowed, got.Outcome)
+				require.NotEqual(t, policy.Allowed, got.Outcome())
 				require.Equal(t, trusted, a.seen.Load() > 0, got.Reason)
 				if !trusted {
-					require.Equal(t, policy.Undecided, got.Outcome, got.Reason)
+					require.Equal(t, policy.Undecided, got.Outcome(), got.Reason)
 					require.Contains(t, got.Reason, "--send-secrets")
 				}
 			})

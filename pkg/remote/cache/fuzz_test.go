@@ -10,6 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // Of all values in Redis, only the one that was sealed opens.
@@ -19,7 +20,7 @@ func FuzzSealedValues(f *testing.F) {
 	require.NoError(f, err)
 	r := &Redis{seal: seal}
 	of, name := scope{"team-a", "uid-1"}, "landwaiter:team-a:verdict:x"
-	plain, err := encode(verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed"}}, origin{Image: "r/a@sha256:1"})
+	plain, err := encode(verify.Entry{Verdict: judged.As(policy.Allowed, policy.Verdict{Reason: "signed"})}, origin{Image: "r/a@sha256:1"})
 	require.NoError(f, err)
 	genuine, err := seal.close(of, name, plain, time.Unix(4e9, 0))
 	require.NoError(f, err)
@@ -29,7 +30,7 @@ func FuzzSealedValues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		entry, _, err := r.open(of, name, value)
 		require.Equal(t, bytes.Equal(value, genuine), err == nil)
-		require.Equal(t, err == nil, entry.Verdict.Outcome == policy.Allowed)
+		require.Equal(t, err == nil, entry.Verdict.Outcome() == policy.Allowed)
 		_, _, err = r.open(scope{"team-b", "uid-1"}, name, value)
 		require.Error(t, err, "another namespace has another key")
 		_, _, err = r.open(scope{"team-a", "uid-2"}, name, value)

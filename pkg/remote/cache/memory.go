@@ -160,7 +160,7 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 		}
 	}
 	for _, f := range entry.Findings {
-		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer) + len(f.Digest) + len(f.ArtifactType) +
+		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer()) + len(f.Digest) + len(f.ArtifactType) +
 			len(f.Message) + len(f.Reason) + len(f.Remediation) + weighValue(f.Extensions)
 	}
 	return uint32(max(0, min(n, 1<<30)))

@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // clock is a clock that tests advance.
@@ -28,7 +29,7 @@ func key(namespace verify.Namespace, image string) verify.Key {
 }
 
 func allowed(reason string) verify.Entry {
-	return verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: reason}}
+	return verify.Entry{Verdict: judged.As(policy.Allowed, policy.Verdict{Reason: reason})}
 }
 
 func TestMemoryAnswersOnlyForTheWholeKey(t *testing.T) {
@@ -50,7 +51,7 @@ func TestMemoryAnswersOnlyForTheWholeKey(t *testing.T) {
 	} {
 		entry, ok := m.Get(t.Context(), other)
 		require.False(t, ok, name)
-		require.Equal(t, policy.Denied, entry.Verdict.Outcome, "a miss is no pass")
+		require.Equal(t, policy.Denied, entry.Verdict.Outcome(), "a miss is no pass")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func masterKey() string { return string(fixture.NewSealKey()) }
@@ -66,8 +67,8 @@ func stored(t testing.TB, server *miniredis.Miniredis, n int) []string {
 }
 
 func verdict() verify.Entry {
-	return verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}},
-		Findings: []policy.Finding{{Verifier: "v", Type: "Notation", Result: policy.Valid, Signer: "s", Extensions: map[string]any{"Issuer": "CN=x"}}}}
+	return verify.Entry{Verdict: judged.As(policy.Allowed, policy.Verdict{Reason: "signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}}),
+		Findings: []policy.Finding{judged.Proven("s", policy.Finding{Verifier: "v", Type: "Notation", Extensions: map[string]any{"Issuer": "CN=x"}})}}
 }
 
 func TestReplicasShareVerdicts(t *testing.T) {
@@ -213,7 +214,7 @@ func TestOnlyVerdictsComeOut(t *testing.T) {
 	server := miniredis.RunT(t)
 	master := masterKey()
 	writer, reader := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
-	for name, entry := range map[string]verify.Entry{"undecided": {Verdict: policy.Verdict{Outcome: policy.Undecided}}} {
+	for name, entry := range map[string]verify.Entry{"undecided": {Verdict: judged.As(policy.Undecided, policy.Verdict{})}} {
 		writer.Put(t.Context(), key("team-a", name), entry, time.Hour)
 		stored(t, server, 1)
 		_, ok := reader.get(t, key("team-a", name))

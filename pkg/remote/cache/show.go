@@ -90,7 +90,7 @@ func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]stri
 // shownOf opens one value, with the keys of the UID that its header names: a header that
 // lies names keys that do not fit.
 func shownOf(seal *Seal, namespace verify.Namespace, name string, value []byte) Shown {
-	shown := Shown{Kind: kindOf(name), Verdict: policy.Verdict{Outcome: policy.Undecided}}
+	shown := Shown{Kind: kindOf(name), Verdict: policy.NotDecided(policy.ObjectRef{}, "")}
 	uid, err := sealedFor(value)
 	if err != nil {
 		shown.Unopened = err

@@ -92,7 +92,7 @@ func TestWhatDoesNotOpenIsShownAsSuchAndNeverAsAVerdict(t *testing.T) {
 				why["opened"]++
 				continue
 			}
-			require.Equal(t, policy.Undecided, e.Verdict.Outcome)
+			require.Equal(t, policy.Undecided, e.Verdict.Outcome())
 			require.Empty(t, e.Image)
 			why[e.Unopened.Error()]++
 		}

@@ -67,10 +67,10 @@ func encode(entry verify.Entry, about origin) ([]byte, error) {
 	if v.Doubtful {
 		return nil, errors.New("a doubtful verdict is not shared")
 	}
-	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome.String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Unverified: v.Unverified}
+	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome().String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Unverified: v.Unverified}
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
-			Result: f.Result.String(), Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
+			Result: f.Result().String(), Signer: f.Signer(), Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
 			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete})
 	}
 	return json.Marshal(wire)
@@ -100,32 +100,24 @@ func decode(plain []byte) (wireEntry, error) {
 
 // entry returns what was encoded. Only the two verdicts that are ever kept come out.
 func (w wireEntry) entry() (verify.Entry, error) {
-	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Warning: w.Warning, Unverified: w.Unverified}}
-	switch w.Outcome {
-	case policy.Allowed.String():
-		entry.Verdict.Outcome = policy.Allowed
-	case policy.Denied.String():
-		entry.Verdict.Outcome = policy.Denied
-	default:
-		return verify.Entry{}, fmt.Errorf("the outcome %.20q is never kept", w.Outcome)
+	verdict, err := policy.Restore(w.Outcome, policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Warning: w.Warning, Unverified: w.Unverified})
+	if err != nil {
+		return verify.Entry{}, err
 	}
+	entry := verify.Entry{Verdict: verdict}
 	for _, f := range w.Findings {
-		result, err := resultOf(f.Result)
-		if err != nil {
-			return verify.Entry{}, err
+		var found policy.Finding
+		switch f.Result {
+		case policy.Valid.String():
+			found = policy.NewProof(f.Signer, f.Message, f.Extensions).Finding()
+		case policy.Invalid.String(), policy.Unknown.String():
+			found = policy.Finding{Unknown: f.Result == policy.Unknown.String(), Message: f.Message, Extensions: f.Extensions}
+		default:
+			return verify.Entry{}, fmt.Errorf("a finding has the result %.20q", f.Result)
 		}
-		entry.Findings = append(entry.Findings, policy.Finding{Verifier: f.Verifier, Source: policy.ObjectRef(f.Source), Type: f.Type,
-			Result: result, Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-			Reason: policy.Reason(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete})
+		found.Verifier, found.Source, found.Type, found.Digest, found.ArtifactType = f.Verifier, policy.ObjectRef(f.Source), f.Type, f.Digest, f.ArtifactType
+		found.Reason, found.Remediation, found.Incomplete = policy.Reason(f.Reason), f.Remediation, f.Incomplete
+		entry.Findings = append(entry.Findings, found)
 	}
 	return entry, nil
-}
-
-func resultOf(word string) (policy.Result, error) {
-	for _, result := range []policy.Result{policy.Invalid, policy.Valid, policy.Unknown} {
-		if word == result.String() {
-			return result, nil
-		}
-	}
-	return policy.Invalid, fmt.Errorf("a finding has the result %.20q", word)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // golden is what a release writes: to change it without another wireVersion makes
@@ -22,12 +23,12 @@ const golden = `{"version":4,"image":"r.example.com/a@sha256:2","generation":"g"
 
 func goldenEntry() verify.Entry {
 	return verify.Entry{
-		Verdict: policy.Verdict{Outcome: policy.Allowed, Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"},
-			Reason: "signed by release", Remediation: "renew it", Warning: "expires soon", Unverified: true},
-		Findings: []policy.Finding{{Verifier: "release", Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Type: "Cosign",
-			Result: policy.Valid, Signer: "sha256:1", Digest: "sha256:2", ArtifactType: "application/vnd.example",
+		Verdict: judged.As(policy.Allowed, policy.Verdict{Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"},
+			Reason: "signed by release", Remediation: "renew it", Warning: "expires soon", Unverified: true}),
+		Findings: []policy.Finding{judged.Proven("sha256:1", policy.Finding{Verifier: "release", Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Type: "Cosign",
+			Digest: "sha256:2", ArtifactType: "application/vnd.example",
 			Message: "the signature is valid", Reason: policy.ReasonWrongKey, Remediation: "sign it again",
-			Extensions: map[string]any{"claims": map[string]any{"n": 1.5}, "signatures": []any{map[string]any{"issuer": "i"}}}}},
+			Extensions: map[string]any{"claims": map[string]any{"n": 1.5}, "signatures": []any{map[string]any{"issuer": "i"}}}})},
 	}
 }
 
@@ -62,10 +63,12 @@ func TestEveryFieldIsShared(t *testing.T) {
 	var entry verify.Entry
 	fill(reflect.ValueOf(&entry.Verdict).Elem(), "Verdict")
 	fill(reflect.ValueOf(&entry.Findings).Elem(), "Findings")
-	entry.Verdict.Outcome = policy.Allowed
+	entry.Verdict = judged.As(policy.Allowed, entry.Verdict)
 	entry.Verdict.Doubtful = false // such a verdict is never kept
-	for _, result := range []policy.Result{policy.Invalid, policy.Valid, policy.Unknown} {
-		entry.Findings[0].Result = result
+	invalid, unknown := entry.Findings[0], entry.Findings[0]
+	invalid.Unknown = false
+	for _, found := range []policy.Finding{invalid, judged.Proven("k1", invalid), unknown} {
+		entry.Findings[0] = found
 		written, err := encode(entry, goldenOrigin())
 		require.NoError(t, err)
 		read, err := readEntry(written)
@@ -91,7 +94,11 @@ func fill(v reflect.Value, name string) {
 		fill(v.Index(0), name)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i), v.Type().Field(i).Name)
+			switch name := v.Type().Field(i).Name; name {
+			case "outcome", "signer": // which the test sets
+			default:
+				fill(v.Field(i), name)
+			}
 		}
 	default:
 		panic("give " + name + " a value of kind " + v.Kind().String())
@@ -122,6 +129,6 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 			require.Zero(t, entry)
 		})
 	}
-	_, err := encode(verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Doubtful: true}}, goldenOrigin())
+	_, err := encode(verify.Entry{Verdict: judged.As(policy.Allowed, policy.Verdict{Doubtful: true})}, goldenOrigin())
 	require.Error(t, err)
 }

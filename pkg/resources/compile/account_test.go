@@ -155,7 +155,7 @@ func served(t *testing.T, s *compile.Snapshot, namespaces ...verify.Namespace) [
 	t.Helper()
 	var found []verify.Namespace
 	for _, namespace := range namespaces {
-		if verdict(t, s, namespace, string(namespace)+".example.com/app").Outcome == policy.Allowed {
+		if verdict(t, s, namespace, string(namespace)+".example.com/app").Outcome() == policy.Allowed {
 			found = append(found, namespace)
 		}
 	}
@@ -170,7 +170,7 @@ func TestTheNamespacesOfATenantHaveOneLimitTogetherAndTheHeaviestAreDenied(t *te
 	require.Equal(t, []verify.Namespace{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "rose", "shop"}, served(t, s, all...), "the home namespace first, then those that weigh least, then by name: 8, 1, 6, 6 and 7 of 32 MiB")
 	const why = "the resources of Tenant iris take more than 32768 KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; " +
 		"those of namespace iris-e take about 7161 KiB, the largest is Verifier iris-e/heavy-0 with 1022 KiB: shorten expressions"
-	require.Contains(t, s.For("iris-e").Layers[0].Broken, why)
+	require.Contains(t, s.For("iris-e").Layers[0].Judge.Why(), why)
 	for source, report := range s.Reports("iris-e") {
 		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason, source)
 		require.Contains(t, report.Ready.Message, why, source)
@@ -242,7 +242,7 @@ func TestOnlyWhatAnAdminSaysGivesANamespaceALimitOfItsOwn(t *testing.T) {
 		c[verify.Cluster] = cluster
 		next, _ := s.WithCluster(c.objects(verify.Cluster), nil)
 		same(t, c.compiled(), next)
-		require.Empty(t, next.For("iris-d").Layers[0].Broken, name)
+		require.Empty(t, next.For("iris-d").Layers[0].Judge.Why(), name)
 		back, _ := next.WithCluster(resource.Objects{Resources: []v1beta1.Object{tenantOf("iris")}}, nil)
 		require.Equal(t, all[:4], served(t, back, all...), name)
 	}

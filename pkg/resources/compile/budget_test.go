@@ -53,19 +53,19 @@ func TestANamespaceThatWeighsTooMuchDeniesAloneAndSaysWhatToDelete(t *testing.T)
 		require.Contains(t, report.Ready.Message, "the limit is 8192 KiB")
 	}
 	broken, served := snapshot.For("team-a").Layers[0], snapshot.For("team-b").Layers[0]
-	require.Contains(t, broken.Broken, "8192 KiB")
+	require.Contains(t, broken.Judge.Why(), "8192 KiB")
 	require.Empty(t, broken.Verifiers, "nothing was compiled")
-	require.Empty(t, broken.Rules, "nothing was compiled")
-	require.Empty(t, served.Broken)
+	require.Empty(t, broken.Judge.Rules(), "nothing was compiled")
+	require.Empty(t, served.Judge.Why())
 	require.NotNil(t, served.Verifiers[0].Checker)
 
 	// The same for a change, and back.
 	next, problems := snapshot.With("team-a", objects(t, sound(t, "team-a")...), nil)
 	require.Empty(t, problems)
-	require.Empty(t, next.For("team-a").Layers[0].Broken)
+	require.Empty(t, next.For("team-a").Layers[0].Judge.Why())
 	last, problems := next.With("team-a", objects(t, hostile...), nil)
 	require.NotEmpty(t, problems)
-	require.Contains(t, last.For("team-a").Layers[0].Broken, "8192 KiB")
+	require.Contains(t, last.For("team-a").Layers[0].Judge.Why(), "8192 KiB")
 	require.Same(t, next.For("team-b"), last.For("team-b"))
 }
 
@@ -76,15 +76,15 @@ func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
 	snapshot, problems := compiled(objects(t, append(append(sound(t, "team-a"), cluster...), namespace("team-b", "2"))...))
 	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterStore", Name: "shared"}), "the cluster resources take about")
 	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "large-00"}), "the limit is 32768 KiB")
-	require.Empty(t, snapshot.For("team-a").Layers[0].Broken, "it has its own")
+	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why(), "it has its own")
 	require.Len(t, snapshot.For("team-a").Layers, 1, "a policy of scope Fallback is no mandatory policy")
-	require.NotEmpty(t, snapshot.For("team-b").Layers[0].Broken)
+	require.NotEmpty(t, snapshot.For("team-b").Layers[0].Judge.Why())
 
 	mandatory := append(large("ClusterVerificationPolicy", "", 70, ""), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+policySpec("{types: [Cosign]}")))
 	snapshot, _ = compiled(objects(t, append(sound(t, "team-a"), mandatory...)...))
 	layers := snapshot.For("team-a").Layers
 	require.Len(t, layers, 2)
-	require.Contains(t, layers[1].Broken, "ClusterVerificationPolicy mandatory cannot be used")
+	require.Contains(t, layers[1].Judge.Why(), "ClusterVerificationPolicy mandatory cannot be used")
 }
 
 // What a ClusterTrustStore holds weighs in the namespaces that name it.
@@ -98,9 +98,9 @@ func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
 	snapshot, problems := compiled(objects(t, append(documents, few)...))
 	require.Empty(t, problems)
 	snapshot, _ = snapshot.WithCluster(objects(t, many), nil)
-	require.Contains(t, snapshot.For("team-a").Layers[0].Broken, "use a key or certificate in fewer Verifiers")
+	require.Contains(t, snapshot.For("team-a").Layers[0].Judge.Why(), "use a key or certificate in fewer Verifiers")
 	snapshot, _ = snapshot.WithCluster(objects(t, few), nil)
-	require.Empty(t, snapshot.For("team-a").Layers[0].Broken)
+	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why())
 }
 
 // costly is a policy whose patterns may take steps thousand steps for one image.
@@ -121,10 +121,10 @@ func TestPatternsThatCostARequestTooMuchDenyInTheirNamespaceAlone(t *testing.T) 
 		require.NotEmpty(t, problems, name)
 		require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "costly"}), "the limit is 50000; most are by VerificationPolicy team-a/costly", name)
 		for _, layer := range snapshot.For("team-a").Layers {
-			require.Contains(t, layer.Broken, "namespace team-a has too many rules or patterns", name)
-			require.Empty(t, layer.Rules, name)
+			require.Contains(t, layer.Judge.Why(), "namespace team-a has too many rules or patterns", name)
+			require.Empty(t, layer.Judge.Rules(), name)
 		}
-		require.Empty(t, snapshot.For("team-b").Layers[0].Broken, name)
+		require.Empty(t, snapshot.For("team-b").Layers[0].Judge.Why(), name)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 	}
 	snapshot, problems := compiled(objects(t, documents...))
 	require.Len(t, problems, 4)
-	require.Contains(t, snapshot.For("team-a").Layers[0].Broken, "too many rules or patterns")
+	require.Contains(t, snapshot.For("team-a").Layers[0].Judge.Why(), "too many rules or patterns")
 
 	// Of the cluster: whoever has none of their own is denied.
 	for i := range documents {
@@ -147,7 +147,7 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 		require.NotEmpty(t, v.Broken)
 		require.Nil(t, v.Checker)
 	}
-	require.Empty(t, snapshot.For("team-b").Layers[0].Broken)
+	require.Empty(t, snapshot.For("team-b").Layers[0].Judge.Why())
 }
 
 func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
@@ -158,7 +158,7 @@ func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
 		denied := map[verify.Namespace]bool{}
 		for _, namespace := range []verify.Namespace{"team-a", "team-b"} {
 			for _, layer := range snapshot.For(namespace).Layers {
-				denied[namespace] = denied[namespace] || layer.Broken != ""
+				denied[namespace] = denied[namespace] || layer.Judge.Why() != ""
 			}
 		}
 		require.Equal(t, map[verify.Namespace]bool{"team-a": name == "mandatory", "team-b": true}, denied, name)

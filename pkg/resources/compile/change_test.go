@@ -115,9 +115,9 @@ func TestANamespaceWithTooManyResourcesDeniesAndSaysSo(t *testing.T) {
 	snapshot, problems := compiled(o)
 	require.Len(t, problems, 257)
 	require.Equal(t, "namespace team-a has 257 resources, the limit is 256: delete some", problems[0].Message)
-	require.Equal(t, problems[0].Message, snapshot.For("team-a").Layers[0].Broken)
+	require.Equal(t, problems[0].Message, snapshot.For("team-a").Layers[0].Judge.Why())
 	o.Resources = o.Resources[1:]
 	snapshot, problems = compiled(o)
 	require.Empty(t, problems)
-	require.Empty(t, snapshot.For("team-a").Layers[0].Broken)
+	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why())
 }

@@ -3,6 +3,7 @@ package compile_test
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -87,8 +88,8 @@ func inConfig(t *testing.T, config *verify.Config, kind string, applied []policy
 			got = append(got, s.Source)
 		}
 	case "VerificationPolicy":
-		require.Equal(t, len(applied) == 0, layer.RequireMatching)
-		for _, r := range layer.Rules {
+		require.Equal(t, len(applied) == 0, reflect.DeepEqual(layer.Judge, verify.ByVerifiers()))
+		for _, r := range layer.Judge.Rules() {
 			got = append(got, r.Source)
 		}
 	}
@@ -101,12 +102,12 @@ func TestPoliciesAreConcatenatedByNameAndDenyPrevails(t *testing.T) {
 	snapshot, problems := compiled(objects(t, object("VerificationPolicy", "team-a", "z-strict", strict), object("VerificationPolicy", "team-a", "a-lax", lax)))
 	require.Empty(t, problems)
 	layer := snapshot.For("team-a").Layers[0]
-	require.Equal(t, "a-lax", layer.Rules[0].Source.Name)
-	require.Equal(t, "z-strict", layer.Rules[1].Source.Name)
-	require.Equal(t, policy.Denied, layer.Default, "one policy that denies by default makes all do")
+	require.Equal(t, "a-lax", layer.Judge.Rules()[0].Source.Name)
+	require.Equal(t, "z-strict", layer.Judge.Rules()[1].Source.Name)
+	require.Equal(t, verify.DefaultDeny, layer.Judge.Default(), "one policy that denies by default makes all do")
 
 	both, _ := compiled(objects(t, object("VerificationPolicy", "team-a", "b", lax), object("VerificationPolicy", "team-a", "a", lax)))
-	require.Equal(t, policy.Allowed, both.For("team-a").Layers[0].Default)
+	require.Equal(t, verify.DefaultAllow, both.For("team-a").Layers[0].Judge.Default())
 }
 
 func TestMandatoryPoliciesApplyEverywhereWithClusterResources(t *testing.T) {
@@ -129,7 +130,7 @@ func TestMandatoryPoliciesApplyEverywhereWithClusterResources(t *testing.T) {
 		require.Equal(t, "shared", mandatory.Registry.(*noRegistry).access.Stores[0].Source.Name)
 	}
 	require.Equal(t, []string{"own", "shared"}, storesOf(snapshot.For("team-a").Layers[0]), "the namespace's Store leaves the other hosts to the cluster's")
-	require.True(t, snapshot.For("team-b").Layers[0].RequireMatching, "a mandatory policy only adds: without another policy all verifiers must still pass")
+	require.Equal(t, verify.ByVerifiers(), snapshot.For("team-b").Layers[0].Judge, "a mandatory policy only adds: without another policy all verifiers must still pass")
 }
 
 func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
@@ -257,7 +258,7 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 func whyUnusable(config *verify.Config) string {
 	var why []string
 	for _, layer := range config.Layers {
-		why = append(why, layer.Broken)
+		why = append(why, layer.Judge.Why())
 		for _, v := range layer.Verifiers {
 			why = append(why, v.Broken)
 		}

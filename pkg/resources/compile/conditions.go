@@ -187,7 +187,7 @@ func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
 			distinct := map[string]bool{}
 			candidates, usable := 0, 0
 			for _, v := range verifiers {
-				if !selects(r, v.Verifier) {
+				if !r.Selects(v.Verifier) {
 					continue
 				}
 				candidates++

@@ -248,7 +248,7 @@ func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 	var used []policy.ObjectRef
 	for _, x := range s.cluster.exceptions {
 		if x.delegates == nil && (x.everywhere || slices.Contains(x.namespaces, string(namespace))) {
-			v.config.Exceptions = append(v.config.Exceptions, x.granted(nil))
+			v.config.Exceptions = append(v.config.Exceptions, verify.ByCluster(x.counting()))
 			used = append(used, x.source)
 		}
 	}
@@ -264,7 +264,7 @@ func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 		var used []policy.ObjectRef
 		for _, x := range l.exceptions {
 			if x.fitsAny(by) && !refused(x) {
-				v.config.Exceptions = append(v.config.Exceptions, x.granted(grants))
+				v.config.Exceptions = append(v.config.Exceptions, verify.ByDelegation(x.counting(), grants))
 				used = append(used, x.source)
 			}
 		}
@@ -275,22 +275,15 @@ func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 	return problems
 }
 
-// granted returns x as the Engine weighs it; grants are nil if it needs none.
-func (x *exception) granted(grants *verify.Grants) verify.Exception {
-	return verify.Exception{Source: x.source, Created: x.created, Why: x.why, Until: x.until, Images: x.images, Grants: grants, OverrideMandatory: x.overrideMandatory}
+// counting returns x as the Engine weighs it.
+func (x *exception) counting() verify.Exception {
+	return verify.Exception{Source: x.source, Created: x.created, Why: x.why, Until: x.until, Images: x.images, OverrideMandatory: x.overrideMandatory}
 }
 
-// mandatoryOf returns the layers of v that exceptions do not lift, as a configuration of their
-// own, nil if there are none. Its generation only changes with the mandatory policies, so that what they
-// say is cached whatever the namespace changes.
-func (s *Snapshot) mandatoryOf(v *view, mandatory []verify.Layer) *verify.Config {
-	if len(mandatory) == 0 {
-		return nil
-	}
+// mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
+// changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
+func (s *Snapshot) mandatoryGeneration(v *view) string {
 	shared := s.cluster.shared
-	config := *v.config
-	config.Layers, config.Exceptions, config.BreakGlass = mandatory, nil, nil
-	config.Generation = digestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
+	return digestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
 		mapSlice(v.stores, func(s store) string { return s.fingerprint })...))
-	return &config
 }

@@ -2,6 +2,7 @@ package compile_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func by(t *testing.T, s *compile.Snapshot, namespace verify.Namespace, name stri
 	ref, err := image.Parse(name)
 	require.NoError(t, err)
 	got := verify.NewEngine(nil, func() time.Time { return now }, verify.Options{}).Verify(t.Context(), s.For(namespace), ref)
-	require.Equal(t, got.Exception.Name != "", got.Verdict.Outcome == policy.Allowed, got.Verdict.Reason)
+	require.Equal(t, got.Exception.Name != "", got.Verdict.Outcome() == policy.Allowed, got.Verdict.Reason)
 	if got.Exception.Name == "" {
 		return ""
 	}
@@ -199,7 +200,7 @@ func TestABrokenExceptionAllowsNothingAndDisturbsNothing(t *testing.T) {
 			require.Contains(t, problems[0].Message, row.says)
 			require.Equal(t, policy.ReasonNotInForce, reportOn(t, s, policy.ObjectRef{Kind: row.kind, Namespace: where, Name: "x"}.String()).Effective.Reason)
 			require.Empty(t, by(t, s, "shop", "r.example.com/app:1", soon))
-			require.Equal(t, policy.Allowed, verdict(t, s, "shop", "good.example.com/app").Outcome)
+			require.Equal(t, policy.Allowed, verdict(t, s, "shop", "good.example.com/app").Outcome())
 			require.Equal(t, was.For("shop").Generation, s.For("shop").Generation)
 		})
 	}
@@ -216,8 +217,8 @@ func TestExceptionsChangeNoGenerationSoNothingOfThemIsCached(t *testing.T) {
 	was, _ := compiled(objects(t, fixed...))
 	s, _ := compiled(aged(objects(t, append(fixed, object("ClusterException", "", "x", terms(time.Hour, inShop)))...)))
 	require.Equal(t, was.For("shop").Generation, s.For("shop").Generation)
-	require.NotEqual(t, s.For("shop").Generation, s.For("shop").Mandatory.Generation, "mandatory policies alone are another question")
-	require.Len(t, s.For("shop").Mandatory.Layers, 1)
+	require.NotEqual(t, s.For("shop").Generation, s.For("shop").MandatoryGeneration, "mandatory policies alone are another question")
+	require.Len(t, slices.DeleteFunc(slices.Clone(s.For("shop").Layers), func(l verify.Layer) bool { return !l.Mandatory }), 1)
 	require.Empty(t, by(t, s, "shop", "r.example.com/app:1", soon), "the mandatory policy denies")
 	strong, _ := compiled(aged(objects(t, append(fixed, object("ClusterException", "", "x", terms(time.Hour, inShop+"\noverrideMandatory: true")))...)))
 	require.Equal(t, "ClusterException x", by(t, strong, "shop", "r.example.com/app:1", soon))
@@ -258,7 +259,7 @@ func TestTooManyExceptionsAreNotInForceAndDenyNothing(t *testing.T) {
 	require.Len(t, s.For("shop").Exceptions, 64)
 	require.Equal(t, "Exception shop/x063", by(t, s, "shop", "bad.example.com/a63:1", soon))
 	require.Empty(t, by(t, s, "shop", "bad.example.com/a64:1", soon))
-	require.Equal(t, policy.Allowed, verdict(t, s, "shop", "good.example.com/app").Outcome)
+	require.Equal(t, policy.Allowed, verdict(t, s, "shop", "good.example.com/app").Outcome())
 	slow := []string{namespace("shop", "1"), documents[1], documents[2], object("Exception", "shop", "a", terms(time.Hour, "images: ["+strings.Repeat("'bad.example.com/**/a*b*c*d*e*f*g*/x', ", 64)+"]"))}
 	_, problems = compiled(aged(objects(t, slow...)))
 	require.Equal(t, policy.ReasonLimitExceeded, problems[0].Reason, "comparing it takes too long")

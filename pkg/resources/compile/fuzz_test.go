@@ -3,6 +3,7 @@ package compile_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -89,12 +89,12 @@ func checkCompiled(t *testing.T, o resource.Objects, lenient bool) {
 // checkLayer checks that a layer denies unless a policy says otherwise.
 func checkLayer(t *testing.T, layer verify.Layer, lenient bool) {
 	t.Helper()
-	if layer.Broken != "" {
+	if layer.Judge.Why() != "" {
 		return // it denies
 	}
 	steps := 0
-	require.True(t, lenient || layer.Default != policy.Allowed && !layer.OnlyWarnings && !layer.Warns)
-	for _, rule := range layer.Rules {
+	require.True(t, lenient || layer.Judge.Default() != verify.DefaultAllow && !reflect.DeepEqual(layer.Judge, verify.OnlyWarnings()) && !layer.Warns)
+	for _, rule := range layer.Judge.Rules() {
 		require.True(t, lenient || rule.Action != verify.Allow)
 		require.Equal(t, rule.Action == verify.Require, len(rule.Require) > 0)
 		require.NotEmpty(t, rule.Images)

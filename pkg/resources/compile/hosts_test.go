@@ -170,6 +170,6 @@ func TestAPolicyOfHomeThatAMembersVerifiersHideSaysSo(t *testing.T) {
 		object("TrustStore", "iris", "keys", keys), object("Verifier", "iris", "release", cosignVerifier), object("VerificationPolicy", "iris", "p", policySpec("{anyOf: [release]}")),
 		object("TrustStore", "iris-web", "keys", keys), object("Verifier", "iris-web", "own", cosignVerifier)))
 	got := verdict(t, snapshot, "iris-web", "r.example.com/app")
-	require.Equal(t, policy.Denied, got.Outcome)
+	require.Equal(t, policy.Denied, got.Outcome())
 	require.Contains(t, got.Reason, "iris-web has Verifiers of its own, so Verifier release of iris does not apply there")
 }

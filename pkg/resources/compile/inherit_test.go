@@ -49,7 +49,7 @@ func TestImagesThatNoRuleMatchesAreLeftToTheNextLevel(t *testing.T) {
 			var allowed []string
 			for _, host := range []string{"own", "home", "cluster", "other"} {
 				got := verdict(t, snapshot, "iris-web", host+".example.com/app")
-				if got.Outcome == policy.Allowed {
+				if got.Outcome() == policy.Allowed {
 					allowed = append(allowed, host)
 				}
 				if host == "other" {
@@ -113,12 +113,12 @@ func TestInheritedRulesUseTheVerifiersOfTheirLevel(t *testing.T) {
 	was, last := snapshot.For("team-a").Generation, len(documents)-1
 	changed, _ := snapshot.WithCluster(objects(t, append(documents[:last:last], object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow"))...), nil)
 	require.NotEqual(t, was, changed.For("team-a").Generation)
-	require.Equal(t, policy.Allowed, verdict(t, changed, "team-a", "r.example.com/app").Outcome)
+	require.Equal(t, policy.Allowed, verdict(t, changed, "team-a", "r.example.com/app").Outcome())
 	changed, _ = snapshot.WithCluster(objects(t, append(documents[:last-1:last-1], object("ClusterVerifier", "", "company", cosignVerifier+"\nimages: [\"r.example.com/**\"]"), documents[last])...), nil)
 	require.NotEqual(t, was, changed.For("team-a").Generation)
 	require.NotEqual(t, snapshot.For("team-a").Layers[0].Next.Verifiers, changed.For("team-a").Layers[0].Next.Verifiers)
 	gone, _ := snapshot.WithCluster(resource.Objects{}, nil)
-	require.Equal(t, policy.Denied, verdict(t, gone, "team-a", "r.example.com/app").Outcome)
+	require.Equal(t, policy.Denied, verdict(t, gone, "team-a", "r.example.com/app").Outcome())
 	require.Contains(t, reportOn(t, gone, "VerificationPolicy team-a/own").Effective.Message, "images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier")
 }
 
@@ -166,7 +166,7 @@ func TestAPolicyThatWarnsWarnsAsItWouldInherit(t *testing.T) {
 	require.Empty(t, problems)
 	for image, warnings := range map[string]int{"own.example.com/app": 0, "cluster.example.com/app": 0, "other.example.com/app": 1} {
 		got := verdict(t, snapshot, "team-a", image)
-		require.Equal(t, policy.Allowed, got.Outcome, image)
+		require.Equal(t, policy.Allowed, got.Outcome(), image)
 		require.Equal(t, warnings == 1, got.Warning != "", image)
 	}
 	changed, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "cluster", allowing("other.example.com"))), nil)

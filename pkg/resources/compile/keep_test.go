@@ -61,7 +61,7 @@ func TestAResourceThatIsTooLargeToKeepDeniesWhereItApplies(t *testing.T) {
 			require.NotEmpty(t, problems)
 			for where, denied := range c.denied {
 				got := verdict(t, s, where, "r.example.com/app")
-				require.Equal(t, denied, got.Outcome == policy.Denied, "%s: %s", where, got.Reason)
+				require.Equal(t, denied, got.Outcome() == policy.Denied, "%s: %s", where, got.Reason)
 			}
 		})
 	}

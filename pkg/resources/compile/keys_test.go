@@ -10,6 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -28,8 +29,8 @@ func TestAVerifierThatHoldsItsKeysNeedsNoOtherResource(t *testing.T) {
 	snapshot, problems := compiled(objects(t, namespace("team-a", "1"), namespace("team-b", "2"), object("Verifier", "team-a", "release", holding(ignoringLogs, first))))
 	require.Empty(t, problems)
 	layer := snapshot.For("team-a").Layers[0]
-	require.True(t, layer.RequireMatching)
-	require.Empty(t, layer.Broken)
+	require.Equal(t, verify.ByVerifiers(), layer.Judge)
+	require.Empty(t, layer.Judge.Why())
 	require.Empty(t, layer.Verifiers[0].Broken)
 	report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
 	require.True(t, report.Ready.True)
@@ -186,7 +187,7 @@ func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *tes
 	require.NoError(t, err)
 	require.NotContains(t, text, "PRIVATE KEY")
 	require.Contains(t, shown.Withheld, resource.Withheld{Kind: v1beta1.KindClusterVerifier})
-	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
+	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
 	for _, layer := range snapshot.For("iris-web").Layers {
 		for _, v := range layer.Verifiers {
 			require.NotContains(t, v.Broken, "PRIVATE")

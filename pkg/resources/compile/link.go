@@ -25,8 +25,7 @@ type view struct {
 
 	*applicable               // what judges an image first
 	applies     []*applicable // as [applyAll] returns it, v.applicable first
-	mandatory   []verify.Layer
-	slow        string // why the view takes too many steps, "" if it does not
+	slow        string        // why the view takes too many steps, "" if it does not
 
 	counted sync.Once
 	usages  usage // once counted
@@ -50,7 +49,7 @@ func (s *Snapshot) link(own *level) *view {
 	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(), v.policyChoices())
 	s.addLayers(v)
 	v.config.Generation = s.generation(v)
-	v.config.Mandatory = s.mandatoryOf(v, v.mandatory)
+	v.config.MandatoryGeneration = s.mandatoryGeneration(v)
 	exceptional := s.addExceptions(v)
 	v.config.BreakGlass = own.glass
 	v.problems = slices.Concat(own.problems, slow, exceptional)
@@ -132,12 +131,11 @@ func (s *Snapshot) addLayers(v *view) {
 			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, p := range mandatory {
 			layer := v.layer([]compiledPolicy{p}, s.cluster.verifiers, client)
-			layer.NoVerifiers = s.cluster.hiddenVerifiers()
+			layer.NoVerifiers, layer.Mandatory = s.cluster.hiddenVerifiers(), !layer.Warns
 			if layer.Warns {
 				warnings = append(warnings, layer)
 			} else {
 				v.config.Layers = append(v.config.Layers, layer)
-				v.mandatory = append(v.mandatory, layer)
 			}
 		}
 	}
@@ -201,14 +199,16 @@ func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
 		layers := warningLayers(a.warning)
 		i := slices.IndexFunc(layers, func(g group) bool { return g.policies[0].broken != "" })
 		if i < 0 {
-			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].policies[0].source, OnlyWarnings: true, Warns: warns})
+			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].policies[0].source, Judge: verify.OnlyWarnings(), Warns: warns})
 		}
 		deciding = layers[i]
 	}
 	layer := v.judging(a, deciding, warns)
-	layer.RequireMatching = len(deciding.policies) == 0
-	if layer.Broken == "" && v.slow != "" {
-		layer.Broken, layer.Hidden = v.slow, false
+	if len(deciding.policies) == 0 {
+		layer.Judge = verify.ByVerifiers()
+	}
+	if layer.Judge.Usable() && v.slow != "" {
+		layer.Judge = layer.Judge.Unusable(v.slow)
 	}
 	return v.refused(layer)
 }
@@ -218,7 +218,7 @@ func (v *view) refused(layer verify.Layer) verify.Layer {
 	if v.broken == "" {
 		return layer
 	}
-	layer.Broken, layer.Hidden = v.broken, v.hidden
+	layer.Judge = refusing(layer.Judge, v.broken, v.hidden)
 	if v.by != (policy.ObjectRef{}) {
 		layer.Source = v.by
 	}
@@ -231,10 +231,11 @@ func (v *view) judging(a *applicable, g group, warns bool) verify.Layer {
 	layer := v.layer(g.policies, a.verifiers, a.client)
 	layer.NoVerifiers, layer.Warns = v.noVerifiers(a), warns
 	layer.Home, layer.Lenient = v.homeOfVerifiers(), a.lenient(g)
-	if g.rules != nil {
-		layer.Rules = g.rules // a home may have many rules, and a Tenant many namespaces
+	rest := layer.Judge.Default()
+	if g.rules != nil && layer.Judge.Usable() {
+		layer.Judge = verify.ByRules(g.rules, rest) // a home may have many rules, and a Tenant many namespaces
 	}
-	if further := v.further(g.at + 1); layer.Inherits && further != nil { // without it, what is left is denied
+	if further := v.further(g.at + 1); rest == verify.DefaultInherit && further != nil { // without it, what is left is denied
 		next := v.decidingLayer(further, warns)
 		layer.Next = &next
 	}
@@ -249,19 +250,40 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 		return layer
 	}
 	last := strictest(policies)
-	layer.Source, layer.Inherits = last.source, last.inherits()
-	if last.fallback == v1beta1.DefaultActionAllow {
-		layer.Default = policy.Allowed
+	layer.Source = last.source
+	var rules []verify.Rule
+	for _, p := range policies {
+		rules = append(rules, p.rules...)
 	}
+	layer.Judge = verify.ByRules(rules, last.rest())
 	for _, p := range policies {
 		layer.Warns = p.warns
-		layer.Rules = append(layer.Rules, p.rules...)
 		// A broken policy might deny any image, so it denies all.
-		if p.broken != "" && layer.Broken == "" {
-			layer.Source, layer.Broken, layer.Hidden = p.source, p.broken, p.hidden
+		if p.broken != "" && layer.Judge.Usable() {
+			layer.Source, layer.Judge = p.source, refusing(layer.Judge, p.broken, p.hidden)
 		}
 	}
 	return layer
+}
+
+// refusing returns j as the Judge of something broken, of which hidden says that it cannot be read.
+func refusing(j verify.Judge, why string, hidden bool) verify.Judge {
+	if hidden {
+		return j.Unreadable(why)
+	}
+	return j.Unusable(why)
+}
+
+// rest returns what p says about images that no rule matches.
+func (p compiledPolicy) rest() verify.Default {
+	switch p.fallback {
+	case v1beta1.DefaultActionAllow:
+		return verify.DefaultAllow
+	case v1beta1.DefaultActionInherit:
+		return verify.DefaultInherit
+	case v1beta1.DefaultActionDeny:
+	}
+	return verify.DefaultDeny
 }
 
 // access returns the access of a namespace's registry client.

@@ -61,7 +61,7 @@ func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 	}
 	t.Run("ending", func(t *testing.T) {
 		got, _ := was.With("iris", resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}, nil)
-		require.Equal(t, policy.Denied, verdict(t, got, "iris-web", "r.example.com/app").Outcome)
+		require.Equal(t, policy.Denied, verdict(t, got, "iris-web", "r.example.com/app").Outcome())
 		back, _ := got.With("iris", objects(t, before...), nil)
 		require.Equal(t, was.For("iris-web").Generation, back.For("iris-web").Generation, "results are found again")
 	})
@@ -70,12 +70,12 @@ func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 func TestANamespaceWithThePrefixIsAMemberAtOnce(t *testing.T) {
 	fixed := []string{object("Tenant", "", "iris", iris), namespace("iris", "1"), object("VerificationPolicy", "iris", "p", allowing("iris.example.com"))}
 	was, _ := compiled(objects(t, fixed...))
-	require.Equal(t, policy.Allowed, verdict(t, was, "iris-dev-new", "iris.example.com/app").Outcome, "even before the snapshot knows it")
+	require.Equal(t, policy.Allowed, verdict(t, was, "iris-dev-new", "iris.example.com/app").Outcome(), "even before the snapshot knows it")
 	got, _ := was.With("iris-dev-new", objects(t, namespace("iris-dev-new", "7")), nil)
 	whole, _ := compiled(objects(t, append(fixed, namespace("iris-dev-new", "7"))...))
 	same(t, whole, got)
 	require.Equal(t, []verify.Namespace{"iris", "iris-dev-new"}, got.Members("iris"))
-	require.Equal(t, policy.Allowed, verdict(t, got, "iris-dev-new", "iris.example.com/app").Outcome)
+	require.Equal(t, policy.Allowed, verdict(t, got, "iris-dev-new", "iris.example.com/app").Outcome())
 }
 
 func TestAChangeOfTenantsLinksOldAndNewMembers(t *testing.T) {

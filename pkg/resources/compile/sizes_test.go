@@ -52,8 +52,8 @@ func TestANamespaceWithMoreSpecsThanAreKeptDenies(t *testing.T) {
 			whole := s.Reports("shop")
 			keptTogether(t, many)
 			s, _ = compiled(shopAndOther(t, many))
-			require.Equal(t, policy.Denied, verdict(t, s, "shop", "r.example.com/app").Outcome)
-			require.Equal(t, policy.Allowed, verdict(t, s, "other", "r.example.com/app").Outcome)
+			require.Equal(t, policy.Denied, verdict(t, s, "shop", "r.example.com/app").Outcome())
+			require.Equal(t, policy.Allowed, verdict(t, s, "other", "r.example.com/app").Outcome())
 			reports := s.Reports("shop")
 			require.Len(t, reports, n)
 			require.Equal(t, whole, reports, "nobody can tell which of them were kept")
@@ -81,8 +81,8 @@ func TestAPolicyWhoseSpecIsWithheldDenies(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, policy.ReasonUnreadable, problems[0].Reason)
 	require.Contains(t, problems[0].Message, "the spec is being read again")
-	require.Equal(t, policy.Denied, verdict(t, s, "shop", "r.example.com/app").Outcome)
-	require.Equal(t, policy.Allowed, verdict(t, s, "other", "r.example.com/app").Outcome)
+	require.Equal(t, policy.Denied, verdict(t, s, "shop", "r.example.com/app").Outcome())
+	require.Equal(t, policy.Allowed, verdict(t, s, "other", "r.example.com/app").Outcome())
 }
 
 func TestMoreExceptionsThanAreKeptAllowNothingAndDenyNothing(t *testing.T) {
@@ -104,7 +104,7 @@ func TestMoreExceptionsThanAreKeptAllowNothingAndDenyNothing(t *testing.T) {
 	require.Equal(t, "Exception shop/x0000", by(t, s, "shop", "r.example.com/app", soon))
 	s, _ = compiled(exceptions(1000))
 	require.Empty(t, by(t, s, "shop", "r.example.com/app", soon))
-	require.Equal(t, policy.Allowed, verdict(t, s, "shop", "r.example.com/tool").Outcome)
+	require.Equal(t, policy.Allowed, verdict(t, s, "shop", "r.example.com/tool").Outcome())
 	reports := s.Reports("shop")
 	require.Len(t, reports, 1000)
 	for source, report := range reports {

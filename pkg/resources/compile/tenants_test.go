@@ -59,8 +59,8 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 	))
 	require.Empty(t, problems)
 	for namespace, verifier := range map[verify.Namespace]string{"iris": "release", "iris-web": "own", "iris-dev-a": "release", "iris-dev-new": "release"} {
-		require.Equal(t, policy.Allowed, verdict(t, snapshot, namespace, "team.example.com/app").Outcome, namespace)
-		require.Equal(t, policy.Denied, verdict(t, snapshot, namespace, "lax.example.com/app").Outcome, "%s: the team's policy replaces the cluster's", namespace)
+		require.Equal(t, policy.Allowed, verdict(t, snapshot, namespace, "team.example.com/app").Outcome(), namespace)
+		require.Equal(t, policy.Denied, verdict(t, snapshot, namespace, "lax.example.com/app").Outcome(), "%s: the team's policy replaces the cluster's", namespace)
 		layer := snapshot.For(namespace).Layers[0]
 		require.Equal(t, []string{"team"}, storesOf(layer), namespace)
 		require.Len(t, layer.Verifiers, 1)
@@ -68,8 +68,8 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 		require.Equal(t, "iris", snapshot.Tenant(namespace))
 	}
 	for _, namespace := range []verify.Namespace{"rose", "iris-development", "iris-dev", verify.Cluster} {
-		require.Equal(t, policy.Denied, verdict(t, snapshot, namespace, "team.example.com/app").Outcome, namespace)
-		require.Equal(t, policy.Allowed, verdict(t, snapshot, namespace, "lax.example.com/app").Outcome, namespace)
+		require.Equal(t, policy.Denied, verdict(t, snapshot, namespace, "team.example.com/app").Outcome(), namespace)
+		require.Equal(t, policy.Allowed, verdict(t, snapshot, namespace, "lax.example.com/app").Outcome(), namespace)
 		require.Empty(t, storesOf(snapshot.For(namespace).Layers[0]), namespace)
 		require.Empty(t, snapshot.Tenant(namespace))
 	}
@@ -123,7 +123,7 @@ func TestTheNearestLevelThatCountsDecides(t *testing.T) {
 				snapshot, _ := compiled(objects(t, documents...))
 				for _, l := range levels {
 					got := verdict(t, snapshot, "iris-web", l.name+".example.com/app")
-					require.Equal(t, want == "present "+l.name, got.Outcome == policy.Allowed, "%s: %s", l.name, got.Reason)
+					require.Equal(t, want == "present "+l.name, got.Outcome() == policy.Allowed, "%s: %s", l.name, got.Reason)
 					if broken, ok := strings.CutPrefix(want, "broken "); ok {
 						require.Contains(t, got.Reason, broken+" cannot be used")
 					}
@@ -174,15 +174,15 @@ func TestHomeThatCannotBeUsedDeniesInEveryMember(t *testing.T) {
 					got := verdict(t, snapshot, member, "r.example.com/app")
 					switch {
 					case decides != "Cluster":
-						require.Equal(t, policy.Denied, got.Outcome, member)
+						require.Equal(t, policy.Denied, got.Outcome(), member)
 						if member != "iris" || !strings.Contains(c.says, "cannot be used") {
 							require.Contains(t, got.Reason, c.says, member)
 						}
 					case member != "iris" || name != "unreadable":
-						require.Equal(t, policy.Allowed, got.Outcome, "the home namespace does not count, so it cannot deny: %s", got.Reason)
+						require.Equal(t, policy.Allowed, got.Outcome(), "the home namespace does not count, so it cannot deny: %s", got.Reason)
 					}
 				}
-				require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "others are untouched")
+				require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome(), "others are untouched")
 				report := snapshot.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}]
 				require.False(t, report.Ready.True)
 				require.Contains(t, report.Ready.Message+report.Effective.Message, " iris")
@@ -214,12 +214,12 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 			require.Equal(t, policy.ObjectRef{Kind: "Tenant", Name: "hidden"}, problems[0].Source)
 			for _, namespace := range []verify.Namespace{"rose", "undeclared", "iris-dev-a"} {
 				got := verdict(t, snapshot, namespace, "r.example.com/app")
-				require.Equal(t, policy.Denied, got.Outcome)
+				require.Equal(t, policy.Denied, got.Outcome())
 				require.Contains(t, got.Reason, "a Tenant cannot be read, so it is unknown whether namespace "+string(namespace)+" belongs to it")
 				require.NotContains(t, got.Reason, "hidden", "it may be another team's")
 			}
 			for _, namespace := range []verify.Namespace{"iris", "iris-web", verify.Cluster} {
-				require.Equal(t, policy.Allowed, verdict(t, snapshot, namespace, "r.example.com/app").Outcome, namespace)
+				require.Equal(t, policy.Allowed, verdict(t, snapshot, namespace, "r.example.com/app").Outcome(), namespace)
 			}
 			report := snapshot.Reports(verify.Cluster)[problems[0].Source]
 			require.Equal(t, policy.ReasonDenies, report.Effective.Reason)
@@ -228,8 +228,8 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 	snapshot, problems := compiled(objects(t, object("Tenant", "", "iris", iris+"\nverification: {policyLevel: Everyone}"), namespace("iris", "1"), namespace("rose", "3"),
 		object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow")))
 	require.Contains(t, problems[0].Message, `spec.verification.policyLevel is "Everyone", it must be Namespace, Tenant or Cluster`)
-	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
-	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "its namespaces are known, so others are untouched")
+	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
+	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome(), "its namespaces are known, so others are untouched")
 }
 
 func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
@@ -237,11 +237,11 @@ func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
 	o.Person = true
 	o.Hidden = []resource.Hidden{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Why: "you may not get it"}}
 	snapshot, _ := compiled(o)
-	require.Equal(t, policy.Undecided, verdict(t, snapshot, "iris-dev-a", "r.example.com/app").Outcome)
+	require.Equal(t, policy.Undecided, verdict(t, snapshot, "iris-dev-a", "r.example.com/app").Outcome())
 	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "other"}, Err: errors.New("unknown field")}}
 	snapshot, _ = compiled(o)
 	got := verdict(t, snapshot, "iris-dev-a", "r.example.com/app")
-	require.Equal(t, policy.Denied, got.Outcome, "whatever the home namespace says: %s", got.Reason)
+	require.Equal(t, policy.Denied, got.Outcome(), "whatever the home namespace says: %s", got.Reason)
 	require.Contains(t, got.Reason, "a Tenant cannot be read")
 }
 
@@ -259,7 +259,7 @@ func TestNoTenantMayHaveTheNamespaceOfWhatTheClusterReferences(t *testing.T) {
 		require.NotEmpty(t, problems, spec)
 		require.Equal(t, policy.ObjectRef{Kind: "Tenant", Name: "iris"}, problems[0].Source)
 		require.Contains(t, problems[0].Message, field)
-		require.Equal(t, policy.Denied, verdict(t, s, "keys-of-all", "r.example.com/app").Outcome, "%s: what it claims is not judged by the cluster's laxer rules", spec)
+		require.Equal(t, policy.Denied, verdict(t, s, "keys-of-all", "r.example.com/app").Outcome(), "%s: what it claims is not judged by the cluster's laxer rules", spec)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	}
 	allowedIn := func(s *compile.Snapshot, namespace verify.Namespace) string {
 		for _, team := range []string{"iris", "rose"} {
-			if verdict(t, s, namespace, team+".example.com/app").Outcome == policy.Allowed {
+			if verdict(t, s, namespace, team+".example.com/app").Outcome() == policy.Allowed {
 				return team
 			}
 		}
@@ -348,13 +348,13 @@ func TestLevelsThatAreCostlyTogetherDenyWhereTheyMeet(t *testing.T) {
 	snapshot, problems := compiled(objects(t, tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "home"), half("VerificationPolicy", "iris-web", "own")))
 	require.Len(t, problems, 1)
 	require.Equal(t, "VerificationPolicy iris-web/own", problems[0].Source.String())
-	require.Contains(t, snapshot.For("iris-web").Layers[0].Broken, "namespace iris-web has too many rules or patterns")
-	require.Empty(t, snapshot.For("iris").Layers[0].Broken)
+	require.Contains(t, snapshot.For("iris-web").Layers[0].Judge.Why(), "namespace iris-web has too many rules or patterns")
+	require.Empty(t, snapshot.For("iris").Layers[0].Judge.Why())
 
 	both := []string{tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"), half("VerificationPolicy", "iris", "b")}
 	snapshot, problems = compiled(objects(t, both...))
 	require.Len(t, problems, 2, "the home namespace's resources are to blame, a tenant namespace has none")
 	for _, member := range []verify.Namespace{"iris", "iris-web"} {
-		require.Contains(t, snapshot.For(member).Layers[0].Broken, "too many rules or patterns", member)
+		require.Contains(t, snapshot.For(member).Layers[0].Judge.Why(), "too many rules or patterns", member)
 	}
 }

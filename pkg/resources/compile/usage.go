@@ -2,10 +2,8 @@ package compile
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // usage records which resources affect decisions in some namespaces.
@@ -65,11 +63,9 @@ func (v *view) usage() usage {
 				u.applies[source] = true
 			}
 		}
-		for _, layer := range v.config.Layers {
-			for next := &layer; next != nil; next = next.Next {
-				for _, verifier := range required(*next) {
-					u.used[verifier.Source] = true
-				}
+		for i := range v.config.Layers {
+			for _, verifier := range v.config.Layers[i].Required() {
+				u.used[verifier.Source] = true
 			}
 		}
 		// A trust store counts as used even if no policy requires the verifier that
@@ -79,7 +75,7 @@ func (v *view) usage() usage {
 				u.trust(verifier)
 			}
 		}
-		if first := v.config.Layers[0]; first.Broken != "" {
+		if first := v.config.Layers[0]; !first.Judge.Usable() {
 			u.denies[first.Source] = true
 		}
 		for _, a := range v.applies {
@@ -96,20 +92,4 @@ func (u usage) trust(v verifier) {
 	for _, source := range v.uses {
 		u.used[source] = true
 	}
-}
-
-// required returns the verifiers that a layer's policies require.
-func required(l verify.Layer) []*verify.Verifier {
-	if l.RequireMatching {
-		return l.Verifiers
-	}
-	return slices.DeleteFunc(slices.Clone(l.Verifiers), func(v *verify.Verifier) bool {
-		return !slices.ContainsFunc(l.Rules, func(r verify.Rule) bool {
-			return slices.ContainsFunc(r.Require, func(r verify.Requirement) bool { return selects(r, v) })
-		})
-	})
-}
-
-func selects(r verify.Requirement, v *verify.Verifier) bool {
-	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) || slices.Contains(r.AllOf, v.Source.Name)
 }

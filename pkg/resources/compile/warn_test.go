@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,11 +20,11 @@ func shape(config *verify.Config) []string {
 		switch {
 		case l.Warns:
 			list = append(list, "warns "+l.Source.Name)
-		case l.OnlyWarnings:
+		case reflect.DeepEqual(l.Judge, verify.OnlyWarnings()):
 			list = append(list, "only warnings")
-		case l.RequireMatching:
+		case reflect.DeepEqual(l.Judge, verify.ByVerifiers()):
 			list = append(list, "every verifier")
-		case l.Broken != "":
+		case !l.Judge.Usable():
 			list = append(list, "broken "+l.Source.Name)
 		default:
 			list = append(list, "decides "+l.Source.Name)
@@ -73,7 +74,7 @@ func TestRulesAllowAndDeny(t *testing.T) {
 	snapshot, problems := compiled(objects(t, object("VerificationPolicy", "team-a", "p",
 		"rules: [{images: [\"registry.k8s.io/**\"], action: Allow}, {images: [\"evil.example.com/**\"], action: Deny}]")))
 	require.Empty(t, problems)
-	rules := snapshot.For("team-a").Layers[0].Rules
+	rules := snapshot.For("team-a").Layers[0].Judge.Rules()
 	require.Equal(t, verify.Allow, rules[0].Action)
 	require.Equal(t, verify.Deny, rules[1].Action)
 }

@@ -33,7 +33,7 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	} {
 		var names []string
 		for _, layer := range snapshot.For(namespace).Layers {
-			require.Empty(t, layer.Broken)
+			require.Empty(t, layer.Judge.Why())
 			names = append(names, layer.Source.Name)
 		}
 		require.Equal(t, layers, names, "namespace %q", namespace)

@@ -155,7 +155,7 @@ func TestFiftyNamespacesOfATenantHaveOneShareOfTheImagesInFlight(t *testing.T) {
 	t.Cleanup(func() { close(held) })
 	refused := 0
 	for _, result := range ask(t, s, r.host, time.Second, ofIris()...) {
-		require.Equal(t, policy.Undecided, result.Verdict.Outcome)
+		require.Equal(t, policy.Undecided, result.Verdict.Outcome())
 		if result.Overloaded {
 			require.Contains(t, result.Verdict.Reason, "tenant iris")
 			refused++

@@ -40,7 +40,7 @@ func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
 	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), service.AnyNamespace{})
 	ref, err := image.Parse("r.example.com/app:v1")
 	require.NoError(t, err)
-	require.Equal(t, policy.Undecided, decider.Verify(t.Context(), "team-a", ref).Verdict.Outcome)
+	require.Equal(t, policy.Undecided, decider.Verify(t.Context(), "team-a", ref).Verdict.Outcome())
 	_, known := decider.Recall("team-a", ref)
 	require.False(t, known)
 	_, err = decider.Resolve(t.Context(), "team-a", ref)
@@ -71,8 +71,8 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	require.NoError(t, err)
 	ask := func(n verify.Namespace) policy.Verdict { return decider.Verify(t.Context(), n, ref).Verdict }
 
-	require.Equal(t, policy.Allowed, ask("team-a").Outcome)
-	require.Equal(t, policy.Allowed, ask(verify.Cluster).Outcome)
+	require.Equal(t, policy.Allowed, ask("team-a").Outcome())
+	require.Equal(t, policy.Allowed, ask(verify.Cluster).Outcome())
 	require.Zero(t, asked, "what is known is not looked for")
 	recalled := func(n verify.Namespace) bool { _, ok := decider.Recall(n, ref); return ok }
 	require.True(t, recalled("team-a"))
@@ -82,25 +82,25 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 
 	prefetching := []func(context.Context, verify.Namespace, image.Reference) verify.Result{decider.Warm, decider.Refresh}
 	for _, answered := range prefetching {
-		require.Equal(t, policy.Allowed, answered(t.Context(), "team-a", ref).Verdict.Outcome)
-		require.Equal(t, policy.Undecided, answered(t.Context(), "nobody", ref).Verdict.Outcome, "nor verified prefetching")
+		require.Equal(t, policy.Allowed, answered(t.Context(), "team-a", ref).Verdict.Outcome())
+		require.Equal(t, policy.Undecided, answered(t.Context(), "nobody", ref).Verdict.Outcome(), "nor verified prefetching")
 	}
 	early := service.NewDecider(&service.Set{}, memory, service.AnyNamespace{})
-	require.Equal(t, policy.Undecided, early.Warm(t.Context(), "team-a", ref).Verdict.Outcome)
-	require.Equal(t, policy.Undecided, early.Refresh(t.Context(), "team-a", ref).Verdict.Outcome)
+	require.Equal(t, policy.Undecided, early.Warm(t.Context(), "team-a", ref).Verdict.Outcome())
+	require.Equal(t, policy.Undecided, early.Refresh(t.Context(), "team-a", ref).Verdict.Outcome())
 	require.Zero(t, asked)
 
 	verdict := ask("nobody")
-	require.Equal(t, policy.Denied, verdict.Outcome)
+	require.Equal(t, policy.Denied, verdict.Outcome())
 	require.Equal(t, "namespace nobody does not exist", verdict.Reason)
 	_, err = decider.Resolve(t.Context(), "nobody", ref)
 	require.True(t, verify.IsPermanent(err))
 
 	answer = func(verify.Namespace) (bool, error) { return false, errors.New("the API server is down") }
-	require.Equal(t, policy.Undecided, ask("nobody").Outcome, "a failed look-up is no answer")
+	require.Equal(t, policy.Undecided, ask("nobody").Outcome(), "a failed look-up is no answer")
 
 	answer = func(n verify.Namespace) (bool, error) { return true, nil }
-	require.Equal(t, policy.Undecided, ask("late").Outcome, "it is not in the snapshot in time")
+	require.Equal(t, policy.Undecided, ask("late").Outcome(), "it is not in the snapshot in time")
 
 	answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
 		strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
@@ -108,7 +108,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 		time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
 		return true, nil
 	}
-	require.Equal(t, policy.Denied, ask("new").Outcome, "by its own policy, not the cluster's")
+	require.Equal(t, policy.Denied, ask("new").Outcome(), "by its own policy, not the cluster's")
 }
 
 // Running pods are judged again as soon as it changes.

@@ -46,7 +46,7 @@ func load(t *testing.T, options service.Options) (*service.Service, image.Refere
 
 func requireOutcome(t *testing.T, want policy.Outcome, result verify.Result) {
 	t.Helper()
-	require.Equal(t, want.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+	require.Equal(t, want.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 }
 
 func TestEverythingIsUndecidedBeforeResourcesAreInForce(t *testing.T) {

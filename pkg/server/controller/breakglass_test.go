@@ -26,7 +26,7 @@ func used(namespace, name, kind string) provider.KeyObservation {
 	if err != nil {
 		panic(err)
 	}
-	return provider.KeyObservation{Namespace: verify.Namespace(namespace), Outcome: provider.KeyExcepted, Result: &verify.Result{Reference: ref,
+	return provider.KeyObservation{Namespace: verify.Namespace(namespace), Answer: verify.AnswerExcepted, Result: &verify.Result{Reference: ref,
 		Exception: policy.ObjectRef{Kind: kind, Name: namespace}, ExceptionEnds: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)}}
 }
 
@@ -45,7 +45,7 @@ func TestEachImageThatBreakGlassLetsInHasOneEvent(t *testing.T) {
 		}
 	}
 	denied := used("shop", "r.example.com/a:1", "Namespace")
-	denied.Outcome = provider.KeyDenied
+	denied.Answer = verify.AnswerDenied
 	require.Empty(t, observe(provider.SourceAudit, used("shop", "r.example.com/a:1", "Namespace")), "an audit lets nothing in")
 	require.Empty(t, observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "ClusterException"), denied))
 	said := observe(provider.SourceAdmission, used("shop", "r.example.com/a:1", "Namespace"), used("shop", "r.example.com/b:1", "Namespace"), used("other", "r.example.com/a:1", "Namespace"))

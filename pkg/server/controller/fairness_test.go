@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -60,7 +59,7 @@ func TestALoopOfEditsDelaysNoOther(t *testing.T) {
 		result, err := b.Reconcile(t.Context(), "team-b")
 		require.NoError(t, err)
 		require.Zero(t, result)
-		require.Equal(t, policy.Allowed, b.set.Snapshot().For("team-b").Layers[0].Default)
+		require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-b").Layers[0].Judge.Default())
 		time.Sleep(time.Second)
 		result, err = b.Reconcile(t.Context(), "team-a")
 		require.NoError(t, err)

@@ -129,7 +129,7 @@ func TestTheFirstReconcileCompilesEverything(t *testing.T) {
 	b.reconcile(t, verify.Cluster)
 	require.True(t, b.set.Snapshot().Has("team-a"))
 	require.False(t, b.set.Snapshot().Has("not-there-yet"), "a resource waits for its namespace")
-	require.Equal(t, policy.Allowed, b.set.Snapshot().For("team-a").Layers[0].Default)
+	require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-a").Layers[0].Judge.Default())
 }
 
 func TestAChangeOfANamespaceIsPutInForceAndItsEndIsToldToOthers(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAChangeOfANamespaceIsPutInForceAndItsEndIsToldToOthers(t *testing.T) {
 	other := b.set.Snapshot().For("team-b")
 	require.NoError(t, b.api.Create(t.Context(), lax("team-a", "p")))
 	b.reconcile(t, "team-a")
-	require.Equal(t, policy.Allowed, b.set.Snapshot().For("team-a").Layers[0].Default)
+	require.Equal(t, verify.DefaultAllow, b.set.Snapshot().For("team-a").Layers[0].Judge.Default())
 	require.Same(t, other, b.set.Snapshot().For("team-b"))
 	require.Empty(t, b.gone)
 	require.NoError(t, b.api.Delete(t.Context(), team("team-a")))

@@ -17,15 +17,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/test/kit/bare"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 const benchKey = "[team-a]registry.example.com/team-a/app:v1"
 
 // cachedVerdict is a verifier that knows every answer.
 func cachedVerdict() Decider {
-	findings := []policy.Finding{{Verifier: "release", Type: "Cosign", Result: policy.Valid, Signer: "sha256:00", Digest: someDigest.String(),
+	findings := []policy.Finding{judged.Proven("sha256:00", policy.Finding{Verifier: "release", Type: "Cosign", Digest: someDigest.String(),
 		ArtifactType: "application/vnd.dev.cosign.simplesigning.v1+json", Message: "signature verified by key sha256:00",
-		Extensions: map[string]any{"signatures": []string{"a"}}}}
+		Extensions: map[string]any{"signatures": []string{"a"}}})}
 	known := verdict(policy.Allowed, "team-a", image.Reference{})
 	known.Findings, known.Cached = findings, true
 	return knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {

@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -14,13 +13,9 @@ import (
 
 // decision is the answer about one target. The zero value is undecided.
 type decision struct {
-	known  bool // decided: allow and reason come from the Decider or the Resolver
-	allow  bool
-	reason string
-	fix    string        // what to do about a denial, may be empty
+	answer verify.Answer
 	judged bool          // result comes from the Decider
-	result verify.Result // of verification
-	digest digest.Digest // of resolution
+	result verify.Result // of verification; of resolution, the digest or why there is none
 
 	began time.Time     // when a worker began; zero if it was recalled
 	took  time.Duration // from then on
@@ -28,37 +23,32 @@ type decision struct {
 
 const lateReason = "not finished in time, try again"
 
-func undecided(format string, arguments ...any) decision {
-	return decision{reason: fmt.Sprintf(format, arguments...)}
+func undecided(reason string) decision {
+	return decision{answer: verify.AnswerUndecided, result: verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, reason)}}
 }
 
-// outcome returns the answer to a key, and why.
-func (k distinctKey) outcome(decisions []decision) (KeyOutcome, string) {
+// decided reports whether d is final: it comes from the Decider or the Resolver.
+func (d *decision) decided() bool { return d.answer.Allows() || d.answer == verify.AnswerDenied }
+
+// answer returns the answer to a key, and why.
+func (k distinctKey) answer(decisions []decision) (verify.Answer, string) {
 	if k.err != nil {
-		return KeyInvalid, k.err.Error()
+		return verify.AnswerInvalid, k.err.Error()
 	}
 	switch d := &decisions[k.target]; {
-	case d.known && d.allow && d.result.Exception != (policy.ObjectRef{}):
-		return KeyExcepted, d.reason
-	case d.known && d.allow && d.result.Verdict.Warning != "":
-		return KeyWarned, d.reason
-	case d.known && d.allow && d.result.Verdict.Unverified:
-		return KeyUnverified, d.reason
-	case d.known && d.allow:
-		return KeyAllowed, d.reason
-	case d.known:
-		return KeyDenied, d.reason
-	case d.reason == "":
-		return KeyUndecided, lateReason
+	case d.decided():
+		return d.answer, d.result.Verdict.Reason
 	default:
-		return KeyUndecided, d.reason
+		return verify.AnswerUndecided, cmp.Or(d.result.Verdict.Reason, lateReason)
 	}
 }
 
 // text returns why a target is not allowed and what to do about it, on one line of at most
 // room bytes.
 func (d *decision) text(room int) string {
-	return policy.OneLine(policy.Verdict{Reason: cmp.Or(d.reason, lateReason), Remediation: d.fix}.TextWithin(room))
+	verdict := d.result.Verdict
+	verdict.Reason = cmp.Or(verdict.Reason, lateReason)
+	return policy.OneLine(verdict.TextWithin(room))
 }
 
 // verify asks the Decider about a target.
@@ -75,24 +65,14 @@ func (h *handler) recall(_ context.Context, t target) (decision, bool) {
 	return decisionOf(result, t), true
 }
 
-// decisionOf turns a Decider's result into a decision about t.
+// decisionOf turns a Decider's result into a decision about t. A verdict about another image must
+// not allow this one: that would be a mix-up in a lower layer.
 func decisionOf(result verify.Result, t target) decision {
-	d := decision{reason: result.Verdict.Reason, fix: result.Verdict.Remediation, judged: true, result: result}
-	d.result.Namespace = t.namespace
-	switch result.Verdict.Outcome {
-	case policy.Allowed:
-		// Check that the verdict is about t: a mix-up in a lower layer must not allow
-		// an image.
-		if !answers(result, t) {
-			return undecided("internal error: the verdict is about another image")
-		}
-		d.known, d.allow = true, true
-	case policy.Denied:
-		d.known = true
-	case policy.Undecided:
-	default:
-		return undecided("internal error: the verdict is %d", result.Verdict.Outcome)
+	d := decision{answer: result.Answer(), judged: true, result: result}
+	if d.answer.Allows() && !answers(result, t) {
+		return undecided("internal error: the verdict is about another image")
 	}
+	d.result.Namespace = t.namespace
 	return d
 }
 
@@ -107,18 +87,21 @@ func answers(result verify.Result, t target) bool {
 // of the Resolver, which may use the network.
 func (h *handler) resolve(ctx context.Context, t target) (decision, bool) {
 	if t.ref.Digest != "" {
-		return decision{known: true, allow: true, digest: t.ref.Digest}, true
+		return pinnedTo(t.ref.Digest), true
 	}
-	pinned, err := h.resolver.Resolve(ctx, t.namespace, t.ref)
+	ref, err := h.resolver.Resolve(ctx, t.namespace, t.ref)
 	switch {
-	case verify.IsPermanent(err):
-		return decision{known: true, reason: err.Error(), fix: verify.FindingOf(err).Remediation}, true
 	case err != nil:
-		return undecided("%v", err), true
-	case pinned.Host != t.ref.Host || pinned.Repository != t.ref.Repository:
+		result := verify.Unanswered(t.namespace, t.ref, err)
+		return decision{answer: result.Answer(), result: result}, true
+	case ref.Host != t.ref.Host || ref.Repository != t.ref.Repository:
 		return undecided("internal error: the digest is of another image"), true
-	case pinned.Digest.Validate() != nil || pinned.Digest.Algorithm() != digest.SHA256:
+	case ref.Digest.Validate() != nil || ref.Digest.Algorithm() != digest.SHA256:
 		return undecided("internal error: there is no sha256 digest"), true
 	}
-	return decision{known: true, allow: true, digest: pinned.Digest}, true
+	return pinnedTo(ref.Digest), true
+}
+
+func pinnedTo(digest digest.Digest) decision {
+	return decision{answer: verify.AnswerAllowed, result: verify.Result{Digest: digest}}
 }

@@ -37,8 +37,8 @@ func newDenials() denials {
 // is the same as the first one in x.
 func (d denials) traceID(x *exchange) string {
 	for _, k := range x.plan.keys {
-		outcome, reason := k.outcome(x.decisions)
-		if outcome != KeyDenied && outcome != KeyInvalid {
+		answer, reason := k.answer(x.decisions)
+		if answer != verify.AnswerDenied && answer != verify.AnswerInvalid {
 			continue
 		}
 		same := denial{namespace: k.namespace, line: lineOf(k.key, reason)}

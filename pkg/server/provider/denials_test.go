@@ -35,7 +35,7 @@ func TestTheSameDenialKeepsTheFirstTraceID(t *testing.T) {
 	reason := "nobody signed it"
 	h := testHandler(deciderFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := byRepository(ctx, ns, ref)
-		if result.Verdict.Outcome == policy.Denied {
+		if result.Verdict.Outcome() == policy.Denied {
 			result.Verdict.Reason = reason
 		}
 		return result

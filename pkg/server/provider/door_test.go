@@ -16,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // tarpit holds every image of its repository "stuck" until it is released, whatever
@@ -147,7 +148,7 @@ func TestReportsAboutOneImageAreBoundedAndShowWhatCountsFirst(t *testing.T) {
 	for i := range 3 * maxReports {
 		findings = append(findings, policy.Finding{Verifier: fmt.Sprint(i)})
 	}
-	findings = append(findings, policy.Finding{Verifier: "release", Result: policy.Valid, Signer: "k1"})
+	findings = append(findings, judged.Proven("k1", policy.Finding{Verifier: "release"}))
 	shown := reported(findings)
 	require.Len(t, shown, maxReports)
 	require.Equal(t, "release", shown[0].Verifier)

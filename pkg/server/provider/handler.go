@@ -216,7 +216,7 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 		return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor was free for %s in time, try again", places.payer.Describe())
 	}
 	for i := range x.decisions {
-		if !x.decisions[i].known {
+		if !x.decisions[i].decided() {
 			return nil, refuse(http.StatusOK, "%s", undecidedText(x.plan, x.decisions, x.endpoint))
 		}
 	}
@@ -241,7 +241,7 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places
 	}
 	x.turn.Leave()
 	h.gather(ctx, &job{traceID: x.traceID, targets: x.plan.targets, left: left, places: places, do: op.decide}, x.decisions, grace)
-	if slices.ContainsFunc(x.decisions, func(d decision) bool { return !d.known }) {
+	if slices.ContainsFunc(x.decisions, func(d decision) bool { return !d.decided() }) {
 		return nil // the answer is short
 	}
 	return x.turn.Enter(ctx)

@@ -53,14 +53,12 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	if !l.log.IsLevelEnabled(level) {
 		return
 	}
-	counts := map[KeyOutcome]int{}
-	for i := range o.Keys {
-		counts[o.Keys[i].Outcome]++
-	}
+	counts := o.Counts()
 	fields := logrus.Fields{
 		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
-		"allowed": counts[KeyAllowed], "unverified": counts[KeyUnverified], "warned": counts[KeyWarned], "excepted": counts[KeyExcepted], "denied": counts[KeyDenied], "invalid": counts[KeyInvalid], "undecided": counts[KeyUndecided],
+		"allowed": counts[verify.AnswerAllowed], "unverified": counts[verify.AnswerUnverified], "warned": counts[verify.AnswerWarned], "excepted": counts[verify.AnswerExcepted],
+		"denied": counts[verify.AnswerDenied], "invalid": counts[verify.AnswerInvalid], "undecided": counts[verify.AnswerUndecided],
 	}
 	if about := o.About(); about != "" {
 		fields["namespace"] = about
@@ -107,8 +105,8 @@ func (l requestLog) level(level logrus.Level, source Source, account verify.Acco
 // line is what makes a line about a key the same as another. Errors of registries differ
 // each time, so an undecided image is the same whatever the reason.
 func (k *KeyObservation) line() line {
-	fields := []string{string(k.Namespace), string(k.Outcome), k.Key, k.policy()}
-	if k.Outcome != KeyUndecided {
+	fields := []string{string(k.Namespace), string(k.Answer), k.Key, k.policy()}
+	if k.Answer != verify.AnswerUndecided {
 		fields = append(fields, k.digest(), k.Reason)
 	}
 	return lineOf(fields...)
@@ -129,23 +127,23 @@ func (k *KeyObservation) digest() string {
 }
 
 func (k *KeyObservation) level() logrus.Level {
-	switch k.Outcome {
-	case KeyAllowed, KeyUnverified:
+	switch k.Answer {
+	case verify.AnswerAllowed, verify.AnswerUnverified:
 		return logrus.DebugLevel
-	case KeyWarned, KeyExcepted:
+	case verify.AnswerWarned, verify.AnswerExcepted:
 		return logrus.WarnLevel
-	case KeyDenied, KeyInvalid, KeyUndecided:
+	case verify.AnswerDenied, verify.AnswerInvalid, verify.AnswerUndecided:
 	}
 	return logrus.InfoLevel
 }
 
 func (l requestLog) logKey(o *Observation, about *keyLine) {
 	k := about.key
-	fields := logrus.Fields{"traceID": o.TraceID, "source": string(o.Source), "verdict": string(k.Outcome)}
+	fields := logrus.Fields{"traceID": o.TraceID, "source": string(o.Source), "verdict": string(k.Answer)}
 	if about := k.About(); about != "" {
 		fields["namespace"] = about
 	}
-	if k.Outcome == KeyInvalid {
+	if k.Answer == verify.AnswerInvalid {
 		fields["key"] = shown(k.Key)
 	} else {
 		fields["image"], fields["cached"] = k.Reference.String(), k.Result != nil && k.Result.Cached
@@ -156,7 +154,7 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 	if policy := k.policy(); policy != "" {
 		fields["policy"] = policy
 	}
-	if k.Outcome == KeyExcepted {
+	if k.Answer == verify.AnswerExcepted {
 		fields["exception"] = k.Result.Exception.String()
 		fields["until"] = k.Result.ExceptionEnds.UTC().Format(time.RFC3339)
 	}

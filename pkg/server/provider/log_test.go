@@ -183,7 +183,7 @@ func TestAnswersOfADrainingServerEndTheirConnections(t *testing.T) {
 }
 
 func TestOutcomesHaveTheirWords(t *testing.T) {
-	require.Equal(t, KeyUndecided, func() KeyOutcome { o, _ := distinctKey{}.outcome([]decision{{}}); return o }(), "nothing known is undecided")
+	require.Equal(t, verify.AnswerUndecided, func() verify.Answer { o, _ := distinctKey{}.answer([]decision{{}}); return o }(), "nothing known is undecided")
 	require.Equal(t, policy.Denied, policy.Outcome(0))
 }
 
@@ -224,13 +224,13 @@ func TestImagesThatAreLetInUnverifiedAreLoggedAndCounted(t *testing.T) {
 	require.True(t, succeeded(response.Items[0]))
 	require.Contains(t, logs.String(), `"verdict":"unverified"`)
 	require.Contains(t, logs.String(), `"unverified":1`)
-	require.Equal(t, []KeyOutcome{KeyUnverified, KeyAllowed}, []KeyOutcome{s[0].Keys[0].Outcome, s[0].Keys[1].Outcome})
+	require.Equal(t, []verify.Answer{verify.AnswerUnverified, verify.AnswerAllowed}, []verify.Answer{s[0].Keys[0].Answer, s[0].Keys[1].Answer})
 	require.True(t, s[0].AllAllowed())
 	for outcome, want := range map[string]float64{"unverified": 1, "allowed": 1} {
 		require.Equal(t, want, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", outcome, "admission")), outcome)
 	}
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/warned")
-	require.Equal(t, KeyWarned, s[1].Keys[0].Outcome, "a warning says more")
+	require.Equal(t, verify.AnswerWarned, s[1].Keys[0].Answer, "a warning says more")
 	logs.Reset()
 	h.log.SetLevel(logrus.InfoLevel)
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/base")

@@ -90,7 +90,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 	for i := range o.Keys {
 		k := &o.Keys[i]
 		namespace := m.namespace(k.Namespace)
-		m.keys.WithLabelValues(namespace, string(k.Outcome), string(o.Source)).Inc()
+		m.keys.WithLabelValues(namespace, string(k.Answer), string(o.Source)).Inc()
 		if k.Repeated {
 			continue
 		}
@@ -104,7 +104,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 		if k.Result.Overloaded {
 			m.imagesOverloaded.WithLabelValues(namespace).Inc()
 		}
-		if k.Outcome == KeyExcepted && o.Source == SourceAdmission { // an audit lets nothing in
+		if k.Answer == verify.AnswerExcepted && o.Source == SourceAdmission { // an audit lets nothing in
 			m.exceptions.WithLabelValues(namespace, k.Result.Exception.Kind).Inc()
 		}
 		if k.Result.Decided() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // Prometheus sees no increase in a counter whose first value is 1.
@@ -62,7 +63,7 @@ func TestNoMoreThanAFewScrapesAreAnsweredAtATime(t *testing.T) {
 func TestMetricsAreServedAsOpenMetricsToThoseThatAsk(t *testing.T) {
 	w := serve(t, byRepository, nil)
 	w.server.handler.metrics.Observe(context.Background(), Observation{Endpoint: "verify", Outcome: RequestAnswered,
-		Keys: []KeyObservation{{Namespace: verify.Namespace("team-a"), Outcome: KeyAllowed}}})
+		Keys: []KeyObservation{{Namespace: verify.Namespace("team-a"), Answer: verify.AnswerAllowed}}})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.server.MetricsAddress()+"/metrics", nil)
 	require.NoError(t, err)
 	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
@@ -80,10 +81,10 @@ func TestWhereVerdictsComeFromIsCountedByNamespace(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	work := []verify.Stage{{Name: "resolve"}, {Name: "list"}}
 	observed := func(namespace verify.Namespace, took time.Duration, result verify.Result) KeyObservation {
-		result.Verdict.Outcome = policy.Allowed
-		return KeyObservation{Namespace: namespace, Outcome: KeyAllowed, Duration: took, Result: &result}
+		result.Verdict = judged.As(policy.Allowed, result.Verdict)
+		return KeyObservation{Namespace: namespace, Answer: verify.AnswerAllowed, Duration: took, Result: &result}
 	}
-	undecided := KeyObservation{Namespace: "team-a", Outcome: KeyUndecided, Duration: time.Second, Result: &verify.Result{Verdict: policy.Verdict{Outcome: policy.Undecided}}}
+	undecided := KeyObservation{Namespace: "team-a", Answer: verify.AnswerUndecided, Duration: time.Second, Result: &verify.Result{Verdict: judged.As(policy.Undecided, policy.Verdict{})}}
 	repeated := observed("team-a", time.Minute, verify.Result{Stages: work})
 	repeated.Repeated = true
 	h.metrics.Observe(t.Context(), Observation{Endpoint: "verify", Outcome: RequestAnswered, Keys: []KeyObservation{

@@ -49,7 +49,7 @@ type KeyObservation struct {
 	Namespace verify.Namespace
 	// Reference is the zero value for a malformed key.
 	Reference image.Reference
-	Outcome   KeyOutcome
+	Answer    verify.Answer
 	Reason    string
 	// Result is what the Decider said. It is nil for mutations, malformed keys, and
 	// images whose verification did not end in time or did not end well.
@@ -97,23 +97,20 @@ func requestOutcomes() []RequestOutcome {
 	return []RequestOutcome{RequestAnswered, RequestUndecided, RequestOverloaded, RequestForbidden, RequestMalformed, RequestFailed}
 }
 
-// KeyOutcome is the answer to a key, as logs and metrics call it.
-type KeyOutcome string
-
-// The outcomes of keys.
-const (
-	KeyAllowed    KeyOutcome = "allowed"    // or, for mutation, pinned
-	KeyUnverified KeyOutcome = "unverified" // allowed by policies that verify nothing
-	KeyWarned     KeyOutcome = "warned"     // allowed by a policy that only warns
-	KeyExcepted   KeyOutcome = "excepted"   // denied by policies, allowed by an exception or break-glass
-	KeyDenied     KeyOutcome = "denied"
-	KeyInvalid    KeyOutcome = "invalid" // the key is malformed
-	KeyUndecided  KeyOutcome = "undecided"
-)
-
 // AllAllowed reports whether every key was allowed without a warning.
 func (o *Observation) AllAllowed() bool {
-	return o.Outcome == RequestAnswered && !slices.ContainsFunc(o.Keys, func(k KeyObservation) bool { return k.Outcome != KeyAllowed && k.Outcome != KeyUnverified })
+	return o.Outcome == RequestAnswered && !slices.ContainsFunc(o.Keys, func(k KeyObservation) bool {
+		return k.Answer != verify.AnswerAllowed && k.Answer != verify.AnswerUnverified
+	})
+}
+
+// Counts returns how many keys have each answer.
+func (o *Observation) Counts() map[verify.Answer]int {
+	counts := map[verify.Answer]int{}
+	for i := range o.Keys {
+		counts[o.Keys[i].Answer]++
+	}
+	return counts
 }
 
 // severalNamespaces is not a valid name of a namespace.
@@ -136,7 +133,7 @@ func (o *Observation) About() string {
 // About returns the label of the namespace that the key is about, "" for what is no image
 // and has no namespace that is one.
 func (k *KeyObservation) About() string {
-	if k.Outcome == KeyInvalid && k.Namespace == verify.Cluster {
+	if k.Answer == verify.AnswerInvalid && k.Namespace == verify.Cluster {
 		return ""
 	}
 	return k.Namespace.Label()
@@ -177,7 +174,7 @@ func (x *exchange) observation(status int) Observation {
 	for i, k := range x.plan.keys {
 		found := &o.Keys[i]
 		found.Key, found.Namespace = k.key, cmp.Or(x.endpoint.namespace, k.namespace)
-		found.Outcome, found.Reason = k.outcome(x.decisions)
+		found.Answer, found.Reason = k.answer(x.decisions)
 		if k.err != nil {
 			continue
 		}

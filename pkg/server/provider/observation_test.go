@@ -44,15 +44,15 @@ func TestObserversSeeEveryVerdict(t *testing.T) {
 	allowed, denied, malformed, again := o.Keys[0], o.Keys[1], o.Keys[2], o.Keys[3]
 	require.Equal(t, verify.Namespace("team-a"), allowed.Namespace)
 	require.Equal(t, "r.example.com/allow:latest", allowed.Reference.String())
-	require.Equal(t, KeyAllowed, allowed.Outcome)
-	require.Equal(t, policy.Allowed, allowed.Result.Verdict.Outcome)
+	require.Equal(t, verify.AnswerAllowed, allowed.Answer)
+	require.Equal(t, policy.Allowed, allowed.Result.Verdict.Outcome())
 	require.Equal(t, someDigest, allowed.Result.Digest)
 	require.False(t, allowed.Repeated)
 	require.Equal(t, verify.Cluster, denied.Namespace)
-	require.Equal(t, KeyDenied, denied.Outcome)
+	require.Equal(t, verify.AnswerDenied, denied.Answer)
 	require.Equal(t, "because of denied", denied.Reason)
 	require.False(t, denied.Repeated)
-	require.Equal(t, KeyInvalid, malformed.Outcome)
+	require.Equal(t, verify.AnswerInvalid, malformed.Answer)
 	require.Equal(t, "[x", malformed.Key)
 	require.Nil(t, malformed.Result)
 	require.True(t, again.Repeated, "another key for the same image")
@@ -66,7 +66,7 @@ func TestOnlyTheAuditsPathIsTheAudits(t *testing.T) {
 	require.Equal(t, "audit_verify", audit.Endpoint)
 	require.Equal(t, OperationVerify, audit.Operation)
 	require.Equal(t, verify.Namespace("team-a"), audit.Keys[0].Namespace)
-	require.Equal(t, KeyDenied, audit.Keys[0].Outcome)
+	require.Equal(t, verify.AnswerDenied, audit.Keys[0].Answer)
 	for _, path := range []string{"/v1/verify", "/v1/mutate", "/v1/namespaces/audit/verify", "/ratify/gatekeeper/v1/verify", "/nowhere"} {
 		require.Equal(t, SourceAdmission, observed(t, byRepository, path, "r.example.com/a").Source, path)
 	}
@@ -82,16 +82,16 @@ func TestObserversSeeNoVerdictWhereThereIsNone(t *testing.T) {
 		"a mutation that fails":          observed(t, byRepository, "/v1/mutate", "r.example.com/unreachable"),
 	} {
 		require.Equal(t, RequestUndecided, o.Outcome, name)
-		require.Equal(t, KeyUndecided, o.Keys[0].Outcome, name)
+		require.Equal(t, verify.AnswerUndecided, o.Keys[0].Answer, name)
 		require.NotEmpty(t, o.Keys[0].Reason, name)
 		require.Nil(t, o.Keys[0].Result, "the zero Result is a denial: %s", name)
 	}
 	undecided := observed(t, byRepository, "/v1/verify", "r.example.com/u")
-	require.Equal(t, policy.Undecided, undecided.Keys[0].Result.Verdict.Outcome, "the Decider said so")
+	require.Equal(t, policy.Undecided, undecided.Keys[0].Result.Verdict.Outcome(), "the Decider said so")
 	pinned := observed(t, byRepository, "/v1/namespaces/team-a/mutate", "r.example.com/a")
 	require.Equal(t, OperationMutate, pinned.Operation)
 	require.Equal(t, verify.Namespace("team-a"), pinned.Namespace)
-	require.Equal(t, KeyAllowed, pinned.Keys[0].Outcome)
+	require.Equal(t, verify.AnswerAllowed, pinned.Keys[0].Answer)
 	require.Nil(t, pinned.Keys[0].Result)
 	refused := observed(t, byRepository, "/nowhere", "r.example.com/a")
 	require.Equal(t, RequestMalformed, refused.Outcome)

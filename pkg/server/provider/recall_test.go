@@ -9,6 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestKnownVerdictsAreNotVerifiedAgain(t *testing.T) {
@@ -38,10 +39,7 @@ func TestRecalledVerdictsAreCheckedLikeVerifiedOnes(t *testing.T) {
 			return verdict(policy.Undecided, ns, ref), true
 		},
 		"nothing": func(verify.Namespace, image.Reference) (verify.Result, bool) {
-			return verify.Result{Verdict: policy.Verdict{Outcome: policy.Allowed}}, true
-		},
-		"no outcome": func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
-			return verdict(policy.Outcome(9), ns, ref), true
+			return verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{})}, true
 		},
 		"a panic": func(verify.Namespace, image.Reference) (verify.Result, bool) { panic("the memory is broken") },
 	} {

@@ -102,9 +102,9 @@ func TestWhatIsNotLoggedAgainIsThereForDebuggers(t *testing.T) {
 }
 
 func TestUndecidedImagesAreTheSameWhateverTheReason(t *testing.T) {
-	one, two := KeyObservation{Outcome: KeyUndecided, Key: "a", Reason: "after 1 ms"}, KeyObservation{Outcome: KeyUndecided, Key: "a", Reason: "after 2 ms"}
+	one, two := KeyObservation{Answer: verify.AnswerUndecided, Key: "a", Reason: "after 1 ms"}, KeyObservation{Answer: verify.AnswerUndecided, Key: "a", Reason: "after 2 ms"}
 	require.Equal(t, one.line(), two.line())
-	one.Outcome, two.Outcome = KeyDenied, KeyDenied
+	one.Answer, two.Answer = verify.AnswerDenied, verify.AnswerDenied
 	require.NotEqual(t, one.line(), two.line(), "another reason is news")
 	require.NotEqual(t, lineOf("ab", "c"), lineOf("a", "bc"))
 }

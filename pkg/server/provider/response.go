@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // resultVersion is the version of Ratify's result; value is a superset of that.
@@ -70,7 +71,7 @@ type verifierReport struct {
 func newValue(d *decision, traceID string, now time.Time, room int) *value {
 	result := &d.result
 	v := &value{
-		Version: resultVersion, IsSuccess: d.allow, Succeeded: d.allow,
+		Version: resultVersion, IsSuccess: d.answer.Allows(), Succeeded: d.answer.Allows(),
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), maxReports)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
@@ -128,7 +129,7 @@ func pinned(key string, d *decision, dropTag bool) string {
 			name = name[:colon]
 		}
 	}
-	return name + "@" + d.digest.String()
+	return name + "@" + d.result.Digest.String()
 }
 
 // answer is a ProviderResponse that is not encoded yet.
@@ -148,7 +149,7 @@ type verified struct {
 func (v verified) appendJSON(b []byte) ([]byte, error) {
 	explained := 0 // images with a denial or a warning to show
 	for i := range v.decisions {
-		if !v.decisions[i].allow || v.decisions[i].result.Verdict.Warning != "" {
+		if !v.decisions[i].answer.Allows() || v.decisions[i].result.Verdict.Warning != "" {
 			explained++
 		}
 	}
@@ -202,16 +203,14 @@ func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []exte
 	items := make([]externaldata.Item, len(p.keys))
 	for i, k := range p.keys {
 		items[i].Key = k.key
-		switch outcome, reason := k.outcome(decisions); outcome {
-		case KeyAllowed, KeyUnverified, KeyWarned, KeyExcepted:
+		switch answer, reason := k.answer(decisions); {
+		case answer.Allows():
 			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
-			continue
-		case KeyDenied, KeyUndecided:
-			items[i].Error = decisions[k.target].text(maxReasonBytes)
-		case KeyInvalid:
-			items[i].Error = policy.OneLine(reason)
+		case answer == verify.AnswerInvalid:
+			items[i].Error = policy.OneLine(reason) + traced(traceID)
+		default:
+			items[i].Error = decisions[k.target].text(maxReasonBytes) + traced(traceID)
 		}
-		items[i].Error += traced(traceID)
 	}
 	return items
 }

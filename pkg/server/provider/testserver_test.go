@@ -27,6 +27,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 const someDigest = digest.Digest("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
@@ -65,8 +66,8 @@ func (f resolverFunc) Resolve(ctx context.Context, ns verify.Namespace, ref imag
 func verdict(outcome policy.Outcome, ns verify.Namespace, ref image.Reference) verify.Result {
 	return verify.Result{
 		Namespace: ns, Reference: ref.WithDigest(someDigest), Digest: someDigest,
-		Verdict: policy.Verdict{Outcome: outcome, Reason: "because of " + outcome.String(),
-			Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: string(ns), Name: "main"}},
+		Verdict: judged.As(outcome, policy.Verdict{Reason: "because of " + outcome.String(),
+			Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: string(ns), Name: "main"}}),
 	}
 }
 

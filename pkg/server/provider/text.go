@@ -25,13 +25,13 @@ func reasonRoom(denied int) int {
 func undecidedText(p plan, decisions []decision, e endpoint) string {
 	var undecided, denied []string
 	for _, k := range p.keys {
-		switch outcome, reason := k.outcome(decisions); outcome {
-		case KeyAllowed, KeyUnverified, KeyWarned, KeyExcepted:
-		case KeyUndecided:
+		switch answer, reason := k.answer(decisions); answer {
+		case verify.AnswerAllowed, verify.AnswerUnverified, verify.AnswerWarned, verify.AnswerExcepted:
+		case verify.AnswerUndecided:
 			undecided = append(undecided, k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
-		case KeyDenied:
+		case verify.AnswerDenied:
 			denied = append(denied, k.about("is denied", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
-		case KeyInvalid:
+		case verify.AnswerInvalid:
 			denied = append(denied, policy.Shown(reason, maxReasonBytes))
 		}
 	}

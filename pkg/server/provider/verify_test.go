@@ -18,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 func TestAnswersEveryDistinctKeyOnceInTheOrderAsked(t *testing.T) {
@@ -100,15 +101,14 @@ func TestPanicOfAVerifierIsUndecidedAndEndsNothing(t *testing.T) {
 
 func TestUnknownOrForeignVerdictsAdmitNothing(t *testing.T) {
 	for name, change := range map[string]func(*verify.Result){
-		"outcome that does not exist": func(r *verify.Result) { r.Verdict.Outcome = 77 },
-		"another namespace":           func(r *verify.Result) { r.Namespace = "team-b" },
-		"another repository":          func(r *verify.Result) { r.Reference.Repository = "other" },
-		"another host":                func(r *verify.Result) { r.Reference.Host = "evil.example.com" },
-		"another tag":                 func(r *verify.Result) { r.Reference.Tag = "v0" },
+		"another namespace":  func(r *verify.Result) { r.Namespace = "team-b" },
+		"another repository": func(r *verify.Result) { r.Reference.Repository = "other" },
+		"another host":       func(r *verify.Result) { r.Reference.Host = "evil.example.com" },
+		"another tag":        func(r *verify.Result) { r.Reference.Tag = "v0" },
 		"another digest": func(r *verify.Result) {
 			r.Digest = "sha256:" + "11111111111111111111111111111111" + "11111111111111111111111111111111"
 		},
-		"nothing at all": func(r *verify.Result) { *r = verify.Result{Verdict: policy.Verdict{Outcome: policy.Allowed}} },
+		"nothing at all": func(r *verify.Result) { *r = verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{})} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
@@ -173,10 +173,10 @@ func TestValueIsASupersetOfRatifysResult(t *testing.T) {
 	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Allowed, ns, ref)
 		result.Findings = []policy.Finding{
-			{Verifier: "release", Type: "Notation", Result: policy.Valid, Signer: "sha256:00", Digest: "sha256:aa", ArtifactType: "application/vnd.cncf.notary.signature",
-				Message: "verified", Extensions: map[string]any{"Issuer": "CN=x,O=y", "SN": "CN=<z>"}},
-			{Verifier: "keys", Type: "Cosign", Result: policy.Invalid, Digest: "sha256:bb", ArtifactType: "t", Message: "other key", Reason: policy.ReasonWrongKey, Remediation: "sign it"},
-			{Verifier: "keys", Type: "Cosign", Result: policy.Valid, Message: "valid, but nobody signed"},
+			judged.Proven("sha256:00", policy.Finding{Verifier: "release", Type: "Notation", Digest: "sha256:aa", ArtifactType: "application/vnd.cncf.notary.signature",
+				Message: "verified", Extensions: map[string]any{"Issuer": "CN=x,O=y", "SN": "CN=<z>"}}),
+			{Verifier: "keys", Type: "Cosign", Digest: "sha256:bb", ArtifactType: "t", Message: "other key", Reason: policy.ReasonWrongKey, Remediation: "sign it"},
+			{Verifier: "keys", Type: "Cosign", Message: "valid, but nobody signed"},
 		}
 		return result
 	}), pinning, nil)

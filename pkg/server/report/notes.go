@@ -31,7 +31,7 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 		if k.Reference.Name() == v1beta1.IsolationImage {
 			continue // a team that tries its own isolation would write into another's report
 		}
-		if k.Repeated || k.Namespace == verify.Cluster || k.Outcome != provider.KeyDenied && k.Outcome != provider.KeyInvalid {
+		if k.Repeated || k.Namespace == verify.Cluster || k.Answer != verify.AnswerDenied && k.Answer != verify.AnswerInvalid {
 			continue
 		}
 		r.notes.add(k.Namespace, r.accounts.Account(k.Namespace), noteOf(k, o.TraceID), r.now())
@@ -41,7 +41,7 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 // noteOf returns what a note says of the image of a key.
 func noteOf(k *provider.KeyObservation, traceID string) note {
 	n := note{Image: k.Reference.String(), Reason: policy.Shown(k.Reason, maxReasonBytes), TraceID: traceID}
-	if k.Outcome == provider.KeyInvalid {
+	if k.Answer == verify.AnswerInvalid {
 		n.Image = strings.TrimPrefix(k.Key, "["+string(k.Namespace)+"]")
 	}
 	n.Image = policy.Shown(n.Image, maxImageBytes)

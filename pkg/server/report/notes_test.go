@@ -22,7 +22,7 @@ func key(t *testing.T, namespace verify.Namespace, name string) provider.KeyObse
 	t.Helper()
 	ref, err := image.Parse(name)
 	require.NoError(t, err)
-	return provider.KeyObservation{Key: "[" + string(namespace) + "]" + name, Namespace: namespace, Reference: ref, Outcome: provider.KeyDenied, Result: &denied}
+	return provider.KeyObservation{Key: "[" + string(namespace) + "]" + name, Namespace: namespace, Reference: ref, Answer: verify.AnswerDenied, Result: &denied}
 }
 
 func admission(trace string, keys ...provider.KeyObservation) provider.Observation {
@@ -38,9 +38,9 @@ func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
 	for _, o := range []provider.Observation{audit, mutation, admission("t", repeated, cluster)} {
 		r.Observe(t.Context(), o)
 	}
-	for _, outcome := range []provider.KeyOutcome{provider.KeyAllowed, provider.KeyUnverified, provider.KeyWarned, provider.KeyUndecided} {
+	for _, outcome := range []verify.Answer{verify.AnswerAllowed, verify.AnswerUnverified, verify.AnswerWarned, verify.AnswerUndecided} {
 		k := key(t, "team-a", imageOne)
-		k.Outcome = outcome
+		k.Answer = outcome
 		r.Observe(t.Context(), admission("t", k))
 	}
 	require.Empty(t, r.notes.of)
@@ -54,7 +54,7 @@ func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
 	}
 	require.Len(t, r.notes.due(time.Now()), len(like), "a name that is like it hides nothing")
 	r.notes.forget("team-a")
-	malformed := provider.KeyObservation{Key: "[team-a]no\nimage", Namespace: "team-a", Outcome: provider.KeyInvalid, Reason: "it is no image"}
+	malformed := provider.KeyObservation{Key: "[team-a]no\nimage", Namespace: "team-a", Answer: verify.AnswerInvalid, Reason: "it is no image"}
 	r.Observe(t.Context(), admission("t", key(t, "team-a", imageOne), malformed))
 	due := r.notes.due(time.Now())
 	require.Len(t, due, 2)

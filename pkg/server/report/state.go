@@ -28,17 +28,18 @@ type state struct {
 
 // resultOf returns the word of reports for a result.
 func resultOf(r verify.Result) string {
-	switch v := r.Verdict; {
-	case v.Outcome == policy.Undecided:
-		return v1beta1.ReportError
-	case v.Outcome != policy.Allowed:
-		return v1beta1.ReportFail
-	case v.Warning != "" || r.Exception != (policy.ObjectRef{}):
-		return v1beta1.ReportWarn
-	case v.Unverified:
+	switch r.Answer() {
+	case verify.AnswerAllowed:
+		return v1beta1.ReportPass
+	case verify.AnswerUnverified:
 		return v1beta1.ReportSkip
+	case verify.AnswerWarned, verify.AnswerExcepted:
+		return v1beta1.ReportWarn
+	case verify.AnswerUndecided:
+		return v1beta1.ReportError
+	case verify.AnswerDenied, verify.AnswerInvalid:
 	}
-	return v1beta1.ReportPass
+	return v1beta1.ReportFail
 }
 
 // allows reports whether an image with a result may run.

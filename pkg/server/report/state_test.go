@@ -9,6 +9,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 var began = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -16,24 +17,23 @@ var began = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func verdict(v policy.Verdict) verify.Result { return verify.Result{Digest: "sha256:1", Verdict: v} }
 
 var (
-	allowed   = verdict(policy.Verdict{Outcome: policy.Allowed})
-	denied    = verdict(policy.Verdict{Outcome: policy.Denied, Policy: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Reason: "the key is not trusted", Remediation: "sign it"})
-	excepted  = verify.Result{Verdict: policy.Verdict{Outcome: policy.Allowed, Unverified: true}, Exception: policy.ObjectRef{Kind: "ClusterException", Name: "hotfix"}, ExceptionEnds: began.Add(time.Hour)}
-	undecided = verdict(policy.Verdict{Outcome: policy.Undecided, Reason: "the registry does not answer"})
+	allowed   = verdict(judged.As(policy.Allowed, policy.Verdict{}))
+	denied    = verdict(judged.As(policy.Denied, policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Reason: "the key is not trusted", Remediation: "sign it"}))
+	excepted  = verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{Unverified: true}), Exception: policy.ObjectRef{Kind: "ClusterException", Name: "hotfix"}, ExceptionEnds: began.Add(time.Hour)}
+	undecided = verdict(judged.As(policy.Undecided, policy.Verdict{Reason: "the registry does not answer"}))
 )
 
 func TestVerdictsBecomeTheWordsOfReports(t *testing.T) {
 	for word, v := range map[string]policy.Verdict{
-		"pass":  {Outcome: policy.Allowed},
-		"skip":  {Outcome: policy.Allowed, Unverified: true},
-		"error": {Outcome: policy.Undecided},
+		"pass":  judged.As(policy.Allowed, policy.Verdict{}),
+		"skip":  policy.Unverified(policy.ObjectRef{}, ""),
+		"error": policy.NotDecided(policy.ObjectRef{}, ""),
 		"fail":  {},
 	} {
 		require.Equal(t, word, resultOf(verdict(v)))
 	}
-	require.Equal(t, "warn", resultOf(verdict(policy.Verdict{Outcome: policy.Allowed, Warning: "unsigned", Unverified: true})))
+	require.Equal(t, "warn", resultOf(verdict(judged.As(policy.Allowed, policy.Verdict{Warning: "unsigned", Unverified: true}))))
 	require.Equal(t, "warn", resultOf(excepted))
-	require.Equal(t, "fail", resultOf(verdict(policy.Verdict{Outcome: policy.Outcome(9)})), "what nobody knows is not allowed")
 }
 
 // follow returns the states after results, a minute apart.

@@ -9,6 +9,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
@@ -46,7 +47,7 @@ func (t *Tracer) Observe(_ context.Context, o provider.Observation) {
 	if span.IsRecording() {
 		left := maxSpans - 1
 		for i := range o.Keys {
-			if k := &o.Keys[i]; !k.Repeated && k.Outcome != provider.KeyInvalid {
+			if k := &o.Keys[i]; !k.Repeated && k.Answer != verify.AnswerInvalid {
 				left -= t.image(ctx, &o, k, left) //nolint:contextcheck // a context of its own, as said above
 			}
 		}
@@ -61,10 +62,6 @@ func (t *Tracer) Observe(_ context.Context, o provider.Observation) {
 }
 
 func requestAttributes(o *provider.Observation) []attribute.KeyValue {
-	counts := map[provider.KeyOutcome]int{}
-	for i := range o.Keys {
-		counts[o.Keys[i].Outcome]++
-	}
 	attributes := []attribute.KeyValue{
 		attribute.String("landwaiter.source", string(o.Source)),
 		attribute.String("landwaiter.outcome", string(o.Outcome)), attribute.Int("http.response.status_code", o.Status),
@@ -73,10 +70,10 @@ func requestAttributes(o *provider.Observation) []attribute.KeyValue {
 	if about := o.About(); about != "" {
 		attributes = append(attributes, attribute.String("landwaiter.namespace", about))
 	}
-	for _, outcome := range []provider.KeyOutcome{provider.KeyAllowed, provider.KeyUnverified, provider.KeyWarned, provider.KeyExcepted,
-		provider.KeyDenied, provider.KeyInvalid, provider.KeyUndecided} {
-		if n := counts[outcome]; n > 0 {
-			attributes = append(attributes, attribute.Int("landwaiter."+string(outcome), n))
+	counts := o.Counts()
+	for _, answer := range verify.Answers() {
+		if n := counts[answer]; n > 0 {
+			attributes = append(attributes, attribute.Int("landwaiter."+string(answer), n))
 		}
 	}
 	return attributes
@@ -112,8 +109,8 @@ func (t *Tracer) image(ctx context.Context, o *provider.Observation, k *provider
 			span.End(trace.WithTimestamp(s.Began.Add(s.Duration)))
 		}
 	}
-	if k.Outcome == provider.KeyUndecided {
-		span.SetStatus(codes.Error, string(k.Outcome))
+	if k.Answer == verify.AnswerUndecided {
+		span.SetStatus(codes.Error, string(k.Answer))
 	}
 	span.End(trace.WithTimestamp(began.Add(k.Duration)))
 	return spans
@@ -121,7 +118,7 @@ func (t *Tracer) image(ctx context.Context, o *provider.Observation, k *provider
 
 func (t *Tracer) imageAttributes(k *provider.KeyObservation) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{
-		attribute.String("landwaiter.namespace", k.Namespace.Label()), attribute.String("landwaiter.verdict", string(k.Outcome)),
+		attribute.String("landwaiter.namespace", k.Namespace.Label()), attribute.String("landwaiter.verdict", string(k.Answer)),
 	}
 	if r := k.Result; r != nil {
 		attributes = append(attributes, attribute.Bool("landwaiter.cached", r.Cached), attribute.Int("landwaiter.findings", len(r.Findings)))

@@ -20,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 	"github.com/landwaiter/landwaiter/pkg/server/tracing"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 const traceID = "0af7651916cd43dd8448eb211c80319c"
@@ -37,23 +38,23 @@ func denied(t *testing.T) provider.Observation {
 	require.NoError(t, err)
 	at := began()
 	cold := &verify.Result{Namespace: "team-a", Reference: ref.WithDigest(someDigest), Digest: someDigest,
-		Verdict:  policy.Verdict{Outcome: policy.Denied, Reason: "secret-project/app is not signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "images"}},
+		Verdict:  judged.As(policy.Denied, policy.Verdict{Reason: "secret-project/app is not signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "images"}}),
 		Findings: make([]policy.Finding, 2),
 		Stages: []verify.Stage{
 			{Name: "resolve", Began: at.Add(2 * time.Millisecond), Duration: 3 * time.Millisecond, Detail: ref.String()},
 			{Name: "check", Began: at.Add(6 * time.Millisecond), Duration: time.Millisecond, Detail: "Verifier team-a/release " + someDigest.String(),
 				Verifier: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}},
 		}}
-	warm := &verify.Result{Namespace: "team-a", Reference: ref, Cached: true, Verdict: policy.Verdict{Outcome: policy.Allowed}}
+	warm := &verify.Result{Namespace: "team-a", Reference: ref, Cached: true, Verdict: judged.As(policy.Allowed, policy.Verdict{})}
 	key := "[team-a]registry.example.com/secret-project/app:v1"
-	first := provider.KeyObservation{Key: key, Namespace: "team-a", Reference: ref, Outcome: provider.KeyDenied, Reason: cold.Verdict.Reason, Result: cold,
+	first := provider.KeyObservation{Key: key, Namespace: "team-a", Reference: ref, Answer: verify.AnswerDenied, Reason: cold.Verdict.Reason, Result: cold,
 		Began: at.Add(time.Millisecond), Duration: 8 * time.Millisecond}
 	again := first
 	again.Repeated = true
 	return provider.Observation{TraceID: traceID, Requested: at, Duration: 10 * time.Millisecond, Endpoint: "audit_verify", Operation: provider.OperationVerify,
 		Source: provider.SourceAudit, Status: http.StatusOK, Outcome: provider.RequestAnswered, Asked: 5, Images: 2,
-		Keys: []provider.KeyObservation{first, {Key: key, Namespace: "team-a", Reference: ref, Outcome: provider.KeyAllowed, Result: warm}, again,
-			{Key: "[secret-project", Outcome: provider.KeyInvalid, Reason: "the key [secret-project has a namespace tag without an end"}}}
+		Keys: []provider.KeyObservation{first, {Key: key, Namespace: "team-a", Reference: ref, Answer: verify.AnswerAllowed, Result: warm}, again,
+			{Key: "[secret-project", Answer: verify.AnswerInvalid, Reason: "the key [secret-project has a namespace tag without an end"}}}
 }
 
 func TestSpansArriveAsATreeUnderTheRequestsTraceID(t *testing.T) {

@@ -158,8 +158,8 @@ func (w *world) image(t *testing.T, repository string, signed bool) image.Refere
 func (w *world) known(t *testing.T, ref image.Reference, want policy.Outcome) {
 	t.Helper()
 	suite.Eventually(t, func(context.Context) error {
-		if result, ok := w.service.Recall(verify.Namespace(w.namespace), ref); !ok || result.Verdict.Outcome != want {
-			return fmt.Errorf("%s: %t, %s: %s", ref, ok, result.Verdict.Outcome, result.Verdict.Reason)
+		if result, ok := w.service.Recall(verify.Namespace(w.namespace), ref); !ok || result.Verdict.Outcome() != want {
+			return fmt.Errorf("%s: %t, %s: %s", ref, ok, result.Verdict.Outcome(), result.Verdict.Reason)
 		}
 		return nil
 	})
@@ -216,7 +216,7 @@ func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 	require.NoError(t, w.Client.Update(t.Context(), deployment))
 	w.known(t, unsigned, policy.Denied)
 	asked := w.registry.Asked("/manifests/sha256:")
-	require.Equal(t, policy.Allowed, w.service.Verify(t.Context(), verify.Namespace(w.namespace), next).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, w.service.Verify(t.Context(), verify.Namespace(w.namespace), next).Verdict.Outcome())
 	require.Equal(t, asked, w.registry.Asked("/manifests/sha256:"), "an admission finds it")
 }
 

@@ -293,7 +293,7 @@ func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 		verified = w.verifier.Refresh
 	}
 	result := verified(ctx, j.namespace, ref)
-	outcome := result.Verdict.Outcome.String()
+	outcome := result.Verdict.Outcome().String()
 	w.images.WithLabelValues(outcome).Inc()
 	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": outcome, "renewed": j.renew}).Debug("image verified for warm-up")
 	w.sink.Verified(j.namespace, j.image, result)

@@ -21,6 +21,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // asked is a call of the fake verifier.
@@ -69,7 +70,7 @@ func (f *fake) taken() []asked {
 }
 
 func outcome(o policy.Outcome) verify.Result {
-	return verify.Result{Verdict: policy.Verdict{Outcome: o}, Overloaded: o == policy.Undecided}
+	return verify.Result{Verdict: judged.As(o, policy.Verdict{}), Overloaded: o == policy.Undecided}
 }
 
 const interval = 30 * time.Minute

@@ -11,18 +11,18 @@ import (
 )
 
 func TestProofWithoutSignerIsNotValid(t *testing.T) {
-	permitted, err := proof{}.unless(errors.New("expired"), true)
+	permitted, err := verified{}.unless(errors.New("expired"), true)
 	require.NoError(t, err)
-	for _, p := range []proof{{}, permitted} {
-		finding := valid(p)
-		require.Equal(t, policy.Invalid, finding.Result)
+	for _, p := range []verified{{}, permitted} {
+		finding := p.proof().Finding()
+		require.Equal(t, policy.Invalid, finding.Result())
 		require.NotEmpty(t, finding.Reason)
 	}
 }
 
 func TestFailedCheckLeavesNoProof(t *testing.T) {
 	expired := errors.New("expired")
-	proven, err := proof{leaf: &x509.Certificate{}}.unless(expired, false)
+	proven, err := verified{leaf: &x509.Certificate{}}.unless(expired, false)
 	require.ErrorIs(t, err, expired)
-	require.Equal(t, policy.Invalid, valid(proven).Result)
+	require.Equal(t, policy.Invalid, proven.proof().Finding().Result())
 }

@@ -7,6 +7,38 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
+// PermanentError marks a failure that a retry would repeat: the image does not exist,
+// access is denied, the content does not match its digest, a limit is exceeded. Its text
+// is shown to team devs, and so is Remediation, which may be empty.
+type PermanentError struct {
+	Reason      policy.Reason
+	Err         error
+	Remediation string
+}
+
+// Error returns the text of the cause.
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// Permanent wraps err as a [PermanentError] with a reason.
+func Permanent(reason policy.Reason, err error) error {
+	return &PermanentError{Reason: reason, Err: err}
+}
+
+// PermanentWith is [Permanent] with what to do about the error, as one clause without a full
+// stop.
+func PermanentWith(reason policy.Reason, err error, remediation string) error {
+	return &PermanentError{Reason: reason, Err: err, Remediation: remediation}
+}
+
+// IsPermanent reports whether err is, or wraps, a [PermanentError].
+func IsPermanent(err error) bool {
+	var permanent *PermanentError
+	return errors.As(err, &permanent)
+}
+
 // Refusal is the error of a [Checker] that says why evidence does not count. Only
 // [Refuse] gives it words; the zero value refuses too.
 type Refusal struct {
@@ -43,6 +75,15 @@ func Inconclusive(reason policy.Reason, message string) error {
 	return &inconclusive{reason: reason, message: message}
 }
 
+// Found returns the finding for what [Checker.Check] returned: whatever its proof, an error proves
+// nothing.
+func Found(proof policy.Proof, err error) policy.Finding {
+	if err != nil {
+		return FindingOf(err)
+	}
+	return proof.Finding()
+}
+
 // FindingOf returns the finding for an error of a [Checker] or a [Registry]:
 // Invalid for a [Refusal] and a [PermanentError], Unknown for every other error.
 // It always has a reason and is never Valid; past a limit it is Incomplete. A nil error
@@ -59,20 +100,19 @@ func findingOf(err error) policy.Finding {
 	var unsure *inconclusive
 	switch {
 	case err == nil:
-		return policy.Finding{Result: policy.Invalid, Reason: policy.ReasonInternalError,
-			Message: "internal error: the evidence was neither verified nor refused"}
+		return policy.Proof{}.Finding()
 	case errors.As(err, &refusal):
-		found := policy.Finding{Result: policy.Invalid, Reason: policy.ReasonMalformed, Message: refusal.Error()}
+		found := policy.Finding{Reason: policy.ReasonMalformed, Message: refusal.Error()}
 		if refusal != nil {
 			found.Reason, found.Remediation = cmp.Or(refusal.reason, found.Reason), refusal.remediation
 		}
 		return found
 	case errors.As(err, &permanent):
-		return policy.Finding{Result: policy.Invalid, Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
+		return policy.Finding{Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
 	case errors.As(err, &unsure):
-		return policy.Finding{Result: policy.Unknown, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
+		return policy.Finding{Unknown: true, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
 	}
-	return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonUnreachable, Message: err.Error()}
+	return policy.Finding{Unknown: true, Reason: policy.ReasonUnreachable, Message: err.Error()}
 }
 
 // HasReason reports whether err is an error whose finding has the given reason.

@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"fmt"
+)
+
+// Outcome is the result of a decision. The zero value is Denied.
+type Outcome uint8
+
+const (
+	// Denied is final: the same evidence will never allow the image.
+	Denied Outcome = iota
+	// Allowed is final: every requirement is proven.
+	Allowed
+	// Undecided means that evidence could not be read. It never admits an image
+	// and is never cached.
+	Undecided
+)
+
+// String returns the word that users see.
+func (o Outcome) String() string {
+	switch o {
+	case Allowed:
+		return "allowed"
+	case Undecided:
+		return "undecided"
+	case Denied:
+	}
+	return "denied"
+}
+
+// Verdict is a decision about one image. Reason is one sentence that names the
+// resource that decided.
+//
+// Verdicts that others make deny. Only [Decide] allows because of proof, [Unverified] because of a
+// rule and [Excepted] because of an exception; [Combined] and [Restore] pass on what these said.
+type Verdict struct {
+	outcome Outcome
+	Policy  ObjectRef
+	Reason  string
+	// Remediation says what to do about a verdict that does not allow, as one clause
+	// without a full stop. It is empty if there is nothing to add to Reason.
+	Remediation string
+	// Warning explains why the image would be denied if the policy were enforced.
+	// It is empty unless the outcome is Allowed.
+	Warning string
+	// Unverified marks an image that policies allow without verifying anything.
+	Unverified bool
+	// Doubtful marks a warning about evidence that could not be read. Like an
+	// Undecided verdict, it is never cached.
+	Doubtful bool
+}
+
+// Outcome returns what was decided.
+func (v Verdict) Outcome() Outcome { return v.outcome }
+
+// NotDecided returns an Undecided verdict.
+func NotDecided(source ObjectRef, reason string) Verdict {
+	return Verdict{outcome: Undecided, Policy: source, Reason: reason}
+}
+
+// Unverified returns the verdict on an image that the rules of source allow without proof.
+func Unverified(source ObjectRef, why string) Verdict {
+	return Verdict{outcome: Allowed, Policy: source, Unverified: true, Reason: "allowed without verification: " + why}
+}
+
+// Excepted returns the verdict on an image that an exception allows although the policy of v does not.
+func Excepted(v Verdict, reason, warning string) Verdict {
+	return Verdict{outcome: Allowed, Policy: v.Policy, Unverified: true, Reason: reason, Warning: warning}
+}
+
+// Restore returns v with the outcome that a word names, as [Outcome.String] returned it. It is for
+// verdicts that were kept, which are Allowed or Denied: every other word is an error.
+func Restore(word string, v Verdict) (Verdict, error) {
+	switch word {
+	case Allowed.String():
+		v.outcome = Allowed
+	case Denied.String():
+		v.outcome = Denied
+	default:
+		return Verdict{}, fmt.Errorf("the outcome %.20q is never kept", word)
+	}
+	return v, nil
+}
+
+// WithWarning adds a warning to a verdict that allows. The verdict is then doubtful.
+func (v Verdict) WithWarning(warning string) Verdict {
+	if warning == "" || v.outcome != Allowed {
+		return v
+	}
+	v.Warning, v.Doubtful = joined(v.Warning, warning), true
+	return v
+}
+
+func joined(one, other string) string {
+	if one == "" || other == "" {
+		return one + other
+	}
+	return one + "; " + other
+}
+
+// warn returns v as a policy that only warns decides: a verdict that does not allow
+// becomes one that allows with a warning.
+func (v Verdict) warn() Verdict {
+	if v.outcome == Allowed {
+		return v
+	}
+	return Verdict{outcome: Allowed, Policy: v.Policy, Warning: v.Text(), Doubtful: v.outcome == Undecided, Unverified: true,
+		Reason: fmt.Sprintf("%s only warns: %s", v.Policy, v.Reason)}
+}
+
+// Combined is the verdict of all policies that apply to one image. It is Denied if any denies, else
+// Undecided if any is. Policies that only warn turn what they would deny into a warning; alone they
+// allow nothing. The zero value denies.
+type Combined struct {
+	verdict  Verdict
+	enforced bool // some policy does not only warn
+	some     bool
+}
+
+// Add adds the verdict of a policy, which warns says only warns.
+func (c *Combined) Add(v Verdict, warns bool) {
+	if warns {
+		v = v.warn()
+	}
+	c.enforced = c.enforced || !warns
+	all := &c.verdict
+	switch {
+	case !c.some:
+		*all = v
+	case all.outcome == Denied || v.outcome == Undecided && all.outcome == Undecided:
+	case v.outcome != Allowed:
+		*all = v
+	case all.outcome == Allowed:
+		all.Reason += "; " + v.Reason
+		all.Doubtful = all.Doubtful || v.Doubtful
+		all.Unverified = all.Unverified && v.Unverified
+		all.Warning = joined(all.Warning, v.Warning)
+	}
+	c.some = true
+}
+
+// Verdict returns the verdict of what was added.
+func (c *Combined) Verdict() Verdict {
+	if !c.enforced {
+		return Verdict{Reason: "internal error: no policy is enforced"}
+	}
+	return c.verdict
+}
+
+// toFix joins a reason and its remediation.
+const toFix = ". To fix: "
+
+// Text returns the reason and what to do about it.
+func (v Verdict) Text() string { return v.TextWithin(len(v.Reason) + len(toFix) + len(v.Remediation)) }
+
+// TextWithin is Text in at most limit bytes. A long reason, which mostly lists more of the
+// same, is cut to two thirds of them to leave room for the remediation.
+func (v Verdict) TextWithin(limit int) string {
+	if v.Remediation == "" {
+		return Cut(v.Reason, limit)
+	}
+	reason := Cut(v.Reason, max(2*limit/3, limit-len(toFix)-len(v.Remediation)))
+	return reason + Cut(toFix+v.Remediation, limit-len(reason))
+}

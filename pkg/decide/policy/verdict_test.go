@@ -1,0 +1,34 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Others cannot make such a verdict.
+func TestAnOutcomeThatDoesNotExistAllowsNothing(t *testing.T) {
+	unknown := Verdict{outcome: 77}
+	require.Equal(t, "denied", unknown.Outcome().String())
+	kept, err := Restore("perhaps", unknown)
+	require.Error(t, err)
+	require.Zero(t, kept)
+	var all Combined
+	all.Add(Verdict{outcome: Allowed}, false)
+	all.Add(unknown, false)
+	require.NotEqual(t, Allowed, all.Verdict().Outcome())
+}
+
+func TestPoliciesThatOnlyWarnAllowNothingAlone(t *testing.T) {
+	var all Combined
+	require.Equal(t, Denied, all.Verdict().Outcome())
+	all.Add(Verdict{outcome: Allowed}, true)
+	all.Add(Verdict{Reason: "unsigned"}, true)
+	require.Equal(t, Denied, all.Verdict().Outcome())
+	all.Add(Verdict{outcome: Allowed, Reason: "signed"}, false)
+	require.Equal(t, Allowed, all.Verdict().Outcome())
+	all.Add(NotDecided(ObjectRef{}, "503"), false)
+	require.Equal(t, Undecided, all.Verdict().Outcome())
+	all.Add(Verdict{Reason: "unsigned"}, false)
+	require.Equal(t, Denied, all.Verdict().Outcome())
+}

@@ -1,0 +1,332 @@
+package verify
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// Config is the compiled configuration of one namespace: verifiers, registry access
+// and requirements. It is immutable. The zero value denies every image.
+type Config struct {
+	Namespace Namespace
+	// Account is the account that work counts against. Namespaces with the same
+	// account share its limits; empty means an account of the namespace's own.
+	Account Account
+	// UID is that of the Kubernetes namespace, so that a recreated namespace does not
+	// inherit cached results.
+	UID string
+	// Generation is a hash of every specification and trust material that can
+	// change a verdict.
+	Generation string
+	// Limits are those of the account.
+	Limits Limits
+	// MandatoryGeneration is a hash of what can change the verdict of the mandatory Layers alone.
+	MandatoryGeneration string
+	// Layers must all allow: the namespace's own policy, each mandatory policy, and then the
+	// policies that only warn, which can only add a warning.
+	Layers []Layer
+	// Exceptions allow single images that Layers deny, and BreakGlass, unless it is nil,
+	// every image that Layers do not allow. They are no part of Generation.
+	Exceptions []Exception
+	BreakGlass *Exception
+}
+
+// hasMandatory reports whether some layer is mandatory.
+func (c *Config) hasMandatory() bool {
+	return slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Mandatory })
+}
+
+// Limits bound the resources of an account; zero means the default. They affect
+// scheduling, never verdicts.
+type Limits struct {
+	InFlight          int // images
+	RegistryPerSecond int // registry requests
+	CachePercent      int // of the verdict cache
+}
+
+// Layer is one policy with the verifiers and the registry that it uses.
+// The zero value denies every image.
+type Layer struct {
+	Source   policy.ObjectRef
+	Registry Registry
+	// Verifiers lists those that apply, by name. Layers that share a verifier share
+	// the pointer and its findings.
+	Verifiers []*Verifier
+	// Home is the home namespace of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer level that would decide if it did not only warn.
+	Home    string
+	Lenient policy.ObjectRef
+	Judge   Judge
+	// Next judges the images that a Judge with [DefaultInherit] leaves to further levels. Without it,
+	// they are denied.
+	Next *Layer
+	// Warns says that the layer only adds a warning where it would deny, and Mandatory that most
+	// exceptions do not lift what it denies.
+	Warns, Mandatory bool
+	// NoVerifiers, if set, says why whoever asks may not read the verifiers: rules that need some are
+	// Undecided.
+	NoVerifiers string
+}
+
+// Judge says how a layer judges images. Only its constructors make one that does not deny all: the
+// zero value denies every image.
+type Judge struct {
+	kind    judgeKind
+	rules   []Rule
+	rest    Default
+	refuses refusing
+	why     string // it refuses
+}
+
+type judgeKind uint8
+
+const (
+	byRules judgeKind = iota
+	byVerifiers
+	onlyWarnings
+)
+
+// refusing says what a Judge answers whatever the image is.
+type refusing uint8
+
+const (
+	refusesNothing refusing = iota
+	refusesAll
+	refusesToKnow // all are Undecided
+)
+
+// Default is what happens to images that no rule matches. The zero value denies them.
+type Default uint8
+
+const (
+	// DefaultDeny denies them.
+	DefaultDeny Default = iota
+	// DefaultAllow allows them.
+	DefaultAllow
+	// DefaultInherit leaves them to the next layer.
+	DefaultInherit
+)
+
+// ByRules returns the Judge of policies: the first rule that matches an image decides.
+func ByRules(rules []Rule, rest Default) Judge { return Judge{rules: rules, rest: rest} }
+
+// ByVerifiers returns the Judge for where no policy applies: every verifier that matches the image
+// must pass, and at least one must match.
+func ByVerifiers() Judge { return Judge{kind: byVerifiers} }
+
+// OnlyWarnings returns the Judge for where all policies that apply only warn: every image is
+// allowed, with the warnings of other layers.
+func OnlyWarnings() Judge { return Judge{kind: onlyWarnings} }
+
+// Unusable returns j as the Judge of a resource that cannot be used, and why says why: it denies all.
+func (j Judge) Unusable(why string) Judge {
+	j.refuses, j.why = refusesAll, why
+	return j
+}
+
+// Unreadable returns j as the Judge of what whoever asks may not read: every image is Undecided.
+func (j Judge) Unreadable(why string) Judge {
+	j.refuses, j.why = refusesToKnow, why
+	return j
+}
+
+// Rules returns the rules of policies.
+func (j Judge) Rules() []Rule { return j.rules }
+
+// Default returns what happens to images that no rule matches.
+func (j Judge) Default() Default { return j.rest }
+
+// Why returns why j refuses all, "" if it does not.
+func (j Judge) Why() string { return j.why }
+
+// Usable reports whether j judges images one by one, and does not refuse all.
+func (j Judge) Usable() bool { return j.refuses == refusesNothing }
+
+// Required returns the verifiers that l, and what judges the images that it leaves, require of some
+// image.
+func (l *Layer) Required() []*Verifier {
+	var required []*Verifier
+	for ; l != nil; l = l.Next {
+		for _, v := range l.Verifiers {
+			if l.Judge.kind == byVerifiers || slices.ContainsFunc(l.Judge.rules, func(r Rule) bool {
+				return slices.ContainsFunc(r.Require, func(r Requirement) bool { return r.Selects(v) })
+			}) {
+				required = append(required, v)
+			}
+		}
+	}
+	return required
+}
+
+// Selects reports whether r requires v, of the images that v is for.
+func (r Requirement) Selects(v *Verifier) bool {
+	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) || slices.Contains(r.AllOf, v.Source.Name)
+}
+
+// Rule states what a policy requires of the images that it matches.
+type Rule struct {
+	Source  policy.ObjectRef
+	Images  []image.Pattern
+	Action  Action
+	Require []Requirement // for the action Require
+	// IndexManifests allows an index that fails itself if all of its manifests pass.
+	IndexManifests bool
+}
+
+// Action is what a rule does with the images that it matches. The zero value is
+// Require, which without requirements denies.
+type Action uint8
+
+const (
+	// Require allows an image for which every requirement holds.
+	Require Action = iota
+	// Allow allows an image without verifying anything.
+	Allow
+	// Deny denies an image.
+	Deny
+)
+
+// Requirement is one entry of a rule. Exactly one of AnyOf, AllOf, Types and Condition
+// is set.
+type Requirement struct {
+	AnyOf, AllOf []string         // names of verifiers
+	Types        []string         // any verifier of these types that matches the image
+	Condition    policy.Condition // on what every verifier that matches the image has proven
+	AtLeast      int              // distinct signers, 1 or more
+}
+
+// Verifier checks one kind of evidence for the images that it matches.
+type Verifier struct {
+	Source  policy.ObjectRef
+	Type    string // "Cosign", "Notation"
+	Images  []image.Pattern
+	Checker Checker
+	// Command is the command that makes such evidence, as users type it, without the image
+	// at its end. It may be empty.
+	Command string
+	// Broken, if set, says why the verifier is unusable: all evidence is then invalid,
+	// and Checker is not called.
+	Broken string
+	// Hidden says that Broken is about what whoever asks may not read: all evidence is then
+	// unknown.
+	Hidden bool
+}
+
+// account returns the account that work counts against. It is never empty.
+func (c *Config) account() Account { return cmp.Or(c.Account, c.Namespace.Account()) }
+
+// matches reports whether v applies to ref. A broken verifier without patterns matches
+// every image: it must deny, not vanish.
+func (v *Verifier) matches(ref image.Reference) bool {
+	return matchesAny(v.Images, ref) || (v.Broken != "" && len(v.Images) == 0)
+}
+
+func matchesAny(patterns []image.Pattern, ref image.Reference) bool {
+	return slices.ContainsFunc(patterns, func(p image.Pattern) bool { return p.Match(ref) })
+}
+
+// part is a [Config], or its mandatory layers alone. What these say is cached apart, because it only
+// changes with the mandatory policies.
+type part struct {
+	*Config
+	alone bool // the mandatory layers
+}
+
+func (c *Config) all() part { return part{Config: c} }
+
+func (c *Config) mandatory() part { return part{Config: c, alone: true} }
+
+func (p part) generation() string {
+	switch {
+	case !p.alone:
+		return p.Generation
+	case p.MandatoryGeneration == "":
+		return p.Generation + " mandatory policies"
+	}
+	return p.MandatoryGeneration
+}
+
+// verdictKey returns the cache key of the verdict on a reference with a digest.
+func (p part) verdictKey(ref image.Reference) Key {
+	return Key{Namespace: p.Namespace, Kind: KindVerdict, UID: p.UID, Generation: p.generation(), Image: ref.Name() + "@" + ref.Digest.String()}
+}
+
+// tagKey returns the cache key of the digest of a tag that every layer agrees on.
+func (p part) tagKey(ref image.Reference) Key {
+	return Key{Namespace: p.Namespace, Kind: KindTag, UID: p.UID, Generation: p.generation(), Image: ref.String()}
+}
+
+// MayAllow reports whether some evidence could get ref allowed, or any image at all if ref is
+// the zero Reference. It is for files that are checked before a cluster has them, which lack
+// Secrets: a verifier counts even if it is broken. It says nothing about what is allowed.
+func (c *Config) MayAllow(ref image.Reference) bool {
+	decides := false
+	for i := range c.Layers {
+		if l := &c.Layers[i]; !l.Warns {
+			decides = true
+			if !l.mayAllow(ref) {
+				return false
+			}
+		}
+	}
+	return decides
+}
+
+func (l *Layer) mayAllow(ref image.Reference) bool {
+	switch {
+	case !l.Judge.Usable():
+		return false
+	case l.Judge.kind == onlyWarnings:
+		return true
+	case l.Judge.kind == byVerifiers:
+		return l.anyVerifier(ref, func(*Verifier) bool { return true })
+	}
+	for _, rule := range l.Judge.rules {
+		if ref == (image.Reference{}) {
+			if l.mayMeet(rule, ref) {
+				return true
+			}
+		} else if matchesAny(rule.Images, ref) {
+			return l.mayMeet(rule, ref)
+		}
+	}
+	if l.Judge.rest == DefaultInherit {
+		return l.Next != nil && l.Next.mayAllow(ref)
+	}
+	return l.Judge.rest == DefaultAllow
+}
+
+// mayMeet reports whether a rule allows, or requires what some verifier could prove.
+func (l *Layer) mayMeet(rule Rule, ref image.Reference) bool {
+	switch rule.Action {
+	case Allow:
+		return true
+	case Require:
+		return len(rule.Require) > 0 && !slices.ContainsFunc(rule.Require, func(r Requirement) bool { return !l.mayProve(r, ref) })
+	case Deny:
+	}
+	return false
+}
+
+func (l *Layer) mayProve(r Requirement, ref image.Reference) bool {
+	named := func(name string) bool {
+		return l.anyVerifier(ref, func(v *Verifier) bool { return v.Source.Name == name })
+	}
+	switch {
+	case len(r.AllOf) > 0:
+		return !slices.ContainsFunc(r.AllOf, func(name string) bool { return !named(name) })
+	case len(r.AnyOf) > 0:
+		return slices.ContainsFunc(r.AnyOf, named)
+	case r.Condition != nil:
+		return l.anyVerifier(ref, func(*Verifier) bool { return true })
+	}
+	return l.anyVerifier(ref, func(v *Verifier) bool { return v.Type == "" || slices.Contains(r.Types, v.Type) })
+}
+
+func (l *Layer) anyVerifier(ref image.Reference, wanted func(*Verifier) bool) bool {
+	return slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool {
+		return wanted(v) && (ref == (image.Reference{}) || v.matches(ref))
+	})
+}

@@ -256,7 +256,7 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 		}
 		sent := map[policy.ObjectRef]policy.ObjectRef{}
 		if !change.SendSecrets {
-			sent = compile.NewlySent(before, *o, touched)
+			sent = newlySent(before, *o, touched)
 		}
 		for _, sources := range compile.References(*o) {
 			for i, source := range sources {

@@ -38,7 +38,7 @@ func (c *compiler) breakGlass(l *level) {
 	if len(l.objects.annotations) == 0 {
 		return
 	}
-	source := policy.ObjectRef{Kind: kindNamespace, Name: string(l.objects.namespace)}
+	source := policy.ObjectRef{Kind: resource.KindNamespace, Name: string(l.objects.namespace)}
 	made, err := breakGlassOf(source, l.objects.annotations, c.outside.Exceptions.BreakGlass)
 	if err != nil {
 		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))

@@ -38,13 +38,19 @@ type Outside struct {
 	AllFaults bool
 }
 
-// New compiles objects into a Snapshot, and returns problems that their owners should
+// New compiles objects for which nothing has to be fetched, or for which it is known what
+// is: see [Levels.Compile].
+func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	return Group(o).Compile(fetched, outside)
+}
+
+// Compile compiles objects into a Snapshot, and returns problems that their owners should
 // fix. It never fails: a problem in a namespace denies in that namespace, and one in
 // the cluster's objects denies wherever they apply.
-func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	levels, c, m := groupAndSize(o), &compiler{outside: outside}, newReferenced(o, fetched)
-	for namespace, found := range levels {
-		found.referenced = m.of(namespace)
+func (levels Levels) Compile(fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	c := &compiler{outside: outside}
+	for _, found := range levels {
+		found.referenced.fetched = fetched
 	}
 	s := &Snapshot{outside: outside, cluster: c.level(weighed(levels[verify.Cluster], nil), nil, excess{}), tenants: newTenancy(levels[verify.Cluster]),
 		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}, members: &members{}}
@@ -61,24 +67,23 @@ func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []res
 	return s, s.problems()
 }
 
-// With returns a snapshot in which one namespace is recompiled from o, and that
+// With returns a snapshot in which one namespace is recompiled from levels, and that
 // namespace's problems; s itself does not change. If the namespace is the home of a
 // Tenant, the Tenant's other namespaces follow, and so do those that come to be past the
-// limits of its account or no longer are. If o has no objects of the
+// limits of its account or no longer are. If levels has no objects of the
 // namespace, the new snapshot does not contain it. With panics if namespace is
 // [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
-func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
+func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched Fetched) (*Snapshot, []resource.Problem) {
 	if namespace == verify.Cluster {
 		panic("compile: a change of cluster objects needs WithCluster")
 	}
 	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces), members: s.members}
-	levels := groupAndSize(o)
 	found, exists := levels[namespace]
 	if _, existed := s.levels[namespace]; existed != exists {
 		next.members = &members{}
 	}
 	if exists {
-		found.referenced = newReferenced(o, fetched).of(namespace)
+		found.referenced.fetched = fetched
 		next.levels[namespace] = weighed(found, s.cluster)
 	} else {
 		delete(next.levels, namespace)
@@ -98,15 +103,12 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 	return next, nil
 }
 
-// WithCluster returns a snapshot with the cluster's objects from o, and their
+// WithCluster returns a snapshot with the cluster's objects from levels, and their
 // problems; s itself does not change. Namespaces that the change does not affect are
-// not recompiled. WithCluster ignores namespaced objects in o.
-func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
-	c := &compiler{outside: s.outside}
-	m := newReferenced(o, fetched).of(verify.Cluster)
-	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1beta1.Object) bool { return object.GetNamespace() != "" })
-	found := groupByLevel(o)[verify.Cluster]
-	found.referenced = m
+// not recompiled. WithCluster ignores the other levels.
+func (s *Snapshot) WithCluster(levels Levels, fetched Fetched) (*Snapshot, []resource.Problem) {
+	c, found := &compiler{outside: s.outside}, levels[verify.Cluster]
+	found.referenced.fetched = fetched
 	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},
 		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
 	for namespace, own := range s.levels {
@@ -174,7 +176,7 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
 	if o.broken != nil {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
-		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
+		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.namespace)}, o.broken)
 	}
 	c.breakGlass(l)
 	err := l.weight.refused

@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Ends says when the trust material of one resource ends.
@@ -118,7 +119,7 @@ func (t *trustStore) endsIn(m referenced, from *v1beta1.KeyReference) *Ends {
 	if from == nil {
 		return found
 	}
-	source := policy.ObjectRef{Kind: kindConfigMap, Namespace: m.namespace, Name: from.Name}
+	source := policy.ObjectRef{Kind: resource.KindConfigMap, Namespace: m.namespace, Name: from.Name}
 	roles, err := external.DecodeRoles(m.roles[source])
 	if err != nil {
 		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1beta1.AnnotationTUFRoles, source, err)

@@ -11,17 +11,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Externals returns the external sources that resources reference, by the namespace
 // of the resources, sorted and without duplicates. The Secrets that they name must be
-// in o, because credentials are part of a source. Externals skips resources with
+// in levels, because credentials are part of a source. Externals skips resources with
 // errors: compiling reports those.
-func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
-	all, objects := map[verify.Namespace][]external.Source{}, newReferenced(o, nil)
-	for namespace, l := range groupByLevel(o) {
-		m := objects.of(namespace)
+func (levels Levels) Externals() map[verify.Namespace][]external.Source {
+	all := map[verify.Namespace][]external.Source{}
+	for namespace, l := range levels {
+		m := l.referenced
 		found := map[external.Source]bool{}
 		for _, t := range l.trustStores {
 			if source, err := externalSource(namespace, t.spec, m); err == nil && source != nil {

@@ -16,7 +16,7 @@ import (
 func hide(at func(namespace string) *objects, h resource.Hidden) {
 	err := resource.HiddenError(h.Why)
 	switch _, ours := v1beta1.KindNamed(h.Source.Kind); {
-	case h.Source.Kind == kindNamespace:
+	case h.Source.Kind == resource.KindNamespace:
 		at(h.Source.Name).unread = err
 	case ours:
 		l := at(h.Source.Namespace)

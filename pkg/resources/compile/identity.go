@@ -7,6 +7,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
@@ -66,7 +67,7 @@ func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation externa
 
 // secretIdentity returns the identity of the credentials in a Secret.
 func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, error) {
-	source, err := m.locate(kindSecret, ref.Name)
+	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m referenced) 
 			external.Federation{VaultRole: v.ServiceAccount.Role, VaultMount: v.ServiceAccount.Mount, VaultNamespace: v.VaultNamespace}, m)
 		return as, fieldError(field+".serviceAccount", err)
 	}
-	token, err := m.key(kindSecret, *v.TokenSecretKeyRef)
+	token, err := m.key(resource.KindSecret, *v.TokenSecretKeyRef)
 	if err != nil {
 		return nil, fieldError(field+".tokenSecretKeyRef", err)
 	}

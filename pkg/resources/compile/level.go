@@ -13,15 +13,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Kinds of core/v1 objects that resources refer to.
-const (
-	kindNamespace = "Namespace"
-	kindSecret    = "Secret"
-	kindConfigMap = "ConfigMap"
-
-	kindServiceAccount = "ServiceAccount"
-)
-
 // entry is one resource of either scope. A namespaced kind and its Cluster twin have
 // the same entry type.
 type entry[S any] struct {
@@ -69,7 +60,7 @@ type objects struct {
 	referenced referenced
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
-	// sizes is what the specs of each kind take in memory, in bytes, set by [groupAndSize].
+	// sizes is what the specs of each kind take in memory, in bytes, which no limit of the cluster is about.
 	sizes []sizeOf
 
 	verifiers   []entry[v1beta1.VerifierSpec]
@@ -81,9 +72,14 @@ type objects struct {
 	tenants     []entry[*v1beta1.Tenant]          // cluster level only
 }
 
-// groupByLevel groups objects by level. The result always has the cluster.
-func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
-	levels := map[verify.Namespace]*objects{verify.Cluster: {}}
+// Levels are the objects of each level: of the cluster, which is always there, and of
+// namespaces. A change of resources groups them once, then asks what has to be fetched for
+// them, and compiles them, once.
+type Levels map[verify.Namespace]*objects
+
+// Group groups objects by level.
+func Group(o resource.Objects) Levels {
+	levels := Levels{verify.Cluster: {}}
 	at := func(namespace string) *objects {
 		l := levels[verify.Namespace(namespace)]
 		if l == nil {
@@ -98,46 +94,44 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 		l.annotations = breakGlassAnnotations(o.Namespaces[i].Annotations)
 	}
 	for _, object := range o.Resources {
-		at(object.GetNamespace()).add(resource.RefOf(object), object, resource.Missing(object))
+		l, source := at(object.GetNamespace()), resource.RefOf(object)
+		l.add(source, object, resource.Missing(object))
+		l.measure(source.Kind, object)
 	}
 	for _, b := range o.Broken {
 		// A broken object keeps its place, so that it denies there instead of counting
 		// as deleted. Broken Secrets and the like are found where they are used.
 		if kind, ok := v1beta1.KindNamed(b.Source.Kind); ok {
 			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
-		} else if b.Source.Kind == kindNamespace {
+		} else if b.Source.Kind == resource.KindNamespace {
 			at(b.Source.Name).broken = b.Err
 		}
 	}
 	for _, h := range o.Hidden {
 		hide(at, h)
 	}
-	for _, l := range levels {
+	material := newReferenced(o)
+	for namespace, l := range levels {
 		l.sort()
+		l.referenced = material
+		l.referenced.namespace = o.ReferenceNamespace(string(namespace))
 	}
 	return levels
 }
 
-// groupAndSize groups objects by level with the sizes of their specs, for levels that are
-// weighed. Those of the cluster have no limit.
-func groupAndSize(o resource.Objects) map[verify.Namespace]*objects {
-	levels := groupByLevel(o)
-	for _, object := range o.Resources {
-		l := levels[verify.Namespace(object.GetNamespace())]
-		if l.namespace == verify.Cluster {
-			continue
-		}
-		kind := resource.RefOf(object).Kind
-		i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
-		if i < 0 {
-			if l.sizes == nil {
-				l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
-			}
-			i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
-		}
-		l.sizes[i].bytes += resource.Size(object)
+// measure adds the size of a spec. Those of the cluster have no limit.
+func (l *objects) measure(kind string, object v1beta1.Object) {
+	if l.namespace == verify.Cluster {
+		return
 	}
-	return levels
+	i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
+	if i < 0 {
+		if l.sizes == nil {
+			l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
+		}
+		i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
+	}
+	l.sizes[i].bytes += resource.Size(object)
 }
 
 // sizeOf is what the specs of a kind take in memory: there are few kinds.

@@ -57,8 +57,6 @@ const (
 	maxPlaces = 4
 	// maxAuthorityBytes is the size of all CA bundles of one store.
 	maxAuthorityBytes = 512 << 10
-	// maxPullSecrets is how many pull secrets one ServiceAccount may have, as a Store.
-	maxPullSecrets = 8
 	// maxProxyLogin is the size of a proxy's username and password.
 	maxProxyLogin = 1 << 10
 	// ecrAccountDigits is how long the account is in a host of ECR.

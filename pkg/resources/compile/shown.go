@@ -184,13 +184,9 @@ func visibleHosts(v *view, registries []string, verifiers []entry[v1beta1.Verifi
 	for _, l := range v.chain[:v.last()] {
 		verifiers, policies = append(slices.Clip(verifiers), l.objects.verifiers...), append(slices.Clip(policies), l.objects.policies...)
 		for _, e := range l.objects.stores {
-			texts = append(texts, e.spec.Registries...)
-			for _, m := range e.spec.Mirrors {
-				texts = append(texts, m.Host)
-			}
-			if e.spec.Evidence != nil {
-				for _, r := range e.spec.Evidence.Repositories {
-					texts = append(texts, r.Repository)
+			for _, f := range resource.FieldsOfStore(e.spec) {
+				if f.Use == resource.Registry || f.Use == resource.Place {
+					texts = append(texts, f.Name)
 				}
 			}
 		}

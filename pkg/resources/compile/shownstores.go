@@ -51,12 +51,8 @@ func (s store) touches(host string) bool {
 // plain reports whether a ClusterStore names nothing but its registries: no other host, no
 // Secret and no identity.
 func plain(spec v1beta1.StoreSpec) bool {
-	inline := func(bundle v1beta1.CABundle) bool {
-		return bundle.SecretKeyRef == nil && bundle.ConfigMapKeyRef == nil
-	}
-	return len(spec.Mirrors) == 0 && spec.Evidence == nil && len(spec.ImagePullSecrets) == 0 && spec.ImagePullSecretsFrom == nil && spec.Identity == nil &&
-		spec.ClientCertificate == nil && spec.Proxy == nil && (spec.CABundle == nil || inline(*spec.CABundle)) &&
-		!slices.ContainsFunc(spec.AdditionalCABundles, func(bundle v1beta1.CABundle) bool { return !inline(bundle) })
+	return spec.Identity == nil && spec.Proxy == nil &&
+		!slices.ContainsFunc(resource.FieldsOfStore(spec), func(f resource.Field) bool { return f.Use != resource.Registry })
 }
 
 // trustStores shows the ClusterTrustStores that ClusterVerifiers which apply, or Verifiers

@@ -105,7 +105,7 @@ func credentials(refs []v1beta1.Reference, m referenced) (map[string]registry.Cr
 // addCredentials adds those of a pull secret that an earlier one does not have: the first
 // secret wins, as with kubelet.
 func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m referenced) error {
-	source, err := m.locate(kindSecret, ref.Name)
+	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return fieldError(field, err)
 	}

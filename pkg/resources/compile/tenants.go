@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -40,7 +40,7 @@ func newTenancy(cluster *objects) *tenancy {
 			t.unusable[e.source], t.hidden = cmp.Or(e.broken, err), true
 		} else if e.broken != nil {
 			t.unusable[e.source] = e.broken
-		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.referenced.cluster)); err != nil {
+		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.referenced.namespace)); err != nil {
 			t.unusable[e.source] = err
 		}
 		if said == nil {

@@ -112,10 +112,10 @@ func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referen
 		known, err := m.get(*source)
 		return known, fieldError("spec.source", err)
 	case s.SecretKeyRef != nil:
-		content, err := m.key(kindSecret, *s.SecretKeyRef)
+		content, err := m.key(resource.KindSecret, *s.SecretKeyRef)
 		return external.Value{Content: content}, fieldError("spec.source.secretKeyRef", err)
 	case s.ConfigMapKeyRef != nil:
-		content, err := m.key(kindConfigMap, *s.ConfigMapKeyRef)
+		content, err := m.key(resource.KindConfigMap, *s.ConfigMapKeyRef)
 		return external.Value{Content: content}, fieldError("spec.source.configMapKeyRef", err)
 	case len(s.Inline) > maxReferencedBytes:
 		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxReferencedBytes)

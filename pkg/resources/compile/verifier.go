@@ -82,30 +82,11 @@ func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outsi
 
 // trustStoresOf returns the trust stores that a verifier names, even missing ones.
 func trustStoresOf(owner verify.Namespace, spec v1beta1.VerifierSpec) []policy.ObjectRef {
-	var refs []v1beta1.TrustStoreRef
-	if signers := signersOf(spec); signers != nil {
-		if signers.Keys != nil {
-			refs = append(refs, signers.Keys.TrustStoreRefs...)
+	return mapSlice(resource.FieldsOfVerifier(spec), func(f resource.Field) policy.ObjectRef {
+		if f.Kind == v1beta1.KindClusterTrustStore || owner == verify.Cluster {
+			return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: f.Name}
 		}
-		if log := logOf(*signers); log.RootTrustStoreRef != nil {
-			refs = append(refs, *log.RootTrustStoreRef)
-		}
-	}
-	if n := spec.Notation; n != nil {
-		refs = append(refs, n.TrustStoreRefs...)
-		if n.SigningAuthorities != nil {
-			refs = append(refs, n.SigningAuthorities.TrustStoreRefs...)
-		}
-		if n.Timestamps != nil {
-			refs = append(refs, n.Timestamps.TrustStoreRefs...)
-		}
-		refs = append(refs, n.RevocationListTrustStoreRefs...)
-	}
-	return mapSlice(refs, func(ref v1beta1.TrustStoreRef) policy.ObjectRef {
-		if ref.Kind == v1beta1.TrustStoreKindClusterTrustStore || owner == verify.Cluster {
-			return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: ref.Name}
-		}
-		return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: string(owner), Name: ref.Name}
+		return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: string(owner), Name: f.Name}
 	})
 }
 

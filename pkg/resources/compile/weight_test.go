@@ -234,7 +234,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		o := inTeamA(list)
 		s, problems := New(resource.Objects{}, nil, outsideOfTests())
 		require.Empty(t, problems)
-		level := groupByLevel(o)["team-a"]
+		level := Group(o)["team-a"]
 		weighed := &scale{}
 		require.NoError(t, weighed.load(level), name)
 		written := 0
@@ -244,7 +244,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		require.LessOrEqual(t, written, weighed.total/heavier, "%s: what may be compiled is kept", name)
 		before := memory.InUse()
 		began := time.Now()
-		next, problems := s.With("team-a", o, nil)
+		next, problems := s.With("team-a", Group(o), nil)
 		took := time.Since(began)
 		kept := memory.InUse() - before
 		runtime.KeepAlive(next)

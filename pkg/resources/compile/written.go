@@ -50,7 +50,7 @@ func (s *Snapshot) Crowded(share resource.Share, size int) bool {
 // Measured returns a Snapshot that can tell what [Snapshot.Crowded] does, and nothing else: it
 // is cheap.
 func Measured(o resource.Objects) *Snapshot {
-	levels := groupAndSize(o)
+	levels := Group(o)
 	cluster := &level{objects: levels[verify.Cluster]}
 	cluster.quotas = cluster.compileQuotas(cluster.objects.quotas)
 	s := &Snapshot{cluster: cluster, tenants: newTenancy(cluster.objects), levels: map[verify.Namespace]*level{}, members: &members{}}

@@ -28,8 +28,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/server/warm"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"

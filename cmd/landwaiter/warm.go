@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/server/warm"
 )
 

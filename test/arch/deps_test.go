@@ -104,7 +104,7 @@ func TestTheProgramLoadsNoCode(t *testing.T) {
 func TestRefusesTestCodeInTheProgram(t *testing.T) {
 	for dep, refused := range map[string]bool{
 		module + "/test/kit/fixture":                          true,
-		module + "/pkg/decide/verify":                                false,
+		module + "/pkg/decide/verify":                         false,
 		"cuelabs.dev/go/oci/ociregistry/ocimem":               true,
 		"github.com/google/go-containerregistry/pkg/registry": true,
 		"github.com/google/go-containerregistry/pkg/name":     false,

@@ -71,6 +71,19 @@ func TestTheEngineDoesWhatTheSpecificationSays(t *testing.T) {
 	}
 }
 
+// reference returns i as a pod names it.
+func (i Image) reference() image.Reference {
+	text := i.Name
+	if i.Digest != "" {
+		text += "@" + i.Digest
+	}
+	ref, err := image.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return ref
+}
+
 // compareWorlds compares worlds with the same resources, and counts the outcomes.
 func compareWorlds(seed uint64, counted func(Answer, policy.Outcome), engine *verify.Engine) error {
 	d := newDice(seed)
@@ -87,24 +100,16 @@ func compareWorlds(seed uint64, counted func(Answer, policy.Outcome), engine *ve
 		}
 		for namespace, config := range configs {
 			asked := images()[(i+len(namespace))%len(images())]
-			text := asked.Name
-			if asked.Digest != "" {
-				text += "@" + asked.Digest
-			}
-			ref, err := image.Parse(text)
-			if err != nil {
-				return err
-			}
 			outcome, warned := w.Judge(namespace, asked)
 			var is policy.Verdict
 			for range 5 { // on a busy machine, evidence for warnings may come too late
-				if is = engine.Verify(context.Background(), config, ref).Verdict; outcomeOf(is) == outcome && (is.Warning != "") == warned {
+				if is = engine.Verify(context.Background(), config, asked.reference()).Verdict; outcomeOf(is) == outcome && (is.Warning != "") == warned {
 					break
 				}
 			}
 			if outcomeOf(is) != outcome || (is.Warning != "") != warned {
 				written, _ := json.MarshalIndent(w, "", " ") //nolint:errchkjson // it is only shown
-				return fmt.Errorf("%s in %q: the specification says %d (warned: %t), the engine %d (%s; warning: %q)\n%s", text, namespace, outcome, warned, outcomeOf(is), is.Reason, is.Warning, written)
+				return fmt.Errorf("%s in %q: the specification says %d (warned: %t), the engine %d (%s; warning: %q)\n%s", asked.Name, namespace, outcome, warned, outcomeOf(is), is.Reason, is.Warning, written)
 			}
 			counted(Answer{namespace, asked, w.Evidence, outcome, warned}, is.Outcome)
 		}

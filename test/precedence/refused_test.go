@@ -10,7 +10,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -171,12 +170,6 @@ type verdict struct {
 // ask returns the verdict on an image.
 func ask(t *testing.T, engine *verify.Engine, snapshot *compile.Snapshot, namespace string, asked Image) verdict {
 	t.Helper()
-	text := asked.Name
-	if asked.Digest != "" {
-		text += "@" + asked.Digest
-	}
-	ref, err := image.Parse(text)
-	require.NoError(t, err)
-	result := engine.Verify(t.Context(), rigged(snapshot.For(verify.Namespace(namespace))), ref)
+	result := engine.Verify(t.Context(), rigged(snapshot.For(verify.Namespace(namespace))), asked.reference())
 	return verdict{result.Verdict.Outcome, result.Exception}
 }

@@ -175,7 +175,7 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	o := l.objects
 	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
 	if o.broken != nil {
-		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
+		l.broken = fmt.Errorf("Namespace %s cannot be read: %w", o.namespace, o.broken)
 		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.namespace)}, o.broken)
 	}
 	c.breakGlass(l)
@@ -185,7 +185,7 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	}
 	switch {
 	case err != nil && cluster != nil:
-		l.broken = err.Error()
+		l.broken = err
 		for source := range o.generations() {
 			l.problem(source, err)
 		}

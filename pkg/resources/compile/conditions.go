@@ -34,10 +34,10 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 			to = "the cluster"
 		}
 		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count", c.view.tenant, to)}
-	case source.Namespace != "" && c.view.broken != "":
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.broken + "; every image of the namespace is denied"}
-	case c.own.broken != "":
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken + "; every image of the namespace is denied"}
+	case source.Namespace != "" && c.view.broken != nil:
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.broken.Error() + "; every image of the namespace is denied"}
+	case c.own.broken != nil:
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken.Error() + "; every image of the namespace is denied"}
 	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
 	case v1beta1.KindException:
@@ -161,11 +161,11 @@ func deciding(policies []compiledPolicy) []string {
 // decidesAnyway reports whether a broken policy that should only warn denies in some
 // namespace because no other policy decides there.
 func (u usage) decidesAnyway(p compiledPolicy) bool {
-	return p.broken != "" && u.denies[p.source]
+	return p.broken != nil && u.denies[p.source]
 }
 
 func (c conditions) onlyWarns(p compiledPolicy) string {
-	if p.broken != "" {
+	if p.broken != nil {
 		return "it cannot be used, so it adds a warning for every image and denies nothing; see the condition Ready"
 	}
 	if p.mandatory {

@@ -269,7 +269,7 @@ func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "each allows its images until it ends"))
 	}
 	for i, l := range v.chain[:v.last()] {
-		if v.broken != "" || len(l.exceptions) == 0 {
+		if v.broken != nil || len(l.exceptions) == 0 {
 			continue // of a namespace that is broken it is not known whose exceptions count
 		}
 		by := s.delegations(l.objects.namespace, namespace, v.tenant)

@@ -1,7 +1,10 @@
 package compile
 
 import (
+	"cmp"
+
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -17,6 +20,41 @@ func faultsOf(err error) []error {
 		all = append(all, faultsOf(e)...)
 	}
 	return all
+}
+
+// refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
+// a namespace is only linked again if what it is bound to has changed.
+type refusal struct {
+	text   string
+	hidden bool // it is about what may not be read
+}
+
+func refusalOf(err error) error {
+	return refusal{text: cut(err.Error()), hidden: resource.IsHidden(err)}
+}
+
+// Error returns the reason.
+func (r refusal) Error() string { return r.text }
+
+// Unwrap lets [resource.IsHidden] tell what may not be read.
+func (r refusal) Unwrap() error {
+	if r.hidden {
+		return resource.HiddenError(r.text)
+	}
+	return nil
+}
+
+// broken returns a layer that denies because of err, whatever its text is.
+func broken(layer verify.Layer, err error) verify.Layer {
+	layer.Broken, layer.Hidden = cmp.Or(err.Error(), "it cannot be used"), resource.IsHidden(err)
+	return layer
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // problemsOf returns a problem for each fault of a resource or, unless all are wanted, for

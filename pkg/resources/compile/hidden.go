@@ -44,7 +44,7 @@ func (l *level) hide() {
 	owner := l.objects.namespace
 	if err := l.objects.hidden[v1beta1.KindVerificationPolicy]; err != nil {
 		source := hiddenSource(owner, v1beta1.KindVerificationPolicy)
-		p := compiledPolicy{source: source, fallback: v1beta1.DefaultActionDeny, broken: err.Error(), hidden: true, fingerprint: fingerprint(source, "", nil, err)}
+		p := compiledPolicy{source: source, fallback: v1beta1.DefaultActionDeny, broken: err, fingerprint: fingerprint(source, "", nil, err)}
 		l.policies = append(l.policies, p)
 		if owner == verify.Cluster && !l.objects.known.Mandatory {
 			p.mandatory = true

@@ -243,7 +243,7 @@ type level struct {
 	load     load
 	compiled bool   // whether it is more than weighed
 	excess   excess // as it was compiled with
-	broken   string // why the level cannot be used, "" if it can
+	broken   error  // why the level cannot be used
 
 	trustStores  map[string]*trustStore
 	verifiers    []verifier

@@ -26,7 +26,7 @@ type view struct {
 	*applicable               // what judges an image first
 	applies     []*applicable // as [applyAll] returns it, v.applicable first
 	mandatory   []verify.Layer
-	slow        string // why the view takes too many steps, "" if it does not
+	slow        error // why the view takes too many steps
 
 	counted sync.Once
 	usages  usage // once counted
@@ -38,8 +38,8 @@ func (s *Snapshot) link(own *level) *view {
 	bound := s.bind(own)
 	v := &view{own: own, bound: bound, binding: bound}
 	v.chain = chainOf(own, v.binding, s.cluster)
-	if own.objects.broken != nil || v.counts() && own.broken != "" && !v.hidden {
-		v.broken, v.by, v.hidden = own.broken, policy.ObjectRef{}, false
+	if own.objects.broken != nil || v.counts() && own.broken != nil && !resource.IsHidden(v.broken) {
+		v.broken, v.by = own.broken, policy.ObjectRef{}
 	}
 	v.applies = applyAll(v.chain)
 	v.applicable = v.applies[0]
@@ -132,7 +132,7 @@ func (s *Snapshot) addLayers(v *view) {
 			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, p := range mandatory {
 			layer := v.layer([]compiledPolicy{p}, s.cluster.verifiers, client)
-			layer.NoVerifiers = s.cluster.hiddenVerifiers()
+			layer.NoVerifiers, layer.Warns = s.cluster.hiddenVerifiers(), p.warns
 			if layer.Warns {
 				warnings = append(warnings, layer)
 			} else {
@@ -179,11 +179,11 @@ func warningLayers(levels []group) []group {
 	for _, l := range levels {
 		sound := -1 // the index of the level's layer
 		for _, p := range l.policies {
-			if p.broken == "" && sound >= 0 {
+			if p.broken == nil && sound >= 0 {
 				layers[sound].policies = append(layers[sound].policies, p)
 				continue
 			}
-			if p.broken == "" {
+			if p.broken == nil {
 				sound = len(layers)
 			}
 			layers = append(layers, group{at: l.at, policies: []compiledPolicy{p}})
@@ -199,7 +199,7 @@ func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
 	if !a.denies() && len(a.warning) > 0 {
 		// A broken policy denies, even one that only warns. It has a layer of its own.
 		layers := warningLayers(a.warning)
-		i := slices.IndexFunc(layers, func(g group) bool { return g.policies[0].broken != "" })
+		i := slices.IndexFunc(layers, func(g group) bool { return g.policies[0].broken != nil })
 		if i < 0 {
 			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].policies[0].source, OnlyWarnings: true, Warns: warns})
 		}
@@ -207,18 +207,18 @@ func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
 	}
 	layer := v.judging(a, deciding, warns)
 	layer.RequireMatching = len(deciding.policies) == 0
-	if layer.Broken == "" && v.slow != "" {
-		layer.Broken, layer.Hidden = v.slow, false
+	if layer.Broken == "" && v.slow != nil {
+		layer = broken(layer, v.slow)
 	}
 	return v.refused(layer)
 }
 
 // refused returns a layer that denies if nothing may be allowed in v.
 func (v *view) refused(layer verify.Layer) verify.Layer {
-	if v.broken == "" {
+	if v.broken == nil {
 		return layer
 	}
-	layer.Broken, layer.Hidden = v.broken, v.hidden
+	layer = broken(layer, v.broken)
 	if v.by != (policy.ObjectRef{}) {
 		layer.Source = v.by
 	}
@@ -242,7 +242,8 @@ func (v *view) judging(a *applicable, g group, warns bool) verify.Layer {
 }
 
 // layer combines policies with the verifiers that they may name. Rules are tried in
-// the order of the policies' names.
+// the order of the policies' names. Whether the layer only warns, the caller says: no policy
+// among several does.
 func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client verify.Registry) verify.Layer {
 	layer := verify.Layer{Registry: client, Verifiers: mapSlice(verifiers, func(v verifier) *verify.Verifier { return v.Verifier })}
 	if len(policies) == 0 {
@@ -254,11 +255,11 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 		layer.Default = policy.Allowed
 	}
 	for _, p := range policies {
-		layer.Warns = p.warns
 		layer.Rules = append(layer.Rules, p.rules...)
 		// A broken policy might deny any image, so it denies all.
-		if p.broken != "" && layer.Broken == "" {
-			layer.Source, layer.Broken, layer.Hidden = p.source, p.broken, p.hidden
+		if p.broken != nil && layer.Broken == "" {
+			layer = broken(layer, p.broken)
+			layer.Source = p.source
 		}
 	}
 	return layer
@@ -289,7 +290,7 @@ func needAttestations(verifiers []verifier) bool {
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
 func (s *Snapshot) generation(v *view) string {
-	parts := []string{v.broken, v.noVerifiers(v.applicable), s.cluster.hiddenVerifiers()}
+	parts := []string{textOf(v.broken), v.noVerifiers(v.applicable), s.cluster.hiddenVerifiers()}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
 	for _, a := range v.applies {
 		if a != v.applicable {

@@ -18,8 +18,7 @@ type compiledPolicy struct {
 	tags        v1beta1.TagAction     // empty if the policy does not say
 	mandatory   bool
 	warns       bool // only adds warnings
-	broken      string
-	hidden      bool // broken is about what may not be read
+	broken      error
 	fingerprint string
 }
 
@@ -31,7 +30,7 @@ func compilePolicy(e entry[v1beta1.VerificationPolicySpec]) (compiledPolicy, err
 	err := p.read(e)
 	if err != nil {
 		p.rules, p.fallback = nil, v1beta1.DefaultActionDeny
-		p.broken = unusable(e.source, err)
+		p.broken = refusal{text: unusable(e.source, err)}
 	}
 	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
 	return p, err
@@ -117,7 +116,7 @@ func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, 
 }
 
 func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule) (verify.Rule, error) {
-	images, err := patterns(field+".images", spec.Images, false)
+	images, err := patterns(field+".images", spec.Images)
 	wrong := []error{err}
 	rule := verify.Rule{Source: source, Images: images}
 	switch spec.Action {

@@ -8,6 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // group holds the policies of one level that are tried together, by name.
@@ -46,7 +47,7 @@ func apply(chain []rung, first int) applicable {
 			if p.decides() {
 				a.deciding.policies = append(a.deciding.policies, p)
 			}
-			if !p.decides() || p.hidden {
+			if !p.decides() || resource.IsHidden(p.broken) {
 				warning.policies = append(warning.policies, p) // a hidden one may warn, too
 			}
 		}
@@ -79,7 +80,7 @@ func (a *applicable) all() iter.Seq[compiledPolicy] {
 }
 
 // refuse makes every policy of a deny, and says why.
-func (a *applicable) refuse(why string) {
+func (a *applicable) refuse(why error) {
 	refused := func(g group) group {
 		g.policies = mapSlice(g.policies, func(p compiledPolicy) compiledPolicy { return p.refuse(why) })
 		g.rules = nil

@@ -101,9 +101,9 @@ func costOf(patterns []image.Pattern) (steps int) {
 }
 
 // refuse returns p as one that denies, and says why.
-func (p compiledPolicy) refuse(why string) compiledPolicy {
-	p.rules, p.fallback, p.broken, p.hidden = nil, "", why, false
-	p.fingerprint = digestOf([]string{p.fingerprint, why})
+func (p compiledPolicy) refuse(why error) compiledPolicy {
+	p.rules, p.fallback, p.broken = nil, "", why
+	p.fingerprint = digestOf([]string{p.fingerprint, why.Error()})
 	return p
 }
 
@@ -125,7 +125,7 @@ func (l *level) limitSteps() {
 		if err := checkSteps(*list, l.verifiers); err != nil {
 			*list = mapSlice(*list, func(p compiledPolicy) compiledPolicy {
 				l.problem(p.source, err)
-				return p.refuse(unusable(p.source, err))
+				return p.refuse(refusal{text: unusable(p.source, err)})
 			})
 		}
 	}
@@ -135,7 +135,7 @@ func (l *level) limitSteps() {
 // returns a problem for each of its own that has a part. The cluster's alone are limited
 // where they are compiled.
 func (v *view) limitSteps() []resource.Problem {
-	if v.broken != "" || !slices.ContainsFunc(v.chain[:v.last()], func(l rung) bool { return len(l.policies)+len(l.verifiers) > 0 }) {
+	if v.broken != nil || !slices.ContainsFunc(v.chain[:v.last()], func(l rung) bool { return len(l.policies)+len(l.verifiers) > 0 }) {
 		return nil
 	}
 	var all steps
@@ -150,7 +150,7 @@ func (v *view) limitSteps() []resource.Problem {
 	if err == nil {
 		return nil
 	}
-	v.slow = fmt.Sprintf("%s has too many rules or patterns: %v", v.own.objects.namespace.Describe(), err)
+	v.slow = fmt.Errorf("%s has too many rules or patterns: %w", v.own.objects.namespace.Describe(), err)
 	for _, a := range v.applies {
 		a.refuse(v.slow)
 	}

@@ -124,9 +124,8 @@ type binding struct {
 	account     verify.Account
 	limits      verify.Limits
 
-	broken string // why every image is denied, "" if none is for that reason
+	broken error // why every image is denied, a [refusal]; nil if none is for that reason
 	by     policy.ObjectRef
-	hidden bool // broken is about what may not be read
 }
 
 // bind returns the binding of a namespace whose own level is given.
@@ -143,7 +142,7 @@ func (s *Snapshot) bind(own *level) binding {
 			b.policyLevel = tenant.Spec.Verification.PolicyLevel
 		}
 		if err := s.homeError(tenant); err != nil && (b.policyLevel != v1beta1.PolicyLevelCluster || s.tenants.unusable[tenantRef(tenant.Name)] != nil) {
-			b.broken, b.by, b.hidden = cut(err.Error()), tenantRef(tenant.Name), resource.IsHidden(err)
+			b.broken, b.by = refusalOf(err), tenantRef(tenant.Name)
 		}
 		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {
 			b.home = own
@@ -154,11 +153,11 @@ func (s *Snapshot) bind(own *level) binding {
 	if s.tenants.hidden && namespace != verify.Cluster && !s.tenants.Lists(string(namespace)) {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
-		b.by, b.hidden = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}, false
-		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
+		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
+		b.broken = refusal{text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
 	}
 	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {
-		b.broken, b.by, b.hidden = err.Error(), tenantRef(resource.HiddenName), true
+		b.broken, b.by = refusalOf(err), tenantRef(resource.HiddenName)
 	}
 	b.account = s.accountOf(namespace, tenant)
 	b.limits = s.cluster.quotas[b.account]
@@ -191,8 +190,8 @@ func (s *Snapshot) homeError(tenant *v1beta1.Tenant) error {
 		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("the home namespace %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
 	case l.objects.ending:
 		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s is being deleted", home, tenant.Name))
-	case l.broken != "":
-		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %s", home, tenant.Name, l.broken))
+	case l.broken != nil:
+		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %w", home, tenant.Name, l.broken))
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outsi
 	}
 	// Patterns first, so that a verifier that is broken otherwise denies only its images.
 	var wrong, err error
-	v.Images, wrong = patterns("spec.images", e.spec.Images, true)
+	v.Images, wrong = patternsOrAll("spec.images", e.spec.Images)
 	v.uses = trustStoresOf(stores.owner(), e.spec)
 	spec := e.spec
 	types := []struct {
@@ -90,13 +90,18 @@ func trustStoresOf(owner verify.Namespace, spec v1beta1.VerifierSpec) []policy.O
 	})
 }
 
-// patterns parses image patterns. With emptyIsAll, an empty list matches every image.
-func patterns(field string, list []string, emptyIsAll bool) ([]image.Pattern, error) {
+// patternsOrAll parses the image patterns of a verifier. An empty list matches every image.
+func patternsOrAll(field string, list []string) ([]image.Pattern, error) {
 	if len(list) == 0 {
-		if !emptyIsAll {
-			return nil, fmt.Errorf("%s is empty, so it would match no image", field)
-		}
 		list = []string{"**"}
+	}
+	return patterns(field, list)
+}
+
+// patterns parses image patterns. An empty list is an error.
+func patterns(field string, list []string) ([]image.Pattern, error) {
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s is empty, so it would match no image", field)
 	}
 	parsed := make([]image.Pattern, 0, len(list))
 	var wrong []error

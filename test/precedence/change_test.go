@@ -43,14 +43,14 @@ func (d dice) changed(w World, before *compile.Snapshot) (World, string, *compil
 	w.Namespaces = maps.Clone(w.Namespaces)
 	if level == "" {
 		w.Cluster, w.Tenants = drawn.Cluster, drawn.Tenants
-		after, _ := before.WithCluster(of(w.objects(), level), nil)
+		after, _ := before.WithCluster(compile.Group(of(w.objects(), level)), nil)
 		return w, level, after
 	}
 	delete(w.Namespaces, level)
 	if is, exists := drawn.Namespaces[level]; exists {
 		w.Namespaces[level] = is
 	}
-	after, _ := before.With(verify.Namespace(level), of(w.objects(), level), nil)
+	after, _ := before.With(verify.Namespace(level), compile.Group(of(w.objects(), level)), nil)
 	return w, level, after
 }
 

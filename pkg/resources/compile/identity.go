@@ -93,27 +93,21 @@ func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, err
 // registryIdentity returns as whom a store logs in.
 func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m referenced) (external.Identity, error) {
 	const field = "spec.identity"
-	as := identity.ServiceAccount
+	as, provider := identity.ServiceAccount, identity.Provider
+	if err := knownWord(field+".provider", provider, v1beta1.RegistryProviderECR, v1beta1.RegistryProviderACR, v1beta1.RegistryProviderGAR, v1beta1.RegistryProviderGHCR); err != nil {
+		return nil, err
+	}
 	needs := ""
-	switch identity.Provider {
-	case v1beta1.RegistryProviderECR:
-		if as != nil && as.AWS == nil {
-			needs = "serviceAccount.aws"
-		}
-	case v1beta1.RegistryProviderACR:
-		if as != nil && as.Azure == nil {
-			needs = "serviceAccount.azure"
-		}
-	case v1beta1.RegistryProviderGAR:
-		if as != nil && as.Google == nil {
-			needs = "serviceAccount.google"
-		}
-	case v1beta1.RegistryProviderGHCR:
-		if identity.SecretRef == nil {
-			needs = "secretRef, because it logs in as a GitHub App"
-		}
-	default:
-		return nil, fmt.Errorf("%s.provider is %q, it must be ECR, ACR, GAR or GHCR", field, identity.Provider)
+	switch {
+	case provider == v1beta1.RegistryProviderGHCR && identity.SecretRef == nil:
+		needs = "secretRef, because it logs in as a GitHub App"
+	case as == nil:
+	case provider == v1beta1.RegistryProviderECR && as.AWS == nil:
+		needs = "serviceAccount.aws"
+	case provider == v1beta1.RegistryProviderACR && as.Azure == nil:
+		needs = "serviceAccount.azure"
+	case provider == v1beta1.RegistryProviderGAR && as.Google == nil:
+		needs = "serviceAccount.google"
 	}
 	if needs != "" {
 		return nil, fmt.Errorf("%s: provider %s needs %s", field, identity.Provider, needs)

@@ -34,10 +34,8 @@ func (s *store) readPlaces(spec v1beta1.StoreSpec) error {
 			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories would be one at the mirror; "+
 				"write \"{registry}/{repository}\", or a store for each registry", field)
 		}
-		switch m.Fallback {
-		case "", v1beta1.MirrorFallbackNever, v1beta1.MirrorFallbackOrigin:
-		default:
-			return fmt.Errorf("%s.fallback is %.40q; it is Never or Origin", field, m.Fallback)
+		if err := knownWord(field+".fallback", m.Fallback, "", v1beta1.MirrorFallbackNever, v1beta1.MirrorFallbackOrigin); err != nil {
+			return err
 		}
 		s.Mirrors = append(s.Mirrors, registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1beta1.MirrorFallbackOrigin})
 	}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -42,12 +43,14 @@ func (p *compiledPolicy) read(e entry[v1beta1.VerificationPolicySpec]) (err erro
 	if p.mandatory, err = isMandatory(e); err != nil {
 		return err
 	}
-	if p.warns, err = warns(e.spec.EnforcementAction); err != nil {
+	p.warns = e.spec.EnforcementAction == v1beta1.EnforcementActionWarn
+	if err := knownWord("spec.enforcementAction", e.spec.EnforcementAction, "", v1beta1.EnforcementActionDeny, v1beta1.EnforcementActionWarn); err != nil {
 		return err
 	}
-	if p.tags, err = tags(e.spec.Tags); err != nil {
+	if err := knownWord("spec.tags", e.spec.Tags, "", v1beta1.TagActionPin, v1beta1.TagActionLeave); err != nil {
 		return err
 	}
+	p.tags = e.spec.Tags
 	if e.refused != nil {
 		return e.refused
 	}
@@ -68,38 +71,18 @@ func isMandatory(e entry[v1beta1.VerificationPolicySpec]) (bool, error) {
 	if !inCluster && e.spec.Scope != "" {
 		return false, errors.New("only a ClusterVerificationPolicy has spec.scope; remove it")
 	}
-	switch e.spec.Scope {
-	case "", v1beta1.PolicyScopeFallback:
-		return false, nil
-	case v1beta1.PolicyScopeMandatory:
-		return true, nil
+	if err := knownWord("spec.scope", e.spec.Scope, "", v1beta1.PolicyScopeFallback, v1beta1.PolicyScopeMandatory); err != nil {
+		return inCluster, err
 	}
-	return inCluster, fmt.Errorf("spec.scope is %q, it must be Fallback or Mandatory", e.spec.Scope)
-}
-
-func warns(action v1beta1.EnforcementAction) (bool, error) {
-	switch action {
-	case "", v1beta1.EnforcementActionDeny:
-		return false, nil
-	case v1beta1.EnforcementActionWarn:
-		return true, nil
-	}
-	return false, fmt.Errorf("spec.enforcementAction is %q, it must be Deny or Warn", action)
+	return e.spec.Scope == v1beta1.PolicyScopeMandatory, nil
 }
 
 func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) (v1beta1.DefaultAction, error) {
-	switch action {
-	case "", v1beta1.DefaultActionDeny:
-		return v1beta1.DefaultActionDeny, nil
-	case v1beta1.DefaultActionAllow:
-		return action, nil
-	case v1beta1.DefaultActionInherit:
-		if source.Namespace == "" {
-			return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
-		}
-		return action, nil
+	if action == v1beta1.DefaultActionInherit && source.Namespace == "" {
+		return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
 	}
-	return "", fmt.Errorf("spec.defaultAction is %q, it must be Deny, Allow or Inherit", action)
+	action = cmp.Or(action, v1beta1.DefaultActionDeny)
+	return action, knownWord("spec.defaultAction", action, v1beta1.DefaultActionDeny, v1beta1.DefaultActionAllow, v1beta1.DefaultActionInherit)
 }
 
 func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, error) {
@@ -117,29 +100,22 @@ func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, 
 
 func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule) (verify.Rule, error) {
 	images, err := patterns(field+".images", spec.Images)
-	wrong := []error{err}
-	rule := verify.Rule{Source: source, Images: images}
-	switch spec.Action {
-	case "", v1beta1.RuleActionRequire:
-	case v1beta1.RuleActionAllow:
+	if unknown := knownWord(field+".action", spec.Action, "", v1beta1.RuleActionRequire, v1beta1.RuleActionAllow, v1beta1.RuleActionDeny); unknown != nil {
+		return verify.Rule{}, errors.Join(err, unknown)
+	}
+	wrong := []error{err, knownWord(field+".index", spec.Index, "", v1beta1.IndexModeItself, v1beta1.IndexModeItselfOrEveryManifest)}
+	rule := verify.Rule{Source: source, Images: images, IndexManifests: spec.Index == v1beta1.IndexModeItselfOrEveryManifest}
+	switch {
+	case spec.Action == v1beta1.RuleActionAllow:
 		rule.Action = verify.Allow
-	case v1beta1.RuleActionDeny:
+	case spec.Action == v1beta1.RuleActionDeny:
 		rule.Action = verify.Deny
-	default:
-		return verify.Rule{}, errors.Join(err, fmt.Errorf("%s.action is %q, it must be Require, Allow or Deny", field, spec.Action))
 	}
 	switch {
 	case rule.Action == verify.Require && len(spec.Require) == 0:
 		wrong = append(wrong, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing; say action: Allow to allow the images without verification", field))
 	case rule.Action != verify.Require && len(spec.Require) > 0:
 		wrong = append(wrong, fmt.Errorf("%s.require is for action Require, and the action is %s; remove one of them", field, spec.Action))
-	}
-	switch spec.Index {
-	case "", v1beta1.IndexModeItself:
-	case v1beta1.IndexModeItselfOrEveryManifest:
-		rule.IndexManifests = true
-	default:
-		wrong = append(wrong, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index))
 	}
 	for j, requirement := range spec.Require {
 		compiled, err := compileRequirement(fmt.Sprintf("%s.require[%d]", field, j), requirement)

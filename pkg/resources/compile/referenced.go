@@ -176,11 +176,11 @@ func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]regist
 
 // get returns the fetched value of a source. What a person cannot fetch, the cluster may.
 func (m referenced) get(source external.Source) (external.Value, error) {
-	known, err := m.known(source)
+	value, err := m.known(source)
 	if err != nil && m.person {
 		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
 	}
-	return known, err
+	return value, err
 }
 
 func (m referenced) known(source external.Source) (external.Value, error) {

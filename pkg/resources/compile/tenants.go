@@ -40,7 +40,8 @@ func newTenancy(cluster *objects) *tenancy {
 			t.unusable[e.source], t.hidden = cmp.Or(e.broken, err), true
 		} else if e.broken != nil {
 			t.unusable[e.source] = e.broken
-		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.referenced.namespace)); err != nil {
+		} else if err := cmp.Or(knownWord("spec.verification.policyLevel", e.spec.Spec.Verification.PolicyLevel, "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster),
+			checkClaims(e.spec.Spec, cluster.referenced.namespace)); err != nil {
 			t.unusable[e.source] = err
 		}
 		if said == nil {
@@ -105,14 +106,6 @@ func checkClaims(spec v1beta1.TenantSpec, reserved string) error {
 		return fmt.Errorf("spec.namespacePrefix covers %s, which has what cluster resources reference; choose another", reserved)
 	}
 	return nil
-}
-
-func checkDecides(level v1beta1.PolicyLevel) error {
-	switch level {
-	case "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster:
-		return nil
-	}
-	return fmt.Errorf("spec.verification.policyLevel is %q, it must be Namespace, Tenant or Cluster", level)
 }
 
 // binding is what a namespace has from its Tenant and from quotas. A namespace is linked

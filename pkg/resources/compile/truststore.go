@@ -137,35 +137,25 @@ func checkSourceType(spec v1beta1.TrustStoreSpec) error {
 }
 
 func (t *trustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err error) {
-	wrong := func(err error) error { return fieldError(sourceField(spec.Source), err) }
+	if spec.Hash != "" && spec.Type != v1beta1.TrustStoreTypePublicKeys {
+		return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
+	}
 	switch spec.Type {
 	case v1beta1.TrustStoreTypePublicKeys:
-		if t.hash, err = hashOf(spec.Hash); err == nil {
-			t.keys, err = trust.ParsePublicKeys(content)
-			err = wrong(err)
+		if t.hash, err = hashOf(spec.Hash); err != nil {
+			return err
 		}
+		t.keys, err = trust.ParsePublicKeys(content)
 	case v1beta1.TrustStoreTypeCertificates, v1beta1.TrustStoreTypeSigningAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities:
-		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
-		}
 		t.certificates, err = trust.ParseCertificates(content)
-		err = wrong(err)
 	case v1beta1.TrustStoreTypeSigstoreRoot:
-		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
-		}
 		t.root, err = trust.ParseSigstoreRoot(content)
-		err = wrong(err)
 	case v1beta1.TrustStoreTypeRevocationLists:
-		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
-		}
 		t.lists, err = trust.ParseRevocationLists(content)
-		err = wrong(err)
 	default:
-		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
+		return fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
 	}
-	return err
+	return fieldError(sourceField(spec.Source), err)
 }
 
 // sourceField names the field that trust material is from.
@@ -182,17 +172,8 @@ func sourceField(source v1beta1.TrustSource) string {
 }
 
 func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
-	switch name {
-	case "":
-		return 0, nil
-	case v1beta1.HashAlgorithmSHA256:
-		return crypto.SHA256, nil
-	case v1beta1.HashAlgorithmSHA384:
-		return crypto.SHA384, nil
-	case v1beta1.HashAlgorithmSHA512:
-		return crypto.SHA512, nil
-	}
-	return 0, fmt.Errorf("spec.hash is %q, it must be one of SHA256, SHA384, SHA512", name)
+	hashes := map[v1beta1.HashAlgorithm]crypto.Hash{v1beta1.HashAlgorithmSHA256: crypto.SHA256, v1beta1.HashAlgorithmSHA384: crypto.SHA384, v1beta1.HashAlgorithmSHA512: crypto.SHA512}
+	return hashes[name], knownWord("spec.hash", name, "", v1beta1.HashAlgorithmSHA256, v1beta1.HashAlgorithmSHA384, v1beta1.HashAlgorithmSHA512)
 }
 
 // trustStores resolves references of one level's resources to trust stores.

@@ -41,7 +41,8 @@ type Field struct {
 	// Kind is that of the object or resource; empty for hosts, and for a trust store without a
 	// kind.
 	Kind string
-	// Name is the object's name, or the host with or without a path. It is never empty.
+	// Name is the object's name, or the host with or without a path. Only that of a Verifier may
+	// be empty.
 	Name string
 }
 
@@ -125,7 +126,7 @@ func FieldsOfPolicy(spec v1beta1.VerificationPolicySpec) []Field {
 	for i, rule := range spec.Rules {
 		for j, requirement := range rule.Require {
 			for _, name := range slices.Concat(requirement.AnyOf, requirement.AllOf) {
-				f.add(at(at("spec.rules", i)+".require", j), Required, v1beta1.KindVerifier, name)
+				f = append(f, Field{Path: at(at("spec.rules", i)+".require", j), Use: Required, Kind: v1beta1.KindVerifier, Name: name})
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 		return err
 	}
 	if serve == nil && states[0].Shown != nil {
-		return f.asShown(cmd, states[0].Shown)
+		return asShown(cmd, states[0].Shown)
 	}
 	if serve == nil {
 		if !cmd.Flags().Changed("break-glass") {
@@ -65,13 +65,19 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 		}
 		return nil
 	}
+	return inherit(cmd, serve.Flag, "namespace "+f.landwaiter)
+}
+
+// inherit gives the flags about exceptions that the person did not the values that serve has,
+// as from says.
+func inherit(cmd *cobra.Command, value func(name string) (string, bool), from string) error {
 	for _, name := range serverFlags() {
-		value, given := serve.Flag(name)
+		value, given := value(name)
 		if !given || cmd.Flags().Changed(name) {
 			continue
 		}
 		if err := cmd.Flags().Set(name, value); err != nil {
-			return fmt.Errorf("read the flags of serve in namespace %s: %w", f.landwaiter, err)
+			return fmt.Errorf("read the flags of serve in %s: %w", from, err)
 		}
 	}
 	return nil
@@ -92,21 +98,13 @@ func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
 
 // asShown gives the flags about exceptions that the person did not the values that Landwaiter
 // shows with the cluster's rules.
-func (f *serviceFlags) asShown(cmd *cobra.Command, shown *live.Shown) error {
+func asShown(cmd *cobra.Command, shown *live.Shown) error {
 	values := map[string]string{"max-exception": shown.MaxException, "max-delegation": shown.MaxDelegation}
 	if shown.MaxBreakGlass != "" {
 		values["break-glass"], values["max-break-glass"] = "true", shown.MaxBreakGlass
 	}
-	for _, name := range serverFlags() {
-		value, given := values[name]
-		if !given || cmd.Flags().Changed(name) {
-			continue
-		}
-		if err := cmd.Flags().Set(name, value); err != nil {
-			return fmt.Errorf("read the flags of serve in ConfigMap %s of namespace %s: %w", resource.ShownName, shown.Namespace, err)
-		}
-	}
-	return nil
+	value := func(name string) (string, bool) { value, given := values[name]; return value, given }
+	return inherit(cmd, value, "ConfigMap "+resource.ShownName+" of namespace "+shown.Namespace)
 }
 
 // sayShown says which rules of the cluster were used, where the person may not list them.

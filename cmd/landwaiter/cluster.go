@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bombsimon/logrusr/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -24,19 +25,18 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
+	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/server/serving"
+	"github.com/landwaiter/landwaiter/pkg/server/warm"
 )
 
 // clusterFlags are the flags of serve for a Kubernetes cluster.
 type clusterFlags struct {
-	kubeconfig, ownNamespace string
-	leaderElect              bool
-	referenceReaderRole      string
-	operatedRole             string
-	showRules                bool
-	warmUp                   bool
-	warmUpInterval           time.Duration
-	reports                  bool
+	kubeconfig     string
+	controller     controller.Options
+	warmUp         bool
+	warmUpInterval time.Duration
+	reports        bool
 
 	tlsSecret, serviceName string
 	rotate                 bool
@@ -49,13 +49,13 @@ type clusterFlags struct {
 }
 
 func (c *clusterFlags) register(cmd *cobra.Command) {
-	f := cmd.Flags()
+	f, lead := cmd.Flags(), &c.controller
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
-	f.StringVar(&c.ownNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
-	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
-	f.StringVar(&c.referenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
-	f.StringVar(&c.operatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
-	f.BoolVar(&c.showRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
+	f.StringVar(&lead.OwnNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
+	f.BoolVar(&lead.LeaderElection, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
+	f.StringVar(&lead.ReferenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+	f.StringVar(&lead.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
+	f.BoolVar(&lead.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
@@ -78,9 +78,9 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	switch {
 	case len(files.ClientCAFiles)+len(c.clientCASecrets) == 0 && !options.InsecureNoClientAuth:
 		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
-	case noCluster && (c.kubeconfig != "" || c.operatedRole != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
+	case noCluster && (c.kubeconfig != "" || c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
 		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --operated-tenants-role, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
-	case noCluster && (c.warmUp || c.reports || c.showRules):
+	case noCluster && (c.warmUp || c.reports || c.controller.ShowRules):
 		return errors.New("--warm-up, --reports and --show-effective-rules need the Kubernetes API, which --config-dir means to do without")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
 		return errors.New("--warm-up-interval means nothing without --warm-up or --reports")
@@ -90,13 +90,13 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 		return errors.New("--tls-secret and --tls-cert with --tls-key are two ways to give the serving certificate: use one")
 	case c.tlsSecret == "" && (files.CertificateFile == "" || files.KeyFile == ""):
 		return errors.New("the serving certificate is missing: use --tls-cert FILE and --tls-key FILE, or --tls-secret NAME")
-	case c.tlsSecret != "" && c.ownNamespace == "":
+	case c.tlsSecret != "" && c.controller.OwnNamespace == "":
 		return errors.New("--tls-secret is looked for in --own-namespace, which is not given")
 	case c.rotate && c.tlsSecret == "":
 		return errors.New("--rotate-certificates needs --tls-secret, where the certificate is kept")
 	case !c.rotate && len(c.providerObjects) > 0:
 		return errors.New("--provider-object needs --rotate-certificates, which knows the CA to give to it")
-	case !noCluster && c.leaderElect && c.ownNamespace == "":
+	case !noCluster && c.controller.LeaderElection && c.controller.OwnNamespace == "":
 		return errors.New("leader election needs --own-namespace (or --leader-elect=false for a single replica)")
 	}
 	_, err := c.providers(options)
@@ -110,7 +110,7 @@ const providerMargin = 200 * time.Millisecond
 func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, error) {
 	base := c.providerURL
 	if base == "" {
-		base = fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.ownNamespace)
+		base = fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.controller.OwnNamespace)
 	}
 	var all []serving.Provider
 	for _, text := range c.providerObjects {
@@ -138,11 +138,9 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	tokens, err := controller.NewTokens(config)
-	if err != nil {
+	if flags.options.External.Tokens, err = controller.NewTokens(config); err != nil {
 		return err
 	}
-	flags.options.External.Tokens = tokens
 	s, err := flags.open()
 	if err != nil {
 		return err
@@ -166,13 +164,16 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, flags, duties, func(namespace verify.Namespace) {
+	lead := c.controller
+	lead.ClusterResourceNamespace, lead.External, lead.Duties = cmp.Or(flags.options.ClusterResourceNamespace, lead.OwnNamespace), s.External(), duties
+	lead.Forget = func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
 		if reporter != nil {
 			reporter.Forget(namespace)
 		}
-	}))
+	}
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, lead)
 	if err != nil {
 		return err
 	}
@@ -211,11 +212,6 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *clusterFlags) options(s *service.Service, flags serviceFlags, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
-	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, ClusterResourceNamespace: cmp.Or(flags.options.ClusterResourceNamespace, c.ownNamespace),
-		ReferenceReaderRole: c.referenceReaderRole, OperatedRole: c.operatedRole, ShowRules: c.showRules, Forget: forget, External: s.External(), Duties: duties}
-}
-
 // identity returns the TLS identity that the flags ask for, and what the replica
 // that leads does for it.
 func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options, log *logrus.Logger) (*serving.Identity, []controller.Duty, error) {
@@ -225,7 +221,7 @@ func (c *clusterFlags) identity(config *rest.Config, options serving.Options, ed
 	}
 	options.Metrics, options.ClientCAOverlap = edge.Metrics, c.clientCAOverlap
 	if c.tlsSecret != "" {
-		options.CertificateSecret = types.NamespacedName{Namespace: c.ownNamespace, Name: c.tlsSecret}
+		options.CertificateSecret = types.NamespacedName{Namespace: c.controller.OwnNamespace, Name: c.tlsSecret}
 	}
 	for _, s := range c.clientCASecrets {
 		parts := append(strings.Split(s, "/"), "ca.crt")
@@ -260,4 +256,40 @@ func bridge(log *logrus.Logger) {
 	logger := logrusr.New(log)
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
+}
+
+// warm verifies images ahead of admission in group, with --warm-up or --reports, and tells
+// the reporter, if there is one.
+func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, reporter *report.Reporter, log *logrus.Logger, metrics *prometheus.Registry) error {
+	if !c.warmUp && !c.reports {
+		return nil
+	}
+	kept, interval := s.PassTTL(), c.warmUpInterval
+	if interval == 0 {
+		interval = kept / 2
+	}
+	if interval >= kept {
+		return fmt.Errorf("--warm-up-interval is %s, it must be shorter than --pass-ttl, which is %s", interval, kept)
+	}
+	options := warm.Options{Interval: interval, Metrics: metrics, Generation: s.Generation}
+	if reporter != nil {
+		options.Sink = reporter
+	}
+	watcher, err := warm.New(config, s, log, options)
+	if err != nil {
+		return err
+	}
+	if reporter != nil {
+		reporter.Attach(watcher)
+	}
+	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
+	return nil
+}
+
+// reporter returns what writes reports, nil without --reports.
+func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, log *logrus.Logger, metrics *prometheus.Registry) (*report.Reporter, error) {
+	if !c.reports {
+		return nil, nil
+	}
+	return report.New(config, s, log, metrics)
 }

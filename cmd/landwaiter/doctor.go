@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -91,7 +91,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 			}
 			report := doctor.Examine(inventory)
 			printed := printableDiagnosis(report)
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return diagnosed(report)
@@ -125,7 +125,7 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 	text := func(id doctor.ID) string { return string(id) }
 	return printedDiagnosis{
 		Findings: mapped(report.Findings, func(f doctor.Finding) printedDefect {
-			return printedDefect{ID: string(f.ID), Severity: string(f.Severity), Object: printedRef(f.Object), Message: f.What, Why: f.Why, Command: f.Command, Keep: f.Keep,
+			return printedDefect{ID: string(f.ID), Severity: string(f.Severity), Object: f.Object, Message: f.What, Why: f.Why, Command: f.Command, Keep: f.Keep,
 				Docs: "docs/doctor.md#" + strings.ToLower(string(f.ID))}
 		}),
 		Unchecked: mapped(report.Unchecked, func(u doctor.Unchecked) printedUnchecked {
@@ -133,10 +133,9 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 		})}
 }
 
-// print prints one paragraph for each finding. Commands are not wrapped, so that they can
+// show prints one paragraph for each finding. Commands are not wrapped, so that they can
 // be copied.
-func (p printedDiagnosis) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedDiagnosis) show(s *screen) {
 	for _, f := range p.Findings {
 		said := fmt.Sprintf("%s %s: %s: %s: %s.", f.Severity, f.ID, f.Object, f.Message, f.Why)
 		s.wrapped("", "  ", said)
@@ -156,16 +155,13 @@ func (p printedDiagnosis) print(out io.Writer) error {
 		s.line("The ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.")
 	}
 	s.line("%s, %s not checked", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
-	return s.flush()
 }
 
 // unknown is how many kinds of findings were not looked for.
 func (p printedDiagnosis) unknown() int {
-	ids := map[string]bool{}
+	ids := sets.New[string]()
 	for _, u := range p.Unchecked {
-		for _, id := range u.IDs {
-			ids[id] = true
-		}
+		ids.Insert(u.IDs...)
 	}
-	return len(ids)
+	return ids.Len()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -52,11 +51,7 @@ Exit codes are those of verify.`,
   landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
 		Args: flags.oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			questions, err := flags.questions(cmd, args)
-			if err != nil {
-				return err
-			}
-			r, err := flags.rulesFor(cmd, questions, timeout)
+			r, questions, err := flags.ask(cmd, args, timeout)
 			if err != nil {
 				return err
 			}
@@ -72,14 +67,17 @@ Exit codes are those of verify.`,
 				e.Image, e.Used = q.image, q.use.Owners
 				all.Explanations, results = append(all.Explanations, e), append(results, result)
 			}
-			if err := all.show(cmd, &output, len(flags.files) > 0); err != nil {
+			var printed shown = all
+			if len(flags.files) == 0 {
+				printed = all.Explanations[0]
+			}
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return exitFor(results)
 		},
 	}
 	flags.registerRules(cmd, "namespace to explain for (empty: that of the context, or with --config-dir cluster resources only)")
-	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for the verification of each image")
 	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")
@@ -91,21 +89,13 @@ type explanations struct {
 	Explanations []explanation `json:"explanations"`
 }
 
-// show prints one explanation as it is, and those of files as a list.
-func (x explanations) show(cmd *cobra.Command, output *format, list bool) error {
-	if !list {
-		return output.print(cmd, x.Explanations[0], x.Explanations[0].print)
-	}
-	return output.print(cmd, x, func(out io.Writer) error {
-		s := newScreen(out)
-		for i, e := range x.Explanations {
-			if i > 0 {
-				s.line("")
-			}
-			e.show(s)
+func (x explanations) show(s *screen) {
+	for i, e := range x.Explanations {
+		if i > 0 {
+			s.line("")
 		}
-		return s.flush()
-	})
+		e.show(s)
+	}
 }
 
 // explainImage verifies one image and returns how it was decided.
@@ -130,12 +120,6 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 	return e, result
 }
 
-func (e explanation) print(out io.Writer) error {
-	s := newScreen(out)
-	e.show(s)
-	return s.flush()
-}
-
 func (e explanation) show(s *screen) {
 	namespace := e.Namespace
 	if namespace == "" {
@@ -156,18 +140,16 @@ func (e explanation) show(s *screen) {
 	s.line("RESOURCES")
 	s.row("KIND", "LEVEL", "APPLIED", "WHY")
 	for _, c := range e.Resources {
-		s.row(c.Kind, c.level(), sourceNames(c.Applied), c.Why)
+		s.row(c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), "-"), c.Why)
 	}
 	if len(e.Locations) > 0 {
-		s.line("")
-		s.line("LOOKED AT")
+		s.section("LOOKED AT")
 		s.row("PLACE", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "ERROR")
 	}
 	for _, l := range e.Locations {
 		s.row(l.Repository, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
 	}
-	s.line("")
-	s.line("FOUND")
+	s.section("FOUND")
 	s.row("VERIFIER", "RESULT", "EVIDENCE", "MESSAGE")
 	for _, f := range e.Findings {
 		s.row(f.by(), f.Result, short(f.Digest), f.Message)
@@ -175,8 +157,7 @@ func (e explanation) show(s *screen) {
 	if len(e.Findings) == 0 {
 		s.row("-", "-", "-", "no signature was looked for; see reason")
 	}
-	s.line("")
-	s.line("STAGES")
+	s.section("STAGES")
 	s.row("STAGE", "TOOK", "OF")
 	for _, stage := range e.Stages {
 		s.row(stage.Name, stage.Duration, stage.Detail)
@@ -185,20 +166,8 @@ func (e explanation) show(s *screen) {
 	if e.Origin == nil {
 		return
 	}
-	s.line("")
-	s.line("COMPARED WITH %s", e.Origin.Repository)
+	s.section("COMPARED WITH %s", e.Origin.Repository)
 	for _, said := range slices.Concat(e.Origin.Said, e.Origin.Missing) {
 		s.line("%s", said)
 	}
-}
-
-func sourceNames(sources []printedRef) string {
-	if len(sources) == 0 {
-		return "-"
-	}
-	names := make([]string, len(sources))
-	for i, s := range sources {
-		names[i] = s.String()
-	}
-	return strings.Join(names, ", ")
 }

@@ -60,7 +60,7 @@ func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identi
 		return registriesOf(list.Items), nil
 	}
 	probed := &registryProbe{stores: stores, resolve: s.Resolve, now: time.Now}
-	return doctor.NewPublisher(config, c.ownNamespace, served, log, clock, redisProbe(s), probed.look)
+	return doctor.NewPublisher(config, c.controller.OwnNamespace, served, log, clock, redisProbe(s), probed.look)
 }
 
 // redisProbe looks at what Redis lets Landwaiter do.

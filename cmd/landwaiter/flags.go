@@ -30,14 +30,10 @@ type serviceFlags struct {
 	options      service.Options
 }
 
-func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
-	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files")
+// register declares the flags; instead says what is used without --config-dir.
+func (f *serviceFlags) register(cmd *cobra.Command, instead string) {
+	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files"+instead)
 	f.registerNetwork(cmd)
-	if configRequired {
-		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
-			panic(err) // the flag is declared just above
-		}
-	}
 }
 
 // registerLive declares the flags of a command that judges by a cluster alone.
@@ -109,11 +105,6 @@ func (f *serviceFlags) open() (*service.Service, error) {
 		return nil, err
 	}
 	return service.New(options)
-}
-
-// registerStrict declares --strict on a command that runs once.
-func (f *serviceFlags) registerStrict(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail with 64 if a resource cannot be used, or if no file has anything in the namespace")
 }
 
 // load returns a service with the resources in --config-dir in force, for a command

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -22,7 +21,7 @@ const forged = "denied\nregistry.example.com/forged:1\tALLOWED\tsha256:00\tverif
 
 func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 	t.Parallel()
-	printers := map[string]interface{ print(out io.Writer) error }{
+	printers := map[string]shown{
 		"verify": &printedResults{}, "explain": &explanation{}, "status": &printedStatus{}, "preview": &printedPreview{}, "lint": &printedLint{},
 		"doctor": &printedDiagnosis{}, "doctor --isolation": &printedCases{}, "cache stats": &printedUsage{}, "cache show": &printedListing{},
 		"tenant check": &printedChecks{}, "tenant list": &printedTenants{}, "tenant list --namespaces": &printedTenantNamespaces{},
@@ -33,7 +32,7 @@ func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 			t.Parallel()
 			fill(reflect.ValueOf(printer).Elem())
 			var table bytes.Buffer
-			require.NoError(t, printer.print(&table))
+			require.NoError(t, show(&table, printer))
 			requirePlain(t, table.String())
 			require.Contains(t, table.String(), "forged", "the text itself is shown")
 
@@ -41,7 +40,7 @@ func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 				var text bytes.Buffer
 				cmd := &cobra.Command{}
 				cmd.SetOut(&text)
-				require.NoError(t, output.print(cmd, printer, nil))
+				require.NoError(t, output.print(cmd, printer))
 				requirePlain(t, text.String())
 				require.Contains(t, text.String(), "forged")
 			}

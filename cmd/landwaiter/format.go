@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 	"unicode"
@@ -47,11 +46,11 @@ func (f *format) Set(s string) error {
 	return errors.New("it must be table, json or yaml")
 }
 
-// print prints value in JSON or YAML, or what asTable prints.
-func (f *format) print(cmd *cobra.Command, value any, asTable func(io.Writer) error) error {
+// show prints value in JSON or YAML, or shows it.
+func (f *format) print(cmd *cobra.Command, value shown) error {
 	out := cmd.OutOrStdout()
 	if *f == formatTable {
-		return unavailable(asTable(out))
+		return unavailable(show(out, value))
 	}
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

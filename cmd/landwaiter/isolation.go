@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -12,17 +11,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
 // isolationFlags are the flags of doctor --isolation.
 type isolationFlags struct {
-	wanted        bool
-	tenant, other string
-	asUser        string
-	asGroups      []string
-	landwaiter    string
+	wanted     bool
+	options    isolation.Options
+	landwaiter string
 }
 
 // isolationHelp is what the help of doctor says about --isolation.
@@ -36,23 +34,23 @@ registry.invalid/landwaiter-isolation, which reports leave out. Exit codes with
 
 // register declares the flags.
 func (i *isolationFlags) register(cmd *cobra.Command) {
-	f := cmd.Flags()
+	f, o := cmd.Flags(), &i.options
 	f.BoolVar(&i.wanted, "isolation", false, "try what teams must not be able to do, by impersonated dry runs, instead of looking for findings")
-	f.StringVar(&i.tenant, "tenant", "", "Tenant to act as, with --isolation (empty: all that are not being deleted, each against the next)")
-	f.StringVar(&i.other, "other", "", "Tenant to try to reach, with --isolation")
-	f.StringVar(&i.asUser, "as-user", "", "further person of --tenant to act as, with --isolation")
-	f.StringSliceVar(&i.asGroups, "as-group", nil, "group of --as-user (repeatable)")
+	f.StringVar(&o.Tenant, "tenant", "", "Tenant to act as, with --isolation (empty: all that are not being deleted, each against the next)")
+	f.StringVar(&o.Other, "other", "", "Tenant to try to reach, with --isolation")
+	f.StringVar(&o.As, "as-user", "", "further person of --tenant to act as, with --isolation")
+	f.StringSliceVar(&o.Groups, "as-group", nil, "group of --as-user (repeatable)")
 	f.StringVar(&i.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME, with --isolation")
 }
 
 // check refuses flags that mean nothing.
 func (i *isolationFlags) check() error {
-	switch {
-	case !i.wanted && (i.tenant != "" || i.other != "" || i.asUser != "" || len(i.asGroups) > 0):
+	switch o := i.options; {
+	case !i.wanted && (o.Tenant != "" || o.Other != "" || o.As != "" || len(o.Groups) > 0):
 		return errors.New("--tenant, --other, --as-user and --as-group mean nothing without --isolation")
-	case i.tenant == "" && (i.asUser != "" || len(i.asGroups) > 0):
+	case o.Tenant == "" && (o.As != "" || len(o.Groups) > 0):
 		return errors.New("--as-user and --as-group need --tenant: whose person is it?")
-	case i.tenant != "" && i.tenant == i.other:
+	case o.Tenant != "" && o.Tenant == o.Other:
 		return errors.New("--tenant and --other must differ")
 	}
 	return nil
@@ -96,7 +94,8 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 	if unknown != "" {
 		sayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
 	}
-	results, err := isolation.Run(ctx, config, isolation.Options{Tenant: i.tenant, Other: i.other, As: i.asUser, Groups: i.asGroups, Landwaiter: account, ClusterResources: keys})
+	i.options.Landwaiter, i.options.ClusterResources = account, keys
+	results, err := isolation.Run(ctx, config, i.options)
 	var missing *isolation.NoSuchTenant
 	if errors.As(err, &missing) {
 		return err
@@ -108,7 +107,7 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 		return failed(err)
 	}
 	printed := printableCases(results)
-	if printErr := output.print(cmd, printed, printed.print); printErr != nil {
+	if printErr := output.print(cmd, printed); printErr != nil {
 		return printErr
 	}
 	if err != nil {
@@ -127,7 +126,7 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 func printableCases(results []isolation.Result) printedCases {
 	printed := printedCases{Cases: mapped(results, func(r isolation.Result) printedCase {
 		return printedCase{Case: r.Case, Tries: r.Tries, Tenant: r.Tenant, Other: r.Other, Who: r.Who, Outcome: string(r.Outcome),
-			By: mapped(r.By, func(s string) string { return s }), Why: r.Why, Fix: r.Fix}
+			By: append([]string{}, r.By...), Why: r.Why, Fix: r.Fix}
 	})}
 	for _, r := range results {
 		switch r.Outcome {
@@ -142,10 +141,9 @@ func printableCases(results []isolation.Result) printedCases {
 	return printed
 }
 
-// print has one row per case and team, and at the end one for everybody for whom a case did
+// show has one row per case and team, and at the end one for everybody for whom a case did
 // not hold.
-func (p printedCases) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedCases) show(s *screen) {
 	s.row("CASE", "TENANT", "RESULT", "TRIES TO, AND WHO REFUSED")
 	var untried, holes [][]any
 	for i := 0; i < len(p.Cases); {
@@ -181,7 +179,6 @@ func (p printedCases) print(out io.Writer) error {
 		s.row(cells...)
 	}
 	s.line("%d held, %d not held, %d not tried; nothing was written", p.Held, p.NotHeld, p.NotTried)
-	return s.flush()
 }
 
 // team names who tries to reach whom.
@@ -201,8 +198,5 @@ func (c printedCase) sentence() string {
 	if c.Who != "" {
 		text = c.Who + ": " + text
 	}
-	if c.Fix != "" {
-		text += ". To fix: " + c.Fix
-	}
-	return text
+	return policy.Verdict{Reason: text, Remediation: c.Fix}.Text()
 }

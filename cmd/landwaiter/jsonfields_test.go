@@ -38,7 +38,7 @@ func jsonFields(t *testing.T) []string {
 			if !ok {
 				return true
 			}
-			if shape, ok := spec.Type.(*ast.StructType); ok && strings.HasPrefix(spec.Name.Name, "printed") {
+			if shape := structOf(t, file, spec); shape != nil && strings.HasPrefix(spec.Name.Name, "printed") {
 				for _, field := range shape.Fields.List {
 					if field.Tag == nil {
 						continue
@@ -55,6 +55,33 @@ func jsonFields(t *testing.T) []string {
 	slices.Sort(fields)
 	require.Greater(t, len(fields), 100)
 	return fields
+}
+
+// structOf returns the fields of a type, which may be another room's.
+func structOf(t *testing.T, file *ast.File, spec *ast.TypeSpec) *ast.StructType {
+	t.Helper()
+	name, ok := spec.Type.(*ast.SelectorExpr)
+	if !ok {
+		shape, _ := spec.Type.(*ast.StructType)
+		return shape
+	}
+	for _, imported := range file.Imports {
+		folder, ours := strings.CutPrefix(strings.Trim(imported.Path.Value, `"`), "github.com/landwaiter/landwaiter/")
+		if !ours || filepath.Base(folder) != fmt.Sprint(name.X) {
+			continue
+		}
+		names, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
+		require.NoError(t, err)
+		for _, other := range names {
+			parsed, err := parser.ParseFile(token.NewFileSet(), other, nil, 0)
+			require.NoError(t, err)
+			if found := parsed.Scope.Lookup(name.Sel.Name); found != nil { //nolint:staticcheck // one file is enough
+				shape, _ := found.Decl.(*ast.TypeSpec).Type.(*ast.StructType)
+				return shape
+			}
+		}
+	}
+	return nil
 }
 
 // docs/api-promise.md says that fields may be added, and never renamed or removed. What is in the

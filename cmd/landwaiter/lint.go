@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"io"
-	"strconv"
-	"strings"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -23,16 +21,7 @@ type printedLint struct {
 }
 
 // printedIssue is one finding of lint.
-type printedIssue struct {
-	File     string      `json:"file"`
-	Line     int         `json:"line"`
-	Severity string      `json:"severity"`
-	Resource *printedRef `json:"resource,omitempty"`
-	Field    string      `json:"field,omitempty"`
-	Reason   string      `json:"reason,omitempty"`
-	Message  string      `json:"message"`
-	Fix      string      `json:"fix,omitempty"`
-}
+type printedIssue = lint.Finding
 
 func newLint() *cobra.Command {
 	var output format
@@ -74,8 +63,9 @@ read, or no file has a resource of Landwaiter, 69 the result cannot be written.`
 			if err != nil {
 				return err
 			}
-			printed := printableLint(report)
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			printed := printedLint{Resources: report.Resources, Ignored: report.Ignored, Errors: report.Count(lint.Error), Warnings: report.Count(lint.Warning),
+				Findings: append([]printedIssue{}, report.Findings...)}
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			say(cmd.ErrOrStderr(), "resources: %d, errors: %d, warnings: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Warnings, printed.Ignored)
@@ -91,45 +81,36 @@ read, or no file has a resource of Landwaiter, 69 the result cannot be written.`
 	return cmd
 }
 
-func printableLint(report lint.Report) printedLint {
-	return printedLint{Resources: report.Resources, Ignored: report.Ignored, Errors: report.Count(lint.Error), Warnings: report.Count(lint.Warning),
-		Findings: mapped(report.Findings, func(f lint.Finding) printedIssue {
-			issue := printedIssue{File: f.File, Line: f.Line, Severity: string(f.Severity), Field: f.Field, Reason: string(f.Reason), Message: f.Message, Fix: f.Fix}
-			if f.Resource.Kind != "" {
-				issue.Resource = &printedRef{Kind: f.Resource.Kind, Namespace: f.Resource.Namespace, Name: f.Resource.Name}
-			}
-			return issue
-		})}
-}
-
-// print prints one line for each finding, as compilers do.
-func (p printedLint) print(out io.Writer) error {
-	s := newScreen(out)
+// show prints one line for each finding, as compilers do.
+func (p printedLint) show(s *screen) {
 	for _, issue := range p.Findings {
-		s.line("%s", issue)
+		s.line("%s", issueLine(issue))
 	}
-	return s.flush()
 }
 
-// String returns a finding as one line.
-func (i printedIssue) String() string {
-	var b strings.Builder
-	b.WriteString(i.File + ":" + strconv.Itoa(i.Line) + ": ")
-	if i.Severity != string(lint.Error) {
-		b.WriteString(i.Severity + ": ")
-	}
-	if i.Resource != nil {
-		b.WriteString(i.Resource.String() + ": ")
-	}
-	if i.Field != "" {
-		b.WriteString(i.Field + ": ")
-	}
-	b.WriteString(i.Message)
-	if i.Fix != "" {
-		b.WriteString("; " + i.Fix)
+// issueLine returns a finding as one line.
+func issueLine(i printedIssue) string {
+	text := issueText(i)
+	if i.Severity != lint.Error {
+		text = string(i.Severity) + ": " + text
 	}
 	if i.Reason != "" {
-		b.WriteString(" (" + i.Reason + ")")
+		text += " (" + string(i.Reason) + ")"
 	}
-	return b.String()
+	return fmt.Sprintf("%s:%d: %s", i.File, i.Line, text)
+}
+
+// issueText says what is wrong with which field of which resource, and what to do.
+func issueText(i printedIssue) string {
+	text := i.Message
+	if i.Field != "" {
+		text = i.Field + ": " + text
+	}
+	if i.Resource != (printedRef{}) {
+		text = i.Resource.String() + ": " + text
+	}
+	if i.Fix != "" {
+		text += "; " + i.Fix
+	}
+	return text
 }

@@ -10,10 +10,11 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -55,7 +56,9 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
-	redis.SetLogger(discard{})
+	// Several lines per try about servers that are down, none of them JSON. Metrics count
+	// failed reads and writes.
+	logging.Disable()
 	// Libraries such as certificate-transparency-go log there about a signer's input,
 	// and not in JSON. The finding has the outcome.
 	log.SetOutput(io.Discard)
@@ -63,18 +66,6 @@ func main() {
 	code := runAs(ctx, os.Args[0], os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
-}
-
-// discard drops what go-redis logs about servers that are down: several lines per
-// try, none of them JSON. Metrics count failed reads and writes.
-type discard struct{}
-
-// Printf drops a line.
-func (discard) Printf(context.Context, string, ...any) {}
-
-// run is runAs by the program's own name.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runAs(ctx, "landwaiter", args, stdout, stderr)
 }
 
 // runAs executes one command line of a program that was called by a name, and returns the
@@ -126,6 +117,13 @@ command says which it has.`,
 	return root
 }
 
+// group returns a command that only has others.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: name, Short: short, Args: onlyCommands, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // onlyCommands refuses the arguments of a command that only has others, and suggests
 // which one was meant.
 func onlyCommands(cmd *cobra.Command, args []string) error {
@@ -138,14 +136,6 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, " or "))
 	}
 	return fmt.Errorf("%s; see %s --help", text, cmd.CommandPath())
-}
-
-// oneImage refuses arguments that are not one image.
-func oneImage(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("%s takes one image, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
-	}
-	return someImages(cmd, args)
 }
 
 // someImages refuses arguments without an image.
@@ -168,4 +158,31 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; did you mean --%s?", err, near)
 	}
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// pluginName is the name under which kubectl finds the program as its plugin.
+const pluginName = "kubectl-landwaiter"
+
+// calledAs makes help and errors name the program as it was called: as a plugin of kubectl,
+// if that is the name of its file.
+func calledAs(root *cobra.Command, program string) {
+	if name, _, _ := strings.Cut(filepath.Base(program), "."); name != pluginName { // .exe
+		return
+	}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl landwaiter"}
+	renameExamples(root)
+}
+
+func renameExamples(cmd *cobra.Command) {
+	lines := strings.SplitAfter(cmd.Example, "\n")
+	for i, line := range lines {
+		for _, before := range []string{"  ", "| "} {
+			line = strings.Replace(line, before+"landwaiter ", before+"kubectl landwaiter ", 1)
+		}
+		lines[i] = line
+	}
+	cmd.Example = strings.Join(lines, "")
+	for _, sub := range cmd.Commands() {
+		renameExamples(sub)
+	}
 }

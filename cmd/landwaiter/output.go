@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -37,11 +36,7 @@ type printedResult struct {
 }
 
 // printedRef names a resource.
-type printedRef struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-}
+type printedRef = policy.ObjectRef
 
 // printedException names the exception that allows an image, or the Namespace whose break-glass it is.
 type printedException struct {
@@ -53,7 +48,7 @@ func printableException(r verify.Result) *printedException {
 	if r.Exception == (policy.ObjectRef{}) {
 		return nil
 	}
-	return &printedException{printedRef(r.Exception), r.ExceptionEnds.UTC().Format(time.RFC3339)}
+	return &printedException{r.Exception, r.ExceptionEnds.UTC().Format(time.RFC3339)}
 }
 
 type printedFinding struct {
@@ -88,7 +83,7 @@ func printableChoice(c compile.Choice, known bool) printedChoice {
 	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
 		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}
 	}
-	return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: c.Why, Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })}
+	return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: c.Why, Applied: append([]printedRef{}, c.Applied...)}
 }
 
 // level names the level in a table.
@@ -125,9 +120,8 @@ type printedOrigin struct {
 }
 
 func printableOrigin(c verify.Comparison) *printedOrigin {
-	text := func(d digest.Digest) string { return d.String() }
-	return &printedOrigin{Repository: c.Origin, Instead: mapped(c.Instead, func(s string) string { return s }), Digest: text(c.Original), Mirrored: text(c.Mirrored),
-		Missing: mapped(c.Missing, text), Said: c.Sentences()}
+	return &printedOrigin{Repository: c.Origin, Instead: append([]string{}, c.Instead...), Digest: c.Original.String(), Mirrored: c.Mirrored.String(),
+		Missing: mapped(c.Missing, digest.Digest.String), Said: c.Sentences()}
 }
 
 // printedResults is what verify prints.
@@ -138,12 +132,12 @@ type printedResults struct {
 func printable(arg string, r verify.Result) printedResult {
 	v := r.Verdict
 	return printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: v.Outcome.String(), Digest: r.Digest.String(),
-		Policy: printedRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome == policy.Allowed && !v.Unverified,
+		Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome == policy.Allowed && !v.Unverified,
 		Exception: printableException(r), Findings: mapped(r.Findings, printableFinding)}
 }
 
 func printableFinding(f policy.Finding) printedFinding {
-	return printedFinding{Verifier: f.Verifier, Source: printedRef(f.Source), Type: f.Type, Result: f.Result.String(),
+	return printedFinding{Verifier: f.Verifier, Source: f.Source, Type: f.Type, Result: f.Result.String(),
 		Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
 		Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions}
 }
@@ -161,8 +155,6 @@ func mapped[From, To any](list []From, convert func(From) To) []To {
 	}
 	return made
 }
-
-func (r printedRef) String() string { return policy.ObjectRef(r).String() }
 
 // by names the verifier of a finding. One that a policy names and that does not exist, or does
 // not apply, has no resource.
@@ -194,17 +186,15 @@ func printableResults(questions []question, results []verify.Result) printedResu
 	return printed
 }
 
-func (p printedResults) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedResults) show(s *screen) {
 	if slices.ContainsFunc(p.Results, func(r printedResult) bool { return len(r.Used) > 0 }) {
 		p.showUses(s)
-		return s.flush()
+		return
 	}
 	s.row("IMAGE", "VERDICT", "DIGEST", "REASON")
 	for _, r := range p.Results {
 		s.row(r.Image, r.headline(), short(r.Digest), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
 	}
-	return s.flush()
 }
 
 // showUses shows images with the workloads that have them.

@@ -104,11 +104,11 @@ func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
 
 func TestIsolationPrintsHolesLast(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, printableCases([]isolation.Result{
+	require.NoError(t, show(&out, printableCases([]isolation.Result{
 		{Case: "first", Outcome: isolation.NotHeld, Why: "a hole"},
 		{Case: "second", Outcome: isolation.NotTried, Why: "no permission"},
 		{Case: "third", Outcome: isolation.Held},
-	}).print(&out))
+	})))
 	text := out.String()
 	require.Less(t, strings.Index(text, "third"), strings.Index(text, "second"))
 	require.Less(t, strings.Index(text, "second"), strings.Index(text, "first"))
@@ -116,17 +116,17 @@ func TestIsolationPrintsHolesLast(t *testing.T) {
 
 func TestDoctorNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, MissingPermission: "list things", Why: "you may not list things"}}}.print(&out))
+	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, MissingPermission: "list things", Why: "you may not list things"}}}))
 	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
-	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}.print(&out))
+	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}))
 	require.NotContains(t, out.String(), "landwaiter-doctor")
 }
 
 func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
 	var out bytes.Buffer
 	command := "kubectl patch " + strings.Repeat("x ", tableWidth)
-	require.NoError(t, printedDiagnosis{Findings: []printedDefect{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}.print(&out))
+	require.NoError(t, show(&out, printedDiagnosis{Findings: []printedDefect{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
 	require.Contains(t, out.String(), "\n  fix:     "+command+"\n")
 	for line := range strings.Lines(out.String()) {
 		if !strings.HasPrefix(line, "  fix:") {

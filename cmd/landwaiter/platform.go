@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -13,25 +12,18 @@ import (
 )
 
 func newPlatform() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "platform",
-		Short: "Make and check the Git repository that a platform is kept in",
-		Args:  onlyCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newPlatformInit(), newPlatformCheck(), newPlatformBootstrap())
-	return cmd
+	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(), newPlatformCheck(), newPlatformBootstrap())
 }
 
 // writeFlags say how a tree is written.
 type writeFlags struct {
-	force, dryRun bool
-	output        format
+	scaffold.WriteOptions
+	output format
 }
 
 func (f *writeFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that somebody edited")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what would be written")
+	cmd.Flags().BoolVar(&f.Force, "force", false, "replace files that somebody edited")
+	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "only say what would be written")
 	f.output.register(cmd)
 }
 
@@ -46,24 +38,15 @@ type printedTree struct {
 }
 
 // printedFile is what became of one file.
-type printedFile struct {
-	Path   string `json:"path"`
-	Result string `json:"result"`
-}
-
-func (f *writeFlags) options() scaffold.WriteOptions {
-	return scaffold.WriteOptions{Force: f.force, DryRun: f.dryRun}
-}
+type printedFile = scaffold.Outcome
 
 // write writes a tree and prints what became of it.
 func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
-	outcomes, err := scaffold.Write(dir, tree, f.options())
+	outcomes, err := scaffold.Write(dir, tree, f.WriteOptions)
 	if err != nil {
 		return notWritten(err)
 	}
-	printed := printedTree{Folder: dir, DryRun: f.dryRun, Files: mapped(outcomes, func(o scaffold.Outcome) printedFile {
-		return printedFile{Path: o.Path, Result: string(o.Result)}
-	})}
+	printed := printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...)}
 	for _, o := range outcomes {
 		switch o.Result {
 		case scaffold.Created:
@@ -75,7 +58,7 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 		case scaffold.Stale:
 		}
 	}
-	return f.output.print(cmd, printed, printed.print)
+	return f.output.print(cmd, printed)
 }
 
 // notWritten tells a tree that is refused from files that cannot be read or written.
@@ -89,12 +72,11 @@ func notWritten(err error) error {
 	return unavailable(err)
 }
 
-// print lists what is new or different, and counts the rest.
-func (p printedTree) print(out io.Writer) error {
-	s := newScreen(out)
+// show lists what is new or different, and counts the rest.
+func (p printedTree) show(s *screen) {
 	shown := false
 	for _, file := range p.Files {
-		if file.Result == string(scaffold.Unchanged) {
+		if file.Result == scaffold.Unchanged {
 			continue
 		}
 		if !shown {
@@ -108,7 +90,6 @@ func (p printedTree) print(out io.Writer) error {
 		suffix = " (dry run: nothing was written)"
 	}
 	s.line("%s: %d created, %d changed, %d as they were%s", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
-	return s.flush()
 }
 
 // settings reads what an earlier platform init wrote into a folder; found is false if none did.
@@ -124,25 +105,18 @@ func settings(dir string) (p scaffold.Platform, found bool, err error) {
 	return p, true, err
 }
 
-// outerTree returns the folder above dir that is a platform's repository; empty if none is.
-func outerTree(dir string) (string, error) {
+// outsideOfTrees refuses a folder that is inside of a platform's repository.
+func outsideOfTrees(dir string) error {
 	folder, err := filepath.Abs(dir)
 	if err != nil {
-		return "", fmt.Errorf("find the folder %s: %w", dir, err)
+		return fmt.Errorf("find the folder %s: %w", dir, err)
 	}
 	for parent := filepath.Dir(folder); parent != folder; folder, parent = parent, filepath.Dir(parent) {
 		if _, err := os.Lstat(filepath.Join(parent, scaffold.SettingsFile)); err == nil {
-			return parent, nil
+			return fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, scaffold.SettingsFile)
 		}
 	}
-	return "", nil
-}
-
-func inTree(dir, outer string) error {
-	if outer == "" {
-		return nil
-	}
-	return fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, outer, scaffold.SettingsFile)
+	return nil
 }
 
 // oneFolder refuses arguments that are not one folder.

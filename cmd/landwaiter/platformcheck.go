@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
@@ -15,17 +13,10 @@ import (
 )
 
 // printedTreeCheck is what platform check prints.
-type printedTreeCheck struct {
-	Kustomizations int                  `json:"kustomizations"`
-	Clusters       []string             `json:"clusters"`
-	Findings       []printedTreeFinding `json:"findings"`
-}
-
-// printedTreeFinding is one thing that is wrong with a tree.
-type printedTreeFinding struct {
-	File    string `json:"file"`
-	Message string `json:"message"`
-}
+type (
+	printedTreeCheck   scaffold.CheckReport
+	printedTreeFinding = scaffold.Finding
+)
 
 func newPlatformCheck() *cobra.Command {
 	var output format
@@ -54,9 +45,7 @@ tree cannot be read.`,
 			if err != nil {
 				return unavailable(err)
 			}
-			printed := printedTreeCheck{Kustomizations: report.Kustomizations, Clusters: mapped(report.Clusters, func(name string) string { return name }),
-				Findings: mapped(report.Findings, func(f scaffold.Finding) printedTreeFinding { return printedTreeFinding(f) })}
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printedTreeCheck(report)); err != nil {
 				return err
 			}
 			if len(report.Findings) > 0 {
@@ -69,13 +58,11 @@ tree cannot be read.`,
 	return cmd
 }
 
-func (p printedTreeCheck) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedTreeCheck) show(s *screen) {
 	for _, f := range p.Findings {
 		s.row(f.File, f.Message)
 	}
 	s.line("%s built, %s", amount(p.Kustomizations, "kustomization"), amount(len(p.Findings), "finding"))
-	return s.flush()
 }
 
 // mayAllow implements [scaffold.MayAllow].
@@ -103,20 +90,9 @@ func lintText(ctx context.Context, text string) ([]string, error) {
 func lintErrors(report lint.Report) []string {
 	var found []string
 	for _, f := range report.Findings {
-		if f.Severity != lint.Error {
-			continue
+		if f.Severity == lint.Error {
+			found = append(found, issueText(f))
 		}
-		message := f.Message
-		if f.Field != "" {
-			message = f.Field + ": " + message
-		}
-		if f.Resource.Kind != "" {
-			message = policy.ObjectRef(f.Resource).String() + ": " + message
-		}
-		if f.Fix != "" {
-			message += "; " + f.Fix
-		}
-		found = append(found, message)
 	}
 	return found
 }

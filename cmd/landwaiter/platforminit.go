@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,7 +12,6 @@ import (
 func newPlatformInit() *cobra.Command {
 	var flags writeFlags
 	var given scaffold.Platform
-	var layout string
 	cmd := &cobra.Command{
 		Use:   "init DIR",
 		Short: "Write the repository of a platform: Gatekeeper, Landwaiter, policies and Flux, in order",
@@ -43,14 +41,13 @@ image or those of Flux, 64 the command line is wrong, 69 a file cannot be read o
   landwaiter platform init fleet --layout groups --group infra-ops --group dev --cluster dev/iris-dev`,
 		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given.Layout = scaffold.Layout(layout)
 			platform, found, err := settings(args[0])
 			if err != nil {
 				return err
 			}
 			if !found {
-				if outer, err := outerTree(args[0]); err != nil || outer != "" {
-					return errors.Join(err, inTree(args[0], outer))
+				if err := outsideOfTrees(args[0]); err != nil {
+					return err
 				}
 			}
 			if asked := given.Layout; found && asked != "" && asked != platform.Layout {
@@ -64,20 +61,20 @@ image or those of Flux, 64 the command line is wrong, 69 a file cannot be read o
 			if platform, err = platform.Complete(); err != nil {
 				return err
 			}
-			if err := platform.CheckLockout(cmd.Context(), args[0], tree, flags.options(), mayAllow); err != nil {
+			if err := platform.CheckLockout(cmd.Context(), args[0], tree, flags.WriteOptions, mayAllow); err != nil {
 				return notWritten(err)
 			}
 			return flags.write(cmd, args[0], tree)
 		},
 	}
-	registerPlatform(cmd, &given, &layout)
+	registerPlatform(cmd, &given)
 	flags.register(cmd)
 	return cmd
 }
 
-func registerPlatform(cmd *cobra.Command, p *scaffold.Platform, layout *string) {
+func registerPlatform(cmd *cobra.Command, p *scaffold.Platform) {
 	flags := cmd.Flags()
-	flags.StringVar(layout, "layout", "", "flux, groups, arc or demo (empty: flux)")
+	flags.StringVar((*string)(&p.Layout), "layout", "", "flux, groups, arc or demo (empty: flux)")
 	flags.StringSliceVar(&p.Environments, "environment", nil, "environment with a cluster of its own, with --layout=flux (repeatable; none: staging, production)")
 	flags.StringSliceVar(&p.Groups, "group", nil, "group of clusters, with --layout=groups (repeatable; none: infra-ops, dev, test); infra-ops has no tenants")
 	flags.StringSliceVar(&p.Clusters, "cluster", nil, "cluster, with --layout=arc, or GROUP/CLUSTER, with --layout=groups (repeatable)")

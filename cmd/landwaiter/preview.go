@@ -79,7 +79,7 @@ written.`,
 			if err != nil {
 				return err
 			}
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return printed.exit()
@@ -290,7 +290,7 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 	defer s.Close()
 	next, problems := s.Rehearse(ctx, after.Objects)
 	problems = slices.DeleteFunc(problems, func(p resource.Problem) bool { return slices.Contains(old, p) })
-	progress := newProgress(stderr, len(uses))
+	progress := &progress{out: stderr, all: len(uses), next: time.Now().Add(progressEvery)}
 	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), progress.step)
 	return rows, problems, nil
 }
@@ -326,10 +326,6 @@ type progress struct {
 	next      time.Time
 }
 
-func newProgress(out io.Writer, all int) *progress {
-	return &progress{out: out, all: all, next: time.Now().Add(progressEvery)}
-}
-
 // step counts one image.
 func (p *progress) step() {
 	p.done++
@@ -344,6 +340,5 @@ func printableRef(ref policy.ObjectRef) *printedRef {
 	if ref == (policy.ObjectRef{}) {
 		return nil
 	}
-	printed := printedRef(ref)
-	return &printed
+	return &ref
 }

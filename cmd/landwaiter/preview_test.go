@@ -41,12 +41,12 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 
 func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
 	var nothing, unread, same strings.Builder
-	require.NoError(t, printablePreview(nil, nil, false).print(&nothing))
+	require.NoError(t, show(&nothing, printablePreview(nil, nil, false)))
 	require.Equal(t, "Nothing was judged: no image runs there.\n", nothing.String())
-	require.NoError(t, printablePreview(nil, []live.Right{{}}, false).print(&unread))
+	require.NoError(t, show(&unread, printablePreview(nil, []live.Right{{}}, false)))
 	require.True(t, strings.HasPrefix(unread.String(), "Nothing was judged.\n"), "whether an image runs there is not known: %s", unread.String())
 	row := live.Row{Use: live.Use{Namespace: "team-a", Image: "r/x"}}
 	row.Before.Verdict.Outcome, row.After.Verdict.Outcome = policy.Allowed, policy.Allowed
-	require.NoError(t, printablePreview([]live.Row{row}, nil, false).print(&same))
+	require.NoError(t, show(&same, printablePreview([]live.Row{row}, nil, false)))
 	require.Contains(t, same.String(), "No verdict would change.\n")
 }

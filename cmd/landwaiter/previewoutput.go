@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
@@ -61,7 +61,7 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 			p.Unknown++
 		}
 		if all || row.Changes() {
-			p.Images = append(p.Images, printedChange{Namespace: string(row.Namespace), Image: row.Image, Used: mapped(row.Owners, func(s string) string { return s }),
+			p.Images = append(p.Images, printedChange{Namespace: string(row.Namespace), Image: row.Image, Used: append([]string{}, row.Owners...),
 				Pods: row.Pods, From: printableAnswer(row.Before), To: printableAnswer(row.After)})
 		}
 	}
@@ -83,10 +83,7 @@ func (a printedAnswer) text() string {
 	if a.Answer == live.Warned {
 		text = a.Warning
 	}
-	if a.Remediation != "" {
-		text += ". To fix: " + a.Remediation
-	}
-	return text
+	return policy.Verdict{Reason: text, Remediation: a.Remediation}.Text()
 }
 
 // why says why the verdict would be another one: the reason of the new one, and of the old
@@ -101,8 +98,7 @@ func (c printedChange) why() string {
 	return c.To.text()
 }
 
-func (p printedPreview) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedPreview) show(s *screen) {
 	switch {
 	case len(p.Totals) == 0 && len(p.Missing) > 0:
 		s.line("Nothing was judged.")
@@ -132,7 +128,6 @@ func (p printedPreview) print(out io.Writer) error {
 		s.line("")
 		s.line("There may be more images: %s", right)
 	}
-	return s.flush()
 }
 
 // moved shows a number as it is and as it would be.

@@ -38,26 +38,22 @@ func (r *redisFlags) registerConnection(cmd *cobra.Command) {
 // maxSettingBytes bounds a file that a flag names.
 const maxSettingBytes = 1 << 20
 
-var errTwoURLs = errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
-
 // options returns how to reach Redis and seal entries there, nil without Redis.
 func (r *redisFlags) options() (*service.Redis, error) {
-	switch {
-	case r.url == "" && r.urlFile == "":
+	if r.url == "" && r.urlFile == "" {
 		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" {
 			return nil, errors.New("--redis-key-file, --redis-ca, --redis-client-cert and --redis-client-key mean nothing without --redis-url or --redis-url-file")
 		}
 		return nil, nil
-	case r.url != "" && r.urlFile != "":
-		return nil, errTwoURLs
-	case r.keyFile == "":
-		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
 	}
-	keys, err := readSetting("--redis-key-file", r.keyFile)
+	connection, err := r.connection()
 	if err != nil {
 		return nil, err
 	}
-	connection, err := r.connection()
+	if r.keyFile == "" {
+		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
+	}
+	keys, err := readSetting("--redis-key-file", r.keyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +66,7 @@ func (r *redisFlags) connection() (cache.Connection, error) {
 	case r.url == "" && r.urlFile == "":
 		return cache.Connection{}, errors.New("which Redis? use --redis-url or --redis-url-file")
 	case r.url != "" && r.urlFile != "":
-		return cache.Connection{}, errTwoURLs
+		return cache.Connection{}, errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
 	case (r.certFile == "") != (r.certKeyFile == ""):
 		return cache.Connection{}, errors.New("--redis-client-cert and --redis-client-key belong together")
 	}

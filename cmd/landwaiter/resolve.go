@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,17 +19,17 @@ type printedResolution struct {
 	Resolved  string `json:"resolved"`
 }
 
+func (r printedResolution) show(s *screen) { s.line("%s", r.Resolved) }
+
 // resolutions is what resolve prints of the images of files.
 type resolutions struct {
 	Resolutions []printedResolution `json:"resolutions"`
 }
 
-func (r resolutions) print(out io.Writer) error {
-	s := newScreen(out)
+func (r resolutions) show(s *screen) {
 	for _, resolved := range r.Resolutions {
-		s.line("%s", resolved.Resolved)
+		resolved.show(s)
 	}
-	return s.flush()
 }
 
 // resolveImage asks for the digest of one image.
@@ -74,11 +73,7 @@ for verify), 69 the result cannot be written.`,
   landwaiter resolve --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
 		Args: flags.oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			questions, err := flags.questions(cmd, args)
-			if err != nil {
-				return err
-			}
-			s, err := flags.rulesFor(cmd, questions, timeout)
+			s, questions, err := flags.ask(cmd, args, timeout)
 			if err != nil {
 				return err
 			}
@@ -94,13 +89,12 @@ for verify), 69 the result cannot be written.`,
 				all.Resolutions = append(all.Resolutions, resolved)
 			}
 			if len(flags.files) > 0 {
-				return output.print(cmd, all, all.print)
+				return output.print(cmd, all)
 			}
-			return output.print(cmd, all.Resolutions[0], all.print)
+			return output.print(cmd, all.Resolutions[0])
 		},
 	}
 	flags.registerRules(cmd, "namespace whose Stores are used (empty: that of the context, or with --config-dir the cluster's)")
-	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time to read the cluster, and again for the registry to answer")
 	return cmd

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -76,51 +77,47 @@ func answer(ctx context.Context, decide func(context.Context, verify.Namespace, 
 	return decide(ctx, q.namespace, ref)
 }
 
-// registerRules declares the flags of a command that judges by files or by a cluster, in
+// registerRules declares the flags of a command that judges images by files or by a cluster, in
 // one namespace.
 func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
-	f.register(cmd, false)
-	cmd.Flags().Lookup("config-dir").Usage += " (empty: the resources of the cluster, as far as you may read them)"
-	f.registerStrict(cmd)
+	f.register(cmd, " (empty: the resources of the cluster, as far as you may read them)")
 	f.exceptions.register(cmd)
 	f.registerServerNamespace(cmd)
 	f.person.registerCluster(cmd)
 	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
-}
-
-// registerFiles declares -f.
-func (f *serviceFlags) registerFiles(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail with 64 if a resource cannot be used, or if no file has anything in the namespace")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
 }
 
 // oneImage refuses arguments that are not one image, unless -f has the images.
 func (f *serviceFlags) oneImage(cmd *cobra.Command, args []string) error {
-	if len(f.files) > 0 && len(args) == 0 {
+	switch {
+	case len(f.files) > 0 && len(args) == 0:
+		return nil
+	case len(args) > 1:
+		return fmt.Errorf("%s takes one image, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	}
+	return someImages(cmd, args)
+}
+
+// checkImages refuses a command line without images, or that names them in two ways.
+func (f *serviceFlags) checkImages(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 0 && len(f.files) > 0:
+		return errors.New("images are given as arguments or with --filename, not both")
+	case len(f.files) > 0:
 		return nil
 	}
-	return oneImage(cmd, args)
+	for _, arg := range args {
+		if _, err := image.Parse(arg); err != nil {
+			return err
+		}
+	}
+	return someImages(cmd, args)
 }
 
 // questions returns the images of the command line, or those of the files of -f.
-func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question, error) {
-	if len(f.files) == 0 {
-		if err := someImages(cmd, args); err != nil {
-			return nil, err
-		}
-		if _, err := parseImages(args); err != nil {
-			return nil, err
-		}
-	}
-	if len(args) > 0 && len(f.files) > 0 {
-		return nil, errors.New("images are given as arguments or with --filename, not both")
-	}
-	if cmd.Flags().Changed("config-dir") && f.configDir == "" {
-		return nil, errors.New("--config-dir is empty, it must name a directory")
-	}
-	namespace, err := f.defaultNamespace()
-	if err != nil {
-		return nil, err
-	}
+func (f *serviceFlags) questions(cmd *cobra.Command, args []string, namespace verify.Namespace) ([]question, error) {
 	if len(args) > 0 {
 		return mapped(args, func(arg string) question { return question{namespace: namespace, image: arg} }), nil
 	}
@@ -134,41 +131,51 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question,
 	return mapped(uses, func(u live.Use) question { return question{namespace: u.Namespace, image: u.Image, use: u} }), nil
 }
 
-// defaultNamespace returns the namespace of --namespace, or that of the context if the
-// cluster is asked.
-func (f *serviceFlags) defaultNamespace() (verify.Namespace, error) {
+// cluster returns how to reach the cluster that is asked, nil if files are, and the namespace
+// of --namespace, or that of the cluster's context.
+func (f *serviceFlags) cluster() (*rest.Config, verify.Namespace, error) {
 	if f.configDir != "" {
-		return parseNamespaceFlag(f.person.namespace)
+		namespace, err := parseNamespaceFlag(f.person.namespace)
+		return nil, namespace, err
 	}
-	_, namespace, err := f.person.scope()
+	config, namespace, err := f.person.scope()
 	if f.anonymous && clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
-		return parseNamespaceFlag(f.person.namespace)
+		namespace, err := parseNamespaceFlag(f.person.namespace)
+		return nil, namespace, err
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w; or use --config-dir DIR for resources in files", err)
+		return nil, "", fmt.Errorf("%w; or use --config-dir DIR for resources in files", err)
 	}
-	return namespace, nil
+	return config, namespace, nil
 }
 
-// rulesFor returns what decides about questions: the resources in --config-dir, or those of
-// the cluster. It prints problems to standard error.
-func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question, timeout time.Duration) (rules, error) {
-	namespace, err := f.defaultNamespace()
+// ask returns the images that are asked about, and what decides about them: the resources in
+// --config-dir, or those of the cluster. It prints problems to standard error.
+func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Duration) (rules, []question, error) {
+	if err := f.checkImages(cmd, args); err != nil {
+		return rules{}, nil, err
+	}
+	if cmd.Flags().Changed("config-dir") && f.configDir == "" {
+		return rules{}, nil, errors.New("--config-dir is empty, it must name a directory")
+	}
+	config, namespace, err := f.cluster()
 	if err != nil {
-		return rules{}, err
+		return rules{}, nil, err
 	}
-	if f.configDir != "" {
-		s, err := f.load(cmd, namespace)
-		return rules{Service: s}, err
-	}
-	config, _, err := f.person.config()
-	if f.anonymous && clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
-		s, err := f.load(cmd, namespace)
-		return rules{Service: s}, err
-	}
+	questions, err := f.questions(cmd, args, namespace)
 	if err != nil {
-		return rules{}, err // defaultNamespace has found it
+		return rules{}, nil, err
 	}
+	if config == nil {
+		s, err := f.load(cmd, namespace)
+		return rules{Service: s}, questions, err
+	}
+	r, err := f.clusterRules(cmd, config, questions, timeout)
+	return r, questions, err
+}
+
+// clusterRules returns the rules of a cluster for questions, as far as the person may read them.
+func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, questions []question, timeout time.Duration) (rules, error) {
 	ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 	defer cancel()
 	person, err := live.New(config)

@@ -31,6 +31,16 @@ type screen struct {
 
 func newScreen(out io.Writer) *screen { return &screen{out: out, paint: isTerminal(out)} }
 
+// shown is a result that a command prints: in JSON by its fields, or for people on a screen.
+type shown interface{ show(s *screen) }
+
+// show writes a result for people.
+func show(out io.Writer, value shown) error {
+	s := newScreen(out)
+	value.show(s)
+	return s.flush()
+}
+
 // row adds a row to a table, which is laid out within tableWidth.
 func (s *screen) row(cells ...any) {
 	s.rows = append(s.rows, mapped(cells, func(cell any) string { return plain(fmt.Sprint(cell)) }))
@@ -40,6 +50,12 @@ func (s *screen) row(cells ...any) {
 func (s *screen) line(format string, args ...any) {
 	s.endTable()
 	s.text.WriteString(oneLine(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// section adds the title of what follows, below an empty line.
+func (s *screen) section(title string, args ...any) {
+	s.line("")
+	s.line(title, args...)
 }
 
 // wrapped adds text that is wrapped, each line but the first after indent.

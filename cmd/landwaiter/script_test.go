@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,6 +19,11 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"landwaiter": main})
+}
+
+// run is runAs by the program's own name.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "landwaiter", args, stdout, stderr)
 }
 
 // TestScripts runs the command line as its users do: testdata/*.txtar are its

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +124,7 @@ answer.`,
 				return failed(err)
 			}
 			printed := printableStatus(status)
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return statusExit(status, exitCode)
@@ -159,11 +158,11 @@ func written(t time.Time) string {
 }
 
 func printableAttention(a live.Attention) printedAttention {
-	return printedAttention{Source: printedRef(a.Source), Condition: a.Condition, Reason: a.Reason, Message: a.Message}
+	return printedAttention{Source: a.Source, Condition: a.Condition, Reason: a.Reason, Message: a.Message}
 }
 
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
+	printed := printedStatus{Namespaces: []printedNamespace{}, Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 	if s.NoReports {
 		printed.Notes = append(printed.Notes, "the cluster has no reports, so what runs and what was denied is not known: a cluster admin switches them on with reports.enabled=true")
 	}
@@ -192,22 +191,18 @@ func printableStatus(s live.Status) printedStatus {
 	case len(without) > 1:
 		printed.Notes = append(printed.Notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
 	}
-	if printed.Namespaces == nil {
-		printed.Namespaces = []printedNamespace{}
-	}
 	return printed
 }
 
 func printableNamespace(n live.NamespaceStatus) printedNamespace {
-	same := func(s string) string { return s }
 	printed := printedNamespace{
-		Namespace: string(n.Namespace), Counts: n.Counts, Mandatory: n.Mandatory, Hidden: mapped(n.Hidden, same), Resources: mapped(n.Resources, printableAttention),
+		Namespace: string(n.Namespace), Counts: n.Counts, Mandatory: n.Mandatory, Hidden: append([]string{}, n.Hidden...), Resources: mapped(n.Resources, printableAttention),
 		Running: mapped(n.Running, func(r live.Running) printedRunning {
 			return printedRunning{Workload: r.Workload, Container: r.Container, Image: r.Image, Digest: r.Digest, Result: r.Result, Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Since: written(r.Since)}
 		}),
 		Denied: mapped(n.Denied, func(d live.Denial) printedDenied {
 			return printedDenied{Image: d.Image, Count: d.Count, First: written(d.First), Last: written(d.Last), Policy: d.Policy, Reason: d.Reason, Remediation: d.Remediation, TraceID: d.TraceID,
-				Workloads: mapped(d.Workloads, same), Matched: d.Matched, Note: d.Note, Allowed: written(d.Allowed)}
+				Workloads: append([]string{}, d.Workloads...), Matched: d.Matched, Note: d.Note, Allowed: written(d.Allowed)}
 		}),
 		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedExcused {
 			return printedExcused{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
@@ -217,8 +212,7 @@ func printableNamespace(n live.NamespaceStatus) printedNamespace {
 	return printed
 }
 
-func (p printedStatus) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedStatus) show(s *screen) {
 	for i, n := range p.Namespaces {
 		if i > 0 {
 			s.line("")
@@ -226,8 +220,7 @@ func (p printedStatus) print(out io.Writer) error {
 		n.show(s)
 	}
 	if len(p.Resources) > 0 {
-		s.line("")
-		s.line("RESOURCES OF THE CLUSTER")
+		s.section("RESOURCES OF THE CLUSTER")
 		showAttention(s, p.Resources)
 	}
 	for _, note := range p.Notes {
@@ -236,7 +229,6 @@ func (p printedStatus) print(out io.Writer) error {
 	for _, missing := range grouped(p.rights) {
 		s.wrapped("", "    ", "not shown: "+missing)
 	}
-	return s.flush()
 }
 
 // grouped returns sentences about missing permissions, one for those that differ only in the
@@ -308,16 +300,14 @@ func (n printedNamespace) show(s *screen) {
 	s.row("mandatory", mandatory)
 	n.showImages(s)
 	if len(n.Exceptions) > 0 {
-		s.line("")
-		s.line("EXCEPTIONS IN USE")
+		s.section("EXCEPTIONS IN USE")
 		s.row("EXCEPTION", "ENDS", "WORKLOAD", "IMAGE")
 	}
 	for _, e := range n.Exceptions {
 		s.row(e.Exception, cmp.Or(e.Ends, "-"), cmp.Or(e.Workload, "-"), e.Image)
 	}
 	if len(n.Resources) > 0 {
-		s.line("")
-		s.line("RESOURCES")
+		s.section("RESOURCES")
 		showAttention(s, n.Resources)
 	}
 }
@@ -334,16 +324,14 @@ func (n printedNamespace) unknown(kind string) bool {
 // showImages shows images in blocks: what to do is often a command to copy.
 func (n printedNamespace) showImages(s *screen) {
 	if len(n.Running) > 0 {
-		s.line("")
-		s.line("RUNS")
+		s.section("RUNS")
 	}
 	for _, r := range n.Running {
 		s.line("%s %s: %s", r.Result, cmp.Or(r.Workload, "-"), r.Image)
 		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), r.Reason, r.Remediation)
 	}
 	if len(n.Denied) > 0 {
-		s.line("")
-		s.line("DENIED IN THE LAST SEVEN DAYS (a dry run looks the same)")
+		s.section("DENIED IN THE LAST SEVEN DAYS (a dry run looks the same)")
 	}
 	for _, d := range n.Denied {
 		s.line("%s", cmp.Or(d.Image, "(other images)"))

@@ -40,7 +40,7 @@ func shopStatus() live.Status {
 
 func TestStatusPrintsWhatAPersonLooksFor(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, printableStatus(shopStatus()).print(&out))
+	require.NoError(t, show(&out, printableStatus(shopStatus())))
 	page, err := os.ReadFile("../../docs/denied.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "\n```text\n"+out.String()+"```\n", "docs/denied.md should show:\n%s", out.String())
@@ -53,7 +53,7 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status.NoReports = true
 	status.Rights = []live.Right{{Verb: "list"}}
 	var out bytes.Buffer
-	require.NoError(t, printableStatus(status).print(&out))
+	require.NoError(t, show(&out, printableStatus(status)))
 	for _, text := range []string{"not known  VerificationPolicy: you may not read all", "mandatory  not known", "note: the cluster has no reports", "somebody else has written or changed are not shown: 2", "not all of its reports were read", "not shown: you may not list"} {
 		require.Contains(t, out.String(), text)
 	}
@@ -88,7 +88,7 @@ func TestIsolationPrintsHolesForEverybodyAndWhatHeldOnce(t *testing.T) {
 	}
 	var out bytes.Buffer
 	printed := printableCases(results)
-	require.NoError(t, printed.print(&out))
+	require.NoError(t, show(&out, printed))
 	text := strings.Join(strings.Fields(out.String()), " ")
 	require.Contains(t, text, "other-secrets a > b NOT HELD viewer Group y: may get secrets. To fix: take it away")
 	require.Contains(t, text, "own-labels a held change labels: RBAC, guardrail g")
@@ -105,14 +105,14 @@ func TestIsolationRefusesFlagsThatMeanNothing(t *testing.T) {
 		flags isolationFlags
 		says  string
 	}{
-		"a team without isolation":        {isolationFlags{tenant: "a"}, "mean nothing without --isolation"},
-		"a person of no team":             {isolationFlags{wanted: true, asUser: "dan"}, "need --tenant"},
-		"a team that is its own other":    {isolationFlags{wanted: true, tenant: "a", other: "a"}, "must differ"},
-		"a group without isolation":       {isolationFlags{asGroups: []string{"x"}}, "mean nothing without --isolation"},
-		"an other team, and no isolation": {isolationFlags{other: "a"}, "mean nothing without --isolation"},
+		"a team without isolation":        {isolationFlags{options: isolation.Options{Tenant: "a"}}, "mean nothing without --isolation"},
+		"a person of no team":             {isolationFlags{wanted: true, options: isolation.Options{As: "dan"}}, "need --tenant"},
+		"a team that is its own other":    {isolationFlags{wanted: true, options: isolation.Options{Tenant: "a", Other: "a"}}, "must differ"},
+		"a group without isolation":       {isolationFlags{options: isolation.Options{Groups: []string{"x"}}}, "mean nothing without --isolation"},
+		"an other team, and no isolation": {isolationFlags{options: isolation.Options{Other: "a"}}, "mean nothing without --isolation"},
 	} {
 		require.ErrorContains(t, c.flags.check(), c.says, name)
 	}
 	require.NoError(t, (&isolationFlags{}).check())
-	require.NoError(t, (&isolationFlags{wanted: true, tenant: "a", other: "b", asUser: "dan"}).check())
+	require.NoError(t, (&isolationFlags{wanted: true, options: isolation.Options{Tenant: "a", Other: "b", As: "dan"}}).check())
 }

@@ -3,27 +3,17 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 func newTenant() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "tenant",
-		Short: "Set up teams that have namespaces, people and a Git repository",
-		Args:  onlyCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTenantAdd(), newTenantList(), newTenantDelete(), newTenantCheck(), newTenantExport(), newTenantRedisACL(), newTenantScaffold())
-	return cmd
+	return group("tenant", "Set up teams that have namespaces, people and a Git repository", newTenantAdd(), newTenantList(), newTenantDelete(), newTenantCheck(), newTenantExport(), newTenantRedisACL(), newTenantScaffold())
 }
 
 // Values of --format of tenant export.
@@ -97,7 +87,7 @@ func (f *exportFlags) export(tenant *v1beta1.Tenant) ([]byte, error) {
 	}
 	switch f.as {
 	case exportTenant:
-		return yamlOf(own)
+		return onboard.YAML(own.Object)
 	case exportFlux:
 		return onboard.Flux(tenant, onboard.FluxOptions{SkipNamespace: f.skipNamespace, Labels: f.labels})
 	case exportObjects:
@@ -112,7 +102,11 @@ func (f *exportFlags) export(tenant *v1beta1.Tenant) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return yamlOf(append([]*unstructured.Unstructured{own}, objects...)...)
+	contents := []map[string]any{own.Object}
+	for _, object := range objects {
+		contents = append(contents, object.Object)
+	}
+	return onboard.YAML(contents...)
 }
 
 // parseAccount parses NAMESPACE/NAME.
@@ -122,17 +116,4 @@ func parseAccount(text string) (types.NamespacedName, error) {
 		return types.NamespacedName{}, fmt.Errorf("--landwaiter-account is %q, it must be NAMESPACE/NAME", text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
-}
-
-// yamlOf returns objects as documents of one file.
-func yamlOf(objects ...*unstructured.Unstructured) ([]byte, error) {
-	var text []byte
-	for _, object := range objects {
-		document, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return nil, fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-		text = slices.Concat(text, []byte("---\n"), document)
-	}
-	return text, nil
 }

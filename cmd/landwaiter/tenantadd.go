@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -79,12 +80,12 @@ is wrong, 69 the Kubernetes API does not answer.`,
     --admin-group iris-green-admins --git-url https://github.com/example/iris-green
   landwaiter tenant add -f tenants/ --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags.demoSource = func() (*v1beta1.TenantSource, error) { return demoSource(cmd.Context(), &admin) }
+			flags.demoSource = func() (*v1beta1.TenantSource, error) { return demoSource(cmd, &admin) }
 			tenants, err := flags.tenants(cmd, args)
 			if err != nil {
 				return err
 			}
-			c, engine, err := admin.connect(cmd.Context(), operator.Options{Adopt: true})
+			c, engine, err := admin.connect(cmd, operator.Options{Adopt: true})
 			if err != nil {
 				return err
 			}
@@ -95,7 +96,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 				return err
 			}
 			if len(printed.Tenants) > 0 {
-				if err := output.print(cmd, printed, printed.print); err != nil {
+				if err := output.print(cmd, printed); err != nil {
 					return err
 				}
 			}
@@ -170,7 +171,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1beta1.Tena
 	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Namespaces: report.Namespaces,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
-		Objects: mapped(report.Outcomes, printableOutcome), Problems: mapped(report.Problems, printableProblem)}, report, nil
+		Objects: append([]printedOutcome{}, report.Outcomes...), Problems: append([]printedProblem{}, report.Problems...)}, report, nil
 }
 
 // awaitQuotas waits until Kubernetes has counted ResourceQuotas. Only with must is it a failure if
@@ -231,35 +232,29 @@ func awaitTenants(ctx context.Context, c client.Client, tenants []*v1beta1.Tenan
 	return nil
 }
 
-// print prints what changed, or would in a dry run, then one line for each Tenant.
-func (p printedAdded) print(out io.Writer) error {
+// show prints what changed, or would in a dry run, then one line for each Tenant.
+func (p printedAdded) show(s *screen) {
 	would, stayed := "", "as they were"
 	if p.DryRun {
 		would, stayed = "would be ", "would stay as they are"
 	}
-	s := newScreen(out)
 	for _, t := range p.Tenants {
 		changed := 0
 		for _, o := range t.Objects {
-			if o.Result == string(operator.Unchanged) {
+			if o.Result == operator.Unchanged {
 				continue
 			}
 			if changed++; changed == 1 {
 				s.row("OBJECT", "RESULT")
 			}
 			if changed <= shownOutcomes {
-				s.row(o.Object, would+o.Result)
+				s.row(o.Object, would+string(o.Result))
 			}
 		}
 		if changed > shownOutcomes {
 			s.line("… %d more (--output=json for all)", changed-shownOutcomes)
 		}
-		others := 0
-		for _, namespace := range t.Namespaces {
-			if namespace != t.Home {
-				others++
-			}
-		}
+		others := max(0, len(t.Namespaces)-1) // the first is the home namespace
 		line := fmt.Sprintf("tenant %s: home namespace %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
 			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, would, t.Changed, would, t.Unchanged, stayed)
 		if t.Removed+t.Released > 0 {
@@ -267,5 +262,37 @@ func (p printedAdded) print(out io.Writer) error {
 		}
 		s.line("%s", line)
 	}
-	return s.flush()
+}
+
+// demoSource returns the source that the demo's bootstrap makes, to be copied into the
+// home namespace of a Tenant: with Flux locked down, no namespace may use the source of another.
+func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, error) {
+	const where = onboard.DemoNamespace + "/" + onboard.DemoSource
+	c, _, err := admin.connect(cmd, operator.Options{})
+	if err != nil {
+		return nil, err
+	}
+	repository := &unstructured.Unstructured{}
+	repository.SetAPIVersion("source.toolkit.fluxcd.io/v1")
+	repository.SetKind("GitRepository")
+	err = c.Get(cmd.Context(), client.ObjectKey{Namespace: onboard.DemoNamespace, Name: onboard.DemoSource}, repository)
+	switch {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("--git-url is missing, and there is no GitRepository %s to copy: name the repository of the Tenant", where)
+	case err != nil:
+		return nil, unavailable(fmt.Errorf("read GitRepository %s: %w", where, err))
+	}
+	url, _, _ := unstructured.NestedString(repository.Object, "spec", "url")
+	branch, _, _ := unstructured.NestedString(repository.Object, "spec", "ref", "branch")
+	_, private, _ := unstructured.NestedMap(repository.Object, "spec", "secretRef")
+	if url == "" || branch == "" || private {
+		return nil, fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --git-url, --git-branch and --git-secret", where)
+	}
+	return &v1beta1.TenantSource{URL: url, Branch: branch}, nil
+}
+
+// warnShared says what a shared source needs.
+func warnShared(stderr io.Writer, tenant string) {
+	say(stderr, "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
+		tenant, onboard.DemoNamespace, onboard.DemoSource)
 }

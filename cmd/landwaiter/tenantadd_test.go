@@ -41,7 +41,7 @@ tenant iris: home namespace iris, 1 namespace, 4 objects: 1 created, 1 changed, 
 			var added printedAdded
 			require.NoError(t, json.Unmarshal([]byte(c.json), &added))
 			var out bytes.Buffer
-			require.NoError(t, added.print(&out))
+			require.NoError(t, show(&out, added))
 			require.Equal(t, c.want, out.String())
 		})
 	}

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,12 +25,7 @@ type printedChecks struct {
 }
 
 // printedCheck is one finding.
-type printedCheck struct {
-	Tenant  string     `json:"tenant,omitempty"`
-	Finding string     `json:"finding"`
-	Where   printedRef `json:"where"`
-	Fix     string     `json:"fix"`
-}
+type printedCheck = operator.Finding
 
 func newTenantCheck() *cobra.Command {
 	var admin adminFlags
@@ -57,16 +52,16 @@ is wrong, 69 the Kubernetes API does not answer.`,
   landwaiter tenant check iris-green -n iris-green-web`,
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, engine, err := admin.connect(cmd.Context(), operator.Options{})
+			c, engine, err := admin.connect(cmd, operator.Options{})
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			found, err := engine.Check(ctx, firstOf(args...))
+			found, err := engine.Check(ctx, cmp.Or(args...))
 			var skipped []string
 			if apierrors.IsForbidden(err) {
-				found, skipped, err = admin.checkOwn(ctx, c, engine, firstOf(args...), err)
+				found, skipped, err = admin.checkOwn(ctx, c, engine, cmp.Or(args...), err)
 			}
 			if err != nil {
 				if apierrors.IsNotFound(err) && len(args) > 0 {
@@ -74,10 +69,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 				}
 				return notApplied(err)
 			}
-			printed := printedChecks{Skipped: skipped, Findings: mapped(found, func(f operator.Finding) printedCheck {
-				return printedCheck{Tenant: f.Tenant, Finding: f.Finding, Where: printedRef(f.Where), Fix: f.Fix}
-			})}
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printedChecks{Skipped: skipped, Findings: append([]printedCheck{}, found...)}); err != nil {
 				return err
 			}
 			if len(found) > 0 {
@@ -116,8 +108,7 @@ func (a *adminFlags) checkOwn(ctx context.Context, c client.Client, engine *oper
 	return nil, nil, fmt.Errorf("%w; and namespace %s belongs to Tenant %s, or to one whose rules cannot be shown", refused, namespace, shown.Tenant)
 }
 
-func (p printedChecks) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedChecks) show(s *screen) {
 	if len(p.Findings) > 0 {
 		s.row("FINDING", "WHERE", "WHAT TO DO")
 	}
@@ -128,5 +119,4 @@ func (p printedChecks) print(out io.Writer) error {
 		s.line("skipped: %s", skipped)
 	}
 	s.line("%s", amount(len(p.Findings), "finding"))
-	return s.flush()
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -28,13 +28,11 @@ type adminFlags struct {
 	personFlags
 	landwaiter string
 	dryRun     bool
-	stderr     func() io.Writer
 }
 
 // register declares the flags; writing commands have a dry run.
 func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 	a.registerCluster(cmd)
-	a.stderr = cmd.ErrOrStderr
 	f := cmd.Flags()
 	f.StringVar(&a.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
 	if writes {
@@ -44,7 +42,7 @@ func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 
 // connect returns the cluster as the user sees it. Where the user may read how serve runs, no
 // Tenant gets the namespace of what cluster resources reference.
-func (a *adminFlags) connect(ctx context.Context, options operator.Options) (client.Client, *operator.Engine, error) {
+func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (client.Client, *operator.Engine, error) {
 	account, err := parseAccount(a.landwaiter)
 	if err != nil {
 		return nil, nil, err
@@ -57,12 +55,12 @@ func (a *adminFlags) connect(ctx context.Context, options operator.Options) (cli
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
-	reserved, unknown, err := clusterResourcesOf(ctx, c, account)
+	reserved, unknown, err := clusterResourcesOf(cmd.Context(), c, account)
 	switch {
 	case err != nil:
 		return nil, nil, unavailable(err)
 	case unknown != "" && options.Adopt:
-		sayLines(a.stderr(), "landwaiter: "+unknown)
+		sayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
 	}
 	options.Reserved = append(options.Reserved, reserved)
 	options.DryRun, options.ClusterBindings = a.dryRun, true
@@ -91,25 +89,10 @@ func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.N
 }
 
 // printedOutcome is what happened to one object.
-type printedOutcome struct {
-	Object printedRef `json:"object"`
-	Result string     `json:"result"`
-}
+type printedOutcome = operator.Outcome
 
 // printedProblem is what was not done.
-type printedProblem struct {
-	Reason  string     `json:"reason"`
-	Object  printedRef `json:"object"`
-	Message string     `json:"message"`
-}
-
-func printableOutcome(o operator.Outcome) printedOutcome {
-	return printedOutcome{Object: printedRef(o.Object), Result: string(o.Result)}
-}
-
-func printableProblem(p operator.Problem) printedProblem {
-	return printedProblem{Reason: string(p.Reason), Object: printedRef(p.Object), Message: p.Message}
-}
+type printedProblem = operator.Problem
 
 // notDone ends a command with 1 if something was not done.
 func notDone(cmd *cobra.Command, problems []operator.Problem) error {
@@ -135,17 +118,13 @@ func amount(n int, noun string) string {
 
 // poll calls done until it is, fails, or ctx ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("gave up: %w", ctx.Err())
-		}
+	var failed error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (ok bool, _ error) {
+		ok, failed = done()
+		return ok, failed
+	})
+	if err != nil && failed == nil {
+		return fmt.Errorf("gave up: %w", err)
 	}
+	return err
 }

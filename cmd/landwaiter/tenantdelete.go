@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +61,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			admin.dryRun = admin.dryRun || !flags.yes
-			c, engine, err := admin.connect(cmd.Context(), operator.Options{})
+			c, engine, err := admin.connect(cmd, operator.Options{})
 			if err != nil {
 				return err
 			}
@@ -77,7 +76,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			if !flags.yes {
@@ -182,8 +181,10 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 		return printedDeleted{}, &exitError{code: exitDenied, err: noTenant(name)}
 	}
 	if !gone {
-		if err := d.remove(ctx, tenant); err != nil {
-			return printedDeleted{}, err
+		if !d.dryRun {
+			if err := d.remove(ctx, tenant); err != nil {
+				return printedDeleted{}, err
+			}
 		}
 		deletion.Outcomes = append(deletion.Outcomes, operator.Outcome{Object: clusterName(v1beta1.KindTenant, name), Result: operator.Removed})
 	}
@@ -197,9 +198,6 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 
 // remove deletes the Tenant itself.
 func (d *deleter) remove(ctx context.Context, tenant *v1beta1.Tenant) error {
-	if d.dryRun {
-		return nil
-	}
 	if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
 		return notApplied(fmt.Errorf("delete Tenant %s: %w", tenant.Name, err))
 	}
@@ -249,28 +247,27 @@ func (d *deleter) byOperator(ctx context.Context, tenant *v1beta1.Tenant, namesp
 	if err != nil {
 		return printedDeleted{}, notApplied(err)
 	}
-	if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
-		return printedDeleted{}, notApplied(fmt.Errorf("delete Tenant %s: %w", tenant.Name, err))
+	if err := d.remove(ctx, tenant); err != nil {
+		return printedDeleted{}, err
 	}
-	live := &v1beta1.Tenant{}
-	err = poll(ctx, func() (bool, error) {
-		err := d.client.Get(ctx, client.ObjectKeyFromObject(tenant), live)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-	if err != nil {
+	if err := d.gone(ctx, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name}}); err != nil {
 		return printedDeleted{}, &exitError{code: exitDenied, err: fmt.Errorf("the operator has not finished to delete Tenant %s (is landwaiter-operator running?): %w", tenant.Name, err)}
 	}
 	return printableDeletion(tenant, deletion), d.ended(ctx, deletion.Deleted)
 }
 
+// gone waits until there is no object of a name.
+func (d *deleter) gone(ctx context.Context, object client.Object) error {
+	return poll(ctx, func() (bool, error) {
+		err := d.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
 // ended waits until namespaces are gone.
 func (d *deleter) ended(ctx context.Context, namespaces []string) error {
 	for _, name := range namespaces {
-		err := poll(ctx, func() (bool, error) {
-			err := d.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
-			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-		})
-		if err != nil {
+		if err := d.gone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return &exitError{code: exitDenied, err: fmt.Errorf("namespace %s is still ending; its status says what it waits for: %w", name, err)}
 		}
 	}
@@ -278,13 +275,12 @@ func (d *deleter) ended(ctx context.Context, namespaces []string) error {
 }
 
 func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion) printedDeleted {
-	same := func(name string) string { return name }
 	return printedDeleted{Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
-		Deleted: mapped(d.Deleted, same), Kept: mapped(d.Kept, same), Adopted: mapped(d.Adopted, same), Objects: mapped(d.Outcomes, printableOutcome)}
+		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Objects: append([]printedOutcome{}, d.Outcomes...)}
 }
 
-// print prints one line.
-func (p printedDeleted) print(out io.Writer) error {
+// show prints one line.
+func (p printedDeleted) show(s *screen) {
 	parts := []string{amount(p.Removed, "object") + " removed"}
 	if len(p.Deleted) > 0 {
 		parts = append(parts, amount(len(p.Deleted), "namespace")+" deleted ("+strings.Join(p.Deleted, ", ")+")")
@@ -295,7 +291,5 @@ func (p printedDeleted) print(out io.Writer) error {
 	if len(p.Adopted) > 0 {
 		parts = append(parts, amount(len(p.Adopted), "adopted one")+" untouched")
 	}
-	s := newScreen(out)
 	s.line("tenant %s: %s", p.Tenant, strings.Join(parts, ", "))
-	return s.flush()
 }

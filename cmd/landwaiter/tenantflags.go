@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,26 +14,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // tenantFlags describe a Tenant on the command line, in flags or in a file.
 type tenantFlags struct {
-	home, prefix                        string
-	namespaces                          []string
-	admins, developers, viewers         []string
-	gitURL, gitBranch                   string
-	gitSecret, path                     string
-	clusterRole, serviceAccount         string
-	createNamespaces                    bool
-	variables, quota                    map[string]string
-	registries                          []string
-	network, podSecurity                string
-	adopt                               bool
-	namespaceReclaimPolicy, policyLevel string
-	demoName, demoNamespace             string
-	sharedSource                        bool
-	files                               []string
+	spec                        v1beta1.TenantSpec
+	admins, developers, viewers []string
+	git                         v1beta1.TenantReconciler
+	repository                  v1beta1.TenantSource
+	gitSecret                   string
+	variables, quota            map[string]string
+	demoName, demoNamespace     string
+	sharedSource                bool
+	files                       []string
 	// demoSource finds the demo's own repository. It is nil for commands without a
 	// cluster.
 	demoSource func() (*v1beta1.TenantSource, error)
@@ -40,28 +36,28 @@ type tenantFlags struct {
 
 // register declares the flags that describe a Tenant.
 func (f *tenantFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.home, "home-namespace", "", "namespace of the team's rules, keys, logins and Git account (empty: the Tenant's name)")
-	flags.StringSliceVar(&f.namespaces, "namespace", nil, "another namespace of the team (repeatable)")
-	flags.StringVar(&f.prefix, "prefix", "", "gives the Tenant every namespace whose name begins with it; it ends with a dash")
+	flags, spec := cmd.Flags(), &f.spec
+	flags.StringVar(&spec.HomeNamespace, "home-namespace", "", "namespace of the team's rules, keys, logins and Git account (empty: the Tenant's name)")
+	flags.StringSliceVar(&spec.Namespaces, "namespace", nil, "another namespace of the team (repeatable)")
+	flags.StringVar(&spec.NamespacePrefix, "prefix", "", "gives the Tenant every namespace whose name begins with it; it ends with a dash")
 	flags.StringSliceVar(&f.admins, "admin-group", nil, "group with the role admin in all of the team's namespaces (repeatable)")
 	flags.StringSliceVar(&f.developers, "developer-group", nil, "group with the role edit in the namespaces other than the home namespace (repeatable)")
 	flags.StringSliceVar(&f.viewers, "viewer-group", nil, "group with the role view in the namespaces other than the home namespace (repeatable)")
-	flags.StringVar(&f.gitURL, "git-url", "", "repository that Flux applies as the team's account: https, ssh, or oci for an artifact")
-	flags.StringVar(&f.gitBranch, "git-branch", "", "branch of the repository, or tag of the artifact (empty: main, or latest)")
+	flags.StringVar(&f.repository.URL, "git-url", "", "repository that Flux applies as the team's account: https, ssh, or oci for an artifact")
+	flags.StringVar(&f.repository.Branch, "git-branch", "", "branch of the repository, or tag of the artifact (empty: main, or latest)")
 	flags.StringVar(&f.gitSecret, "git-secret", "", "Secret in the home namespace with credentials for the repository")
-	flags.StringVar(&f.path, "path", "", "path in the repository (empty: its root)")
-	flags.StringVar(&f.clusterRole, "cluster-role", "", "ClusterRole of the team's account in its namespaces (empty: "+onboard.RoleReconciler+")")
-	flags.StringVar(&f.serviceAccount, "service-account", "", "name of the team's account (empty: the Tenant's name)")
-	flags.BoolVar(&f.createNamespaces, "create-namespaces", false, "let the team's account make namespaces with --prefix")
+	flags.StringVar(&f.git.Path, "path", "", "path in the repository (empty: its root)")
+	flags.StringVar(&f.git.ClusterRole, "cluster-role", "", "ClusterRole of the team's account in its namespaces (empty: "+onboard.RoleReconciler+")")
+	flags.StringVar(&f.git.ServiceAccount, "service-account", "", "name of the team's account (empty: the Tenant's name)")
+	flags.BoolVar(&f.git.CreateNamespaces, "create-namespaces", false, "let the team's account make namespaces with --prefix")
 	flags.StringToStringVar(&f.variables, "variable", nil, "NAME=VALUE that Flux substitutes in the team's manifests (repeatable)")
 	flags.StringToStringVar(&f.quota, "quota", nil, "RESOURCE=AMOUNT that each namespace may use, such as pods=50 (repeatable)")
-	flags.StringSliceVar(&f.registries, "registry", nil, "prefix of images that the team may use, such as registry.example.com/team/ (repeatable)")
-	flags.StringVar(&f.network, "network", "", "Deny denies traffic other than DNS and that within the team, Open does not (empty: Deny)")
-	flags.StringVar(&f.podSecurity, "pod-security", "", "Restricted, Baseline or Privileged (empty: Restricted)")
-	flags.BoolVar(&f.adopt, "adopt", false, "take over namespaces that exist and that no Tenant has")
-	flags.StringVar(&f.namespaceReclaimPolicy, "namespace-reclaim-policy", "", "Retain, or DeleteCreated to delete the namespaces that were made for the Tenant with it (empty: Keep)")
-	flags.StringVar(&f.policyLevel, "policy-level", "", "nearest level whose rules count: Namespace, Tenant or Cluster (empty: Namespace)")
+	flags.StringSliceVar(&spec.Isolation.Registries, "registry", nil, "prefix of images that the team may use, such as registry.example.com/team/ (repeatable)")
+	flags.StringVar((*string)(&spec.Isolation.Network), "network", "", "Deny denies traffic other than DNS and that within the team, Open does not (empty: Deny)")
+	flags.StringVar((*string)(&spec.Isolation.PodSecurity), "pod-security", "", "Restricted, Baseline or Privileged (empty: Restricted)")
+	flags.BoolVar(&spec.Adopt, "adopt", false, "take over namespaces that exist and that no Tenant has")
+	flags.StringVar((*string)(&spec.NamespaceReclaimPolicy), "namespace-reclaim-policy", "", "Retain, or DeleteCreated to delete the namespaces that were made for the Tenant with it (empty: Keep)")
+	flags.StringVar((*string)(&spec.Verification.PolicyLevel), "policy-level", "", "nearest level whose rules count: Namespace, Tenant or Cluster (empty: Namespace)")
 	flags.StringVar(&f.demoName, "tenant-name", "", "NAME, as ctrl.py of flux-multitenant-demo has it")
 	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "--home-namespace, as ctrl.py of flux-multitenant-demo has it: the objects have the names and labels of the demo")
 	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the one source of all tenants, as the demo does, instead of a copy in the home namespace; needs Flux with --no-cross-namespace-refs=false")
@@ -140,12 +136,10 @@ func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
 // spare returns a flag that says something of the Tenant besides its name, "" if none was
 // given.
 func (f *tenantFlags) spare(cmd *cobra.Command) (found string) {
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	one := &cobra.Command{}
-	(&tenantFlags{}).register(one)
-	own.AddFlagSet(one.Flags())
+	own := &cobra.Command{}
+	(&tenantFlags{}).register(own)
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if own.Lookup(flag.Name) != nil && !slices.Contains([]string{"filename", "tenant-name"}, flag.Name) {
+		if own.Flags().Lookup(flag.Name) != nil && !slices.Contains([]string{"filename", "tenant-name"}, flag.Name) {
 			found = flag.Name
 		}
 	})
@@ -171,35 +165,25 @@ func (f *tenantFlags) emptied(cmd *cobra.Command) (found string) {
 }
 
 func (f *tenantFlags) fromFlags(name string) (*v1beta1.Tenant, error) {
-	if f.home != "" && f.demoNamespace != "" && f.home != f.demoNamespace {
-		return nil, fmt.Errorf("--home-namespace=%s and --tenant-namespace=%s are two home namespaces for one Tenant: use one", f.home, f.demoNamespace)
+	spec := f.spec.DeepCopy()
+	if spec.HomeNamespace != "" && f.demoNamespace != "" && spec.HomeNamespace != f.demoNamespace {
+		return nil, fmt.Errorf("--home-namespace=%s and --tenant-namespace=%s are two home namespaces for one Tenant: use one", spec.HomeNamespace, f.demoNamespace)
 	}
-	quota, err := parseQuota(f.quota)
-	if err != nil {
+	spec.HomeNamespace = cmp.Or(spec.HomeNamespace, f.demoNamespace, name)
+	spec.Namespaces = slices.DeleteFunc(spec.Namespaces, func(n string) bool { return n == spec.HomeNamespace })
+	spec.Access = v1beta1.TenantAccess{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)}
+	if f.demoNamespace != "" {
+		spec.Isolation.PodSecurity = cmp.Or(spec.Isolation.PodSecurity, v1beta1.PodSecurityBaseline) // the demo's pod runs as root
+	}
+	var err error
+	if spec.Isolation.Quota, err = parseQuota(f.quota); err != nil {
 		return nil, err
 	}
-	reconciler, err := f.reconciler(name)
-	if err != nil {
+	if spec.Reconciler, err = f.reconciler(name); err != nil {
 		return nil, err
 	}
-	home := firstOf(f.home, f.demoNamespace, name)
-	level := v1beta1.PodSecurity(f.podSecurity)
-	if f.demoNamespace != "" && level == "" {
-		level = v1beta1.PodSecurityBaseline // the demo's pod runs as root
-	}
-	return &v1beta1.Tenant{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTenant},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: f.form()},
-		Spec: v1beta1.TenantSpec{
-			HomeNamespace: home, Namespaces: slices.DeleteFunc(slices.Clone(f.namespaces), func(n string) bool { return n == home }), NamespacePrefix: f.prefix,
-			Adopt: f.adopt, NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicy(f.namespaceReclaimPolicy),
-			Access:     v1beta1.TenantAccess{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)},
-			Reconciler: reconciler,
-			Isolation: v1beta1.TenantIsolation{PodSecurity: level, Network: v1beta1.NetworkIsolation(f.network),
-				Quota: quota, Registries: f.registries},
-			Verification: v1beta1.TenantVerification{PolicyLevel: v1beta1.PolicyLevel(f.policyLevel)},
-		},
-	}, nil
+	return &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTenant},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: f.form()}, Spec: *spec}, nil
 }
 
 // form returns the annotations of a Tenant whose objects have the names of the demo.
@@ -219,11 +203,11 @@ func (f *tenantFlags) reconciler(name string) (*v1beta1.TenantReconciler, error)
 	if err != nil {
 		return nil, err
 	}
-	reconciler := &v1beta1.TenantReconciler{ServiceAccount: firstOf(f.serviceAccount, f.demoNamespace), ClusterRole: f.clusterRole,
-		CreateNamespaces: f.createNamespaces, Path: f.path, Source: source}
+	reconciler := f.git
+	reconciler.Source, reconciler.ServiceAccount = source, cmp.Or(f.git.ServiceAccount, f.demoNamespace)
 	variables := map[string]v1beta1.Variable{}
 	if f.demoNamespace != "" {
-		variables, reconciler.Path = onboard.DemoVariables(name), firstOf(f.path, onboard.DemoPath)
+		variables, reconciler.Path = onboard.DemoVariables(name), cmp.Or(f.git.Path, onboard.DemoPath)
 	}
 	for key, value := range f.variables {
 		variables[key] = v1beta1.Variable(value)
@@ -231,10 +215,10 @@ func (f *tenantFlags) reconciler(name string) (*v1beta1.TenantReconciler, error)
 	if len(variables) > 0 {
 		reconciler.Variables = variables
 	}
-	if reconciler.Source == nil && len(variables) == 0 && !f.createNamespaces && firstOf(reconciler.ServiceAccount, f.clusterRole) == "" {
+	if source == nil && len(variables) == 0 && !reconciler.CreateNamespaces && reconciler.ServiceAccount+reconciler.ClusterRole == "" {
 		return nil, nil // a Tenant without a Git account
 	}
-	return reconciler, nil
+	return &reconciler, nil
 }
 
 // source is nil if Flux fetches nothing for this Tenant alone.
@@ -242,18 +226,18 @@ func (f *tenantFlags) source() (*v1beta1.TenantSource, error) {
 	switch {
 	case f.sharedSource && f.demoNamespace == "":
 		return nil, errors.New("--shared-source means nothing without --tenant-namespace")
-	case f.sharedSource && f.gitURL != "":
+	case f.sharedSource && f.repository.URL != "":
 		return nil, errors.New("--shared-source and --git-url are two sources for one Tenant: use one")
-	case f.gitURL != "":
-		source := &v1beta1.TenantSource{URL: f.gitURL, Branch: f.gitBranch}
+	case f.repository.URL != "":
+		source := f.repository
 		if f.gitSecret != "" {
 			source.SecretRef = &v1beta1.Reference{Name: f.gitSecret}
 		}
-		return source, nil
+		return &source, nil
 	}
-	needs := map[string]string{"git-branch": f.gitBranch, "git-secret": f.gitSecret}
+	needs := map[string]string{"git-branch": f.repository.Branch, "git-secret": f.gitSecret}
 	if f.demoNamespace == "" {
-		needs["path"] = f.path
+		needs["path"] = f.git.Path
 	}
 	for flag, value := range needs {
 		if value != "" {
@@ -292,11 +276,60 @@ func groupSubjects(names []string) []v1beta1.TenantSubject {
 	return people
 }
 
-func firstOf(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
+// tenantFiles are the Tenants in files, and the namespaces that are declared there.
+type tenantFiles struct {
+	tenants    []*v1beta1.Tenant
+	namespaces []corev1.Namespace
+}
+
+// readTenants fails if a Tenant cannot be read, or a file: it might have the one that is
+// meant. What is wrong with other objects does not matter here.
+func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
+	files, err := configdir.Read(cmd.Context(), paths, cmd.InOrStdin())
+	if err != nil {
+		return tenantFiles{}, err
+	}
+	for _, problem := range files.Problems {
+		if problem.Source.Kind == v1beta1.KindTenant || problem.Source.Kind == configdir.KindFile {
+			return tenantFiles{}, fmt.Errorf("%s: %s", problem.Source, problem.Message)
 		}
 	}
-	return ""
+	found := tenantFiles{namespaces: files.Objects.Namespaces}
+	for _, object := range files.Objects.Resources {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
+			found.tenants = append(found.tenants, tenant)
+		}
+	}
+	return found, nil
+}
+
+// pickTenant returns the Tenant of a name, or the only one if no name is given.
+func pickTenant(tenants []*v1beta1.Tenant, name string) (*v1beta1.Tenant, error) {
+	var names []string
+	for _, tenant := range tenants {
+		if tenant.Name == name || name == "" && len(tenants) == 1 {
+			return tenant, nil
+		}
+		names = append(names, tenant.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return nil, errors.New("there is no Tenant in the files")
+	case name == "":
+		return nil, fmt.Errorf("which Tenant? there are %s", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("there is no Tenant %s; there are: %s", name, strings.Join(names, ", "))
+}
+
+// oneTenant refuses a second argument.
+func oneTenant(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%s takes one Tenant, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	}
+	return nil
+}
+
+// noTenant says that the cluster has no Tenant of a name.
+func noTenant(name string) error {
+	return fmt.Errorf("there is no Tenant %s: see landwaiter tenant list", name)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -16,16 +15,7 @@ type printedTenants struct {
 }
 
 // printedTenant is one Tenant.
-type printedTenant struct {
-	Name        string `json:"name"`
-	Home        string `json:"homeNamespace"`
-	Namespaces  int    `json:"namespaces"`
-	PolicyLevel string `json:"policyLevel"`
-	Reconciler  string `json:"reconciler,omitempty"`
-	// Ready and Provisioned are statuses of the conditions, with a reason unless True.
-	Ready       string `json:"ready"`
-	Provisioned string `json:"provisioned"`
-}
+type printedTenant = operator.Row
 
 // printedTenantNamespaces is what tenant list --namespaces prints.
 type printedTenantNamespaces struct {
@@ -33,12 +23,7 @@ type printedTenantNamespaces struct {
 }
 
 // printedTenantNamespace is one namespace of a team.
-type printedTenantNamespace struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Tenant    string `json:"tenant,omitempty"`
-	Status    string `json:"status"`
-}
+type printedTenantNamespace = operator.NamespaceRow
 
 func newTenantList() *cobra.Command {
 	var admin adminFlags
@@ -64,7 +49,7 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, engine, err := admin.connect(cmd.Context(), operator.Options{})
+			_, engine, err := admin.connect(cmd, operator.Options{})
 			if err != nil {
 				return err
 			}
@@ -73,15 +58,13 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 				if err != nil {
 					return unavailable(err)
 				}
-				printed := printedTenantNamespaces{Namespaces: mapped(rows, func(r operator.NamespaceRow) printedTenantNamespace { return printedTenantNamespace(r) })}
-				return output.print(cmd, printed, printed.print)
+				return output.print(cmd, printedTenantNamespaces{Namespaces: rows})
 			}
 			rows, err := engine.List(cmd.Context())
 			if err != nil {
 				return unavailable(err)
 			}
-			printed := printedTenants{Tenants: mapped(rows, func(r operator.Row) printedTenant { return printedTenant(r) })}
-			return output.print(cmd, printed, printed.print)
+			return output.print(cmd, printedTenants{Tenants: rows})
 		},
 	}
 	admin.register(cmd, false)
@@ -90,22 +73,18 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 	return cmd
 }
 
-func (p printedTenants) print(out io.Writer) error {
+func (p printedTenants) show(s *screen) {
 	// No cell wraps, so that scripts can cut columns as they do with kubectl.
-	s := newScreen(out)
 	s.wide = true
 	s.row("NAME", "HOME NAMESPACE", "NAMESPACES", "POLICY LEVEL", "RECONCILER", "READY", "PROVISIONED")
 	for _, t := range p.Tenants {
 		s.row(t.Name, t.Home, t.Namespaces, t.PolicyLevel, cmp.Or(t.Reconciler, "-"), t.Ready, t.Provisioned)
 	}
-	return s.flush()
 }
 
-func (p printedTenantNamespaces) print(out io.Writer) error {
-	s := newScreen(out)
+func (p printedTenantNamespaces) show(s *screen) {
 	s.row("NAMESPACE", "NAME", "NS-STATUS")
 	for _, n := range p.Namespaces {
 		s.row(n.Namespace, n.Name, n.Status)
 	}
-	return s.flush()
 }

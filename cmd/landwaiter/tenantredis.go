@@ -96,7 +96,7 @@ func (f *tenantRedisFlags) find(cmd *cobra.Command) (tenantFiles, error) {
 	if len(f.files) > 0 {
 		return readTenants(cmd, f.files)
 	}
-	c, _, err := f.admin.connect(cmd.Context(), operator.Options{})
+	c, _, err := f.admin.connect(cmd, operator.Options{})
 	if err != nil {
 		return tenantFiles{}, err
 	}

@@ -138,9 +138,9 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant)
 	if err := team.KeepsHomeNamespace(f.repo, tree); err != nil {
 		return notWritten(err)
 	}
-	if login != nil && !f.dryRun {
+	if login != nil && !f.DryRun {
 		// Before a key is made, everything that can be refused is.
-		if _, err := scaffold.Write(f.repo, tree, scaffold.WriteOptions{Force: f.force, DryRun: true}); err != nil {
+		if _, err := scaffold.Write(f.repo, tree, scaffold.WriteOptions{Force: f.Force, DryRun: true}); err != nil {
 			return notWritten(err)
 		}
 		if team.Auth, err = f.make(cmd, *login, f.repo); err != nil {

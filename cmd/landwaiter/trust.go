@@ -18,14 +18,7 @@ import (
 )
 
 func newTrust() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "trust",
-		Short: "Export roots, timestamp authorities and revocation lists for air-gapped sites",
-		Args:  onlyCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTrustExport())
-	return cmd
+	return group("trust", "Export roots, timestamp authorities and revocation lists for air-gapped sites", newTrustExport())
 }
 
 // trustFlags are the flags of trust export.
@@ -61,12 +54,7 @@ repository or a list cannot be fetched, or the result cannot be written.`,
 		Example: `  landwaiter trust export --out sigstore.yaml
   landwaiter trust export --mirror ./tuf-copy --root ./root.json --name company --timestamp-authorities
   landwaiter trust export --skip-root --name revocation --revocation-list http://crl.example.com/ca.crl`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%s takes no arguments; see %s --help", cmd.Name(), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.export(cmd) },
 	}
 	own := cmd.Flags()

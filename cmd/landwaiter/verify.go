@@ -10,7 +10,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // maxParallelImages is how many images of one command line are verified in parallel.
@@ -51,11 +50,7 @@ API server does not answer, or the result cannot be written.`,
   landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter verify --config-dir . -o json registry.example.com/app@sha256:...`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			questions, err := flags.questions(cmd, args)
-			if err != nil {
-				return err
-			}
-			r, err := flags.rulesFor(cmd, questions, timeout)
+			r, questions, err := flags.ask(cmd, args, timeout)
 			if err != nil {
 				return err
 			}
@@ -64,14 +59,13 @@ API server does not answer, or the result cannot be written.`,
 			defer cancel()
 			results := r.verifyAll(ctx, questions)
 			printed := printableResults(questions, results)
-			if err := output.print(cmd, printed, printed.print); err != nil {
+			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
 			return exitFor(results)
 		},
 	}
 	flags.registerRules(cmd, "namespace to verify for (empty: that of the context, or with --config-dir cluster resources only)")
-	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for all images together")
 	return cmd
@@ -87,18 +81,6 @@ func parseNamespaceFlag(s string) (verify.Namespace, error) {
 		return "", fmt.Errorf("--namespace: %w", err)
 	}
 	return ns, nil
-}
-
-func parseImages(args []string) ([]image.Reference, error) {
-	refs := make([]image.Reference, len(args))
-	for i, arg := range args {
-		ref, err := image.Parse(arg)
-		if err != nil {
-			return nil, err
-		}
-		refs[i] = ref
-	}
-	return refs, nil
 }
 
 // exitFor turns results into the exit code: undecided outweighs denied, because

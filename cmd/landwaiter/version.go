@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -28,6 +27,8 @@ func (v printedVersion) String() string {
 	return fmt.Sprintf("landwaiter %s (%s, %s)", v.Version, v.Go, v.Platform)
 }
 
+func (v printedVersion) show(s *screen) { s.line("%s", v) }
+
 func newVersion() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
@@ -39,11 +40,7 @@ Exit codes: 0, or 64 if the command line is wrong.`,
 		Example: "  landwaiter version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return output.print(cmd, thisVersion(), func(out io.Writer) error {
-				s := newScreen(out)
-				s.line("%s", thisVersion())
-				return s.flush()
-			})
+			return output.print(cmd, thisVersion())
 		},
 	}
 	output.register(cmd)

@@ -4,9 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"time"
 )
@@ -33,23 +33,35 @@ const (
 func pack(contents files, folders bool, modified time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
+	add := func(header tar.Header, content []byte) error {
+		header.Size, header.ModTime, header.Format = int64(len(content)), modified, tar.FormatUSTAR
+		err := archive.WriteHeader(&header)
+		if err == nil {
+			_, err = archive.Write(content)
+		}
+		if err != nil {
+			return fmt.Errorf("pack %s: %w", header.Name, err)
+		}
+		return nil
+	}
 	written := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
-		if folders {
-			if err := packFolders(archive, path.Dir(name), written, modified); err != nil {
+		for i, r := range name {
+			folder := name[:i+1]
+			if !folders || r != '/' || written[folder] {
+				continue
+			}
+			written[folder] = true
+			if err := add(tar.Header{Typeflag: tar.TypeDir, Name: folder, Mode: folderMode}, nil); err != nil {
 				return nil, err
 			}
 		}
-		f := contents[name]
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f.content)), Mode: fileMode, ModTime: modified, Format: tar.FormatUSTAR}
+		f, mode := contents[name], int64(fileMode)
 		if f.executable {
-			header.Mode = programMode
+			mode = programMode
 		}
-		if err := archive.WriteHeader(header); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", name, err)
-		}
-		if _, err := archive.Write(f.content); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", name, err)
+		if err := add(tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode}, f.content); err != nil {
+			return nil, err
 		}
 	}
 	if err := archive.Close(); err != nil {
@@ -58,34 +70,16 @@ func pack(contents files, folders bool, modified time.Time) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// packFolders writes a folder after those that it is in, each once.
-func packFolders(archive *tar.Writer, folder string, written map[string]bool, modified time.Time) error {
-	if folder == "." || written[folder] {
-		return nil
-	}
-	if err := packFolders(archive, path.Dir(folder), written, modified); err != nil {
-		return err
-	}
-	written[folder] = true
-	header := &tar.Header{Typeflag: tar.TypeDir, Name: folder + "/", Mode: folderMode, ModTime: modified, Format: tar.FormatUSTAR}
-	if err := archive.WriteHeader(header); err != nil {
-		return fmt.Errorf("pack %s: %w", folder, err)
-	}
-	return nil
-}
-
 // compress returns data as gzip, without a name and a time in its header. The bytes
 // depend on the version of Go, which a release fixes.
 func compress(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = writer.Write(data)
+		err = errors.Join(err, writer.Close())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("compress: %w", err)
-	}
-	if _, err := writer.Write(data); err != nil {
-		return nil, fmt.Errorf("compress: %w", err)
-	}
-	if err := writer.Close(); err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
 	}
 	return out.Bytes(), nil

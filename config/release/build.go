@@ -118,9 +118,6 @@ func (b *builder) build(ctx context.Context, p platform, v variant, o origin) (b
 	if err != nil {
 		return binary{}, err
 	}
-	if b.built == nil {
-		b.built = map[string]binary{}
-	}
 	b.built[key] = done
 	return done, nil
 }

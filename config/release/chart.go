@@ -57,7 +57,7 @@ func packChart(folder fs.FS, name string, o origin) ([]byte, error) {
 		switch {
 		case err != nil:
 			return err
-		case found != "." && slices.ContainsFunc(ignored, func(pattern string) bool { return matches(pattern, entry.Name()) }):
+		case found != "." && slices.ContainsFunc(ignored, func(pattern string) bool { ok, _ := path.Match(pattern, entry.Name()); return ok }):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -100,9 +100,4 @@ func ignoredByHelm(folder fs.FS) ([]string, error) {
 		patterns = append(patterns, line)
 	}
 	return patterns, nil
-}
-
-func matches(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return err == nil && ok
 }

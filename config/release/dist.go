@@ -57,17 +57,9 @@ func (m *maker) addVariant(ctx context.Context, l *layout, v variant, platforms 
 		if err != nil {
 			return err
 		}
-		sbom, err := l.addSBOM(image, text, m.origin)
-		if err != nil {
-			return err
-		}
-		images, sboms = append(images, image), append(sboms, sbom)
+		images, sboms = append(images, image), append(sboms, l.addSBOM(image, text, m.origin))
 	}
-	d, err := l.addIndex(images, m.origin)
-	if err != nil {
-		return err
-	}
-	l.tag(d, tag)
+	l.tag(l.addIndex(images, m.origin), tag)
 	for _, sbom := range sboms {
 		l.list(sbom)
 	}
@@ -134,11 +126,7 @@ func (m *maker) releaseImages(ctx context.Context, made files) error {
 			return err
 		}
 		fmt.Fprintf(&digests, "%s  %s\n", l.entries[0].Digest, tag)
-		contents, err := l.files()
-		if err != nil {
-			return err
-		}
-		packed, err := pack(contents, true, m.created)
+		packed, err := pack(l.files(), true, m.created)
 		if err != nil {
 			return err
 		}
@@ -174,14 +162,14 @@ func prepare(folder string) error {
 	return nil
 }
 
-// write writes a release into its folder.
+// write writes files into a folder.
 func (f files) write(folder string) error {
 	for name, made := range f {
 		mode := fs.FileMode(fileMode)
 		if made.executable {
 			mode = programMode
 		}
-		if err := writeFile(filepath.Join(folder, name), made.content, mode); err != nil {
+		if err := writeFile(filepath.Join(folder, filepath.FromSlash(name)), made.content, mode); err != nil {
 			return err
 		}
 	}

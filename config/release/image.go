@@ -59,12 +59,17 @@ func (b blobs) add(mediaType string, data []byte) ocispec.Descriptor {
 	return d
 }
 
-func (b blobs) addJSON(mediaType string, value any) (ocispec.Descriptor, error) {
+func (b blobs) addJSON(mediaType string, value any) ocispec.Descriptor {
+	return b.add(mediaType, encode(value))
+}
+
+// encode writes the types of the OCI, which cannot fail.
+func encode(value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return ocispec.Descriptor{}, fmt.Errorf("encode %s: %w", mediaType, err)
+		panic(fmt.Sprintf("release: encode %T: %v", value, err))
 	}
-	return b.add(mediaType, data), nil
+	return data
 }
 
 // addLayer keeps a compressed layer. It returns the digest of the layer before it was
@@ -102,30 +107,27 @@ func (b blobs) addImage(p platform, roots, executable []byte, o origin) (ocispec
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, diff)
 		config.History = append(config.History, ocispec.History{Created: &o.created, CreatedBy: "config/release", Comment: layer.from})
 	}
-	var err error
-	if manifest.Config, err = b.addJSON(ocispec.MediaTypeImageConfig, config); err != nil {
-		return ocispec.Descriptor{}, err
-	}
-	descriptor, err := b.addJSON(ocispec.MediaTypeImageManifest, manifest)
+	manifest.Config = b.addJSON(ocispec.MediaTypeImageConfig, config)
+	descriptor := b.addJSON(ocispec.MediaTypeImageManifest, manifest)
 	descriptor.Platform = &config.Platform
-	return descriptor, err
+	return descriptor, nil
 }
 
 // addIndex keeps the index over the images of all platforms.
-func (b blobs) addIndex(images []ocispec.Descriptor, o origin) (ocispec.Descriptor, error) {
+func (b blobs) addIndex(images []ocispec.Descriptor, o origin) ocispec.Descriptor {
 	return b.addJSON(ocispec.MediaTypeImageIndex, ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex,
 		Manifests: images, Annotations: o.annotations()})
 }
 
 // addSBOM keeps an SBOM as an artifact that refers to an image (OCI image specification
 // 1.1, "Guidelines for Artifact Usage").
-func (b blobs) addSBOM(image ocispec.Descriptor, sbom []byte, o origin) (ocispec.Descriptor, error) {
+func (b blobs) addSBOM(image ocispec.Descriptor, sbom []byte, o origin) ocispec.Descriptor {
 	subject := image
 	subject.Platform = nil
 	config := b.add(ocispec.MediaTypeEmptyJSON, []byte("{}"))
-	descriptor, err := b.addJSON(ocispec.MediaTypeImageManifest, ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
+	descriptor := b.addJSON(ocispec.MediaTypeImageManifest, ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
 		ArtifactType: sbomType, Config: config, Layers: []ocispec.Descriptor{b.add(sbomType, sbom)}, Subject: &subject,
 		Annotations: map[string]string{ocispec.AnnotationCreated: o.created.Format(time.RFC3339)}})
 	descriptor.ArtifactType = sbomType
-	return descriptor, err
+	return descriptor
 }

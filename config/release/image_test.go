@@ -109,9 +109,7 @@ func TestImageIsWholeInAFolderAndInAFile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "image")
 	require.NoError(t, l.writeFolder(folder))
 	require.NoError(t, l.writeFolder(folder), "a layout may be replaced")
-	contents, err := l.files()
-	require.NoError(t, err)
-	packed, err := pack(contents, true, noon)
+	packed, err := pack(l.files(), true, noon)
 	require.NoError(t, err)
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	require.NoError(t, os.WriteFile(archive, packed, 0o600))
@@ -123,11 +121,7 @@ func TestImageIsWholeInAFolderAndInAFile(t *testing.T) {
 }
 
 func TestImageIsTheSameBytesTwice(t *testing.T) {
-	first, err := newImage(t, newMaker(t)).files()
-	require.NoError(t, err)
-	second, err := newImage(t, newMaker(t)).files()
-	require.NoError(t, err)
-	require.Equal(t, first, second)
+	require.Equal(t, newImage(t, newMaker(t)).files(), newImage(t, newMaker(t)).files())
 }
 
 func TestReplacesOnlyAnImageLayout(t *testing.T) {

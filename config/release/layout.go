@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,38 +30,23 @@ func (l *layout) tag(d ocispec.Descriptor, tag string) {
 func (l *layout) list(d ocispec.Descriptor) { l.entries = append(l.entries, d) }
 
 // files returns the layout's files: OCI image specification 1.1, "Image Layout".
-func (l *layout) files() (files, error) {
-	index, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: l.entries})
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", ocispec.ImageIndexFile, err)
-	}
-	version, err := json.Marshal(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion})
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", ocispec.ImageLayoutFile, err)
-	}
-	all := files{ocispec.ImageIndexFile: {content: index}, ocispec.ImageLayoutFile: {content: version}}
+func (l *layout) files() files {
+	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: l.entries}
+	all := files{ocispec.ImageIndexFile: {content: encode(index)},
+		ocispec.ImageLayoutFile: {content: encode(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion})}}
 	for d, data := range l.blobs {
 		all[path.Join(ocispec.ImageBlobsDir, d.Algorithm().String(), d.Encoded())] = file{content: data}
 	}
-	return all, nil
+	return all
 }
 
 // writeFolder writes the layout as a folder, in place of the layout that is there. It
 // refuses to replace a folder that is something else.
 func (l *layout) writeFolder(folder string) error {
-	all, err := l.files()
-	if err != nil {
-		return err
-	}
 	if err := clear(folder); err != nil {
 		return err
 	}
-	for name, f := range all {
-		if err := writeFile(filepath.Join(folder, filepath.FromSlash(name)), f.content, fileMode); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.files().write(folder)
 }
 
 // clear removes an OCI image layout, and nothing else.

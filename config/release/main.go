@@ -66,7 +66,7 @@ func (f *makerFlags) maker(progress io.Writer) (*maker, error) {
 		return nil, err
 	}
 	m := &maker{origin: origin{version: f.version, revision: f.revision, created: time.Unix(f.epoch, 0).UTC()},
-		builder: builder{root: f.root, progress: progress}, roots: roots}
+		builder: builder{root: f.root, progress: progress, built: map[string]binary{}}, roots: roots}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return nil, errors.New("this program was built without a list of its modules")

@@ -17,7 +17,7 @@ import (
 // to the first.
 func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	w := installed(t)
-	const chart = suite.Root + "/charts/landwaiter"
+	chart := suite.Root + "/charts/landwaiter"
 	ns, helm := fmt.Sprintf("e2e-helm-%d", w.names.Add(1)), suite.Program{Path: suite.MustTool(t, suite.ChartTools, "helm"), Kubeconfig: w.Kubeconfig()}
 	t.Cleanup(func() {
 		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.Background(), suite.Namespace(ns))))

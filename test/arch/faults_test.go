@@ -127,7 +127,7 @@ func suiteMutants() []mutant {
 		{tag: "nightly", folder: "test/load", test: "TestAnAttackCostsNobodyElse", file: "pkg/remote/registry/session.go",
 			old: "case computed == descriptor.Digest:", new: "case false:"},
 		{tag: "e2e", folder: "test/gitops", test: "TestWithoutControllersATenantsAccountStaysInItsNamespaces", file: "pkg/tenancy/onboard/rights.go",
-			old: "Namespace: r.Spec.HomeNamespace, Name: accountName(r.Tenant)}", new: "Namespace: r.Spec.HomeNamespace, Name: \"default\"}"},
+			old: "Namespace: r.Spec.HomeNamespace, Name: Account(r.Tenant)}", new: "Namespace: r.Spec.HomeNamespace, Name: \"default\"}"},
 		{tag: "", folder: "pkg/inspect/guardrail", test: "TestTenantsCostRequestsThatEverybodyMakesNextToNothing", file: "config/guardrails/guardrails.yaml",
 			old: "request.userInfo.username.startsWith('system:serviceaccount:' + params.spec.homeNamespace + ':') || object.metadata.name == params.spec.homeNamespace ||",
 			new: "true || object.metadata.name == params.spec.homeNamespace ||"},

@@ -19,7 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-const rulesFile = chart + "/files/rules.yaml"
+var rulesFile = chart + "/files/rules.yaml"
 
 // promtool runs Debian's promtool, which must succeed.
 func promtool(t *testing.T, stdin string, args ...string) {

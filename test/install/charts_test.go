@@ -26,7 +26,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-const chart = root + "/charts/landwaiter"
+var chart = root + "/charts/landwaiter"
 
 // rendered has what render returned, by its arguments: many tests look at the same objects.
 var rendered = map[string][]*unstructured.Unstructured{}

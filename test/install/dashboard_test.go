@@ -28,7 +28,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-const dashboardFile = chart + "/files/dashboard.json"
+var dashboardFile = chart + "/files/dashboard.json"
 
 // dashboard is what we read of Grafana's format.
 type dashboard struct {

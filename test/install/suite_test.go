@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-const root = suite.Root
+var root = suite.Root
 
 var parts = suite.New("install")
 

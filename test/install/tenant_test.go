@@ -19,7 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-const tenantChart = root + "/charts/tenant"
+var tenantChart = root + "/charts/tenant"
 
 // tenantValues are the Tenants of the renderer's own tests, as values of the chart.
 func tenantValues(t *testing.T, file string) (*v1beta1.Tenant, map[string]any) {

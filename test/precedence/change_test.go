@@ -42,16 +42,45 @@ func (d dice) changed(w World, before *compile.Snapshot) (World, string, *compil
 	drawn, level := d.world(), pick(d, "", home, web, prod)
 	w.Namespaces = maps.Clone(w.Namespaces)
 	if level == "" {
-		w.Cluster, w.Tenants = drawn.Cluster, drawn.Tenants
+		w.Cluster = d.edited(w.Cluster, drawn.Cluster)
+		if d.once(2) {
+			w.Tenants = drawn.Tenants
+		}
 		after, _ := before.WithCluster(compile.Group(of(w.objects(), level)), nil)
 		return w, level, after
 	}
-	delete(w.Namespaces, level)
-	if is, exists := drawn.Namespaces[level]; exists {
+	was, existed := w.Namespaces[level]
+	is, exists := drawn.Namespaces[level]
+	switch {
+	case exists && existed:
+		w.Namespaces[level] = d.edited(was, is)
+	case exists:
 		w.Namespaces[level] = is
+	default:
+		delete(w.Namespaces, level)
 	}
 	after, _ := before.With(verify.Namespace(level), compile.Group(of(w.objects(), level)), nil)
 	return w, level, after
+}
+
+// edited returns was with all of one kind from is, or is: most edits are of one kind.
+func (d dice) edited(was, is Level) Level {
+	switch d.IntN(6) {
+	case 0:
+		return is
+	case 1:
+		was.Verifiers = is.Verifiers
+	case 2:
+		was.Store = is.Store
+	case 3:
+		was.Exceptions = is.Exceptions
+		if !was.Unreadable { // else nobody reads its annotations
+			was.BreakGlass = is.BreakGlass
+		}
+	default:
+		was.Policies = is.Policies
+	}
+	return was
 }
 
 // However a snapshot came to be, its verdicts are those of one that is compiled from the same resources at once.

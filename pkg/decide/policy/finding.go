@@ -33,9 +33,9 @@ func (r Result) String() string {
 // ObjectRef names a resource. Namespace is empty for cluster-scoped resources; the
 // zero value means "no resource".
 type ObjectRef struct {
-	Kind      string
-	Namespace string
-	Name      string
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
 }
 
 // String returns the reference as users write it: "Verifier team-a/release" or

@@ -39,18 +39,18 @@ const (
 
 // Finding is one thing to look at.
 type Finding struct {
-	File     string
-	Line     int // from 1
-	Severity Severity
+	File     string   `json:"file"`
+	Line     int      `json:"line"` // from 1
+	Severity Severity `json:"severity"`
 	// Resource is the zero value for a document that cannot be identified.
-	Resource policy.ObjectRef
+	Resource policy.ObjectRef `json:"resource,omitzero"`
 	// Field is its path, such as spec.rules[0].images; empty if it is not about one.
-	Field string
+	Field string `json:"field,omitempty"`
 	// Reason is the word that conditions have in a cluster; empty for warnings about permissions.
-	Reason  policy.Reason
-	Message string
+	Reason  policy.Reason `json:"reason,omitempty"`
+	Message string        `json:"message"`
 	// Fix says what to do; empty if Message does.
-	Fix string
+	Fix string `json:"fix,omitempty"`
 
 	former bool // about the version it was written in: what it is translated to lacks the fault
 }

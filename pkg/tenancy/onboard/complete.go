@@ -1,6 +1,7 @@
 package onboard
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,20 +21,20 @@ const maxName = 40
 // and what would be rendered in vain.
 func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 	c := tenant.DeepCopy()
-	fillIn(&c.Spec.NamespaceReclaimPolicy, v1beta1.NamespaceReclaimPolicyRetain)
-	fillIn(&c.Spec.Isolation.PodSecurity, v1beta1.PodSecurityRestricted)
-	fillIn(&c.Spec.Isolation.Network, v1beta1.NetworkIsolationDeny)
-	fillIn(&c.Spec.Verification.PolicyLevel, v1beta1.PolicyLevelNamespace)
+	c.Spec.NamespaceReclaimPolicy = cmp.Or(c.Spec.NamespaceReclaimPolicy, v1beta1.NamespaceReclaimPolicyRetain)
+	c.Spec.Isolation.PodSecurity = cmp.Or(c.Spec.Isolation.PodSecurity, v1beta1.PodSecurityRestricted)
+	c.Spec.Isolation.Network = cmp.Or(c.Spec.Isolation.Network, v1beta1.NetworkIsolationDeny)
+	c.Spec.Verification.PolicyLevel = cmp.Or(c.Spec.Verification.PolicyLevel, v1beta1.PolicyLevelNamespace)
 	if reconciler := c.Spec.Reconciler; reconciler != nil {
-		fillIn(&reconciler.ClusterRole, RoleReconciler)
-		fillIn(&reconciler.Path, "./")
+		reconciler.ClusterRole = cmp.Or(reconciler.ClusterRole, RoleReconciler)
+		reconciler.Path = cmp.Or(reconciler.Path, "./")
 		if source := reconciler.Source; source != nil {
-			fillIn(&source.Interval, "1m")
+			source.Interval = cmp.Or(source.Interval, "1m")
 			branch := "main"
 			if isArtifact(source) {
 				branch = "latest"
 			}
-			fillIn(&source.Branch, branch)
+			source.Branch = cmp.Or(source.Branch, branch)
 		}
 	}
 	for _, check := range []func(*v1beta1.Tenant) error{checkNames, checkPeople, checkReconciler, checkIsolation, checkChoices, checkForm} {
@@ -42,12 +43,6 @@ func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 		}
 	}
 	return c, nil
-}
-
-func fillIn[T ~string](value *T, byDefault T) {
-	if *value == "" {
-		*value = byDefault
-	}
 }
 
 func checkNames(t *v1beta1.Tenant) error {

@@ -83,7 +83,7 @@ func (r *rendering) demo() {
 	}
 	r.flux(fluxKustomize, "Kustomization", demoKustomization, map[string]any{
 		"force": false, "interval": demoInterval, "path": r.Spec.Reconciler.Path, "prune": true,
-		"serviceAccountName": accountName(r.Tenant), "sourceRef": sourceRef, "targetNamespace": r.Spec.HomeNamespace, "postBuild": build,
+		"serviceAccountName": Account(r.Tenant), "sourceRef": sourceRef, "targetNamespace": r.Spec.HomeNamespace, "postBuild": build,
 	})
 }
 

@@ -1,13 +1,12 @@
 package onboard
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
@@ -33,10 +32,7 @@ func Flux(tenant *v1beta1.Tenant, o FluxOptions) ([]byte, error) {
 	}
 	account, role := tenant.Name, fluxRole
 	if reconciler := tenant.Spec.Reconciler; reconciler != nil {
-		account = accountName(tenant)
-		if reconciler.ClusterRole != "" {
-			role = reconciler.ClusterRole
-		}
+		account, role = Account(tenant), cmp.Or(reconciler.ClusterRole, fluxRole)
 	}
 	for name, value := range o.Labels {
 		if len(validation.IsQualifiedName(name)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
@@ -45,33 +41,23 @@ func Flux(tenant *v1beta1.Tenant, o FluxOptions) ([]byte, error) {
 	}
 	labels := texts(o.Labels)
 	labels[v1beta1.LabelFluxTenant] = tenant.Name
-	var text bytes.Buffer
+	var documents []map[string]any
 	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 	for _, namespace := range append([]string{tenant.Spec.HomeNamespace}, others...) {
 		meta := func(name string) map[string]any {
 			return map[string]any{"name": name, "namespace": namespace, "labels": labels}
 		}
-		documents := []map[string]any{
-			{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace, "labels": labels}},
-			{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(account)},
-			{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding", "metadata": meta(tenant.Name + "-reconciler"),
+		if !o.SkipNamespace {
+			documents = append(documents, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace, "labels": labels}})
+		}
+		documents = append(documents,
+			map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(account)},
+			map[string]any{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding", "metadata": meta(tenant.Name + "-reconciler"),
 				"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role},
 				"subjects": []any{
 					map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": "gotk:" + namespace + ":reconciler"},
 					map[string]any{"kind": rbacv1.ServiceAccountKind, "name": account, "namespace": namespace},
-				}},
-		}
-		if o.SkipNamespace {
-			documents = documents[1:]
-		}
-		for _, document := range documents {
-			content, err := yaml.Marshal(document)
-			if err != nil {
-				return nil, fmt.Errorf("write %s of Tenant %s: %w", document["kind"], tenant.Name, err)
-			}
-			text.WriteString("---\n")
-			text.Write(content)
-		}
+				}})
 	}
-	return text.Bytes(), nil
+	return YAML(documents...)
 }

@@ -1,10 +1,12 @@
 package onboard
 
 import (
+	"bytes"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
@@ -28,4 +30,18 @@ func Manifest(tenant *v1beta1.Tenant) (*unstructured.Unstructured, error) {
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": metadata, "spec": spec}}, nil
+}
+
+// YAML returns objects as the documents of one file.
+func YAML(objects ...map[string]any) ([]byte, error) {
+	var text bytes.Buffer
+	for _, object := range objects {
+		document, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("write a %s: %w", object["kind"], err)
+		}
+		text.WriteString("---\n")
+		text.Write(document)
+	}
+	return text.Bytes(), nil
 }

@@ -1,6 +1,7 @@
 package onboard
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -96,11 +97,7 @@ func shortened(name string, most int) string {
 }
 
 func (m Mutation) provider(name, path string, labels map[string]string) *unstructured.Unstructured {
-	url, timeout := m.ProviderURL, m.TimeoutSeconds
-	fillIn(&url, "https://landwaiter.landwaiter-system.svc:443")
-	if timeout == 0 {
-		timeout = 1
-	}
+	url, timeout := cmp.Or(m.ProviderURL, "https://landwaiter.landwaiter-system.svc:443"), cmp.Or(m.TimeoutSeconds, 1)
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "externaldata.gatekeeper.sh/v1beta1", "kind": "Provider",
 		"metadata": m.metadata(name, labels),

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	podSecurity = "pod-security.kubernetes.io/"
-	dnsPort     = 53
+	// LabelPodSecurity begins the labels of the Pod Security Standards.
+	LabelPodSecurity = "pod-security.kubernetes.io/"
+	dnsPort          = 53
 	// labelNamespace is set by the API server on every namespace.
 	labelNamespace = "kubernetes.io/metadata.name"
 	// maxOfKind is how many resources of each of Landwaiter's kinds a namespace may have.
@@ -50,14 +51,14 @@ func (r *rendering) meta(namespace, name string) metav1.ObjectMeta {
 func (r *rendering) namespace(name string) {
 	level := strings.ToLower(string(r.Spec.Isolation.PodSecurity))
 	labels := r.labels(map[string]string{
-		v1beta1.LabelFluxTenant:         r.Name,
-		podSecurity + "enforce":         level,
-		podSecurity + "enforce-version": "latest",
-		podSecurity + "warn":            level,
-		podSecurity + "warn-version":    "latest",
+		v1beta1.LabelFluxTenant:              r.Name,
+		LabelPodSecurity + "enforce":         level,
+		LabelPodSecurity + "enforce-version": "latest",
+		LabelPodSecurity + "warn":            level,
+		LabelPodSecurity + "warn-version":    "latest",
 	})
 	if name == r.Spec.HomeNamespace && !alone(r.Tenant) {
-		labels[LabelHomeNamespace] = r.Name
+		labels[v1beta1.LabelHomeNamespace] = r.Name
 	}
 	if isDemo(r.Tenant) {
 		labels[LabelDemo] = r.Name

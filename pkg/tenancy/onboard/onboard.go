@@ -9,6 +9,7 @@
 package onboard
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -38,10 +39,6 @@ const (
 	KindRegistries = "TenantAllowedRegistries"
 )
 
-// LabelHomeNamespace marks a home namespace that keeps no workloads, because its Tenant has other namespaces
-// for them. A guardrail refuses pods there.
-const LabelHomeNamespace = v1beta1.Group + "/home-namespace"
-
 // Options are what a Tenant's objects depend on besides the Tenant. The zero value
 // renders what needs no other product than Kubernetes, and Flux where the Tenant has a
 // source.
@@ -53,14 +50,11 @@ type Options struct {
 	// landwaiter-system/landwaiter.
 	Landwaiter types.NamespacedName
 	// NamespaceMaker renders the ClusterRoleBinding of spec.reconciler.createNamespaces.
-	// The operator may not make ClusterRoleBindings, and leaves it out.
+	// The operator may not make it, and says so if it is missing.
 	NamespaceMaker bool
 	// Constraints renders the constraint TenantAllowedRegistries of
 	// spec.isolation.registries, which needs its template in the cluster.
 	Constraints bool
-	// WithoutFlux leaves out the Flux source and Kustomization, for clusters that do not
-	// have Flux.
-	WithoutFlux bool
 }
 
 // Objects returns everything that a Tenant stands for, in the order in which to apply it:
@@ -71,7 +65,8 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
-	r := newRendering(complete, o)
+	r := &rendering{Tenant: complete, namespaces: Namespaces(complete, o.Namespaces),
+		landwaiter: cmp.Or(o.Landwaiter, types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"})}
 	for _, step := range []func(namespace string){r.namespace, r.networkPolicies, r.quota, r.variables} {
 		for _, namespace := range r.namespaces {
 			step(namespace)
@@ -88,9 +83,7 @@ func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, e
 	if o.NamespaceMaker {
 		r.namespaceMaker()
 	}
-	if !o.WithoutFlux {
-		r.sync()
-	}
+	r.sync()
 	return r.objects, r.err
 }
 
@@ -101,14 +94,6 @@ type rendering struct {
 	namespaces []string // the home namespace first, then by name
 	objects    []*unstructured.Unstructured
 	err        error
-}
-
-func newRendering(tenant *v1beta1.Tenant, o Options) *rendering {
-	r := &rendering{Tenant: tenant, landwaiter: o.Landwaiter, namespaces: Namespaces(tenant, o.Namespaces)}
-	if r.landwaiter == (types.NamespacedName{}) {
-		r.landwaiter = types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}
-	}
-	return r
 }
 
 // Namespaces returns the home namespace, then the other namespaces by name: those given, or those that the
@@ -126,14 +111,6 @@ func alone(tenant *v1beta1.Tenant) bool {
 	return tenant.Spec.NamespacePrefix == "" && len(Namespaces(tenant, nil)) == 1
 }
 
-// account of a Tenant: the one named, or one of the Tenant's name.
-func accountName(tenant *v1beta1.Tenant) string {
-	if named := tenant.Spec.Reconciler.ServiceAccount; named != "" {
-		return named
-	}
-	return tenant.Name
-}
-
 // labels of a Tenant's objects, with those of others added.
 func (r *rendering) labels(others map[string]string) map[string]string {
 	labels := map[string]string{v1beta1.LabelTenant: r.Name}
@@ -146,10 +123,11 @@ func (r *rendering) owned() map[string]string {
 	return r.labels(map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform})
 }
 
-// Account returns the name of a Tenant's account in the home namespace, "" if it has none.
+// Account returns the name of a Tenant's account in the home namespace: the one named, or one of
+// the Tenant's name, "" if it has none.
 func Account(tenant *v1beta1.Tenant) string {
 	if tenant.Spec.Reconciler == nil {
 		return ""
 	}
-	return accountName(tenant)
+	return cmp.Or(tenant.Spec.Reconciler.ServiceAccount, tenant.Name)
 }

@@ -139,8 +139,8 @@ func TestNamespacesOfThePrefixAreEquippedWhenTheyAreGiven(t *testing.T) {
 }
 
 func TestOptionsLeaveOutWhatTheCallerMayNotMake(t *testing.T) {
-	all := strings.Join(ids(render(t, readTenant(t, "prefix"), Options{WithoutFlux: true})), "\n")
-	for _, kind := range []string{"ClusterRoleBinding", "TenantAllowedRegistries", "OCIRepository", "Kustomization"} {
+	all := strings.Join(ids(render(t, readTenant(t, "prefix"), Options{})), "\n")
+	for _, kind := range []string{"ClusterRoleBinding", "TenantAllowedRegistries"} {
 		require.NotContains(t, all, kind)
 	}
 }

@@ -14,7 +14,7 @@ func (r *rendering) account() {
 	if r.Spec.Reconciler == nil {
 		return
 	}
-	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.HomeNamespace, accountName(r.Tenant))})
+	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.HomeNamespace, Account(r.Tenant))})
 }
 
 // bindings gives permissions in one namespace. Nobody but the team's admins and its account
@@ -45,7 +45,7 @@ func (r *rendering) namespaceMaker() {
 }
 
 func (r *rendering) reconciler() rbacv1.Subject {
-	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Spec.HomeNamespace, Name: accountName(r.Tenant)}
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Spec.HomeNamespace, Name: Account(r.Tenant)}
 }
 
 // bind makes no binding without subjects.

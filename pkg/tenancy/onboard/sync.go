@@ -34,7 +34,7 @@ func (r *rendering) sync() {
 	kind := r.source(r.Name, r.Spec.Reconciler.Source)
 	spec := map[string]any{
 		"force": false, "interval": applyInterval, "path": r.Spec.Reconciler.Path, "prune": true, "retryInterval": retryInterval,
-		"serviceAccountName": accountName(r.Tenant),
+		"serviceAccountName": Account(r.Tenant),
 		"sourceRef":          map[string]any{"kind": kind, "name": r.Name},
 	}
 	if len(r.Spec.Reconciler.Variables) > 0 {

@@ -2,7 +2,9 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -153,7 +156,7 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 	err = e.apply(ctx, sent, ours)
 	if err != nil && ours && before != "" && apierrors.IsInvalid(err) && object.GetKind() == kindRoleBinding {
 		// The role of a binding cannot be changed.
-		if err = e.client.Delete(ctx, object.DeepCopy(), e.dryRun()...); err == nil && !e.options.DryRun {
+		if err = e.client.Delete(ctx, object.DeepCopy()); err == nil && !e.options.DryRun {
 			sent = object.DeepCopy()
 			err = e.apply(ctx, sent, ours)
 		}
@@ -208,12 +211,9 @@ func sameContent(live, sent *unstructured.Unstructured) bool {
 
 // apply sends an object, and reads the answer into it.
 func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, force bool) error {
-	options := []client.ApplyOption{client.FieldOwner(FieldManager)}
+	var options []client.ApplyOption
 	if force {
 		options = append(options, client.ForceOwnership)
-	}
-	if e.options.DryRun {
-		options = append(options, client.DryRunAll)
 	}
 	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }
@@ -300,4 +300,75 @@ func bindItself(object *unstructured.Unstructured) string {
 		}
 	}
 	return "; use the role landwaiter-reconciler, or run: " + command
+}
+
+// failed remembers what a Tenant is to have before its people and its account get permissions.
+func (r *Report) failed(object client.Object) {
+	if r.unrestricted == nil {
+		r.unrestricted = map[string]policy.ObjectRef{}
+	}
+	switch object.GetObjectKind().GroupVersionKind().Kind {
+	case kindNamespace:
+		r.unrestricted[object.GetName()] = refOf(object)
+	case kindNetworkPolicy, kindResourceQuota:
+		r.unrestricted[object.GetNamespace()] = refOf(object)
+	case onboard.KindRegistries:
+		r.unrestricted[""] = refOf(object) // of all namespaces
+	}
+}
+
+// withholds reports whether an object has to wait, and says so of a binding. A namespace
+// that could not be made or labelled gets nothing at all; one without another restriction
+// gets no new permissions. Bindings that exist are still applied, because applying is also how
+// people lose their permissions.
+func (r *Report) withholds(object client.Object, existing *inventory) bool {
+	missing, found := r.unrestricted[object.GetNamespace()]
+	if !found {
+		missing, found = r.unrestricted[""]
+	}
+	kind := object.GetObjectKind().GroupVersionKind().Kind
+	binds := kind == kindRoleBinding || kind == kindClusterRoleBinding
+	switch {
+	case !found:
+		return false
+	case missing.Kind == kindNamespace && object.GetNamespace() != "":
+		return true
+	case !binds || existing.version(object) != "":
+		return false
+	}
+	r.problem(policy.ReasonUnfinished, refOf(object), "%s is not made before %s is there", refOf(object), missing)
+	return true
+}
+
+// exclusive returns the fields of a kind in which nobody else's entries may stay: what
+// others allow in a network policy, and entries under the platform's name.
+func exclusive(kind string) []string {
+	return map[string][]string{kindNetworkPolicy: {"spec"}, "ConfigMap": {"data"}, kindResourceQuota: {"spec", "hard"}}[kind]
+}
+
+// narrow takes out of an object what somebody else added to it: applying keeps fields that
+// it does not name. It reports whether there was anything.
+func (e *Engine) narrow(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
+	path := exclusive(object.GetKind())
+	if len(path) == 0 {
+		return false, nil
+	}
+	wanted, _, _ := unstructured.NestedMap(object.Object, path...)
+	there, _, _ := unstructured.NestedMap(live.Object, path...)
+	maps.DeleteFunc(there, func(field string, _ any) bool { _, ok := wanted[field]; return ok })
+	if len(there) == 0 || e.options.DryRun {
+		return len(there) > 0, nil
+	}
+	for field := range there {
+		there[field] = nil
+	}
+	patch := map[string]any{"metadata": map[string]any{"uid": live.GetUID()}}
+	if err := unstructured.SetNestedMap(patch, there, path...); err != nil {
+		return false, fmt.Errorf("take out what others added to %s: %w", refOf(object), err)
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return false, fmt.Errorf("take out what others added to %s: %w", refOf(object), err)
+	}
+	return true, e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, text))
 }

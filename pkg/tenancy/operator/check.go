@@ -17,6 +17,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/rights"
 )
 
@@ -38,17 +39,18 @@ const guardLabels = "-tenant-labels"
 
 // Finding is something that a cluster admin should know about a Tenant.
 type Finding struct {
-	Tenant  string // "" if it is about the cluster
-	Finding string
-	Where   policy.ObjectRef
-	Fix     string
+	Tenant  string           `json:"tenant,omitempty"` // "" if it is about the cluster
+	Finding string           `json:"finding"`
+	Where   policy.ObjectRef `json:"where"`
+	Fix     string           `json:"fix"`
 }
 
 // Check returns what is wrong with a Tenant, or with all of them if no name is given. It
 // changes nothing, whatever the Options say.
 func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
-	dry := New(e.client, e.options)
-	dry.options.DryRun = true
+	options := e.options
+	options.DryRun = true
+	dry := New(e.client, options)
 	w, _, err := dry.look(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -299,4 +301,30 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 			"runs where the team's keys and Git account are (%d in all): move it to another namespace", len(list.Items))
 	}
 	return nil
+}
+
+// CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
+// permissions of somebody in the team reach, and which checks need more.
+func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []Finding, skipped []string, err error) {
+	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rights.Rule{}}
+	skipped = []string{"guardrails, conflicts with other Tenants, namespaces without a Tenant, and differences from what the Tenant says: they need permission to list Tenants and namespaces"}
+	namespaces := []string{tenant.Spec.HomeNamespace}
+	if namespace != tenant.Spec.HomeNamespace {
+		namespaces = append(namespaces, namespace)
+	}
+	for _, namespace := range namespaces {
+		for _, check := range []struct {
+			name string
+			run  func(context.Context, *v1beta1.Tenant, string) error
+		}{{"trust that developers can change", c.trust}, {"roles and default accounts", c.bindings}, {"pods in a home namespace", c.pods}, {"objects of Flux", c.flux}, {"default-deny", c.network}} {
+			switch err := check.run(ctx, tenant, namespace); {
+			case apierrors.IsForbidden(err):
+				skipped = append(skipped, fmt.Sprintf("%s of namespace %s: %v", check.name, namespace, err))
+			case err != nil:
+				return nil, nil, fmt.Errorf("check Tenant %s: %w", tenant.Name, err)
+			}
+		}
+	}
+	c.sort()
+	return c.found, skipped, nil
 }

@@ -98,7 +98,7 @@ func (e *Engine) endMaker(ctx context.Context, tenant *v1beta1.Tenant, report *R
 func (e *Engine) take(ctx context.Context, tenant *v1beta1.Tenant, found *item, deletion *Deletion) error {
 	if found.kind.Kind == kindKustomization && tenant.Spec.NamespaceReclaimPolicy != v1beta1.NamespaceReclaimPolicyDeleteCreated && !e.options.DryRun && found.DeletionTimestamp == nil {
 		object := found.DeepCopy()
-		if err := e.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(orphan)), client.FieldOwner(FieldManager)); client.IgnoreNotFound(err) != nil {
+		if err := e.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(orphan))); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("make Flux leave alone what %s applied: %w", refOf(found), err)
 		}
 	}

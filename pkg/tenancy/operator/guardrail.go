@@ -13,9 +13,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // ErrNoGuardrail says that the API server would let the operator's account do what the
@@ -92,7 +95,7 @@ func stray(tenant *v1beta1.Tenant) *corev1.Namespace {
 		name += "x"
 	}
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1beta1.AnnotationCreated: tenant.Name},
-		Labels: map[string]string{v1beta1.LabelTenant: tenant.Name, podSecurity + "enforce": "restricted"}}}
+		Labels: map[string]string{v1beta1.LabelTenant: tenant.Name, onboard.LabelPodSecurity + "enforce": "restricted"}}}
 }
 
 // refuses asks for an object that a policy must refuse.
@@ -121,16 +124,8 @@ func (f *Guardrail) byOthers(err error) bool {
 
 // await is Prove, tried for a moment.
 func (f *Guardrail) await(ctx context.Context) error {
-	err := f.Prove(ctx)
-	for try := 1; try < startTries && errors.Is(err, ErrNoGuardrail); try++ {
-		select {
-		case <-time.After(min(startPause, f.Interval)):
-			err = f.Prove(ctx)
-		case <-ctx.Done():
-			return err
-		}
-	}
-	return err
+	return retry.OnError(wait.Backoff{Steps: startTries, Duration: min(startPause, f.Interval)},
+		func(err error) bool { return errors.Is(err, ErrNoGuardrail) && ctx.Err() == nil }, func() error { return f.Prove(ctx) })
 }
 
 // Start implements manager.Runnable: it returns an error, which ends the operator, once

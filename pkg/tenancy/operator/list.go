@@ -15,21 +15,22 @@ import (
 
 // Row is one Tenant of a list.
 type Row struct {
-	Name        string
-	Home        string
-	Namespaces  int // besides the home namespace
-	PolicyLevel string
-	Reconciler  string // namespace/name of its account, "" if it has none
+	Name        string `json:"name"`
+	Home        string `json:"homeNamespace"`
+	Namespaces  int    `json:"namespaces"` // besides the home namespace
+	PolicyLevel string `json:"policyLevel"`
+	Reconciler  string `json:"reconciler,omitempty"` // namespace/name of its account, "" if it has none
 	// Ready and Provisioned are statuses of conditions, with the reason unless True.
-	Ready, Provisioned string
+	Ready       string `json:"ready"`
+	Provisioned string `json:"provisioned"`
 }
 
 // NamespaceRow is one namespace that some tenant has.
 type NamespaceRow struct {
-	Namespace string
-	Name      string // of the Tenant, or what flux-multitenant-demo calls the tenant
-	Tenant    string // "" if no Tenant has it
-	Status    string
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`             // of the Tenant, or what flux-multitenant-demo calls the tenant
+	Tenant    string `json:"tenant,omitempty"` // "" if no Tenant has it
+	Status    string `json:"status"`
 }
 
 // List returns all Tenants, by name.
@@ -38,7 +39,7 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []Row
+	rows := []Row{}
 	for _, tenant := range w.all {
 		row := Row{Name: tenant.Name, Home: tenant.Spec.HomeNamespace, PolicyLevel: string(tenant.Spec.Verification.PolicyLevel),
 			Ready: conditionText(tenant, v1beta1.ConditionReady), Provisioned: conditionText(tenant, v1beta1.ConditionProvisioned)}
@@ -73,7 +74,7 @@ func (e *Engine) Namespaces(ctx context.Context) ([]NamespaceRow, error) {
 	if err := e.reader.List(ctx, &namespaces); err != nil {
 		return nil, explained("list namespaces", err)
 	}
-	var rows []NamespaceRow
+	rows := []NamespaceRow{}
 	for i := range namespaces.Items {
 		n := &namespaces.Items[i]
 		row := NamespaceRow{Namespace: n.Name, Tenant: n.Labels[v1beta1.LabelTenant], Status: string(n.Status.Phase)}

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -106,9 +108,6 @@ func (e *Engine) reserved(name string) bool {
 	return onboard.IsSystemNamespace(name) || name == e.options.Onboard.Landwaiter.Namespace || slices.Contains(e.options.Reserved, name)
 }
 
-// podSecurity begins the labels of the Pod Security Standards.
-const podSecurity = "pod-security.kubernetes.io/"
-
 // strictness orders the levels of the Pod Security Standards.
 func strictness(level string) int {
 	return slices.Index([]string{"privileged", "baseline", "restricted"}, level)
@@ -138,7 +137,7 @@ func (m *member) mark(rendered client.Object, tenant string) {
 		return
 	}
 	for name, level := range m.existing.Labels {
-		if strings.HasPrefix(name, podSecurity) && strictness(level) > strictness(labels[name]) && !owns(m.existing, "f:labels", name) {
+		if strings.HasPrefix(name, onboard.LabelPodSecurity) && strictness(level) > strictness(labels[name]) && !owns(m.existing, "f:labels", name) {
 			delete(labels, name)
 		}
 	}
@@ -155,6 +154,16 @@ func owns(object client.Object, group, name string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && hasField(f.FieldsV1.GetRawBytes(), "f:metadata", group, "f:"+name)
 	})
+}
+
+// hasField reports whether managed fields have a path.
+func hasField(raw []byte, path ...string) bool {
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return false
+	}
+	_, found, _ := unstructured.NestedFieldNoCopy(fields, path...) // what is no map has no fields
+	return found
 }
 
 // applied reports whether an object was applied by [FieldManager].

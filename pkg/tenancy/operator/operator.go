@@ -58,6 +58,7 @@ type Options struct {
 
 // Engine changes and reads what Tenants stand for.
 type Engine struct {
+	// client writes as [FieldManager], and in a dry run changes nothing.
 	client  client.Client
 	reader  client.Reader
 	options Options
@@ -92,7 +93,10 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // New returns an Engine that uses the permissions of c.
 func New(c client.Client, options Options) *Engine {
-	e := &Engine{client: c, reader: options.Reader, options: options}
+	e := &Engine{client: client.WithFieldOwner(c, FieldManager), reader: options.Reader, options: options}
+	if options.DryRun {
+		e.client = client.NewDryRunClient(e.client)
+	}
 	if e.reader == nil {
 		e.reader = c
 	}
@@ -113,15 +117,15 @@ const (
 
 // Outcome is what happened to one object.
 type Outcome struct {
-	Object policy.ObjectRef
-	Result Result
+	Object policy.ObjectRef `json:"object"`
+	Result Result           `json:"result"`
 }
 
 // Problem is something of a Tenant that was not done, and what to do about it.
 type Problem struct {
-	Reason  policy.Reason
-	Object  policy.ObjectRef
-	Message string
+	Reason  policy.Reason    `json:"reason"`
+	Object  policy.ObjectRef `json:"object"`
+	Message string           `json:"message"`
 }
 
 // Report is the outcome of one call.
@@ -230,12 +234,4 @@ func (w *world) namespace(name string) *corev1.Namespace {
 		return nil
 	}
 	return &w.namespaces[i]
-}
-
-// dryRun returns the options of a write.
-func (e *Engine) dryRun() []client.DeleteOption {
-	if e.options.DryRun {
-		return []client.DeleteOption{client.DryRunAll}
-	}
-	return nil
 }

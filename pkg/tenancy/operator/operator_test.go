@@ -110,7 +110,7 @@ func TestANamespaceKeepsAStricterPodSecurityOfOthers(t *testing.T) {
 	fields := func(manager, label string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + label + `":{}}}}`)}}
 	}
-	const enforce = podSecurity + "enforce"
+	const enforce = onboard.LabelPodSecurity + "enforce"
 	for about, c := range map[string]struct {
 		there, manager, asked string
 		applied               bool

@@ -74,13 +74,12 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 	if stays && found.kind.restricts {
 		return e.release(ctx, found, nil, report, v1beta1.LabelTenant, v1beta1.LabelOwner)
 	}
-	options := append(e.dryRun(), client.Preconditions{UID: &found.UID})
 	// Not as metadata: the answer is the object itself if it has finalizers.
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(found.GroupVersionKind())
 	object.SetNamespace(found.Namespace)
 	object.SetName(found.Name)
-	if err := e.client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
+	if err := e.client.Delete(ctx, object, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
 		if apierrors.IsForbidden(err) {
 			report.refused = report.refused || refusedByPolicy(err)
 			report.problem(policy.ReasonAccessDenied, refOf(found), "%s cannot be removed: %s", refOf(found), err)
@@ -122,11 +121,7 @@ func (e *Engine) release(ctx context.Context, object client.Object, annotations 
 	live.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
 	live.SetNamespace(object.GetNamespace())
 	live.SetName(object.GetName())
-	options := []client.PatchOption{client.FieldOwner(FieldManager)}
-	if e.options.DryRun {
-		options = append(options, client.DryRunAll)
-	}
-	switch err := e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), options...); {
+	switch err := e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch)); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):

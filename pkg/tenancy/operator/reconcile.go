@@ -194,16 +194,12 @@ func (r *reconciler) finalizer(ctx context.Context, tenant *v1beta1.Tenant, fina
 
 // condition applies the condition Provisioned if it differs.
 func (r *reconciler) condition(ctx context.Context, tenant *v1beta1.Tenant, condition metav1.Condition) error {
-	condition.Type, condition.ObservedGeneration, condition.LastTransitionTime = v1beta1.ConditionProvisioned, tenant.Generation, metav1.Now()
-	if last := meta.FindStatusCondition(tenant.Status.Conditions, condition.Type); last != nil {
-		if last.Status == condition.Status {
-			condition.LastTransitionTime = last.LastTransitionTime
-		}
-		if *last == condition {
-			return nil
-		}
+	condition.Type, condition.ObservedGeneration = v1beta1.ConditionProvisioned, tenant.Generation
+	conditions := slices.Clone(tenant.Status.Conditions)
+	if !meta.SetStatusCondition(&conditions, condition) {
+		return nil
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(meta.FindStatusCondition(conditions, condition.Type))
 	if err != nil {
 		return fmt.Errorf("write the status of Tenant %s: %w", tenant.Name, err)
 	}

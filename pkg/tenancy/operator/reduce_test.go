@@ -31,7 +31,7 @@ func crowded(name string, labels, annotations map[string]string) metav1.ObjectMe
 }
 
 func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
-	labels := map[string]string{v1beta1.LabelTenant: "iris", onboard.LabelHomeNamespace: "iris", onboard.LabelDemo: "iris", v1beta1.LabelFluxTenant: "iris", podSecurity + "enforce": "restricted"}
+	labels := map[string]string{v1beta1.LabelTenant: "iris", v1beta1.LabelHomeNamespace: "iris", onboard.LabelDemo: "iris", v1beta1.LabelFluxTenant: "iris", onboard.LabelPodSecurity + "enforce": "restricted"}
 	annotations := map[string]string{v1beta1.AnnotationCreated: "iris", v1beta1.AnnotationAdopted: "iris"}
 	reduced, err := reduce(&corev1.Namespace{ObjectMeta: crowded("iris", labels, annotations)})
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 		fields["f:annotations"]["f:"+name] = struct{}{}
 	}
 	for i := range 7_800 {
-		for _, prefix := range []string{v1beta1.Group + "/", podSecurity} {
+		for _, prefix := range []string{v1beta1.Group + "/", onboard.LabelPodSecurity} {
 			name := fmt.Sprintf("%sx%062d", prefix, i)
 			large.Labels[name] = ""
 			fields["f:labels"]["f:"+name] = struct{}{}
@@ -88,7 +88,7 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 	require.Equal(t, want.Labels, large.Labels, "all that the platform sets")
 	require.Equal(t, "green", large.Annotations[v1beta1.AnnotationCreated])
 	require.NotEqual(t, "green", large.Annotations[v1beta1.AnnotationAdopted], "what is cut is nobody's name")
-	require.True(t, owns(large, "f:labels", podSecurity+"enforce"))
+	require.True(t, owns(large, "f:labels", onboard.LabelPodSecurity+"enforce"))
 	require.True(t, owns(large, "f:annotations", v1beta1.AnnotationCreated))
 	again := large.DeepCopy()
 	_, err = reduce(again)

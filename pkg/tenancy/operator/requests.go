@@ -103,8 +103,8 @@ const maxSaid = 254
 
 // saidLabelNames are fixed: a team's account may make up more with the same prefixes.
 func saidLabelNames() []string {
-	return []string{v1beta1.LabelTenant, onboard.LabelHomeNamespace, v1beta1.LabelOwner, v1beta1.LabelFluxTenant, onboard.LabelDemo,
-		podSecurity + "enforce", podSecurity + "enforce-version", podSecurity + "warn", podSecurity + "warn-version"}
+	return []string{v1beta1.LabelTenant, v1beta1.LabelHomeNamespace, v1beta1.LabelOwner, v1beta1.LabelFluxTenant, onboard.LabelDemo,
+		onboard.LabelPodSecurity + "enforce", onboard.LabelPodSecurity + "enforce-version", onboard.LabelPodSecurity + "warn", onboard.LabelPodSecurity + "warn-version"}
 }
 
 func saidAnnotationNames() []string {
@@ -204,32 +204,22 @@ func (r *reconciler) namespaces() handler.Funcs {
 	}
 }
 
-// tenants handles changes of Tenants: each concerns the Tenant itself and those that
-// claim what it has or had.
-func (r *reconciler) tenants() handler.Funcs {
-	add := func(ctx context.Context, q queue, changed ...client.Object) {
-		all, err := r.list(ctx)
-		if err != nil {
-			r.log.WithError(err).Error("cannot tell which Tenants a change concerns; the next comparison will")
-		}
-		hurry := func(tenant string) {
-			r.rounds.hurry(tenant)
-			q.Add(request(tenant))
-		}
-		for _, object := range changed {
-			hurry(object.GetName())
-			for _, other := range all {
-				if tenant, ok := object.(*v1beta1.Tenant); ok && other.Name != tenant.Name && rivals(tenant, other) {
-					hurry(other.Name)
-				}
-			}
+// ofTenant returns a Tenant that changed, and those that claim what it has or had.
+func (r *reconciler) ofTenant(ctx context.Context, changed client.Object) []reconcile.Request {
+	all, err := r.list(ctx)
+	if err != nil {
+		r.log.WithError(err).Error("cannot tell which Tenants a change concerns; the next comparison will")
+	}
+	requests := []reconcile.Request{request(changed.GetName())}
+	for _, other := range all {
+		if tenant, ok := changed.(*v1beta1.Tenant); ok && other.Name != tenant.Name && rivals(tenant, other) {
+			requests = append(requests, request(other.Name))
 		}
 	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+	for _, tenant := range requests {
+		r.rounds.hurry(tenant.Name)
 	}
+	return requests
 }
 
 // rivals reports whether two Tenants may claim one namespace.

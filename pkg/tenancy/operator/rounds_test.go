@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // writeTakes is how long a write takes in these tests.
@@ -201,7 +202,7 @@ func TestAChangeOfANamespaceConcernsAllOnlyIfItAppearsOrGoes(t *testing.T) {
 		change func(*corev1.Namespace)
 		places []string
 	}{
-		"a label": {func(n *corev1.Namespace) { n.Labels[podSecurity+"enforce"] = "privileged" }, []string{"web"}},
+		"a label": {func(n *corev1.Namespace) { n.Labels[onboard.LabelPodSecurity+"enforce"] = "privileged" }, []string{"web"}},
 		"its end": {func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, []string{"api", "green", "web"}},
 		"another": {func(n *corev1.Namespace) { n.UID = "2" }, []string{"api", "green", "web"}},
 	} {

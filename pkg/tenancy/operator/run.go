@@ -212,7 +212,7 @@ func (r *reconciler) watch(m manager.Manager) error {
 	b := builder.ControllerManagedBy(m).Named("tenants").WithLogConstructor(logConstructor(m.GetLogger(), "tenants")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
-		Watches(&v1beta1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
+		Watches(&v1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
 		Watches(&corev1.Namespace{}, r.namespaces(), builder.WithPredicates(ofTenants()))
 	for _, object := range watched() {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.ofObject), builder.WithPredicates(changedByOthers()))

@@ -132,11 +132,7 @@ func (e *Engine) replace(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1
 	if had, err := onboard.Complete(live); err == nil && equality.Semantic.DeepEqual(wanted, had) {
 		return live, Unchanged, nil // to write it would only make this its author
 	}
-	options := []client.UpdateOption{client.FieldOwner(FieldManager)}
-	if e.options.DryRun {
-		options = append(options, client.DryRunAll)
-	}
-	if err := e.client.Update(ctx, saved, options...); err != nil {
+	if err := e.client.Update(ctx, saved); err != nil {
 		return nil, "", fmt.Errorf("update Tenant %s: %w", tenant.Name, err)
 	}
 	return saved, Changed, nil

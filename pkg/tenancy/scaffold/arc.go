@@ -3,6 +3,7 @@ package scaffold
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -109,9 +110,7 @@ func (a App) release(namespace, releaseName string) (source, release object) {
 	if releaseName != "" {
 		spec["releaseName"] = releaseName
 	}
-	for field, value := range from {
-		spec[field] = value
-	}
+	maps.Copy(spec, from)
 	return source, object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(namespace, a.Name), "spec": spec}
 }
 

@@ -18,6 +18,9 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
+// AuthFile is the file of a Tenant's encrypted Git credentials.
+const AuthFile = "auth.yaml"
+
 // Login is what Flux needs to read a team's repository.
 type Login struct {
 	// Namespace and Name of the Secret.
@@ -39,8 +42,9 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 		}
 		content["username"], content["password"] = "git", token
 	} else {
-		if err := checkKnownHosts(l.KnownHosts); err != nil {
-			return nil, "", err
+		// Without a key, anybody could answer in the place of the Git host.
+		if _, _, _, _, _, err := ssh.ParseKnownHosts(l.KnownHosts); err != nil {
+			return nil, "", fmt.Errorf("--known-hosts has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
 		}
 		private, public, err := newKey(l.Namespace + "/" + l.Name)
 		if err != nil {
@@ -50,14 +54,6 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 		deployKey = strings.TrimSpace(public)
 	}
 	return []byte(encode(object{"apiVersion": "v1", "kind": "Secret", "metadata": named(l.Namespace, l.Name), "stringData": content})), deployKey, nil
-}
-
-// checkKnownHosts refuses what would let anybody answer in the place of the Git host.
-func checkKnownHosts(text []byte) error {
-	if _, _, _, _, _, err := ssh.ParseKnownHosts(text); err != nil {
-		return fmt.Errorf("--known-hosts has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
-	}
-	return nil
 }
 
 // KnowsHost refuses a file of known hosts that has no key of the host of a repository.

@@ -12,7 +12,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
-	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 )
 
@@ -120,7 +119,11 @@ func (c *checker) run(folder string) (_ *built, err error) {
 	}
 	b := &built{made: made}
 	for _, r := range made.Resources() {
-		object, err := objectOf(r)
+		content, err := r.Map()
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", r.CurId(), err)
+		}
+		object, err := objectOf(content)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", r.CurId(), err)
 		}
@@ -131,12 +134,8 @@ func (c *checker) run(folder string) (_ *built, err error) {
 	return b, nil
 }
 
-// objectOf returns what an API server would read if kustomize wrote the resource.
-func objectOf(r *resource.Resource) (*unstructured.Unstructured, error) {
-	content, err := r.Map()
-	if err != nil {
-		return nil, err
-	}
+// objectOf returns what an API server would read if the content were sent to it.
+func objectOf(content map[string]any) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
@@ -324,30 +323,16 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 		if err := document.Decode(&content); err != nil {
 			return nil, fmt.Errorf("read an object: %w", err)
 		}
-		if len(content) > 0 {
-			objects = append(objects, &unstructured.Unstructured{Object: jsonTypes(content).(map[string]any)})
+		if len(content) == 0 {
+			continue
 		}
+		object, err := objectOf(content)
+		if err != nil {
+			return nil, fmt.Errorf("read an object: %w", err)
+		}
+		objects = append(objects, object)
 	}
 	return objects, nil
-}
-
-// jsonTypes turns the numbers of YAML into those that objects have.
-func jsonTypes(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			v[key] = jsonTypes(inner)
-		}
-	case []any:
-		for i, inner := range v {
-			v[i] = jsonTypes(inner)
-		}
-	case int:
-		return int64(v)
-	case uint64:
-		return int64(v) //nolint:gosec // larger numbers are in no manifest
-	}
-	return value
 }
 
 // buildHint says what to do about errors of kustomize that do not.

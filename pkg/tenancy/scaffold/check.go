@@ -3,6 +3,7 @@ package scaffold
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -24,10 +25,10 @@ type CheckOptions struct {
 // CheckReport is what was built and found.
 type CheckReport struct {
 	// Kustomizations counts the folders that were built.
-	Kustomizations int
+	Kustomizations int `json:"kustomizations"`
 	// Clusters are the folders that Flux begins with, and the cluster of each.
-	Clusters []string
-	Findings []Finding
+	Clusters []string  `json:"clusters"`
+	Findings []Finding `json:"findings"`
 }
 
 // Check checks a platform's repository: it builds every kustomization, follows Flux from
@@ -59,7 +60,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	if len(given) == 0 {
 		c.find(".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
 	}
-	var report CheckReport
+	report := CheckReport{Clusters: []string{}}
 	for _, cluster := range c.clusters() {
 		if err := ctx.Err(); err != nil {
 			return CheckReport{}, err
@@ -90,10 +91,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 
 // sorted returns what was found.
 func (c *checker) sorted() []Finding {
-	var found []Finding
-	for finding := range c.findings {
-		found = append(found, finding)
-	}
+	found := slices.AppendSeq([]Finding{}, maps.Keys(c.findings))
 	slices.SortFunc(found, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
 	return found
 }

@@ -284,9 +284,7 @@ func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, 
 	if !slices.ContainsFunc(all.objects, func(o applied) bool { return isResource(o.Unstructured) }) {
 		return nil, nil
 	}
-	text, err := all.text(func(o *unstructured.Unstructured) bool {
-		return isResource(o) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" // the home namespace of a Tenant
-	})
+	text, err := all.text()
 	if err != nil {
 		return nil, err
 	}

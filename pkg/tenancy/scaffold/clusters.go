@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"maps"
 	"path"
 )
 
@@ -47,9 +48,7 @@ func (p Platform) tenantsStep(folder string, more object) step {
 	if p.SOPSAge != "" {
 		s.more["decryption"] = object{"provider": "sops", "secretRef": object{"name": "sops-age"}}
 	}
-	for field, value := range more {
-		s.more[field] = value
-	}
+	maps.Copy(s.more, more)
 	return s
 }
 
@@ -68,9 +67,7 @@ func (s step) object() object {
 		}
 		spec["dependsOn"] = after
 	}
-	for field, value := range s.more {
-		spec[field] = value
-	}
+	maps.Copy(spec, s.more)
 	return object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": named(fluxNamespace, s.name), "spec": spec}
 }
 
@@ -108,6 +105,19 @@ func relative(from, to string) string {
 // within reports whether a path is below a folder.
 func within(name, folder string) bool {
 	return len(name) > len(folder) && name[:len(folder)] == folder && name[len(folder)] == '/'
+}
+
+// layout adds the folders of the clusters.
+func (p Platform) layout(t *Tree) {
+	switch p.Layout {
+	case LayoutFlux:
+		p.flux(t)
+	case LayoutGroups:
+		p.groups(t)
+	case LayoutArc:
+		p.arc(t)
+	case LayoutDemo: // it has none
+	}
 }
 
 // flux adds the layout of flux2-multi-tenancy: a folder for each environment, which flux
@@ -157,7 +167,7 @@ func (p Platform) groups(t *Tree) {
 	for _, cluster := range p.Clusters {
 		group, name := path.Dir(cluster), path.Base(cluster)
 		folder := path.Join("clusters", name)
-		steps, resources := append(p.steps(), externalSecrets()), []string{"infrastructure.yaml"}
+		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}), []string{"infrastructure.yaml"}
 		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(steps...)...))
 		if group != GroupOps {
 			resources = append(resources, "tenants.yaml")
@@ -175,10 +185,6 @@ func (p Platform) groups(t *Tree) {
 
 // externalSecretsNamespace is a namespace of the platform in this layout alone.
 const externalSecretsNamespace = "external-secrets"
-
-func externalSecrets() step {
-	return step{"external-secrets", "./infrastructure/external-secrets", nil, nil}
-}
 
 const groupsReadme = `# Bootstrap a cluster
 

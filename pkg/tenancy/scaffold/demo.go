@@ -84,6 +84,3 @@ func Bootstrap(url, branch string, shared bool) (text, command string, err error
 		kustomization("", []string{"gotk-components.yaml"}, object{"components": []string{"lockdown"}})
 	return document("", sharedSource(url, branch)), strings.TrimSuffix(command, "\n"), nil
 }
-
-// AuthFile is the file of a Tenant's encrypted Git credentials.
-const AuthFile = "auth.yaml"

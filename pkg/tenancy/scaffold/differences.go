@@ -3,6 +3,8 @@ package scaffold
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
 )
 
 // Limits of what is shown of a difference.
@@ -46,33 +48,21 @@ func linesOf(text string) []string {
 	return lines
 }
 
-// changes compares two lists of lines by their longest common subsequence. Lists that are
-// too long for that have nothing in common.
+// changes compares two lists of lines. Lists that are too long for that have nothing in common.
 func changes(from, to []string) (shown []string) {
-	var common [][]int // the length of the longest one from these lines on
+	parts := []difflib.OpCode{{Tag: 'r', I2: len(from), J2: len(to)}}
 	if len(from)*len(to) <= maxCompared {
-		common = make([][]int, len(from)+1)
-		for i := range common {
-			common[i] = make([]int, len(to)+1)
-		}
-		for i := len(from) - 1; i >= 0; i-- {
-			for j := len(to) - 1; j >= 0; j-- {
-				common[i][j] = max(common[i+1][j], common[i][j+1])
-				if from[i] == to[j] {
-					common[i][j] = common[i+1][j+1] + 1
-				}
-			}
-		}
+		parts = difflib.NewMatcherWithJunk(from, to, false, nil).GetOpCodes()
 	}
-	i, j := 0, 0
-	for i < len(from) || j < len(to) {
-		switch {
-		case common != nil && i < len(from) && j < len(to) && from[i] == to[j]:
-			i, j = i+1, j+1
-		case i < len(from) && (common == nil || j == len(to) || common[i+1][j] >= common[i][j+1]):
-			shown, i = append(shown, "- "+from[i]), i+1
-		default:
-			shown, j = append(shown, "+ "+to[j]), j+1
+	for _, part := range parts {
+		if part.Tag == 'e' { // they are equal
+			continue
+		}
+		for _, line := range from[part.I1:part.I2] {
+			shown = append(shown, "- "+line)
+		}
+		for _, line := range to[part.J1:part.J2] {
+			shown = append(shown, "+ "+line)
 		}
 	}
 	return shown

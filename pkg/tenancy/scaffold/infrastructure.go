@@ -3,6 +3,7 @@ package scaffold
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -25,58 +26,54 @@ const (
 const imagesKind = "VerifiedImages"
 
 // infrastructure adds what every cluster of the platform installs, a folder for each step.
-func (p Platform) infrastructure(t *Tree) error {
-	for _, add := range []func(*Tree) error{p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails} {
-		if err := add(t); err != nil {
-			return err
-		}
-	}
-	return nil
+func (p Platform) infrastructure(t *Tree) {
+	p.definitions(t)
+	p.gatekeeper(t)
+	p.landwaiter(t)
+	templates(t)
+	p.policies(t)
+	p.guardrails(t)
 }
 
-// copied returns a file of this program as it is written into a tree.
-func copied(files fs.FS, name string) (string, error) {
+// copied returns a file that is compiled into the program, so that it cannot be missing.
+func copied(files fs.FS, name string) string {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {
-		return "", fmt.Errorf("read the program's own %s: %w", name, err)
+		panic(fmt.Sprintf("scaffold: read the program's own %s: %v", name, err))
 	}
-	return string(text), nil
+	return string(text)
+}
+
+// matching lists the files that are compiled into the program and match a pattern.
+func matching(files fs.FS, pattern string) []string {
+	names, err := fs.Glob(files, pattern)
+	if err != nil {
+		panic(fmt.Sprintf("scaffold: list the program's own %s: %v", pattern, err))
+	}
+	return names
 }
 
 // CRDs come first and apart from the chart, so that an upgrade changes them before
 // any program that needs them.
-func (p Platform) definitions(t *Tree) error {
-	names, err := fs.Glob(crd.Files, "*.yaml")
-	if err != nil {
-		return fmt.Errorf("list the CRDs: %w", err)
-	}
+func (p Platform) definitions(t *Tree) {
+	names := matching(crd.Files, "*.yaml")
 	for _, name := range names {
-		text, err := copied(crd.Files, name)
-		if err != nil {
-			return err
-		}
-		t.add(path.Join("infrastructure/crds", name), text)
+		t.add(path.Join("infrastructure/crds", name), copied(crd.Files, name))
 	}
 	t.add("infrastructure/crds/kustomization.yaml", kustomization("CRDs of landwaiter.dev.", names, nil))
-	return nil
 }
 
-func (p Platform) gatekeeper(t *Tree) error {
-	text, err := copied(config.Files, "gatekeeper/values.yaml")
-	if err != nil {
-		return err
-	}
+func (p Platform) gatekeeper(t *Tree) {
 	var values object
-	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
-		return fmt.Errorf("read the values of Gatekeeper: %w", err)
+	if err := yaml.Unmarshal([]byte(copied(config.Files, "gatekeeper/values.yaml")), &values); err != nil {
+		panic(fmt.Sprintf("scaffold: read the values of Gatekeeper: %v", err))
 	}
 	release(t, "gatekeeper", "gatekeeper-system", p.Gatekeeper, object{
 		"admission.gatekeeper.sh/ignore": "no-self-managing", "pod-security.kubernetes.io/enforce": "restricted"}, values,
 		"Fails closed; docs/install.md of Landwaiter says what each value is for.")
-	return nil
 }
 
-func (p Platform) landwaiter(t *Tree) error {
+func (p Platform) landwaiter(t *Tree) {
 	values := object{
 		"crds":       object{"install": false},
 		"guardrails": object{"enabled": p.Operator},
@@ -92,7 +89,6 @@ func (p Platform) landwaiter(t *Tree) error {
 	release(t, "landwaiter", "landwaiter-system", p.Landwaiter, object{
 		"admission.gatekeeper.sh/ignore": "landwaiter", "pod-security.kubernetes.io/enforce": "restricted"}, values,
 		"The CRDs are in ../crds, so that they are upgraded first.")
-	return nil
 }
 
 // release adds a chart with its source and its namespace.
@@ -110,9 +106,7 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 		"upgrade":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},
 		"values":             values,
 	}
-	for field, value := range from {
-		spec[field] = value
-	}
+	maps.Copy(spec, from)
 	t.add(path.Join(folder, "release.yaml"), document(comment, object{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(fluxNamespace, name), "spec": spec}))
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"namespace.yaml", "source.yaml", "release.yaml"},
@@ -169,56 +163,37 @@ var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.
 
 // templates are a step of their own: the kind of a constraint exists only once Gatekeeper
 // has made it from its template, and until then a dry run of the constraint fails.
-func templates(t *Tree) error {
-	found, err := fs.Glob(library.Files, "*/template.yaml")
-	if err != nil {
-		return fmt.Errorf("list the templates: %w", err)
-	}
+func templates(t *Tree) {
 	var resources []string
-	for _, name := range found {
-		text, err := copied(library.Files, name)
-		if err != nil {
-			return err
-		}
+	for _, name := range matching(library.Files, "*/template.yaml") {
 		resources = append(resources, path.Dir(name)+".yaml")
-		t.add(path.Join("infrastructure/templates", path.Dir(name)+".yaml"), text)
+		t.add(path.Join("infrastructure/templates", path.Dir(name)+".yaml"), copied(library.Files, name))
 	}
 	t.add("infrastructure/templates/kustomization.yaml", kustomization("", resources, nil))
-	return nil
 }
 
 // constraintSets lists the sets of the library.
-func constraintSets() ([]string, error) {
-	found, err := fs.Glob(library.Files, libraryConstraints+"/*/kustomization.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("list the sets of constraints: %w", err)
-	}
+func constraintSets() []string {
 	sets := []string{imagesSet}
-	for _, name := range found {
+	for _, name := range matching(library.Files, libraryConstraints+"/*/kustomization.yaml") {
 		sets = append(sets, path.Base(path.Dir(name)))
 	}
 	slices.Sort(sets)
-	return slices.Compact(sets), nil
+	return slices.Compact(sets)
 }
 
 // policies adds the chosen sets of constraints, and one place that says how strict they
 // all are.
-func (p Platform) policies(t *Tree) error {
+func (p Platform) policies(t *Tree) {
 	sets, within := slices.Clone(p.Constraints), map[string]bool{}
 	for i := 0; i < len(sets); i++ {
-		others, err := setsWithin(sets[i])
-		if err != nil {
-			return err
-		}
-		for _, other := range others {
+		for _, other := range setsWithin(sets[i]) {
 			within[other] = true
 			if !slices.Contains(sets, other) {
 				sets = append(sets, other)
 			}
 		}
-		if err := p.constraintSet(t, sets[i]); err != nil {
-			return err
-		}
+		p.constraintSet(t, sets[i])
 	}
 	patches := []object{{
 		"target": object{"group": constraintGroup},
@@ -240,7 +215,6 @@ func (p Platform) policies(t *Tree) error {
 		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes this folder.", nil, nil))
 	t.add("infrastructure/policies/kustomization.yaml",
 		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", append(resources, "own"), object{"patches": patches}))
-	return nil
 }
 
 const constraintGroup = "constraints.gatekeeper.sh"
@@ -266,67 +240,38 @@ func (p Platform) allowedSources() object {
 }
 
 // setsWithin returns the sets that a set includes.
-func setsWithin(set string) ([]string, error) {
+func setsWithin(set string) (others []string) {
 	if set == imagesSet {
-		return nil, nil
+		return nil
 	}
-	text, err := copied(library.Files, path.Join(libraryConstraints, set, "kustomization.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var k struct {
-		Resources []string `json:"resources"`
-	}
-	if err := yaml.Unmarshal([]byte(text), &k); err != nil {
-		return nil, fmt.Errorf("read the set %s: %w", set, err)
-	}
-	var others []string
-	for _, resource := range k.Resources {
+	for _, resource := range resourcesOf(copied(library.Files, path.Join(libraryConstraints, set, "kustomization.yaml"))) {
 		if name, ok := strings.CutPrefix(resource, "../"); ok {
 			others = append(others, name)
 		}
 	}
-	return others, nil
+	return others
 }
 
-func (p Platform) constraintSet(t *Tree, set string) error {
+func (p Platform) constraintSet(t *Tree, set string) {
 	folder, from := path.Join("infrastructure/policies", set), path.Join(libraryConstraints, set)
 	if set == imagesSet {
-		text, err := copied(library.Files, "verified-images/samples/constraint.yaml")
-		if err != nil {
-			return err
-		}
-		t.add(path.Join(folder, "verified-images.yaml"), text)
+		t.add(path.Join(folder, "verified-images.yaml"), copied(library.Files, "verified-images/samples/constraint.yaml"))
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("Nobody verifies the images of these namespaces; exemptNamespaces in "+SettingsFile+" lists them.",
 			[]string{"verified-images.yaml"}, object{"patches": []object{{"target": object{"kind": imagesKind},
 				"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces", "value": p.ExemptNamespaces}})}}}))
-		return nil
+		return
 	}
-	files, err := fs.Glob(library.Files, from+"/*.yaml")
-	if err != nil {
-		return fmt.Errorf("list the constraints of %s: %w", set, err)
+	for _, name := range matching(library.Files, from+"/*.yaml") {
+		t.add(path.Join(folder, path.Base(name)), copied(library.Files, name))
 	}
-	for _, name := range files {
-		text, err := copied(library.Files, name)
-		if err != nil {
-			return err
-		}
-		t.add(path.Join(folder, path.Base(name)), text)
-	}
-	return nil
 }
 
 // guardrails are in the tree unless the chart brings them for the operator, which does not
 // start without its guardrails.
-func (p Platform) guardrails(t *Tree) error {
+func (p Platform) guardrails(t *Tree) {
 	if p.Operator {
-		return nil
+		return
 	}
-	text, err := copied(config.Files, "guardrails/guardrails.yaml")
-	if err != nil {
-		return err
-	}
-	t.add("infrastructure/guardrails/guardrails.yaml", text)
+	t.add("infrastructure/guardrails/guardrails.yaml", copied(config.Files, "guardrails/guardrails.yaml"))
 	t.add("infrastructure/guardrails/kustomization.yaml", kustomization("", []string{"guardrails.yaml"}, nil))
-	return nil
 }

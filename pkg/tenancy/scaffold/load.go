@@ -32,9 +32,9 @@ const (
 // Finding is one thing that is wrong with a tree.
 type Finding struct {
 	// File is the path from the root of the tree.
-	File string
+	File string `json:"file"`
 	// Message says what is wrong, and what to do.
-	Message string
+	Message string `json:"message"`
 }
 
 // checker collects what is found in one tree.
@@ -92,37 +92,23 @@ func (c *checker) load(dir string) error {
 		if count++; count > maxFiles {
 			return fmt.Errorf("the tree has more than %d files: name the folder of the platform's repository", maxFiles)
 		}
-		content, err := readBounded(root, name)
-		if errors.Is(err, errTooLarge) {
+		info, err := entry.Info()
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", name, err)
+		}
+		if info.Size() > maxFileBytes {
 			c.find(name, "it has more than %d MiB and is not checked: keep it elsewhere", maxFileBytes>>20)
 			return nil
 		}
-		if total += int64(len(content)); total > maxTreeBytes {
+		if total += info.Size(); total > maxTreeBytes {
 			return fmt.Errorf("the tree has more than %d MiB: name the folder of the platform's repository", maxTreeBytes>>20)
 		}
+		content, err := root.ReadFile(name)
 		if err != nil {
-			return err
+			return fmt.Errorf("read %s: %w", name, err)
 		}
 		return c.keep(name, string(content))
 	})
-}
-
-var errTooLarge = errors.New("too large")
-
-func readBounded(root *os.Root, name string) ([]byte, error) {
-	file, err := root.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	defer func() { _ = file.Close() }() // nothing was written
-	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if len(content) > maxFileBytes {
-		return nil, errTooLarge
-	}
-	return content, nil
 }
 
 // manifest reports whether kustomize reads a file as objects.

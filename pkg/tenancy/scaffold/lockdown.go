@@ -1,5 +1,15 @@
 package scaffold
 
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
 // Controllers of Flux that follow references, and those that act for tenants.
 const (
 	referring = "(kustomize-controller|helm-controller|notification-controller|image-reflector-controller|image-automation-controller)"
@@ -72,4 +82,145 @@ mv landwaiter "$RUNNER_TEMP"
 			},
 		}},
 	})
+}
+
+// lockdownArguments are what each controller must have been given.
+func lockdownArguments(shared bool) map[string][]string {
+	const refs, bases, account = "--no-cross-namespace-refs=true", "--no-remote-bases=true", "--default-service-account=default"
+	arguments := map[string][]string{"kustomize-controller": {bases, account}, "helm-controller": {account}}
+	if !shared {
+		for _, name := range []string{"kustomize-controller", "helm-controller", "notification-controller", "image-reflector-controller", "image-automation-controller"} {
+			arguments[name] = append([]string{refs}, arguments[name]...)
+		}
+	}
+	return arguments
+}
+
+// trialFlux are controllers without arguments, and the Kustomization of flux bootstrap.
+func trialFlux() string {
+	var objects []object
+	for _, name := range slices.Sorted(maps.Keys(lockdownArguments(false))) {
+		objects = append(objects, object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": named(fluxNamespace, name),
+			"spec": object{"template": object{"spec": object{"containers": []object{{"name": "manager", "args": []string{"--log-level=info"}}}}}}})
+	}
+	objects = append(objects, step{platformSource, "./", nil, object{"serviceAccountName": ""}}.object())
+	return document("", objects...)
+}
+
+// entries are the folders that flux bootstrap writes into.
+func (p Platform) entries() []string {
+	var tree Tree
+	p.layout(&tree)
+	var folders []string
+	for _, file := range tree.Files {
+		if folder := path.Dir(file.Path); path.Base(folder) == "flux-system" && path.Base(file.Path) == "kustomization.yaml" {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// lockdowns tries what the tree does to Flux in each cluster: whether an argument is there
+// counts, and not how a file says so.
+func (c *checker) lockdowns() {
+	var expected []string
+	if c.settings != nil {
+		expected = c.settings.entries()
+	}
+	for name := range c.files {
+		if path.Base(name) == "gotk-components.yaml" && path.Base(path.Dir(name)) == "flux-system" {
+			expected = append(expected, path.Dir(name))
+		}
+	}
+	for _, folder := range expected {
+		if name := c.kustomizationFile(folder); name == "" || c.virtual[name] {
+			c.find(folder, "Flux is not locked down: the folder has no kustomization.yaml; write it again with landwaiter platform init")
+		}
+	}
+	for _, folder := range c.folders() {
+		if path.Base(folder) != "flux-system" || c.builds[folder] == nil || c.builds[folder].failed {
+			continue
+		}
+		if err := c.lockdown(folder); err != nil {
+			c.find(c.at(folder), "whether Flux is locked down cannot be tried: %v", err)
+		}
+	}
+}
+
+func (c *checker) lockdown(folder string) error {
+	const components, sync = "gotk-components.yaml", "gotk-sync.yaml"
+	trial := &checker{files: map[string][]byte{}, memory: c.memory}
+	saved := map[string]string{}
+	for name, text := range map[string]string{components: trialFlux(), sync: ""} {
+		file := path.Join(folder, name)
+		saved[file] = string(c.files[file])
+		if err := trial.keep(file, text); err != nil {
+			return err
+		}
+	}
+	made, err := c.run(folder)
+	for file, content := range saved {
+		if restored := trial.keep(file, content); restored != nil {
+			return restored
+		}
+	}
+	if err != nil {
+		return err
+	}
+	shared := c.settings != nil && c.settings.SharedSource
+	for _, missing := range unlocked(made.objects, shared) {
+		c.find(c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)
+	}
+	return nil
+}
+
+// unlocked lists what is missing from objects that the lockdown was applied to.
+func unlocked(objects []*unstructured.Unstructured, shared bool) []string {
+	var missing []string
+	for name := range lockdownArguments(shared) {
+		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" && o.GetName() == name }) {
+			missing = append(missing, name+" has another name, or is taken out")
+		}
+	}
+	for _, o := range objects {
+		if isFlux(o, "Kustomization") {
+			if account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName"); account != "kustomize-controller" {
+				missing = append(missing, "Kustomization flux-system has no serviceAccountName kustomize-controller")
+			}
+		}
+		for _, argument := range lockdownArguments(shared)[o.GetName()] {
+			if !slices.Contains(argumentsOf(o), argument) {
+				missing = append(missing, fmt.Sprintf("%s lacks %s", o.GetName(), argument))
+			}
+		}
+		if flag, twice := contradicting(argumentsOf(o)); twice {
+			missing = append(missing, fmt.Sprintf("%s has %s twice, and the last one counts", o.GetName(), flag))
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// contradicting returns a flag that is given twice.
+func contradicting(arguments []string) (string, bool) {
+	seen := map[string]bool{}
+	for _, argument := range arguments {
+		flag, _, _ := strings.Cut(argument, "=")
+		if seen[flag] {
+			return flag, true
+		}
+		seen[flag] = true
+	}
+	return "", false
+}
+
+// argumentsOf returns the arguments of a Deployment's first container.
+func argumentsOf(o *unstructured.Unstructured) []string {
+	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	if len(containers) == 0 {
+		return nil
+	}
+	first, _ := containers[0].(map[string]any)
+	arguments, _, _ := unstructured.NestedStringSlice(first, "args")
+	return arguments
 }

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // fluxImage is one of those that flux bootstrap installs, for trees that it has not written
@@ -106,9 +106,7 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	if len(constraints) == 0 || c.options.MayAllow == nil {
 		return
 	}
-	text, err := all.text(func(o *unstructured.Unstructured) bool {
-		return o.GroupVersionKind().Group == "landwaiter.dev" || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == ""
-	})
+	text, err := all.text()
 	if err != nil {
 		c.find(c.at(all.root), "whether images are allowed cannot be told: %v", err)
 		return
@@ -138,21 +136,16 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	}
 }
 
-// text returns the wanted objects as YAML.
-func (all *closure) text(wanted func(*unstructured.Unstructured) bool) (string, error) {
-	var text strings.Builder
+// text returns Landwaiter's resources as YAML, and namespaces: one may be the home namespace of a Tenant.
+func (all *closure) text() (string, error) {
+	var objects []object
 	for _, o := range all.objects {
-		if !wanted(o.Unstructured) {
-			continue
+		if isResource(o.Unstructured) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" {
+			objects = append(objects, o.Object)
 		}
-		document, err := yaml.Marshal(o.Object)
-		if err != nil {
-			return "", fmt.Errorf("write %s: %w", identity(o.Unstructured), err)
-		}
-		text.WriteString("---\n")
-		text.Write(document)
 	}
-	return text.String(), nil
+	text, err := onboard.YAML(objects...)
+	return string(text), err
 }
 
 // needed returns the images of the workloads in the tree, those of Flux, and one of any name

@@ -69,7 +69,7 @@ func (c *checker) tenantFile(o applied) string {
 // unequipped finds namespaces that a Tenant lists and that lack some of what it stands for, as
 // after tenant.yaml was edited.
 func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
-	expected, err := onboard.Objects(tenant, onboard.Options{NamespaceMaker: true, Constraints: limitsRegistries()})
+	expected, err := onboard.Objects(tenant, onboard.Options{NamespaceMaker: true, Constraints: true})
 	if err != nil {
 		return // a finding of the caller
 	}

@@ -5,6 +5,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -89,12 +90,12 @@ const (
 
 // Complete returns the platform with defaults, or says which value cannot be used.
 func (p Platform) Complete() (Platform, error) {
-	fill(&p.Layout, LayoutFlux)
-	fill(&p.Enforcement, "dryrun")
-	fill(&p.Gatekeeper.URL, "https://open-policy-agent.github.io/gatekeeper/charts")
-	fill(&p.Gatekeeper.Version, gatekeeperVersion)
-	fill(&p.Landwaiter.URL, "oci://ghcr.io/landwaiter/charts/landwaiter")
-	fill(&p.Landwaiter.Version, LandwaiterVersion)
+	p.Layout = cmp.Or(p.Layout, LayoutFlux)
+	p.Enforcement = cmp.Or(p.Enforcement, "dryrun")
+	p.Gatekeeper.URL = cmp.Or(p.Gatekeeper.URL, "https://open-policy-agent.github.io/gatekeeper/charts")
+	p.Gatekeeper.Version = cmp.Or(p.Gatekeeper.Version, gatekeeperVersion)
+	p.Landwaiter.URL = cmp.Or(p.Landwaiter.URL, "oci://ghcr.io/landwaiter/charts/landwaiter")
+	p.Landwaiter.Version = cmp.Or(p.Landwaiter.Version, LandwaiterVersion)
 	switch p.Layout {
 	case LayoutFlux:
 		fillList(&p.Environments, "staging", "production")
@@ -108,11 +109,7 @@ func (p Platform) Complete() (Platform, error) {
 		return p, fmt.Errorf("--layout is %q, it must be flux, groups, arc or demo", p.Layout)
 	}
 	if p.Constraints == nil && p.Layout != LayoutDemo {
-		sets, err := constraintSets()
-		if err != nil {
-			return p, err
-		}
-		p.Constraints = sets
+		p.Constraints = constraintSets()
 	}
 	if p.ExemptNamespaces == nil && p.Layout != LayoutDemo {
 		p.ExemptNamespaces = []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
@@ -121,12 +118,6 @@ func (p Platform) Complete() (Platform, error) {
 		}
 	}
 	return p, p.check()
-}
-
-func fill[T ~string](value *T, byDefault T) {
-	if *value == "" {
-		*value = byDefault
-	}
 }
 
 func fillList(list *[]string, byDefault ...string) {
@@ -189,7 +180,13 @@ func (p Platform) check() error {
 			return fmt.Errorf("--%s: %q cannot be used; give %s", pattern.flag, pattern.value, pattern.example)
 		}
 	}
-	return p.checkConstraints()
+	known := constraintSets()
+	for _, set := range p.Constraints {
+		if !slices.Contains(known, set) {
+			return fmt.Errorf("--constraints %s: there is no such set; use %s", set, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 const (
@@ -208,19 +205,6 @@ func (p Platform) checkClusters() error {
 			return fmt.Errorf("--cluster %s: give GROUP/NAME, such as dev/%s", cluster, group)
 		case !slices.Contains(p.Groups, group):
 			return fmt.Errorf("--cluster %s: there is no group %s; add --group %s", cluster, group, group)
-		}
-	}
-	return nil
-}
-
-func (p Platform) checkConstraints() error {
-	known, err := constraintSets()
-	if err != nil {
-		return err
-	}
-	for _, set := range p.Constraints {
-		if !slices.Contains(known, set) {
-			return fmt.Errorf("--constraints %s: there is no such set; use %s", set, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -279,18 +263,8 @@ func NewPlatform(given Platform) (Tree, error) {
 		p.demo(&t)
 		return t, t.sort()
 	}
-	if err := p.infrastructure(&t); err != nil {
-		return Tree{}, err
-	}
+	p.infrastructure(&t)
 	t.add(".github/workflows/check.yaml", p.workflow())
-	switch p.Layout {
-	case LayoutFlux:
-		p.flux(&t)
-	case LayoutGroups:
-		p.groups(&t)
-	case LayoutArc:
-		p.arc(&t)
-	case LayoutDemo:
-	}
+	p.layout(&t)
 	return t, t.sort()
 }

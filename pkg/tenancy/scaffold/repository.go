@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -56,7 +57,7 @@ func (r *Repository) complete() error {
 		// Whoever has a repository of their own has an account that applies it.
 		r.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	}
-	fill(&r.Layout, LayoutFlux)
+	r.Layout = cmp.Or(r.Layout, LayoutFlux)
 	places := map[Layout][]string{LayoutFlux: {"staging", "production"}, LayoutGroups: {"iris-dev", "iris-test"}, LayoutArc: {"cluster1"}}
 	fillList(&r.Places, places[r.Layout]...)
 	for _, place := range r.Places {
@@ -140,7 +141,6 @@ func (r Repository) groups(t *Tree) {
 // arc adds the repository of an application that is not packaged as a chart: its
 // manifests, and a patch for each cluster and tenant.
 func (r Repository) arc(t *Tree) {
-	deployment := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": r.App.Name}}
 	labels := object{"app.kubernetes.io/name": r.App.Name}
 	base := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": r.App.Name, "labels": labels}, "spec": object{
 		"replicas": 1, "selector": object{"matchLabels": labels},
@@ -157,11 +157,8 @@ func (r Repository) arc(t *Tree) {
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"base-deployment.yaml", "config-map.yaml"}, nil))
 	for _, cluster := range r.Places {
 		overlay := path.Join("clusters", cluster, r.Tenant.Name)
-		patch := object{"spec": object{"replicas": 2}}
-		for key, value := range deployment {
-			patch[key] = value
-		}
-		t.add(path.Join(overlay, r.App.Name+"-patch.yaml"), document("", patch))
+		t.add(path.Join(overlay, r.App.Name+"-patch.yaml"), document("", object{"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": object{"name": r.App.Name}, "spec": object{"replicas": 2}}))
 		t.add(path.Join(overlay, "kustomization.yaml"), kustomization("", []string{relative(overlay, folder)},
 			object{"namespace": r.workloads(), "patches": []object{{"path": r.App.Name + "-patch.yaml"}}}))
 	}

@@ -161,8 +161,7 @@ func (b *built) yaml(t *testing.T) string {
 }
 
 func TestTreesWithEverySetBuild(t *testing.T) {
-	sets, err := constraintSets()
-	require.NoError(t, err)
+	sets := constraintSets()
 	require.Contains(t, sets, imagesSet)
 	for _, organisation := range []string{"", "Acme"} {
 		dir := light(t, example{platform: &Platform{GitHubOrg: organisation, Enforcement: "warn"}}.write(t))

@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/library"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -114,7 +112,7 @@ func (team Team) manifests(p Platform) (manifests, error) {
 		return manifests{}, err
 	}
 	set := manifests{tenant: []object{own.Object}}
-	rendered, err := onboard.Objects(team.Tenant, onboard.Options{Landwaiter: team.Landwaiter, NamespaceMaker: true, Constraints: limitsRegistries()})
+	rendered, err := onboard.Objects(team.Tenant, onboard.Options{Landwaiter: team.Landwaiter, NamespaceMaker: true, Constraints: true})
 	if err != nil || p.Operator {
 		return set, err
 	}
@@ -133,13 +131,6 @@ func (team Team) manifests(p Platform) (manifests, error) {
 
 func isRight(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ServiceAccount" || o.GroupVersionKind().Group == "rbac.authorization.k8s.io"
-}
-
-// limitsRegistries reports whether the platform installs the template that the constraint
-// of spec.isolation.registries needs.
-func limitsRegistries() bool {
-	_, err := fs.Stat(library.Files, "tenant-allowed-registries/template.yaml")
-	return err == nil
 }
 
 // keepNamespaces keeps Flux from deleting the namespaces, and all that is in them, with the

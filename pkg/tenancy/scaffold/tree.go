@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -141,9 +142,7 @@ func kustomization(comment string, resources []string, more object) string {
 		resources = []string{}
 	}
 	o := object{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources}
-	for field, value := range more {
-		o[field] = value
-	}
+	maps.Copy(o, more)
 	return document(comment, o)
 }
 

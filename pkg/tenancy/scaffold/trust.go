@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // Keys of the ConfigMap that carries trust material.
@@ -43,7 +42,7 @@ type Trust struct {
 // Manifest returns the ConfigMap and the ClusterTrustStores that use it, as YAML. The same
 // material always gives the same text, so Git shows what changed and nothing else.
 func (t Trust) Manifest() ([]byte, error) {
-	data, stores := map[string]any{}, []any{}
+	data, stores := object{}, []object{}
 	add := func(key string, content []byte, kind v1beta1.TrustStoreType, suffix string) {
 		if len(content) == 0 {
 			return
@@ -57,35 +56,28 @@ func (t Trust) Manifest() ([]byte, error) {
 	if total := len(t.Root) + len(t.TimestampAuthorities) + len(t.RevocationLists); total > maxTrustBytes {
 		return nil, fmt.Errorf("the trust material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
 	}
-	metadata := map[string]any{"namespace": t.Namespace, "name": t.Name}
+	metadata := named(t.Namespace, t.Name)
 	if t.Roles != "" {
-		metadata["annotations"] = map[string]any{v1beta1.AnnotationTUFRoles: t.Roles}
+		metadata["annotations"] = object{v1beta1.AnnotationTUFRoles: t.Roles}
 	}
-	objects := []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}}
-	if !t.ConfigMapOnly {
-		objects = append(objects, stores...)
+	if t.ConfigMapOnly {
+		stores = nil
+	}
+	documents, err := onboard.YAML(append([]object{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}}, stores...)...)
+	if err != nil {
+		return nil, fmt.Errorf("write trust material: %w", err)
 	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "# Written by landwaiter trust export from %s. Export again before the first end:\n", strings.ReplaceAll(t.Source, "\n", " "))
 	for _, end := range t.Ends {
 		fmt.Fprintf(&text, "# %s\n", strings.ReplaceAll(end, "\n", " "))
 	}
-	for _, object := range objects {
-		encoded, err := yaml.Marshal(object)
-		if err != nil {
-			return nil, fmt.Errorf("write trust material: %w", err)
-		}
-		text.WriteString("---\n")
-		text.Write(encoded)
-	}
+	text.Write(documents)
 	return text.Bytes(), nil
 }
 
 // store returns the ClusterTrustStore that uses a key of the ConfigMap.
-func (t Trust) store(name string, kind v1beta1.TrustStoreType, key string) map[string]any {
-	return map[string]any{
-		"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"type": string(kind), "source": map[string]any{
-			"configMapKeyRef": map[string]any{"name": t.Name, "key": key}}},
-	}
+func (t Trust) store(name string, kind v1beta1.TrustStoreType, key string) object {
+	return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": named("", name),
+		"spec": object{"type": string(kind), "source": object{"configMapKeyRef": object{"name": t.Name, "key": key}}}}
 }

@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -34,8 +33,8 @@ const (
 
 // Outcome is what became of one file.
 type Outcome struct {
-	Path   string
-	Result Result
+	Path   string `json:"path"`
+	Result Result `json:"result"`
 }
 
 // EditedError lists the files that a person edited. Nothing was written.
@@ -261,12 +260,7 @@ func readExisting(root *os.Root, name string) (string, error) {
 	if info.Size() > maxExisting {
 		return "", fmt.Errorf("%s has more than %d bytes: no file of the tree is that large; move it away", name, maxExisting)
 	}
-	file, err := root.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("open %s: %w", name, err)
-	}
-	defer func() { _ = file.Close() }() // nothing was written
-	text, err := io.ReadAll(io.LimitReader(file, maxExisting))
+	text, err := root.ReadFile(name)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
@@ -282,26 +276,15 @@ func put(root *os.Root, name, text string, executable bool) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", name, err)
 	}
-	unique := make([]byte, 8)
-	if _, err := rand.Read(unique); err != nil {
-		return fmt.Errorf("name a temporary file: %w", err)
-	}
-	temporary := path.Join(path.Dir(name), ".landwaiter-"+hex.EncodeToString(unique))
+	temporary := path.Join(path.Dir(name), ".landwaiter-"+rand.Text())
 	err := root.WriteFile(temporary, []byte(text), mode)
 	if err == nil {
 		err = root.Rename(temporary, name)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), ignoreMissing(root.Remove(temporary)))
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), root.RemoveAll(temporary))
 	}
 	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // staleFiles lists files of the same command that this run did not generate.

@@ -11,8 +11,19 @@ import (
 	"time"
 )
 
-// Root is the folder of the repository, as seen from a package two levels below it.
-const Root = "../.."
+// Root is the folder of the repository, as seen from the package under test: the nearest with a go.mod.
+var Root = root()
+
+func root() string {
+	for folder := "."; ; folder = filepath.Join("..", folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder
+		}
+		if absolute, err := filepath.Abs(folder); err != nil || absolute == "/" {
+			panic("no folder above the tests has a go.mod")
+		}
+	}
+}
 
 // Patience bounds what a test waits for: two minutes, or what LANDWAITER_PATIENCE says. It is generous
 // because a machine may be busy, and costs nothing when tests pass: what is waited for is

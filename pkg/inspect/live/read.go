@@ -142,11 +142,7 @@ func (r *reading) keep(ctx context.Context, item runtime.Object) error {
 		if err := resource.Keep(ours); err != nil {
 			return err
 		}
-		if resource.Missing(ours) == nil {
-			if why := r.schemas.Refuses(ctx, ours); why != nil {
-				item = resource.Refuse(ours, fmt.Errorf("%s%w", schema.Refused, why))
-			}
-		}
+		item = r.schemas.Checked(ctx, ours)
 	}
 	return r.objects.Add(item)
 }

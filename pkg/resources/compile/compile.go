@@ -5,38 +5,16 @@
 package compile
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
-
-// Outside holds the network access of compiled resources. Its functions are called
-// for every namespace and must be cheap.
-type Outside struct {
-	// Registry returns a registry client with one namespace's access.
-	Registry func(registry.Access) verify.Registry
-	// Revocation returns the transport for one namespace's revocation checks. It
-	// never blocks on the network.
-	Revocation func(verify.Namespace) http.RoundTripper
-	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
-	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
-	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
-	// Exceptions are what an admin allows of exceptions.
-	Exceptions ExceptionLimits
-	// AllFaults asks for a Problem for each fault of a resource, not only for the first.
-	AllFaults bool
-}
 
 // New compiles objects for which nothing has to be fetched, or for which it is known what
 // is: see [Levels.Compile].
@@ -237,9 +215,9 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 
 // verifiers compiles the verifiers of l.
 func (c *compiler) verifiers(l, cluster *level) {
-	reach := trustStores{levels: []*level{l}}
+	reach := trustStores{levels: []shelf{l.shelf()}}
 	if cluster != nil {
-		reach.levels = append(reach.levels, cluster)
+		reach.levels = append(reach.levels, cluster.shelf())
 	}
 	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1beta1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
 		reach.publicGood = publicGoodStore(l.objects.namespace, l.objects.referenced)
@@ -250,6 +228,10 @@ func (c *compiler) verifiers(l, cluster *level) {
 		l.verifiers = append(l.verifiers, v)
 		l.problem(e.source, err)
 	}
+}
+
+func (l *level) shelf() shelf {
+	return shelf{owner: l.objects.namespace, stores: l.trustStores, hidden: l.objects.hidden[v1beta1.KindTrustStore]}
 }
 
 // usedOf returns the ClusterTrustStores that o names, as in level.uses.
@@ -297,31 +279,74 @@ func sharedFingerprints(l *level) shared {
 	}
 }
 
-// digestOf hashes parts with their lengths, so that different lists never collide.
-func digestOf(parts []string) string {
-	hash := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(hash, "%d:%s", len(part), part)
+// compileQuotas returns the limits of each account that a ClusterQuota lists. If several
+// list an account, the first by name applies. Accounts of a broken quota have the
+// defaults: quotas affect scheduling, never verdicts.
+func (l *level) compileQuotas(quotas []entry[v1beta1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
+	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
+	for _, r := range quotas {
+		limits, err := compileQuota(r)
+		if err != nil {
+			l.problem(r.source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces and Tenants have the default quota", err)))
+			continue
+		}
+		var taken []string
+		for _, account := range accountsOf(r.spec) {
+			if first, ok := by[account]; ok && first != r.source {
+				taken = append(taken, fmt.Sprintf("%s has that of %s", account.Describe(), first))
+				continue
+			}
+			found[account], by[account] = limits, r.source
+		}
+		if len(taken) > 0 {
+			l.problem(r.source, resource.Reasoned(policy.ReasonConflict, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", joinNames(taken))))
+		}
 	}
-	return hex.EncodeToString(hash.Sum(nil))
+	l.quotaSources = by
+	return found
 }
 
-// fingerprint hashes everything that determines a resource's meaning: its spec, the
-// trust material that it uses, and its error.
-func fingerprint(source policy.ObjectRef, spec any, content []byte, err error) string {
-	encoded, encodeErr := json.Marshal(spec)
-	if encodeErr != nil {
-		encoded = fmt.Appendf(nil, "%#v", spec)
+// breakGlass compiles break-glass of a namespace. While something is wrong with it, it
+// allows nothing.
+func (c *compiler) breakGlass(l *level) {
+	if len(l.objects.annotations) == 0 {
+		return
 	}
-	return digestOf([]string{source.String(), string(encoded), string(content), fmt.Sprint(err)})
+	source := policy.ObjectRef{Kind: resource.KindNamespace, Name: string(l.objects.namespace)}
+	made, err := breakGlassOf(source, l.objects.annotations, c.outside.Exceptions.BreakGlass)
+	if err != nil {
+		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))
+		return
+	}
+	l.glass = made
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func mapSlice[T, R any](list []T, of func(T) R) []R {
-	mapped := make([]R, len(list))
-	for i, item := range list {
-		mapped[i] = of(item)
+// hostRules returns the rules for the registries in ClusterStores: these may have
+// private addresses, and plain HTTP if the store allows it. They come from the spec alone
+// and hold for the Stores of namespaces, so a store whose credentials or other registries are
+// broken keeps its rules. One that the schema refuses allows nothing, but nobody goes around its
+// proxy. The proxy is that of the first store by name.
+func hostRules(specs []entry[v1beta1.StoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
+	rules := map[string]registry.HostRule{}
+	var patterns []registry.PatternRule
+	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec
+		sound := specs[i].broken == nil
+		if !sound && s.proxy == nil {
+			continue
+		}
+		named, matching, _ := hosts(verify.Cluster, specs[i].spec.Registries) // the entries that are right
+		for _, host := range named {
+			rule, earlier := rules[host]
+			if !earlier {
+				rule.Proxy = s.proxy
+			}
+			rule.Private = rule.Private || sound
+			rule.PlainHTTP = rule.PlainHTTP || specs[i].spec.InsecurePlainHTTP
+			rules[host] = rule
+		}
+		for _, pattern := range matching {
+			patterns = append(patterns, registry.PatternRule{Hosts: pattern, Rule: registry.HostRule{Private: sound, Proxy: s.proxy}})
+		}
 	}
-	return mapped
+	return rules, patterns
 }

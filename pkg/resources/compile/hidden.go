@@ -72,18 +72,6 @@ func (l *level) hiddenStore() *store {
 	return nil
 }
 
-// asFarAsKnown returns s, or a hidden store for the same hosts if s has places about which
-// hidden, the cluster's, may say more.
-func (s store) asFarAsKnown(hidden *store) store {
-	places := slices.Concat(s.lists(), mapSlice(s.Mirrors, func(m registry.Mirror) string { return m.Template.Host() }),
-		mapSlice(s.Evidence, func(e registry.Location) string { return e.Template.Host() }))
-	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
-		return s
-	}
-	return store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
-		fingerprint: digestOf([]string{s.fingerprint, hidden.fingerprint})}
-}
-
 // hiddenVerifiers returns why the Verifiers of l are unknown, "" if they are not.
 func (l *level) hiddenVerifiers() string {
 	if err := l.objects.hidden[v1beta1.KindVerifier]; err != nil {

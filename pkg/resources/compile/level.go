@@ -3,34 +3,17 @@ package compile
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
-
-// entry is one resource of either scope. A namespaced kind and its Cluster twin have
-// the same entry type.
-type entry[S any] struct {
-	source     policy.ObjectRef
-	generation int64
-	created    time.Time // zero for an object that no API server has
-	spec       S
-	broken     error // the content could not be read
-	refused    error // the content may not be compiled: the cluster is over its limit
-}
-
-// err returns why the resource cannot be compiled, if it cannot.
-func (e entry[S]) err() error {
-	if e.broken != nil {
-		return e.broken
-	}
-	return e.refused
-}
 
 // refuse makes every resource of a level one that may not be compiled.
 func (l *objects) refuse(err error) {
@@ -172,10 +155,6 @@ func (l *objects) add(source policy.ObjectRef, object v1beta1.Object, broken err
 	}
 }
 
-func newEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) entry[S] {
-	return entry[S]{source: source, generation: object.GetGeneration(), created: object.GetCreationTimestamp().Time, spec: spec, broken: broken}
-}
-
 func (l *objects) sort() {
 	sortByName(l.verifiers)
 	sortByName(l.stores)
@@ -281,10 +260,57 @@ type shared struct {
 	credentials string
 }
 
-// kindOf returns the name of a kind at the level of namespace.
-func kindOf(namespace verify.Namespace, kind string) string {
-	if namespace == verify.Cluster {
-		return "Cluster" + kind
+// Externals returns the external sources that resources reference, by the namespace
+// of the resources, sorted and without duplicates. The Secrets that they name must be
+// in levels, because credentials are part of a source. Externals skips resources with
+// errors: compiling reports those.
+func (levels Levels) Externals() map[verify.Namespace][]external.Source {
+	all := map[verify.Namespace][]external.Source{}
+	for namespace, l := range levels {
+		m := l.referenced
+		found := map[external.Source]bool{}
+		for _, t := range l.trustStores {
+			if source, err := externalSource(namespace, t.spec, m); err == nil && source != nil {
+				found[*source] = true
+			}
+		}
+		for _, s := range l.stores {
+			sources, _ := loginSources(namespace, s.spec, m) // compiling reports errors
+			for _, source := range sources {
+				found[source] = true
+			}
+		}
+		for _, v := range l.verifiers {
+			if usesPublicGood(v.spec) {
+				found[publicGood(namespace)] = true
+			}
+		}
+		if len(found) > 0 {
+			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
+				return strings.Compare(a.String()+a.Fingerprint(), b.String()+b.Fingerprint())
+			})
+		}
 	}
-	return kind
+	return all
+}
+
+// endsOf collects when the trust material of a level's resources ends.
+func (l *level) endsOf(m referenced) map[policy.ObjectRef]*Ends {
+	all := map[policy.ObjectRef]*Ends{}
+	for _, e := range l.objects.trustStores {
+		if t, ok := l.trustStores[e.source.Name]; ok {
+			all[e.source] = t.endsIn(m, e.spec.Source.ConfigMapKeyRef)
+		}
+	}
+	for i, e := range l.objects.stores {
+		if i < len(l.stores) {
+			all[e.source] = l.stores[i].ends()
+		}
+	}
+	for _, e := range l.objects.verifiers {
+		if l.publicGood != nil && usesPublicGood(e.spec) {
+			all[e.source] = l.publicGood.endsIn(m, nil)
+		}
+	}
+	return all
 }

@@ -308,3 +308,18 @@ func (s *Snapshot) generation(v *view) string {
 	}
 	return digestOf(append(parts, "hosts", s.cluster.shared.hosts))
 }
+
+// mandatoryOf returns the layers of v that exceptions do not lift, as a configuration of their
+// own, nil if there are none. Its generation only changes with the mandatory policies, so that what they
+// say is cached whatever the namespace changes.
+func (s *Snapshot) mandatoryOf(v *view, mandatory []verify.Layer) *verify.Config {
+	if len(mandatory) == 0 {
+		return nil
+	}
+	shared := s.cluster.shared
+	config := *v.config
+	config.Layers, config.Exceptions, config.BreakGlass = mandatory, nil, nil
+	config.Generation = digestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
+		mapSlice(v.stores, func(s store) string { return s.fingerprint })...))
+	return &config
+}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // compiledPolicy is a compiled VerificationPolicy. A broken one denies.
@@ -169,4 +171,45 @@ func condition(text string) (policy.Condition, error) {
 		}
 		return compiled.Holds(map[string]any{"findings": findings})
 	}, nil
+}
+
+// strictest returns the policy whose default applies to images that no rule of several
+// policies matches: Deny wins over Inherit, and Inherit over Allow. Of none it is the zero
+// value.
+func strictest(policies []compiledPolicy) compiledPolicy {
+	if len(policies) == 0 {
+		return compiledPolicy{}
+	}
+	return slices.MinFunc(policies, func(x, y compiledPolicy) int { return x.leniency() - y.leniency() })
+}
+
+// leniency orders default actions, the strictest first.
+func (p compiledPolicy) leniency() int {
+	switch p.fallback {
+	case v1beta1.DefaultActionAllow:
+		return 2
+	case v1beta1.DefaultActionInherit:
+		return 1
+	case v1beta1.DefaultActionDeny:
+	}
+	return 0
+}
+
+// inherits reports whether the next level judges images that no rule of p matches.
+func (p compiledPolicy) inherits() bool { return p.fallback == v1beta1.DefaultActionInherit }
+
+func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
+
+func costOf(patterns []image.Pattern) (steps int) {
+	for _, p := range patterns {
+		steps += p.Cost()
+	}
+	return steps
+}
+
+// refuse returns p as one that denies, and says why.
+func (p compiledPolicy) refuse(why error) compiledPolicy {
+	p.rules, p.fallback, p.broken = nil, "", why
+	p.fingerprint = digestOf([]string{p.fingerprint, why.Error()})
+	return p
 }

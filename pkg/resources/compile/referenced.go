@@ -197,22 +197,3 @@ func (m referenced) known(source external.Source) (external.Value, error) {
 	}
 	return known, nil
 }
-
-// fieldError wraps err with the name of the field; nil stays nil.
-func fieldError(field string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", field, err)
-	}
-	return nil
-}
-
-// unusable says that a resource cannot be used, to everyone it applies to. Only the
-// status of a cluster resource says why it is broken: that may name objects of other
-// namespaces.
-func unusable(source policy.ObjectRef, err error) string {
-	err = faultsOf(err)[0]
-	if source.Namespace == "" && !resource.IsHidden(err) {
-		return source.String() + " cannot be used; its condition Ready says why"
-	}
-	return cut(fmt.Sprintf("%s cannot be used: %v", source, err))
-}

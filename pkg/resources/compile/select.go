@@ -114,31 +114,6 @@ func applyAll(chain []rung) []*applicable {
 	return slices.DeleteFunc(all, func(a *applicable) bool { return a == nil })
 }
 
-// strictest returns the policy whose default applies to images that no rule of several
-// policies matches: Deny wins over Inherit, and Inherit over Allow. Of none it is the zero
-// value.
-func strictest(policies []compiledPolicy) compiledPolicy {
-	if len(policies) == 0 {
-		return compiledPolicy{}
-	}
-	return slices.MinFunc(policies, func(x, y compiledPolicy) int { return x.leniency() - y.leniency() })
-}
-
-// leniency orders default actions, the strictest first.
-func (p compiledPolicy) leniency() int {
-	switch p.fallback {
-	case v1beta1.DefaultActionAllow:
-		return 2
-	case v1beta1.DefaultActionInherit:
-		return 1
-	case v1beta1.DefaultActionDeny:
-	}
-	return 0
-}
-
-// inherits reports whether the next level judges images that no rule of p matches.
-func (p compiledPolicy) inherits() bool { return p.fallback == v1beta1.DefaultActionInherit }
-
 // policyChoices explains which policies decide and which only add warnings.
 func (v *view) policyChoices() []Choice {
 	const kind = v1beta1.KindVerificationPolicy
@@ -189,5 +164,3 @@ func (a *applicable) lenient(g group) policy.ObjectRef {
 func (a *applicable) left() string {
 	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)
 }
-
-func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }

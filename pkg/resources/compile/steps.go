@@ -6,7 +6,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -92,20 +91,6 @@ func demandsOf(rule verify.Rule, verifiers []verifier, all int) (steps int) {
 // scan bounds the steps to look up names in a list, which is done three times, half of the
 // list each. Six names are compared in a step.
 func scan(names, list int) int { return names * (1 + list/4) }
-
-func costOf(patterns []image.Pattern) (steps int) {
-	for _, p := range patterns {
-		steps += p.Cost()
-	}
-	return steps
-}
-
-// refuse returns p as one that denies, and says why.
-func (p compiledPolicy) refuse(why error) compiledPolicy {
-	p.rules, p.fallback, p.broken = nil, "", why
-	p.fingerprint = digestOf([]string{p.fingerprint, why.Error()})
-	return p
-}
 
 // limitSteps refuses the policies of the cluster if finding their rules takes too long,
 // and its Verifiers if they alone do.

@@ -176,15 +176,22 @@ func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
 	return hashes[name], knownWord("spec.hash", name, "", v1beta1.HashAlgorithmSHA256, v1beta1.HashAlgorithmSHA384, v1beta1.HashAlgorithmSHA512)
 }
 
+// shelf holds the trust stores of one level, by name.
+type shelf struct {
+	owner  verify.Namespace
+	stores map[string]*trustStore
+	hidden error // why they may not be read
+}
+
 // trustStores resolves references of one level's resources to trust stores.
 type trustStores struct {
-	levels []*level // nearest first: the own level, then the cluster's
+	levels []shelf // nearest first: the own level, then the cluster's
 	// publicGood is the default root of keys and identities, nil if no verifier uses it.
 	publicGood *trustStore
 }
 
 // owner returns the namespace of the referencing resources.
-func (ts trustStores) owner() verify.Namespace { return ts.levels[0].objects.namespace }
+func (ts trustStores) owner() verify.Namespace { return ts.levels[0].owner }
 
 // find returns the store that ref names. It returns an error unless the store is usable
 // and has the type want.
@@ -197,7 +204,7 @@ func (ts trustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 		return nil, errors.New("the reference to a trust store has no name")
 	}
 	for _, l := range ts.levels {
-		if kindOf(l.objects.namespace, v1beta1.KindTrustStore) == kind {
+		if kindOf(l.owner, v1beta1.KindTrustStore) == kind {
 			return ts.at(l, kind, ref.Name, want)
 		}
 	}
@@ -207,13 +214,12 @@ func (ts trustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 	return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
 }
 
-func (ts trustStores) at(l *level, kind, name string, want v1beta1.TrustStoreType) (*trustStore, error) {
-	source := policy.ObjectRef{Kind: kind, Namespace: string(l.objects.namespace), Name: name}
-	store, ok := l.trustStores[name]
-	hidden := l.objects.hidden[v1beta1.KindTrustStore]
+func (ts trustStores) at(l shelf, kind, name string, want v1beta1.TrustStoreType) (*trustStore, error) {
+	source := policy.ObjectRef{Kind: kind, Namespace: string(l.owner), Name: name}
+	store, ok := l.stores[name]
 	switch {
-	case !ok && hidden != nil:
-		return nil, hidden
+	case !ok && l.hidden != nil:
+		return nil, l.hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case resource.IsHidden(store.err):

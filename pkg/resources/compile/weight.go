@@ -271,3 +271,11 @@ func texts(list []string) (weight int) {
 }
 
 func textWeight(text string) int { return itemWeight + 2*len(text) }
+
+func weightOf(spec v1beta1.ExceptionSpec) int {
+	weight := resourceWeight + patternsOf(spec.Images) + texts(spec.Namespaces)
+	if d := spec.Delegate; d != nil {
+		weight += patternsOf(d.Images) + texts(d.Namespaces) + texts(d.Tenants)
+	}
+	return weight
+}

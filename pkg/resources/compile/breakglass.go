@@ -32,6 +32,7 @@ func BreakGlassAnnotations() []string {
 	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
 }
 
+// breakGlassOf compiles break-glass of a namespace, which may last most.
 func breakGlassOf(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
 	if most <= 0 {
 		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")

@@ -33,8 +33,10 @@ func fingerprint(source policy.ObjectRef, spec any, content []byte, err error) s
 	return digestOf([]string{source.String(), string(encoded), string(content), fmt.Sprint(err)})
 }
 
+// sortedKeys returns the keys of a map, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
+// mapSlice returns what a function makes of each item of a list.
 func mapSlice[T, R any](list []T, of func(T) R) []R {
 	mapped := make([]R, len(list))
 	for i, item := range list {
@@ -62,6 +64,7 @@ func (e entry[S]) err() error {
 	return e.refused
 }
 
+// newEntry returns a resource with its spec; broken says why that cannot be used.
 func newEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) entry[S] {
 	return entry[S]{source: source, generation: object.GetGeneration(), created: object.GetCreationTimestamp().Time, spec: spec, broken: broken}
 }

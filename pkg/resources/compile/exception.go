@@ -29,6 +29,7 @@ type ExceptionLimits struct {
 	BreakGlass time.Duration
 }
 
+// max returns how long after its creation an exception may end.
 func (l ExceptionLimits) max() time.Duration { return cmp.Or(l.Max, DefaultMaxException) }
 
 // exception is a compiled Exception or ClusterException that is sound.
@@ -63,6 +64,7 @@ func (x *exception) delegated() *verify.Excepted {
 	return x.delegates.images
 }
 
+// compileException compiles an Exception or a ClusterException. With an error it allows nothing.
 func compileException(e entry[v1beta1.ExceptionSpec], limits ExceptionLimits) (*exception, error) {
 	x := &exception{source: e.source, created: e.created, overrideMandatory: e.spec.OverrideMandatory}
 	spec := e.spec

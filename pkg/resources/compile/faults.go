@@ -1,10 +1,7 @@
 package compile
 
 import (
-	"cmp"
-
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -29,6 +26,7 @@ type refusal struct {
 	hidden bool // it is about what may not be read
 }
 
+// refusalOf returns err as a refusal.
 func refusalOf(err error) error {
 	return refusal{text: cut(err.Error()), hidden: resource.IsHidden(err)}
 }
@@ -42,19 +40,6 @@ func (r refusal) Unwrap() error {
 		return resource.HiddenError(r.text)
 	}
 	return nil
-}
-
-// broken returns a layer that denies because of err, whatever its text is.
-func broken(layer verify.Layer, err error) verify.Layer {
-	layer.Broken, layer.Hidden = cmp.Or(err.Error(), "it cannot be used"), resource.IsHidden(err)
-	return layer
-}
-
-func textOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // problemsOf returns a problem for each fault of a resource or, unless all are wanted, for

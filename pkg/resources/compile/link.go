@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -322,4 +323,17 @@ func (s *Snapshot) mandatoryOf(v *view, mandatory []verify.Layer) *verify.Config
 	config.Generation = digestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
 		mapSlice(v.stores, func(s store) string { return s.fingerprint })...))
 	return &config
+}
+
+// broken returns a layer that denies because of err, whatever its text is.
+func broken(layer verify.Layer, err error) verify.Layer {
+	layer.Broken, layer.Hidden = cmp.Or(err.Error(), "it cannot be used"), resource.IsHidden(err)
+	return layer
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -28,6 +28,7 @@ type compiledPolicy struct {
 // decides reports whether p can deny, and not only warn.
 func (p compiledPolicy) decides() bool { return !p.warns }
 
+// compilePolicy compiles a VerificationPolicy. One with an error denies.
 func compilePolicy(e entry[v1beta1.VerificationPolicySpec]) (compiledPolicy, error) {
 	p := compiledPolicy{source: e.source}
 	err := p.read(e)
@@ -198,8 +199,10 @@ func (p compiledPolicy) leniency() int {
 // inherits reports whether the next level judges images that no rule of p matches.
 func (p compiledPolicy) inherits() bool { return p.fallback == v1beta1.DefaultActionInherit }
 
+// sourceOf returns which policy p is.
 func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
 
+// costOf bounds the steps to match an image with patterns.
 func costOf(patterns []image.Pattern) (steps int) {
 	for _, p := range patterns {
 		steps += p.Cost()

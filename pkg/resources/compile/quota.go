@@ -15,6 +15,7 @@ func accountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
 		mapSlice(spec.Tenants, verify.TenantAccount))
 }
 
+// compileQuota compiles a ClusterQuota.
 func compileQuota(r entry[v1beta1.ClusterQuotaSpec]) (verify.Limits, error) {
 	spec := r.spec
 	switch {

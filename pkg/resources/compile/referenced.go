@@ -29,6 +29,7 @@ type referenced struct {
 	namespace string
 }
 
+// newReferenced returns what the objects in o hold, without a namespace and what is fetched.
 func newReferenced(o resource.Objects) referenced {
 	m := referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
 		hidden: map[policy.ObjectRef]error{}, person: o.Person, pulls: o.PullSecrets()}

@@ -22,6 +22,7 @@ type store struct {
 	proxy       *registry.Proxy
 }
 
+// compileStore compiles a Store. One with an error denies the images of its registries.
 func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (store, error) {
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)

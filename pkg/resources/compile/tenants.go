@@ -222,6 +222,7 @@ func (s *Snapshot) TenantNamespaces(name string) []v1beta1.TenantNamespace {
 	return found[:min(len(found), maxTenantNamespaces)]
 }
 
+// namespacesOf returns all namespaces of a Tenant with their states.
 func (s *Snapshot) namespacesOf(name string) []v1beta1.TenantNamespace {
 	tenant := s.tenants.Named(name)
 	if tenant == nil {
@@ -305,29 +306,7 @@ func (s *Snapshot) tenantError(e entry[*v1beta1.Tenant]) error {
 	return err
 }
 
-// effectiveTenant returns the condition Effective of a Tenant.
-func (s *Snapshot) effectiveTenant(source policy.ObjectRef) Condition {
-	tenant := s.tenants.Named(source.Name)
-	if tenant == nil {
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces that no other Tenant has"}
-	}
-	count := 0
-	for _, n := range s.namespacesOf(source.Name) {
-		if n.State != v1beta1.NamespaceMissing && n.State != v1beta1.NamespaceConflict {
-			count++
-		}
-	}
-	where := countOf(count, "namespace")
-	err := s.homeError(tenant)
-	switch {
-	case tenant.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && s.tenants.unusable[source] == nil:
-		return Condition{True: true, Reason: policy.ReasonInForce, Message: "the cluster's resources decide in " + where}
-	case err != nil:
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
-	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of the home namespace %s are in force in %s", tenant.Spec.HomeNamespace, where)}
-}
-
+// countOf returns a number of things in words.
 func countOf(n int, what string) string {
 	if n != 1 {
 		what += "s"

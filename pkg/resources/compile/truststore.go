@@ -37,6 +37,7 @@ type trustStore struct {
 	err          error
 }
 
+// compileTrustStore compiles a TrustStore. Its error is a field, for what uses it.
 func compileTrustStore(e entry[v1beta1.TrustStoreSpec], m referenced) *trustStore {
 	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err(), open: e.spec.Source.Inline != "" || e.spec.Source.ConfigMapKeyRef != nil}
 	if t.err == nil {

@@ -25,6 +25,7 @@ type verifier struct {
 	holds []string
 }
 
+// compileVerifier compiles a Verifier, whose trust stores are in stores. One with an error denies.
 func compileVerifier(e entry[v1beta1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
 	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
 	used, err := v.read(e, stores, outside)

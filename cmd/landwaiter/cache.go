@@ -169,7 +169,7 @@ that seal them, and lists them. It is for cluster admins: whoever has the key fi
 also make verdicts. Teams ask the Kubernetes API and "landwaiter explain" instead.
 
 A value that does not open is listed as UNOPENED with the reason: a key that is no longer
-in the file, an older version, or somebody else wrote it. It is never used as a verdict.
+in the file, or somebody else wrote it. It is never used as a verdict.
 
 Exit codes: 0 the verdicts are listed, if there are any, 64 the command line is wrong or
 a file that it names cannot be read, 69 Redis failed.`,

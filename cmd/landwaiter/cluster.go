@@ -141,7 +141,11 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if flags.options.External.Tokens, err = controller.NewTokens(config); err != nil {
 		return err
 	}
-	s, err := flags.open()
+	finder, err := controller.NewFinder(config)
+	if err != nil {
+		return err
+	}
+	s, err := flags.open(finder)
 	if err != nil {
 		return err
 	}
@@ -177,7 +181,6 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	s.SetFinder(watcher)
 	options.TLS = identity
 	options.Observers = append(options.Observers, watcher)
 	if server, err = provider.New(s, s, log, options); err != nil {

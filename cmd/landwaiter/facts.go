@@ -17,9 +17,10 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/server/serving"
 )
 
@@ -36,8 +37,8 @@ const (
 )
 
 // publisher returns what publishes the facts that doctor cannot see by itself.
-func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*doctor.Publisher, error) {
-	clock, err := doctor.Clock(config, time.Now)
+func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*report.Publisher, error) {
+	clock, err := report.Clock(config, time.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -60,28 +61,28 @@ func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identi
 		return registriesOf(list.Items), nil
 	}
 	probed := &registryProbe{stores: stores, resolve: s.Resolve, now: time.Now}
-	return doctor.NewPublisher(config, c.controller.OwnNamespace, served, log, clock, redisProbe(s), probed.look)
+	return report.NewPublisher(config, c.controller.OwnNamespace, served, log, clock, redisProbe(s), probed.look)
 }
 
 // redisProbe looks at what Redis lets Landwaiter do.
-func redisProbe(s *service.Service) doctor.Probe {
-	return func(ctx context.Context) []doctor.Fact {
+func redisProbe(s *service.Service) report.Probe {
+	return func(ctx context.Context) []resource.Fact {
 		found, ok := s.LookAtRedis(ctx)
 		if !ok {
 			return nil
 		}
 		if found.Err != nil { // its text may have an address
-			return []doctor.Fact{{ID: doctor.RedisUnreachable, Bad: true, Message: "Redis does not answer"}}
+			return []resource.Fact{{ID: resource.FactRedisUnreachable, Bad: true, Message: "Redis does not answer"}}
 		}
-		facts := []doctor.Fact{{ID: doctor.RedisUnreachable, Message: "Redis answers"}, {ID: doctor.RedisPermissions, Message: "Redis takes every command that Landwaiter sends"}}
+		facts := []resource.Fact{{ID: resource.FactRedisUnreachable, Message: "Redis answers"}, {ID: resource.FactRedisPermissions, Message: "Redis takes every command that Landwaiter sends"}}
 		if len(found.Denied) > 0 {
-			facts[1] = doctor.Fact{ID: doctor.RedisPermissions, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
+			facts[1] = resource.Fact{ID: resource.FactRedisPermissions, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
 		}
 		switch {
 		case found.Full != "":
-			facts = append(facts, doctor.Fact{ID: doctor.RedisEviction, Bad: true, Message: "Redis has a limit of memory and maxmemory-policy " + found.Full})
+			facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Bad: true, Message: "Redis has a limit of memory and maxmemory-policy " + found.Full})
 		case found.Memory:
-			facts = append(facts, doctor.Fact{ID: doctor.RedisEviction, Message: "Redis drops old entries when it is full, or has no limit"})
+			facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Message: "Redis drops old entries when it is full, or has no limit"})
 		}
 		return facts
 	}
@@ -98,7 +99,7 @@ type registryProbe struct {
 
 // asked is what a registry said and when it is asked again.
 type asked struct {
-	fact doctor.Fact
+	fact resource.Fact
 	next time.Time
 	wait time.Duration // since the time before
 }
@@ -120,7 +121,7 @@ func registriesOf(stores []v1beta1.ClusterStore) []string {
 
 // look asks for an image that nobody has. A registry that says so is within reach. A fact
 // is kept until it is time to ask its registry again.
-func (p *registryProbe) look(ctx context.Context) []doctor.Fact {
+func (p *registryProbe) look(ctx context.Context) []resource.Fact {
 	hosts, err := p.stores(ctx)
 	if err != nil {
 		hosts = slices.Sorted(maps.Keys(p.asked))
@@ -137,7 +138,7 @@ func (p *registryProbe) look(ctx context.Context) []doctor.Fact {
 	}
 	running.Wait()
 	p.asked = map[string]asked{}
-	var facts []doctor.Fact
+	var facts []resource.Fact
 	for i, host := range hosts {
 		if found[i].fact.ID == "" {
 			continue // rules are not in force yet
@@ -149,7 +150,7 @@ func (p *registryProbe) look(ctx context.Context) []doctor.Fact {
 }
 
 // then returns what a registry says now.
-func (a asked) then(fact doctor.Fact, now time.Time) asked {
+func (a asked) then(fact resource.Fact, now time.Time) asked {
 	wait := registriesEvery
 	if fact.Bad {
 		wait = registryRetry
@@ -160,19 +161,19 @@ func (a asked) then(fact doctor.Fact, now time.Time) asked {
 	return asked{fact: fact, next: now.Add(wait), wait: wait}
 }
 
-func (p *registryProbe) ask(ctx context.Context, host string) doctor.Fact {
+func (p *registryProbe) ask(ctx context.Context, host string) resource.Fact {
 	ref, err := image.Parse(host + "/landwaiter-doctor/probe:none")
 	if err != nil {
-		return doctor.Fact{ID: doctor.RegistryUnreachable, Message: host + " is no host to ask", About: host}
+		return resource.Fact{ID: resource.FactRegistryUnreachable, Message: host + " is no host to ask", About: host}
 	}
 	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 	defer cancel()
 	_, err = p.resolve(ctx, verify.Cluster, ref)
 	switch {
 	case errors.Is(err, service.ErrNotReady):
-		return doctor.Fact{}
+		return resource.Fact{}
 	case err == nil || verify.IsPermanent(err):
-		return doctor.Fact{ID: doctor.RegistryUnreachable, Message: "registry " + host + " answers", About: host}
+		return resource.Fact{ID: resource.FactRegistryUnreachable, Message: "registry " + host + " answers", About: host}
 	}
-	return doctor.Fact{ID: doctor.RegistryUnreachable, Bad: true, Message: "registry " + host + " does not answer Landwaiter", About: host}
+	return resource.Fact{ID: resource.FactRegistryUnreachable, Bad: true, Message: "registry " + host + " does not answer Landwaiter", About: host}
 }

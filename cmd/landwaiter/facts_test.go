@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
@@ -44,7 +44,7 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 
 	answer = verify.Permanent(policy.ReasonNotFound, errors.New("no such image"))
 	facts := p.look(t.Context())
-	require.Equal(t, []doctor.Fact{{ID: doctor.RegistryUnreachable, Message: "registry a.example.com answers", About: "a.example.com"}}, facts)
+	require.Equal(t, []resource.Fact{{ID: resource.FactRegistryUnreachable, Message: "registry a.example.com answers", About: "a.example.com"}}, facts)
 	require.Equal(t, facts, p.look(t.Context()))
 	require.Equal(t, 2, asked, "what is well is not asked again so soon")
 

@@ -98,13 +98,13 @@ func (f *serviceFlags) complete() (service.Options, error) {
 	return options, err
 }
 
-// open returns the service of a server.
-func (f *serviceFlags) open() (*service.Service, error) {
+// open returns the service of a server, which looks up unknown namespaces with finder.
+func (f *serviceFlags) open(finder service.Finder) (*service.Service, error) {
 	options, err := f.complete()
 	if err != nil {
 		return nil, err
 	}
-	return service.New(options)
+	return service.New(options, finder)
 }
 
 // load returns a service with the resources in --config-dir in force, for a command

@@ -183,7 +183,7 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 
 // serve answers with resources from files until ctx ends or a part fails.
 func serve(ctx context.Context, flags serviceFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
-	s, err := flags.open()
+	s, err := flags.open(service.AnyNamespace{})
 	if err != nil {
 		return err
 	}

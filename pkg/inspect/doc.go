@@ -2,8 +2,7 @@
 // they have.
 //
 //   - live: a cluster as one person may read it, for commands that preview.
-//   - guardrail: the guardrails that this version ships, to compare them with those of a cluster.
-//   - doctor: what is wrong with an installation.
+//   - doctor: what is wrong with an installation, such as guardrails that are not those of this version.
 //   - isolation: tries what teams must not be able to do.
 //
 // Nothing here writes, and no request for a verdict comes through here.

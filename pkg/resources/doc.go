@@ -1,13 +1,11 @@
 // Package resources has no code of its own: its rooms turn what people write into what holds in each
 // namespace.
 //
-//   - resource: the objects as read, and problems that their owners should correct.
+//   - resource: the objects as read, problems that their owners should correct, and where others decide what is trusted.
 //   - schema: the CRDs, as an API server applies them.
 //   - configdir: resources in files.
-//   - informer: lists of the Kubernetes API in bounded memory.
-//   - secretwatch: one Secret, ConfigMap or ServiceAccount by its name.
+//   - watch: the Kubernetes API in bounded memory, and single Secrets and ConfigMaps by their names.
 //   - workload: images of pods, and pods of workloads.
-//   - rights: where a role lets others decide what is trusted.
 //   - compile: resources into a Snapshot: what applies in each namespace.
 //   - lint: what is wrong with files, before a cluster has them.
 //   - service: everything between a reference and its verdict, wired once.

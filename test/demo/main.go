@@ -69,7 +69,7 @@ func run(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := service.New(service.Options{})
+	s, err := service.New(service.Options{}, service.AnyNamespace{})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/rights"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -140,7 +139,7 @@ func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
 		objects, _, err := configdir.Load(t.Context(), dir)
 		require.NoError(t, err, name)
 		require.NotEmpty(t, objects.Resources, name)
-		for _, finding := range rights.Of(objects.Resources...) {
+		for _, finding := range resource.Exposures(objects.Resources...) {
 			require.Equal(t, "TrustStore team-a/rotated-keys", finding.Resource.String(), "%s: %s", name, finding)
 			shown[name] = true
 		}

@@ -41,7 +41,7 @@ func newEnvironment(t *testing.T, options fixture.RegistryOptions) *environment 
 func (e *environment) start(t *testing.T, options service.Options) {
 	t.Helper()
 	options.Registry.RequestTimeout = cmp.Or(options.Registry.RequestTimeout, 2*time.Second)
-	s, err := service.New(options)
+	s, err := service.New(options, service.AnyNamespace{})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

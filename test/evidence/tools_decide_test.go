@@ -34,7 +34,7 @@ func cold(t *testing.T) *service.Service {
 	})
 	endpoints, err := service.ParseEndpoints(at)
 	require.NoError(t, err)
-	s, err := service.New(service.Options{Endpoints: endpoints})
+	s, err := service.New(service.Options{Endpoints: endpoints}, service.AnyNamespace{})
 	require.NoError(t, err)
 	return s
 }

@@ -147,7 +147,7 @@ func team(namespace, source string) string {
 // unplanted are the findings that no case here plants, with the test that does.
 func unplanted() map[doctor.ID]string {
 	// The processes of this test have one clock.
-	return map[doctor.ID]string{doctor.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/inspect/doctor",
+	return map[doctor.ID]string{doctor.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/server/report",
 		doctor.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/inspect/doctor"} // no CA of these tests has a responder
 }
 

@@ -42,14 +42,15 @@ spec:
 // serve returns the verdicts of a server that watches the cluster, as "namespace image".
 func (w *examples) serve(t *testing.T) func(namespace, image string) policy.Verdict {
 	t.Helper()
-	s, err := service.New(service.Options{})
+	finder, err := controller.NewFinder(w.Config)
+	require.NoError(t, err)
+	s, err := service.New(service.Options{}, finder)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	c, err := controller.New(w.Config, s.Set(), s.Outside(), log, controller.Options{Forget: s.Forget, External: s.External()})
 	require.NoError(t, err)
-	s.SetFinder(c)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

@@ -62,7 +62,7 @@ func (noCache) Forget(verify.Namespace)                                      {}
 // newService returns a service with objects in force.
 func newService(t testing.TB, options service.Options, objects resource.Objects) *service.Service {
 	t.Helper()
-	s, err := service.New(options)
+	s, err := service.New(options, service.AnyNamespace{})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	require.Empty(t, s.Apply(t.Context(), objects))

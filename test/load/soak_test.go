@@ -96,7 +96,7 @@ func (s *soak) connect(t *testing.T) {
 	connection := &service.Redis{Connection: cache.Connection{URL: s.redis.URL}, Keys: fixture.NewSealKey()}
 	var err error
 	s.service, err = service.New(service.Options{Version: "soak", CacheBytes: 1 << 20, Redis: connection, Registry: registry.Options{RequestTimeout: time.Second},
-		Engine: verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second}})
+		Engine: verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second}}, service.AnyNamespace{})
 	require.NoError(t, err)
 	t.Cleanup(s.service.Close)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -230,7 +230,7 @@ func trusted(o resource.Objects) (stores []v1beta1.Object) {
 func (l *lab) judge(t *testing.T, resources string) map[string]string {
 	t.Helper()
 	objects := l.read(t, resources)
-	s, err := service.New(service.Options{Exceptions: compile.ExceptionLimits{BreakGlass: 24 * time.Hour}, Wait: true})
+	s, err := service.New(service.Options{Exceptions: compile.ExceptionLimits{BreakGlass: 24 * time.Hour}, Wait: true}, service.AnyNamespace{})
 	require.NoError(t, err)
 	defer s.Close()
 	snapshot, _ := compile.New(objects, nil, s.Outside())

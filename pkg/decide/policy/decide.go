@@ -63,10 +63,9 @@ func (v Verdict) WithWarning(warning string) Verdict {
 	return v
 }
 
-// toFix joins a reason and its remediation, and ellipsis ends a text that was cut.
+// toFix joins a reason and its remediation.
 const (
-	toFix    = ". To fix: "
-	ellipsis = "…"
+	toFix = ". To fix: "
 )
 
 // Text returns the reason and what to do about it.
@@ -76,18 +75,10 @@ func (v Verdict) Text() string { return v.TextWithin(len(v.Reason) + len(toFix) 
 // same, is cut to two thirds of them to leave room for the remediation.
 func (v Verdict) TextWithin(limit int) string {
 	if v.Remediation == "" {
-		return cut(v.Reason, limit)
+		return Cut(v.Reason, limit)
 	}
-	reason := cut(v.Reason, max(2*limit/3, limit-len(toFix)-len(v.Remediation)))
-	return reason + cut(toFix+v.Remediation, limit-len(reason))
-}
-
-// cut shortens s to at most limit bytes of valid UTF-8 with an ellipsis.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:max(limit-len(ellipsis), 0)], "") + ellipsis
+	reason := Cut(v.Reason, max(2*limit/3, limit-len(toFix)-len(v.Remediation)))
+	return reason + Cut(toFix+v.Remediation, limit-len(reason))
 }
 
 // Warn returns v as a policy that only warns decides: a verdict that does not allow

@@ -266,10 +266,7 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 	if missing := k.lacks(parsed); missing != nil {
 		return missing
 	}
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
-	if len(text) > maxQuote {
-		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
-	}
+	text := policy.Cut(strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " "), maxQuote)
 	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
 		"sign with the services that the Verifier's trust store names, or have its trusted root updated")
 }

@@ -13,7 +13,7 @@ func Certificate(der []byte) (*x509.Certificate, error) {
 	if len(der) > maxCertificate {
 		return nil, pastLimit("has a certificate of %d bytes, the limit is %d", len(der), maxCertificate)
 	}
-	if err := scanDER(der, derLimits{elements: maxCertificateElements}); err != nil {
+	if err := scanDER(der, maxCertificateElements); err != nil {
 		return nil, within("has a certificate that", err)
 	}
 	certificate, err := x509.ParseCertificate(der)

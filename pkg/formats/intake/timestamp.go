@@ -3,6 +3,9 @@ package intake
 import (
 	"bytes"
 	"slices"
+
+	"golang.org/x/crypto/cryptobyte"
+	"golang.org/x/crypto/cryptobyte/asn1"
 )
 
 // oidSignedData is 1.2.840.113549.1.7.2 (RFC 5652 section 5.1).
@@ -14,18 +17,15 @@ func TimestampResponse(data []byte) error {
 	if err := scanTimestamp(data); err != nil {
 		return err
 	}
-	response, err := oneDER(data, derSequence)
-	if err != nil {
-		return err
+	whole := cryptobyte.String(data)
+	var response cryptobyte.String
+	if !whole.ReadASN1(&response, asn1.SEQUENCE) || !response.SkipASN1(asn1.SEQUENCE) { // its status
+		return notDER()
 	}
-	_, token, err := nextDER(response.content) // after the status
-	if err != nil {
-		return err
-	}
-	if len(token) == 0 {
+	if response.Empty() {
 		return malformed("has no token")
 	}
-	return checkToken(token)
+	return checkToken(response)
 }
 
 // TimestampToken refuses a TimeStampToken (RFC 3161 section 2.4.2) that is not DER, has more
@@ -42,82 +42,56 @@ func scanTimestamp(data []byte) error {
 	if len(data) > maxTimestamp {
 		return pastLimit("has %d bytes, the limit is %d", len(data), maxTimestamp)
 	}
-	return scanDER(data, derLimits{elements: maxTimestampElements})
+	return scanDER(data, maxTimestampElements)
 }
 
 // checkToken reads a ContentInfo with SignedData (RFC 5652 sections 3 and 5.1).
-func checkToken(data []byte) error {
-	info, err := oneDER(data, derSequence)
-	if err != nil {
-		return err
+func checkToken(token cryptobyte.String) error {
+	var info, kind, explicit, signed cryptobyte.String
+	if !token.ReadASN1(&info, asn1.SEQUENCE) || !token.Empty() {
+		return notDER()
 	}
-	kind, rest, err := nextDER(info.content)
-	if err != nil {
-		return err
-	}
-	if kind.tag != derOID || string(kind.content) != oidSignedData {
+	if !info.ReadASN1(&kind, asn1.OBJECT_IDENTIFIER) || string(kind) != oidSignedData {
 		return malformed("has no signed data")
 	}
-	explicit, err := oneDER(rest, derContext0)
-	if err != nil {
-		return err
+	if !info.ReadASN1(&explicit, context(0)) || !info.Empty() || !explicit.ReadASN1(&signed, asn1.SEQUENCE) || !explicit.Empty() ||
+		!signed.SkipASN1(asn1.INTEGER) || !signed.SkipASN1(asn1.SET) || !signed.SkipASN1(asn1.SEQUENCE) { // version, algorithms, content
+		return malformed("has signed data that is not well-formed")
 	}
-	signed, err := oneDER(explicit.content, derSequence)
-	if err != nil {
-		return err
-	}
-	rest = signed.content
-	for _, tag := range []byte{derInteger, derSet, derSequence} { // version, algorithms, content
-		var e element
-		if e, rest, err = nextDER(rest); err != nil || e.tag != tag {
-			return orMalformed(err, "has signed data that is not well-formed")
-		}
-	}
-	return checkSigners(rest)
+	return checkSigners(signed)
 }
 
+func context(tag asn1.Tag) asn1.Tag { return tag.ContextSpecific().Constructed() }
+
 // checkSigners reads the end of SignedData: certificates, revocation lists, signerInfos.
-func checkSigners(data []byte) error {
-	for _, tag := range []byte{derContext0, derContext1, derSet} {
-		e, rest, err := nextDER(data)
-		switch {
-		case err != nil:
-			return err
-		case e.tag != tag && tag != derSet:
-			continue // optional
-		case e.tag != tag:
-			return malformed("has signed data that is not well-formed")
-		}
-		switch data = rest; tag {
-		case derContext0:
-			err = checkEmbedded(e.content)
-		case derContext1:
-			err = malformed("has revocation lists")
-		case derSet:
-			// "The time-stamp token MUST NOT contain any signatures other than the
-			// signature of the TSA."
-			_, err = oneDER(e.content, derSequence)
-		}
-		if err != nil {
-			return err
-		}
+func checkSigners(data cryptobyte.String) error {
+	var certificates, signers cryptobyte.String
+	if !data.ReadOptionalASN1(&certificates, nil, context(0)) {
+		return notDER()
 	}
-	if len(data) > 0 {
-		return malformed("has signed data that is not well-formed")
+	if err := checkEmbedded(certificates); err != nil {
+		return err
+	}
+	if data.PeekASN1Tag(context(1)) {
+		return malformed("has revocation lists")
+	}
+	// "The time-stamp token MUST NOT contain any signatures other than the signature of the TSA."
+	if !data.ReadASN1(&signers, asn1.SET) || !data.Empty() || !signers.SkipASN1(asn1.SEQUENCE) || !signers.Empty() {
+		return malformed("does not have one signer at its end")
 	}
 	return nil
 }
 
 // checkEmbedded reads a token's certificates. Each has a subject of its own: of those that
 // share one, a search for chains tries every combination.
-func checkEmbedded(data []byte) error {
+func checkEmbedded(data cryptobyte.String) error {
 	var chain [][]byte
-	for len(data) > 0 {
-		e, rest, err := nextDER(data)
-		if err != nil || e.tag != derSequence {
-			return orMalformed(err, "has a certificate that is not one")
+	for !data.Empty() {
+		var certificate cryptobyte.String
+		if !data.ReadASN1Element(&certificate, asn1.SEQUENCE) {
+			return malformed("has a certificate that is not one")
 		}
-		chain, data = append(chain, e.whole), rest
+		chain = append(chain, certificate)
 	}
 	certificates, err := Certificates(chain)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/rights"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Findings about who may do what.
@@ -88,7 +88,7 @@ func (v *view) trusted(s rbacv1.Subject, namespace string) bool {
 
 // reacher returns who may change an object and not the resource that names it, and through
 // which binding.
-func (v *view) reacher(all map[string][]grant, f rights.Finding) (who string, through grant) {
+func (v *view) reacher(all map[string][]grant, f resource.Exposure) (who string, through grant) {
 	object := strings.ToLower(f.Object.Kind) + "s"
 	resource, _ := v1beta1.KindNamed(f.Resource.Kind)
 	reach, owns := map[string]grant{}, map[string]bool{}
@@ -120,7 +120,7 @@ func (v *view) reacher(all map[string][]grant, f rights.Finding) (who string, th
 func withinReach(v *view) []Finding {
 	all := v.grants()
 	var found []Finding
-	for _, f := range rights.Of(v.Resources...) {
+	for _, f := range resource.Exposures(v.Resources...) {
 		who, through := v.reacher(all, f)
 		if who == "" {
 			continue
@@ -132,7 +132,7 @@ func withinReach(v *view) []Finding {
 }
 
 // inlined returns the command that moves trust material from the object into the resource.
-func inlined(f rights.Finding, resources []v1beta1.Object) string {
+func inlined(f resource.Exposure, resources []v1beta1.Object) string {
 	kind, _ := v1beta1.KindNamed(f.Resource.Kind)
 	into := target{kind.Plural + "." + v1beta1.Group, f.Resource.Namespace, f.Resource.Name}
 	at := slices.IndexFunc(resources, func(o v1beta1.Object) bool { return refOf(o) == f.Resource })

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/rights"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // words returns the arguments of each kubectl that a shell starts for command.
@@ -30,7 +30,7 @@ func TestNoKeyThatAResourceNamesGetsOutOfItsQuotes(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			store := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTrustStore}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}}
 			store.Spec.Source.SecretKeyRef = &v1beta1.KeyReference{Name: "keys", Key: key}
-			found := rights.Of(store)
+			found := resource.Exposures(store)
 			require.Len(t, found, 1)
 			plain := isKey(key)
 			require.Equal(t, key == "cosign.pub", plain)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
@@ -105,7 +106,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"another Service, by a value": {func(_ *testing.T, i *doctor.Inventory) { set(i, "https://landwaiter.team-a.svc:443/v1/verify", "url") }, doctor.ProviderURL, "--set provider.url="},
 		"no CA":                       {func(_ *testing.T, i *doctor.Inventory) { set(i, "", "caBundle") }, doctor.ProviderCA, `kubectl get secret landwaiter-tls --namespace=landwaiter-system`},
 		"another CA than served": {func(t *testing.T, i *doctor.Inventory) {
-			i.Facts = &doctor.Facts{Certificate: string(authority(t, time.Hour))}
+			i.Facts = &resource.Facts{Certificate: string(authority(t, time.Hour))}
 		}, doctor.ProviderCA, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verify`},
 		"a Provider that is not there": {func(t *testing.T, i *doctor.Inventory) { spec(t, i, `{parameters: {provider: nowhere}}`) }, doctor.ProviderMissing, `{"spec":{"parameters":{"provider":"landwaiter-verify"}}}`},
 		"no template":                  {func(_ *testing.T, i *doctor.Inventory) { i.Templates = nil }, doctor.NoTemplate, "library/verified-images/template.yaml"},
@@ -137,7 +138,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a lease that nobody renews": {func(_ *testing.T, i *doctor.Inventory) { i.Lease.Spec.RenewTime.Time = now().Add(-2 * time.Minute) }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},
 		"no lease":                   {func(_ *testing.T, i *doctor.Inventory) { i.Lease = nil }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},
 		"a clock that differs": {func(_ *testing.T, i *doctor.Inventory) {
-			i.Facts = &doctor.Facts{List: []doctor.Fact{{ID: doctor.ClockSkew, Bad: true, Message: "x"}}}
+			i.Facts = &resource.Facts{List: []resource.Fact{{ID: resource.FactClockSkew, Bad: true, Message: "x"}}}
 		}, doctor.ClockSkew, "kubectl rollout restart deployment landwaiter"},
 		"everybody": {func(_ *testing.T, i *doctor.Inventory) {
 			i.ClusterRoles = []rbacv1.ClusterRole{{ObjectMeta: named("", "all"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}}

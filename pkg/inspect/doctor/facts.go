@@ -2,75 +2,37 @@ package doctor
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Findings about what only the process knows.
+// Findings about what only the process knows, and publishes.
 const (
-	RedisUnreachable    ID = "RedisUnreachable"
-	RedisPermissions    ID = "RedisPermissions"
-	RedisEviction       ID = "RedisEviction"
-	ClockSkew           ID = "ClockSkew"
-	RegistryUnreachable ID = "RegistryUnreachable"
+	RedisUnreachable    ID = resource.FactRedisUnreachable
+	RedisPermissions    ID = resource.FactRedisPermissions
+	RedisEviction       ID = resource.FactRedisEviction
+	ClockSkew           ID = resource.FactClockSkew
+	RegistryUnreachable ID = resource.FactRegistryUnreachable
 )
-
-// The report that the holder of the lease writes in Landwaiter's own namespace.
-const (
-	FactsName  = "landwaiter-process"
-	FactsLabel = "doctor"
-	reportKind = "Report"
-	// factsSource is the source of the report; those of others are ignored.
-	factsSource = "landwaiter"
-	// certificateRule names the result whose message is the certificate that is served.
-	certificateRule = "ServingCertificate"
-	aboutProperty   = "registry"
-	resultPass      = "pass"
-	resultFail      = "fail"
-)
-
-// reportVersion is the version of the kind of reports.
-func reportVersion() schema.GroupVersion {
-	return schema.GroupVersion{Group: "openreports.io", Version: "v1alpha1"}
-}
-
-// Fact is one thing that the process looked at.
-type Fact struct {
-	ID ID
-	// Bad means that something is wrong, which Message says.
-	Bad     bool
-	Message string
-	// About is the registry, for a fact about one. Only those that ClusterStores list are
-	// looked at: a host that a team names is never published.
-	About string
-}
-
-// Facts are what the process published.
-type Facts struct {
-	// Certificate is the one that is served, in PEM; it is no secret.
-	Certificate string
-	List        []Fact
-}
 
 // factRow says what a fact means that is bad.
 type factRow struct {
 	id       ID
 	severity Severity
 	why      string
-	command  func(*view, Fact) string
+	command  func(*view, resource.Fact) string
 	keep     string
 }
 
 // redisCLI returns a command for an administrator of Redis, whose URL is in a variable: no
 // Secret is read.
-func redisCLI(line string) func(*view, Fact) string {
-	return func(*view, Fact) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
+func redisCLI(line string) func(*view, resource.Fact) string {
+	return func(*view, resource.Fact) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
 }
 
 func factRows() []factRow {
@@ -84,7 +46,7 @@ func factRows() []factRow {
 }
 
 // restartRedis returns the command for the Redis of the chart; another one is nobody's here.
-func restartRedis(v *view, _ Fact) string {
+func restartRedis(v *view, _ resource.Fact) string {
 	for _, p := range programs(v.Landwaiters) {
 		if p.name == v.fullname()+"-redis" {
 			return "kubectl rollout restart " + p.String()
@@ -96,7 +58,7 @@ func restartRedis(v *view, _ Fact) string {
 	return "kubectl edit " + v.serve.String()
 }
 
-func restartServe(v *view, _ Fact) string {
+func restartServe(v *view, _ resource.Fact) string {
 	if v.serve == nil {
 		return v.upgrade()
 	}
@@ -104,7 +66,7 @@ func restartServe(v *view, _ Fact) string {
 }
 
 // editStore returns the command that opens the ClusterStore with the registry.
-func editStore(v *view, fact Fact) string {
+func editStore(v *view, fact resource.Fact) string {
 	for _, o := range v.Resources {
 		if store, ok := o.(*v1beta1.ClusterStore); ok && slices.Contains(store.Spec.Registries, fact.About) {
 			return targetOf(store).edit()
@@ -127,12 +89,12 @@ func badFacts(v *view) []Finding {
 	}
 	var found []Finding
 	for _, fact := range v.Facts.List {
-		at := slices.IndexFunc(factRows(), func(r factRow) bool { return r.id == fact.ID })
+		at := slices.IndexFunc(factRows(), func(r factRow) bool { return r.id == ID(fact.ID) })
 		if at < 0 || !fact.Bad {
 			continue
 		}
 		row := factRows()[at]
-		found = append(found, Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: reportKind, Namespace: v.Namespace, Name: FactsName},
+		found = append(found, Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
 			What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 	}
 	return found
@@ -146,7 +108,7 @@ func unknownFacts(v *view) []Unchecked {
 	}
 	var ids []ID
 	for _, row := range factRows() {
-		if v.Facts == nil || !v.leaseHeld() || !slices.ContainsFunc(v.Facts.List, func(f Fact) bool { return f.ID == row.id }) {
+		if v.Facts == nil || !v.leaseHeld() || !slices.ContainsFunc(v.Facts.List, func(f resource.Fact) bool { return ID(f.ID) == row.id }) {
 			ids = append(ids, row.id)
 		}
 	}
@@ -164,32 +126,11 @@ func unknownFacts(v *view) []Unchecked {
 // facts reads the report of the process.
 func (r *reader) facts() {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(reportVersion().WithKind(reportKind))
-	if err := r.client.Get(r.ctx, client.ObjectKey{Namespace: r.into.Namespace, Name: FactsName}, object); err != nil {
+	object.SetAPIVersion(v1beta1.ReportGroup + "/" + v1beta1.ReportVersion)
+	object.SetKind(v1beta1.ReportKind)
+	if err := r.client.Get(r.ctx, client.ObjectKey{Namespace: r.into.Namespace, Name: resource.FactsName}, object); err != nil {
 		r.not(SourceFacts, "get reports.openreports.io", r.into.Namespace, err)
 		return
 	}
-	r.into.Facts = factsOf(object)
-}
-
-// factsOf reads a report. One of another source is nobody's.
-func factsOf(object *unstructured.Unstructured) *Facts {
-	if source, _, _ := unstructured.NestedString(object.Object, "source"); source != factsSource {
-		return nil
-	}
-	facts := &Facts{}
-	results, _, _ := unstructured.NestedSlice(object.Object, "results")
-	for _, entry := range results {
-		m, _ := entry.(map[string]any)
-		rule, _, _ := unstructured.NestedString(m, "rule")
-		message, _, _ := unstructured.NestedString(m, "message")
-		result, _, _ := unstructured.NestedString(m, "result")
-		if rule == certificateRule {
-			facts.Certificate = strings.TrimSpace(message)
-			continue
-		}
-		about, _, _ := unstructured.NestedString(m, "properties", aboutProperty)
-		facts.List = append(facts.List, Fact{ID: ID(rule), Bad: result == resultFail, Message: message, About: about})
-	}
-	return facts
+	r.into.Facts = resource.ReadFacts(object)
 }

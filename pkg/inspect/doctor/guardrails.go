@@ -9,7 +9,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/inspect/guardrail"
 )
 
 // Findings about guardrails.
@@ -37,7 +36,7 @@ func (v *view) fullname() string {
 // guardrails compares what is in force with what this version would install. An
 // installation without Tenants needs none.
 func guardrails(v *view) []Finding {
-	expected, err := guardrail.Shipped(guardrail.Namespace)
+	expected, err := ShippedGuardrails(ShippedNamespace)
 	if err != nil {
 		return nil // they are embedded, and tests read them
 	}
@@ -63,7 +62,7 @@ func guardrails(v *view) []Finding {
 
 // renamed gives a name of the guardrails the prefix of this installation.
 func (v *view) renamed(name string) string {
-	return v.fullname() + strings.TrimPrefix(name, guardrail.Release)
+	return v.fullname() + strings.TrimPrefix(name, ShippedRelease)
 }
 
 func (v *view) policyNamed(name string) *admissionv1.ValidatingAdmissionPolicy {
@@ -92,18 +91,18 @@ func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Find
 		found = append(found, Finding{ID: GuardrailFailsOpen, Severity: Error, Object: ref, What: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy), Why: guardrailWhy,
 			Command: target{"validatingadmissionpolicy", "", name}.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
 	}
-	if v.comparable() && guardrail.Rules(live) != guardrail.Rules(expected) {
+	if v.comparable() && GuardrailRules(live) != GuardrailRules(expected) {
 		found = append(found, Finding{ID: GuardrailChanged, Severity: Error, Object: ref, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
 			Keep: "use the version of the command and of the chart that belong together"})
 	}
-	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return guardrail.Gap(live, &b) == "" }) {
+	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return GuardrailGap(live, &b) == "" }) {
 		b := bindings[0]
 		mended := map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}
 		if live.Spec.ParamKind != nil {
 			mended["paramRef"] = map[string]any{"name": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
 		}
 		found = append(found, Finding{ID: GuardrailNotDeny, Severity: Error, Object: policy.ObjectRef{Kind: "ValidatingAdmissionPolicyBinding", Name: b.Name},
-			What: "it denies not everywhere: it " + guardrail.Gap(live, &b), Why: guardrailWhy,
+			What: "it denies not everywhere: it " + GuardrailGap(live, &b), Why: guardrailWhy,
 			Command: target{"validatingadmissionpolicybinding", "", b.Name}.merge(map[string]any{"spec": mended})})
 	}
 	return found
@@ -112,5 +111,5 @@ func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Find
 // comparable reports whether the expressions name the same account and namespace as the
 // embedded guardrails.
 func (v *view) comparable() bool {
-	return v.serve != nil && v.fullname() == guardrail.Release && v.Namespace == guardrail.Namespace
+	return v.serve != nil && v.fullname() == ShippedRelease && v.Namespace == ShippedNamespace
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
-	"github.com/landwaiter/landwaiter/pkg/inspect/guardrail"
 )
 
 // guarded is a sound installation with guardrails, and the binding of the one that keeps the
@@ -17,7 +16,7 @@ func guarded(t *testing.T) (*doctor.Inventory, *admissionv1.ValidatingAdmissionP
 	t.Helper()
 	i := sound(t)
 	var err error
-	i.Policies, err = guardrail.Shipped(guardrail.Namespace)
+	i.Policies, err = doctor.ShippedGuardrails(doctor.ShippedNamespace)
 	require.NoError(t, err)
 	at := -1
 	for _, p := range i.Policies {

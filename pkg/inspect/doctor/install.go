@@ -9,6 +9,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Findings about how Landwaiter is installed.
@@ -56,7 +57,7 @@ func deployment(v *view) []Finding {
 			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	case p.known && p.ready == 0:
 		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ref(), What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
-			Why: unanswered, Command: restartServe(v, Fact{}), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
+			Why: unanswered, Command: restartServe(v, resource.Fact{}), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
 	case p.replicas < 2:
 		found = append(found, Finding{ID: SingleReplica, Severity: Warning, Object: p.ref(), What: fmt.Sprintf("it has %d replicas", p.replicas),
 			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})

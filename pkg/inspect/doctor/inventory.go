@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Source is one kind of object that is read.
@@ -82,5 +83,5 @@ type Inventory struct {
 
 	Lease *coordinationv1.Lease
 	// Facts are what the process published, nil if it published nothing.
-	Facts *Facts
+	Facts *resource.Facts
 }

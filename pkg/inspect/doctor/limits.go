@@ -35,15 +35,3 @@ const (
 	defaultVerifyTimeout = 2500 * time.Millisecond
 	defaultMutateTimeout = 800 * time.Millisecond
 )
-
-// Limits of what the process publishes.
-const (
-	// factsInterval is how often the process looks; it writes on change only.
-	factsInterval = 10 * time.Second
-	// factsTimeout bounds one look at everything.
-	factsTimeout = 15 * time.Second
-	// maxFacts bounds the results of the report; an object may have 1.5 MiB.
-	maxFacts = 200
-	// maxClockSkew is well above what time services allow, and below what ends anything early.
-	maxClockSkew = 5 * time.Second
-)

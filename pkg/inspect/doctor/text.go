@@ -4,25 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // shown replaces what shows nothing or reorders text, and shortens it: names and messages
 // in a cluster are anybody's.
-func shown(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, " "))
-	if len(s) > maxText {
-		return strings.ToValidUTF8(s[:maxText], "") + "…"
-	}
-	return s
-}
+func shown(s string) string { return policy.Shown(s, maxText) }
 
 // named lists names for a sentence.
 func named(names []string) string {

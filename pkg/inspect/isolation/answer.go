@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // answerKind says what an answer of the API server shows.
@@ -122,15 +123,4 @@ func notReadable(err error) string {
 }
 
 // shown makes text of strangers fit for one line of a terminal.
-func shown(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(clean) > maxText {
-		clean = strings.ToValidUTF8(clean[:maxText], "") + "…"
-	}
-	return clean
-}
+func shown(text string) string { return policy.Shown(text, maxText) }

@@ -2,6 +2,7 @@ package isolation
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/inspect/guardrail"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 )
 
 // shipped are the names of the guardrails without the release's, and whether they protect
@@ -104,13 +105,37 @@ func (s *scene) weak(name string) string {
 		if b.Spec.PolicyName != policy.Name {
 			continue
 		}
-		gap := guardrail.Gap(policy, b)
+		gap := doctor.GuardrailGap(policy, b)
 		if gap == "" {
 			return "" // several bindings add up
 		}
 		problem = "ValidatingAdmissionPolicyBinding " + b.Name + " " + gap
 	}
 	return problem
+}
+
+// rules is what a policy decides as text. Where Landwaiter is reached is a setting of the
+// chart, so it is left out.
+func rules(p *admissionv1.ValidatingAdmissionPolicy) string {
+	address := regexp.MustCompile(`'https://[^/']+/`)
+	return address.ReplaceAllString(doctor.GuardrailRules(p), "'https://landwaiter/")
+}
+
+// changed says how the rules of a guardrail differ from those of this version, "" if they
+// do not. It knows only the names that the embedded ones have.
+func (s *scene) changed(p *admissionv1.ValidatingAdmissionPolicy) (why string, known bool) {
+	if s.landwaiter.Name != doctor.ShippedRelease {
+		return "", false
+	}
+	all, err := doctor.ShippedGuardrails(s.landwaiter.Namespace)
+	at := slices.IndexFunc(all, func(shipped admissionv1.ValidatingAdmissionPolicy) bool { return shipped.Name == p.Name })
+	if err != nil || at < 0 {
+		return "", false
+	}
+	if rules(p) != rules(&all[at]) {
+		return "ValidatingAdmissionPolicy " + p.Name + " has other rules than this version of Landwaiter ships", true
+	}
+	return "", true
 }
 
 const (

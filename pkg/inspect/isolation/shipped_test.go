@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/landwaiter/landwaiter/pkg/inspect/guardrail"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 )
 
 // Where Landwaiter is reached is a setting; what is asked there is a rule.
 func TestAGuardrailIsComparedWithoutTheAddressOfLandwaiter(t *testing.T) {
 	const address = "https://landwaiter.landwaiter-system.svc:443/"
-	shipped, err := guardrail.Shipped("landwaiter-system")
+	shipped, err := doctor.ShippedGuardrails("landwaiter-system")
 	require.NoError(t, err)
 	with := func(p *admissionv1.ValidatingAdmissionPolicy, other string) *admissionv1.ValidatingAdmissionPolicy {
 		p = p.DeepCopy()
@@ -29,7 +29,7 @@ func TestAGuardrailIsComparedWithoutTheAddressOfLandwaiter(t *testing.T) {
 	for i := range shipped {
 		p := &shipped[i]
 		require.Equal(t, rules(p), rules(with(p, "https://127.0.0.1:8443/")), p.Name)
-		if other := with(p, address+"v2/"); guardrail.Rules(other) != guardrail.Rules(p) {
+		if other := with(p, address+"v2/"); doctor.GuardrailRules(other) != doctor.GuardrailRules(p) {
 			addressed++
 			require.NotEqual(t, rules(p), rules(other), p.Name)
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/inspect/guardrail"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 )
 
 func tenants(names ...string) []*v1beta1.Tenant {
@@ -192,7 +192,7 @@ func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
 }
 
 func TestAGuardrailWithOtherRulesThanThisVersionsIsSeen(t *testing.T) {
-	policies, err := guardrail.Shipped("elsewhere")
+	policies, err := doctor.ShippedGuardrails("elsewhere")
 	require.NoError(t, err)
 	all := map[string]*admissionv1.ValidatingAdmissionPolicy{}
 	for i := range policies {

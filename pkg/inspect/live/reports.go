@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -193,14 +193,4 @@ func (n *NamespaceStatus) denied(r *reportResult) {
 }
 
 // shown makes text of strangers fit for one line of a terminal.
-func shown(text string) string {
-	if len(text) > maxShownBytes {
-		text = strings.ToValidUTF8(text[:maxShownBytes], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
+func shown(text string) string { return policy.Shown(text, maxShownBytes) }

@@ -17,7 +17,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -131,7 +130,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		return Status{}, err
 	}
 	// Only levels are asked of it, so it needs neither Secrets nor registries.
-	snapshot, _ := compile.New(r.objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	snapshot, _ := compile.New(r.objects, nil, compile.Nowhere())
 	s := Status{Missing: r.missing}
 	found := attention(r.objects)
 	s.Resources = found[verify.Cluster]

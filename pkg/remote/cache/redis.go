@@ -95,7 +95,7 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 	}
 	entry, expires, err := r.open(scopeOf(key), name, []byte(value))
 	switch {
-	case err != nil && !errors.Is(err, errOtherVersion) && !errors.Is(err, errFormerFormat):
+	case err != nil && !errors.Is(err, errOtherVersion):
 		r.Stats.Unopened.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	case err != nil, !r.now().Before(expires):

@@ -58,8 +58,6 @@ type scopedKeys struct {
 const (
 	// sealFormat begins every value; another layout is another byte.
 	sealFormat = 2
-	// formerFormat had one key for both purposes, and no UID.
-	formerFormat = 1
 
 	expiryAt   = 1 + len(keyVersion{})
 	uidAt      = expiryAt + 8 + 1
@@ -71,10 +69,9 @@ const (
 
 // Why a value does not open.
 var (
-	errFormerFormat = errors.New("an older version of Landwaiter sealed the value")
-	errNotOurs      = errors.New("the value is not one of ours")
-	errOtherMaster  = errors.New("the value was sealed with a key that is not in the key file")
-	errForged       = errors.New("the value was not sealed for this key, or was changed")
+	errNotOurs     = errors.New("the value is not one of ours")
+	errOtherMaster = errors.New("the value was sealed with a key that is not in the key file")
+	errForged      = errors.New("the value was not sealed for this key, or was changed")
 )
 
 // ParseSeal reads master keys of 32 bytes in base64, one per line. The first one seals and
@@ -194,10 +191,7 @@ func (s *Seal) open(of scope, key string, sealed []byte) ([]byte, time.Time, err
 // sealedFor returns the UID that a value claims to be sealed for. Nothing vouches for it
 // before the value is opened.
 func sealedFor(sealed []byte) (uid string, err error) {
-	switch {
-	case len(sealed) > 0 && sealed[0] == formerFormat:
-		return "", errFormerFormat
-	case len(sealed) < leastBytes || sealed[0] != sealFormat || len(sealed) < leastBytes+int(sealed[uidAt-1]):
+	if len(sealed) < leastBytes || sealed[0] != sealFormat || len(sealed) < leastBytes+int(sealed[uidAt-1]) {
 		return "", errNotOurs
 	}
 	return string(sealed[uidAt : uidAt+int(sealed[uidAt-1])]), nil

@@ -57,7 +57,7 @@ func breakGlassOf(source policy.ObjectRef, annotations map[string]string, most t
 	case until.Sub(from) > most:
 		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --max-break-glass is %s; let it end earlier", until.Sub(from), most))
 	}
-	return &verify.Exception{Source: source, Why: cutTo(reason, maxExceptionReason), From: from, Until: until, OverrideMandatory: mandatory == "true"}, nil
+	return &verify.Exception{Source: source, Why: policy.Cut(reason, maxExceptionReason), From: from, Until: until, OverrideMandatory: mandatory == "true"}, nil
 }
 
 func moment(annotations map[string]string, key string) (time.Time, error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -75,9 +74,9 @@ func compileException(e entry[v1beta1.ExceptionSpec], limits ExceptionLimits) (*
 		return nil, errors.New("spec.until is missing: an exception has to end; write a time such as 2026-12-31T18:00:00Z")
 	case strings.TrimSpace(spec.Reason) == "":
 		return nil, errors.New("spec.reason is empty; say why the exception is needed")
-	case !printable(spec.Reason):
+	case policy.OneLine(spec.Reason) != spec.Reason:
 		return nil, errors.New("spec.reason must be one line of printable characters")
-	case !printable(spec.Ticket):
+	case policy.OneLine(spec.Ticket) != spec.Ticket:
 		return nil, errors.New("spec.ticket must be one line of printable characters")
 	case e.source.Namespace != "" && (spec.Delegate != nil || spec.OverrideMandatory || len(spec.Namespaces) > 0):
 		return nil, errors.New("only a ClusterException can have spec.delegate, spec.overrideMandatory and spec.namespaces; remove them")
@@ -190,16 +189,11 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 
 // why returns what an exception says of itself, bounded: from files it may be of any length.
 func why(spec v1beta1.ExceptionSpec) string {
-	text := cutTo(strings.TrimSpace(spec.Reason), maxExceptionReason)
+	text := policy.Cut(strings.TrimSpace(spec.Reason), maxExceptionReason)
 	if spec.Ticket != "" {
-		text += ", " + cutTo(spec.Ticket, maxExceptionTicket)
+		text += ", " + policy.Cut(spec.Ticket, maxExceptionTicket)
 	}
 	return text
-}
-
-// printable reports whether a text can go into logs and onto terminals as it is.
-func printable(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // granted returns x as the Engine weighs it; grants are nil if it needs none.

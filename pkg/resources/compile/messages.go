@@ -29,12 +29,7 @@ func unusable(source policy.ObjectRef, err error) string {
 
 // cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server
 // refuses a condition that is too long.
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
-}
+func cut(message string) string { return policy.Cut(message, maxMessage) }
 
 // joinNames joins the first names of a list: at most [maxNames], and as many as fit in
 // half a message.
@@ -48,11 +43,4 @@ func joinNames(list []string) string {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
-}
-
-func cutTo(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/rights"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
@@ -140,7 +139,7 @@ func check(ctx context.Context, schemas *schema.Set, files configdir.Files, path
 	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
 		c.problem(p)
 	}
-	c.rights(rights.Of(files.Objects.Resources...))
+	c.exposures(resource.Exposures(files.Objects.Resources...))
 	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Resource.String(), b.Resource.String()),
 			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
@@ -194,8 +193,8 @@ func (c *checker) duplicates() {
 	}
 }
 
-// rights adds warnings about who else may change what correct resources trust.
-func (c *checker) rights(found []rights.Finding) {
+// exposures adds warnings about who else may change what correct resources trust.
+func (c *checker) exposures(found []resource.Exposure) {
 	for _, f := range found {
 		for _, d := range c.places[f.Resource] {
 			if !c.wrong[f.Resource] {

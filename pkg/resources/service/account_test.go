@@ -85,7 +85,7 @@ func ofTwoTenants(t *testing.T, host string, more ...v1beta1.Object) resource.Ob
 
 func applied(t *testing.T, options service.Options, o resource.Objects) *service.Service {
 	t.Helper()
-	s, err := service.New(options)
+	s, err := service.New(options, service.AnyNamespace{})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	require.Empty(t, s.Apply(t.Context(), o))

@@ -16,22 +16,30 @@ type Finder interface {
 	Exists(ctx context.Context, namespace verify.Namespace) (bool, error)
 }
 
+// AnyNamespace is the Finder for resources that are not watched in a cluster: the cluster's
+// resources apply to a namespace that is not in the snapshot.
+type AnyNamespace struct{}
+
+// Exists implements [Finder].
+func (AnyNamespace) Exists(context.Context, verify.Namespace) (bool, error) { return true, nil }
+
 // catchUp bounds the wait for an existing namespace to be in the snapshot: the watch
 // may not have delivered its objects yet when its first pod is admitted.
 const catchUp = time.Second
 
 // Decider decides about images by namespace, with the rules of the current snapshot.
 type Decider struct {
-	set    *Set
-	engine *verify.Engine
-	finder Finder
+	set        *Set
+	engine     *verify.Engine
+	finder     Finder
+	everywhere bool // finder is [AnyNamespace]
 }
 
 // NewDecider returns a Decider over the snapshots of set. It looks up namespaces that
-// are not in the snapshot with finder, and denies if they do not exist. If finder is
-// nil, the cluster's resources apply to such a namespace.
+// are not in the snapshot with finder, and denies if they do not exist.
 func NewDecider(set *Set, engine *verify.Engine, finder Finder) *Decider {
-	return &Decider{set: set, engine: engine, finder: finder}
+	_, everywhere := finder.(AnyNamespace)
+	return &Decider{set: set, engine: engine, finder: finder, everywhere: everywhere}
 }
 
 // Verify decides whether ref may be used in namespace. Before the first snapshot,
@@ -66,7 +74,7 @@ func (d *Decider) Account(namespace verify.Namespace) verify.Account {
 
 // covers reports whether snapshot can answer for a namespace.
 func (d *Decider) covers(snapshot *compile.Snapshot, namespace verify.Namespace) bool {
-	return namespace == verify.Cluster || d.finder == nil || snapshot.Has(namespace)
+	return namespace == verify.Cluster || d.everywhere || snapshot.Has(namespace)
 }
 
 // Resolve returns ref pinned to the current digest of its tag. The error is a
@@ -88,6 +96,9 @@ func (d *Decider) config(ctx context.Context, namespace verify.Namespace) (*veri
 		return nil, ErrNotReady
 	case d.covers(snapshot, namespace):
 		return snapshot.For(namespace), nil
+	}
+	if d.finder == nil { // nothing says that it exists
+		return nil, verify.NamespaceNotFound(namespace)
 	}
 	exists, err := d.finder.Exists(ctx, namespace)
 	switch {

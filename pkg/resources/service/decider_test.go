@@ -37,7 +37,7 @@ func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
 	_, err := set.For("team-a")
 	require.ErrorIs(t, err, service.ErrNotReady)
 	require.ErrorIs(t, set.Ready(), service.ErrNotReady)
-	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), nil)
+	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), service.AnyNamespace{})
 	ref, err := image.Parse("r.example.com/app:v1")
 	require.NoError(t, err)
 	require.Equal(t, policy.Undecided, decider.Verify(t.Context(), "team-a", ref).Verdict.Outcome)
@@ -85,7 +85,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 		require.Equal(t, policy.Allowed, answered(t.Context(), "team-a", ref).Verdict.Outcome)
 		require.Equal(t, policy.Undecided, answered(t.Context(), "nobody", ref).Verdict.Outcome, "nor verified prefetching")
 	}
-	early := service.NewDecider(&service.Set{}, memory, nil)
+	early := service.NewDecider(&service.Set{}, memory, service.AnyNamespace{})
 	require.Equal(t, policy.Undecided, early.Warm(t.Context(), "team-a", ref).Verdict.Outcome)
 	require.Equal(t, policy.Undecided, early.Refresh(t.Context(), "team-a", ref).Verdict.Outcome)
 	require.Zero(t, asked)
@@ -115,7 +115,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	set := &service.Set{}
-	decider := service.NewDecider(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), nil)
+	decider := service.NewDecider(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), service.AnyNamespace{})
 	exception := func(pattern string, mandatory bool) v1beta1.Object {
 		x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix", CreationTimestamp: metav1.NewTime(now)}}
 		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern}, []string{"team-a"}, mandatory

@@ -31,7 +31,7 @@ type Loaded struct {
 // without any is an error, since a verdict about it would only say that.
 func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, error) {
 	options.Wait = true
-	s, err := New(options)
+	s, err := New(options, AnyNamespace{})
 	if err != nil {
 		return nil, Loaded{}, err
 	}

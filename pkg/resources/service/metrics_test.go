@@ -24,7 +24,7 @@ import (
 // registered returns a service without Redis, and its metrics.
 func registered(t *testing.T) (*Service, *prometheus.Registry) {
 	t.Helper()
-	s, err := New(Options{})
+	s, err := New(Options{}, AnyNamespace{})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	metrics := prometheus.NewRegistry()

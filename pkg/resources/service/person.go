@@ -13,7 +13,7 @@ import (
 // that runs once. Its background work ends with ctx.
 func Open(ctx context.Context, objects resource.Objects, options Options) (*Service, []resource.Problem, error) {
 	options.Wait = true
-	s, err := New(options)
+	s, err := New(options, AnyNamespace{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,7 +37,7 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehe
 	snapshot, problems := levels.Compile(s.known(wanted), s.Outside())
 	r := &Rehearsal{}
 	r.set.Swap(snapshot)
-	r.Decider = NewDecider(&r.set, s.engine, nil)
+	r.Decider = NewDecider(&r.set, s.engine, AnyNamespace{})
 	return r, problems
 }
 

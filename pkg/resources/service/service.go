@@ -142,8 +142,9 @@ const (
 	firstFetchPatient = 20 * time.Second
 )
 
-// New returns a Service. It opens no connections.
-func New(options Options) (*Service, error) {
+// New returns a Service that looks up namespaces that are not in the current snapshot with
+// finder. It opens no connections.
+func New(options Options, finder Finder) (*Service, error) {
 	s := &Service{firstFetch: firstFetch, exceptions: options.Exceptions, clusterResources: options.ClusterResourceNamespace}
 	s.namespaces = newNamespaces(s.exists)
 	s.requests = newRequests(s.namespaces.label)
@@ -164,7 +165,7 @@ func New(options Options) (*Service, error) {
 	options.External.Hosts, options.External.Account, options.External.Wait = options.EgressHosts, s.account, options.Wait
 	s.external = external.New(options.External, time.Now)
 	s.engine = verify.NewEngine(s.cache, time.Now, options.Engine)
-	s.SetFinder(nil)
+	s.Decider = NewDecider(&s.set, s.engine, finder)
 	return s, nil
 }
 
@@ -269,12 +270,6 @@ func (s *Service) Prune(forget func(verify.Namespace)) {
 			forget(namespace)
 		}
 	}
-}
-
-// SetFinder sets how to look up namespaces that are not in the current snapshot. With
-// nil they are not looked up. Call it before the first request.
-func (s *Service) SetFinder(finder Finder) {
-	s.Decider = NewDecider(&s.set, s.engine, finder)
 }
 
 // CompareOrigin says what the registry that an image names has, and the mirrors and

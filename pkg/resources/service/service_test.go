@@ -15,6 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/example"
@@ -49,7 +50,7 @@ func requireOutcome(t *testing.T, want policy.Outcome, result verify.Result) {
 }
 
 func TestEverythingIsUndecidedBeforeResourcesAreInForce(t *testing.T) {
-	s, err := service.New(service.Options{})
+	s, err := service.New(service.Options{}, service.AnyNamespace{})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	ref, err := image.Parse("registry.example.com/app:v1")
@@ -71,7 +72,7 @@ func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {
 		// Without a key, who can write to Redis could allow images.
 		"key": {Redis: &service.Redis{Connection: connection}},
 	} {
-		_, err := service.New(options)
+		_, err := service.New(options, service.AnyNamespace{})
 		require.ErrorContains(t, err, says)
 	}
 }
@@ -111,7 +112,7 @@ func TestAProblemOfReadingAndCompilingIsReportedOnce(t *testing.T) {
 
 func TestWatchPutsChangesInForce(t *testing.T) {
 	_, resources := start(t)
-	s, err := service.New(service.Options{})
+	s, err := service.New(service.Options{}, service.AnyNamespace{})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	ctx, stop := context.WithCancel(t.Context())
@@ -133,8 +134,15 @@ type unknown struct{}
 func (unknown) Exists(context.Context, verify.Namespace) (bool, error) { return false, nil }
 
 func TestAFinderDeniesNamespacesThatDoNotExist(t *testing.T) {
-	s, ref := load(t, service.Options{})
-	s.SetFinder(unknown{})
+	e, resources := start(t)
+	s, err := service.New(service.Options{}, unknown{})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	objects, _, err := configdir.Load(t.Context(), resources)
+	require.NoError(t, err)
+	require.Empty(t, s.Apply(t.Context(), objects))
+	ref, err := image.Parse(e.Registry.Host() + "/shared/app:v1")
+	require.NoError(t, err)
 	requireOutcome(t, policy.Allowed, s.Verify(t.Context(), "team-a", ref))
 	result := s.Verify(t.Context(), "nobody", ref)
 	requireOutcome(t, policy.Denied, result)

@@ -2,15 +2,12 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -50,33 +47,8 @@ func (w *statusWriter) applyStatus(ctx context.Context, source policy.ObjectRef,
 	if err != nil {
 		return fmt.Errorf("write status of %s: %w", source, err)
 	}
-	wanted := fieldsOf(applied)
 	if err := w.writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("write status of %s: %w", source, err)
 	}
-	// An apply removes only what its manager alone owned. Earlier versions updated statuses,
-	// so they own fields too, under another manager that nobody can give up.
-	stale := map[string]any{}
-	for name := range fieldsOf(applied) { // now what the API server answered
-		if _, ok := wanted[name]; !ok {
-			stale[name] = nil
-		}
-	}
-	if len(stale) == 0 {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{"status": stale})
-	if err != nil {
-		return fmt.Errorf("remove fields from the status of %s: %w", source, err)
-	}
-	if err := w.writer.Status().Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("remove fields from the status of %s: %w", source, err)
-	}
 	return nil
-}
-
-// fieldsOf returns the fields of a status.
-func fieldsOf(object *unstructured.Unstructured) map[string]any {
-	status, _, _ := unstructured.NestedMap(object.Object, "status")
-	return maps.Clone(status)
 }

@@ -33,9 +33,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // Options are the settings of a [Controller]. The zero value writes statuses
@@ -96,7 +96,6 @@ type Controller struct {
 	schemas  *validated
 	outdated outdated
 	pace     pace
-	lookups  lookups
 	glass    told
 	queue    atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
 	started  time.Time
@@ -154,7 +153,7 @@ func (c *Controller) assemble() error {
 	c.manager, err = manager.New(c.config, manager.Options{
 		Scheme:  scheme,
 		Metrics: server.Options{BindAddress: "0"}, // the provider serves them
-		Cache:   ctrlcache.Options{DefaultTransform: reduce(&c.ledger), NewInformer: informer.New(reduce(&c.ledger))},
+		Cache:   ctrlcache.Options{DefaultTransform: reduce(&c.ledger), NewInformer: watch.NewInformer(reduce(&c.ledger))},
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
@@ -162,9 +161,9 @@ func (c *Controller) assemble() error {
 	c.reader, c.writer, c.events = objectReader{c.manager.GetCache(), c.options.ClusterResourceNamespace}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
 	c.withheld = newWithheldSpecs(c.manager.GetAPIReader(), &c.ledger, c.enqueue)
 	c.synced = c.manager.GetCache().WaitForCacheSync
-	once := true // tests run several controllers with this name in one process
 	reconciler, err := ctrl.NewTyped("namespaces", c.manager, ctrl.TypedOptions[verify.Namespace]{
-		Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: &once, LogConstructor: logConstructor(c.manager.GetLogger()),
+		Reconciler: c, MaxConcurrentReconciles: 1, LogConstructor: logConstructor(c.manager.GetLogger()),
+		SkipNameValidation: new(true), // tests run several controllers with this name in one process
 	})
 	if err != nil {
 		return fmt.Errorf("make the reconciler: %w", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
@@ -30,7 +31,8 @@ func TestTimeAloneChangesExpiresSoon(t *testing.T) {
 	require.Equal(t, "Expired", at(end).Reason)
 	applied, err := own(resource.RefOf(object), object)
 	require.NoError(t, err)
-	conditions, ok := fieldsOf(applied)["conditions"].([]any)
+	conditions, ok, err := unstructured.NestedSlice(applied.Object, "status", "conditions")
+	require.NoError(t, err)
 	require.True(t, ok)
 	require.Len(t, conditions, 3)
 	report.Ends = nil

@@ -22,8 +22,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // sources returns the watches that trigger a recompile.
@@ -31,13 +31,13 @@ func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 	var all []source.TypedSource[verify.Namespace]
 	for _, kind := range v1beta1.Kinds() {
 		// Only specs matter: we write the statuses ourselves.
-		watched := source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, specChanged())
+		watched := source.TypedKind[client.Object](cache, kind.New(), byNamespace(), specChanged())
 		if kind.Namespaced {
 			watched = afterTenants{watched, cache}
 		}
 		all = append(all, watched)
 	}
-	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, namespaceChanged()))
+	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace(), namespaceChanged()))
 }
 
 // afterTenants starts a source once the cache has all Tenants, so that the ledger knows whose
@@ -83,7 +83,7 @@ func namespaceChanged() predicate.Predicate {
 // reduce is the transform of the cache. Of a namespace it keeps the identity and break-glass:
 // a team's account may put much else on one that it made. Resources are kept by ledger.
 func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
-	resources := informer.Reduce(ledger.Keep)
+	resources := watch.Reduce(ledger.Keep)
 	return func(object any) (any, error) {
 		if namespace, ok := object.(*corev1.Namespace); ok {
 			reduceNamespace(namespace)
@@ -109,26 +109,16 @@ func reduceNamespace(namespace *corev1.Namespace) {
 	namespace.Spec, namespace.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 }
 
-// byNamespace enqueues the namespace of an object. For a Namespace, that is its name.
-type byNamespace struct{}
-
-var _ handler.TypedEventHandler[client.Object, verify.Namespace] = byNamespace{}
-
 type namespaces = workqueue.TypedRateLimitingInterface[verify.Namespace]
 
-func (byNamespace) Create(_ context.Context, e event.CreateEvent, q namespaces) {
-	q.Add(levelOf(e.Object))
-}
-func (byNamespace) Update(_ context.Context, e event.UpdateEvent, q namespaces) {
-	q.Add(levelOf(e.ObjectNew))
-}
-func (byNamespace) Delete(_ context.Context, e event.DeleteEvent, q namespaces) {
-	q.Add(levelOf(e.Object))
-}
-func (byNamespace) Generic(_ context.Context, e event.GenericEvent, q namespaces) {
-	q.Add(levelOf(e.Object))
+// byNamespace enqueues the level of an object.
+func byNamespace() handler.TypedEventHandler[client.Object, verify.Namespace] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []verify.Namespace {
+		return []verify.Namespace{levelOf(object)}
+	})
 }
 
+// levelOf returns the namespace of an object. For a Namespace, that is its name.
 func levelOf(object client.Object) verify.Namespace {
 	if namespace, ok := object.(*corev1.Namespace); ok {
 		return verify.Namespace(namespace.Name)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -83,16 +83,10 @@ func (c *Controller) duties(ctx context.Context) {
 }
 
 func (c *Controller) retry(ctx context.Context, what string, duty func(context.Context) error) error {
-	for ctx.Err() == nil {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := duty(ctx); err != nil && ctx.Err() == nil {
 			c.log.WithError(err).Errorf("cannot %s, will try again", what)
 		}
-		pause := time.NewTimer(retryPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-		}
-	}
+	}, retryPause)
 	return nil
 }

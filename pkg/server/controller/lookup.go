@@ -4,40 +4,57 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
+	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
-var _ service.Finder = (*Controller)(nil)
+var _ service.Finder = (*Finder)(nil)
 
-// lookups limits API requests for unknown namespaces: one at a time per name, and a
-// short negative cache.
-type lookups struct {
+// Finder asks the API server for namespaces: once at a time per name, and not again for a
+// moment if there is none.
+type Finder struct {
+	clients kubernetes.Interface
 	flights singleflight.Group
-	mu      sync.Mutex
-	missing map[verify.Namespace]time.Time
+	missing *otter.Cache[verify.Namespace, struct{}]
+}
+
+// NewFinder returns a Finder that asks the API server of config.
+func NewFinder(config *rest.Config) (*Finder, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = clientQPS, clientBurst
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("look up namespaces: %w", err)
+	}
+	return newFinder(clients), nil
+}
+
+func newFinder(clients kubernetes.Interface) *Finder {
+	return &Finder{clients: clients, missing: otter.Must(&otter.Options[verify.Namespace, struct{}]{
+		MaximumSize: maxMissing, ExpiryCalculator: otter.ExpiryWriting[verify.Namespace, struct{}](missingFor)})}
 }
 
 // Exists asks the API server whether a namespace exists. An error means that this is
 // unknown.
-func (c *Controller) Exists(ctx context.Context, namespace verify.Namespace) (bool, error) {
-	if c.lookups.recentlyMissing(namespace, time.Now()) {
+func (f *Finder) Exists(ctx context.Context, namespace verify.Namespace) (bool, error) {
+	if _, missing := f.missing.GetIfPresent(namespace); missing {
 		return false, nil
 	}
-	result := c.lookups.flights.DoChan(string(namespace), func() (any, error) {
+	result := f.flights.DoChan(string(namespace), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 		defer cancel()
-		_, err := c.clients.CoreV1().Namespaces().Get(ctx, string(namespace), metav1.GetOptions{})
+		_, err := f.clients.CoreV1().Namespaces().Get(ctx, string(namespace), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			c.lookups.miss(namespace, time.Now())
+			f.missing.Set(namespace, struct{}{})
 			return false, nil
 		}
 		return err == nil, err
@@ -52,22 +69,6 @@ func (c *Controller) Exists(ctx context.Context, namespace verify.Namespace) (bo
 		}
 		return exists && ok, nil
 	}
-}
-
-func (l *lookups) recentlyMissing(namespace verify.Namespace, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	until, ok := l.missing[namespace]
-	return ok && now.Before(until)
-}
-
-func (l *lookups) miss(namespace verify.Namespace, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.missing == nil || len(l.missing) >= maxMissing {
-		l.missing = map[verify.Namespace]time.Time{}
-	}
-	l.missing[namespace] = now.Add(missingFor)
 }
 
 // grantHint returns a function that returns the command that lets an object be read.

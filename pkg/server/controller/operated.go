@@ -52,15 +52,13 @@ func (c *Controller) listOperated(ctx context.Context) error {
 		return fmt.Errorf("watch Tenants: %w", err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(registration) }() // fails only if the informer has ended
-	ticker := time.NewTicker(operatedInterval)
-	defer ticker.Stop()
-	for {
+	for again := time.Tick(operatedInterval); ; {
 		if err := c.applyOperated(ctx); err != nil {
 			return err
 		}
 		select {
 		case <-changed:
-		case <-ticker.C:
+		case <-again:
 		case <-ctx.Done():
 			return nil
 		}

@@ -297,9 +297,9 @@ func TestStatusesThatCannotBeWrittenAreTriedAgain(t *testing.T) {
 func TestEventsOfObjectsEnqueueTheirLevel(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[verify.Namespace]())
 	defer queue.ShutDown()
-	h, ctx := byNamespace{}, t.Context()
+	h, ctx := byNamespace(), t.Context()
 	h.Create(ctx, event.CreateEvent{Object: lax("team-a", "p")}, queue)
-	h.Update(ctx, event.UpdateEvent{ObjectNew: team("team-b")}, queue)
+	h.Update(ctx, event.UpdateEvent{ObjectOld: team("team-b"), ObjectNew: team("team-b")}, queue)
 	h.Delete(ctx, event.DeleteEvent{Object: &v1beta1.ClusterStore{}}, queue)
 	h.Generic(ctx, event.GenericEvent{Object: lax("team-c", "p")}, queue)
 	for _, want := range []verify.Namespace{"team-a", "team-b", verify.Cluster, "team-c"} {

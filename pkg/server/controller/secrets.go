@@ -15,7 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/secretwatch"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // secretWatches watches each Secret, ConfigMap and ServiceAccount while a resource
@@ -53,10 +53,10 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 		defer done()
 		own := &place{room: &w.room, of: source}
 		defer func() { _ = own.take(nil) }() // which always has room
-		var watch *secretwatch.Watch
-		watch = secretwatch.New(source, func() {
+		var object *watch.Object
+		object = watch.NewObject(source, func() {
 			var found watched
-			found.object, found.answered, found.err = watch.Content()
+			found.object, found.answered, found.err = object.Content()
 			if err := own.take(found.object); err != nil {
 				found.object, found.err = nil, err
 				stop() // drop it, and read it again after a pause
@@ -64,7 +64,7 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 			report(found)
 			done() // the first answer
 		})
-		watch.Run(ctx, clients)
+		object.Run(ctx, clients)
 	}
 	w.set = prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
 		MaxKeys: maxReferences, FirstWait: firstRead,

@@ -43,11 +43,9 @@ func (c *Controller) showRules(ctx context.Context) error {
 			}
 			last, tried = snapshot, began
 		}
-		pause := time.NewTimer(max(shownPause, pausePerCompile*w.worked))
 		select {
-		case <-pause.C:
+		case <-time.After(max(shownPause, pausePerCompile*w.worked)):
 		case <-ctx.Done():
-			pause.Stop()
 			return nil
 		}
 	}

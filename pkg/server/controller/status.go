@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
@@ -62,9 +62,5 @@ func recordEvent(events recorder.EventRecorder, object v1beta1.Object, condition
 	if condition.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning
 	}
-	note := condition.Message
-	if len(note) > maxMessage {
-		note = strings.ToValidUTF8(note[:maxMessage], "")
-	}
-	events.Eventf(object, nil, kind, condition.Reason, actionCompile, "%s", note)
+	events.Eventf(object, nil, kind, condition.Reason, actionCompile, "%s", policy.Cut(condition.Message, maxMessage))
 }

@@ -30,7 +30,7 @@ func TestNamespacesAreLookedForOnceAndAFailureIsNoAnswer(t *testing.T) {
 		asked++
 		return down, nil, errors.New("the API server is down")
 	})
-	c := &Controller{clients: clients}
+	c := newFinder(clients)
 	for range 3 {
 		exists, err := c.Exists(t.Context(), "nobody")
 		require.NoError(t, err)
@@ -45,9 +45,10 @@ func TestNamespacesAreLookedForOnceAndAFailureIsNoAnswer(t *testing.T) {
 	require.ErrorContains(t, err, "down")
 	require.False(t, exists)
 	for i := range maxMissing + 1 {
-		c.lookups.miss(verify.Namespace(rune('a'+i)), time.Now())
+		c.missing.Set(verify.Namespace(rune('a'+i)), struct{}{})
 	}
-	require.LessOrEqual(t, len(c.lookups.missing), maxMissing)
+	c.missing.CleanUp()
+	require.LessOrEqual(t, c.missing.EstimatedSize(), maxMissing)
 }
 
 func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {

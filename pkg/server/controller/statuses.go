@@ -94,11 +94,9 @@ func (c *Controller) writeStatuses(ctx context.Context) error {
 
 // everyHour calls look each [lookAgain] until done is closed.
 func everyHour(done <-chan struct{}, look func()) {
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
-	for {
+	for again := time.Tick(lookAgain); ; {
 		select {
-		case <-again.C:
+		case <-again:
 			look()
 		case <-done:
 			return

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -25,9 +25,10 @@ type Tokens struct {
 	clients kubernetes.Interface
 	nobody  kubernetes.Interface // has no credentials of its own
 
+	foreign *cache.LRUExpireCache // audiences that the API server refused
+
 	mu      sync.Mutex
-	subject string               // of a command that grants permissions; empty until it is known
-	foreign map[string]time.Time // audiences that the API server refused, and when
+	subject string // of a command that grants permissions; empty until it is known
 }
 
 // NewTokens returns Tokens of the API server of config.
@@ -42,15 +43,14 @@ func NewTokens(config *rest.Config) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get tokens: %w", err)
 	}
-	return &Tokens{clients: clients, nobody: nobody, foreign: map[string]time.Time{}}, nil
+	return &Tokens{clients: clients, nobody: nobody, foreign: cache.NewLRUExpireCache(maxForeign)}, nil
 }
 
 // Token implements [external.Tokens]. It refuses a token that the API server itself would
 // accept, whoever has configured it so.
 func (t *Tokens) Token(ctx context.Context, namespace, name, audience string) (string, error) {
 	account := "ServiceAccount " + namespace + "/" + name
-	seconds := int64(tokenSeconds)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: new(int64(tokenSeconds))}}
 	made, err := t.clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -86,10 +86,7 @@ func reasonOf(err error) string {
 // isForeign returns an error unless the API server refuses tokens with an audience. It
 // asks once in a while for each.
 func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
-	t.mu.Lock()
-	checked, ok := t.foreign[audience]
-	t.mu.Unlock()
-	if ok && time.Since(checked) < foreignFor {
+	if _, known := t.foreign.Get(audience); known {
 		return nil
 	}
 	err := t.nobody.AuthenticationV1().RESTClient().Post().Resource("selfsubjectreviews").SetHeader("Authorization", "Bearer "+token).
@@ -100,12 +97,7 @@ func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
 	case !apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the Kubernetes API did not say whether it accepts tokens for %s (%s)", audience, reasonOf(err))
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.foreign) >= maxForeign {
-		clear(t.foreign)
-	}
-	t.foreign[audience] = time.Now()
+	t.foreign.Add(audience, nil, foreignFor)
 	return nil
 }
 

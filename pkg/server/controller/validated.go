@@ -29,37 +29,28 @@ func newValidated() *validated {
 
 // check replaces the resources that the schema refuses in o, which has those of all levels.
 func (v *validated) check(ctx context.Context, o *resource.Objects) {
-	levels := map[verify.Namespace][]int{}
-	for i, object := range o.Resources {
-		levels[levelOf(object)] = append(levels[levelOf(object)], i)
-	}
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for level, of := range levels {
-		group.Go(func() error { v.of(ctx, level, o.Resources, of); return nil })
+	for level, resources := range byLevel(o) {
+		group.Go(func() error { v.of(ctx, level, resources); return nil })
 	}
 	_ = group.Wait() // no task returns an error
 }
 
 // checkLevel is check for o with all resources of one level.
 func (v *validated) checkLevel(ctx context.Context, level verify.Namespace, o *resource.Objects) {
-	all := make([]int, len(o.Resources))
-	for i := range all {
-		all[i] = i
-	}
-	v.of(ctx, level, o.Resources, all)
+	v.of(ctx, level, o.Resources)
 }
 
-// of replaces those of the resources of a level, at the given indices, that the schema
-// refuses. It validates what it has not seen before, and forgets what is gone.
-func (v *validated) of(ctx context.Context, level verify.Namespace, resources []v1beta1.Object, indices []int) {
+// of replaces those of the resources of a level that the schema refuses. It validates what it
+// has not seen before, and forgets what is gone.
+func (v *validated) of(ctx context.Context, level verify.Namespace, resources []v1beta1.Object) {
 	ctx = context.WithoutCancel(ctx) // a shutdown must not refuse anything
 	v.mu.Lock()
 	before := v.refusals[level]
 	v.mu.Unlock()
-	seen := make(map[version]error, len(indices))
-	for _, i := range indices {
-		object := resources[i]
+	seen := make(map[version]error, len(resources))
+	for i, object := range resources {
 		if resource.Missing(object) != nil {
 			continue // without a spec it is broken anyway
 		}
@@ -75,7 +66,7 @@ func (v *validated) of(ctx context.Context, level verify.Namespace, resources []
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(indices) == 0 {
+	if len(resources) == 0 {
 		delete(v.refusals, level)
 		return
 	}

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,21 +93,22 @@ func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects, cr
 // fillAll is fill for the resources of all namespaces. It reports whether to wait.
 func (w *withheldSpecs) fillAll(o *resource.Objects) (pending bool) {
 	all := *o
+	all.Resources = slices.Clone(o.Resources)
 	measured := sync.OnceValue(func() *compile.Snapshot { return compile.Measured(all) })
 	crowded := func(share resource.Share, size int) bool { return measured().Crowded(share, size) }
-	levels := map[verify.Namespace]*resource.Objects{}
-	for _, object := range o.Resources {
-		level := levels[levelOf(object)]
-		if level == nil {
-			level = &resource.Objects{}
-			levels[levelOf(object)] = level
-		}
-		level.Resources = append(level.Resources, object)
-	}
-	o.Resources = nil
-	for namespace, level := range levels {
-		pending = w.fill(namespace, level, crowded) > 0 || pending
-		o.Resources = append(o.Resources, level.Resources...)
+	for namespace, resources := range byLevel(o) {
+		pending = w.fill(namespace, &resource.Objects{Resources: resources}, crowded) > 0 || pending
 	}
 	return pending
+}
+
+// byLevel returns the resources of each level: parts of o.Resources, which it sorts by level.
+func byLevel(o *resource.Objects) map[verify.Namespace][]v1beta1.Object {
+	slices.SortStableFunc(o.Resources, func(a, b v1beta1.Object) int { return cmp.Compare(levelOf(a), levelOf(b)) })
+	levels := map[verify.Namespace][]v1beta1.Object{}
+	for i, object := range o.Resources {
+		own := len(levels[levelOf(object)])
+		levels[levelOf(object)] = o.Resources[i-own : i+1]
+	}
+	return levels
 }

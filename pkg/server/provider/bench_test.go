@@ -74,7 +74,7 @@ func processorTime(b *testing.B) int64 {
 }
 
 func bareServer(b *testing.B, w *testServer) string {
-	h := newHandler(cachedVerdict(), pinning, quiet(), Options{}.withDefaults())
+	h := newHandler(cachedVerdict(), pinning, quiet(), Options{}.withDefaults(), insecureAnyone)
 	answer := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/v1/verify", bytes.NewReader(requestBody(b, benchKey)))
 	r.Header.Set("Content-Type", "application/json")
@@ -101,7 +101,7 @@ func BenchmarkBareTLSHandler(b *testing.B) {
 }
 
 func BenchmarkHandler(b *testing.B) {
-	h := newHandler(cachedVerdict(), pinning, quiet(), Options{}.withDefaults())
+	h := newHandler(cachedVerdict(), pinning, quiet(), Options{}.withDefaults(), insecureAnyone)
 	body := requestBody(b, benchKey)
 	b.ReportAllocs()
 	for b.Loop() {

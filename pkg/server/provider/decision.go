@@ -58,7 +58,7 @@ func (k distinctKey) outcome(decisions []decision) (KeyOutcome, string) {
 // text returns why a target is not allowed and what to do about it, on one line of at most
 // room bytes.
 func (d *decision) text(room int) string {
-	return oneLine(policy.Verdict{Reason: cmp.Or(d.reason, lateReason), Remediation: d.fix}.TextWithin(room))
+	return policy.OneLine(policy.Verdict{Reason: cmp.Or(d.reason, lateReason), Remediation: d.fix}.TextWithin(room))
 }
 
 // verify asks the Decider about a target.

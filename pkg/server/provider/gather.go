@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // work decides about one target. It should return before ctx ends, and returns
@@ -74,8 +76,8 @@ func (h *handler) recovering(ctx context.Context, traceID string, t target, do w
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			h.log.WithFields(logrus.Fields{"traceID": traceID, "namespace": t.namespace.Label(), "image": t.ref.String(), "stack": cut(string(debug.Stack()), maxStackBytes)}).
-				Errorf("panic: %s", cut(fmt.Sprint(cause), maxReasonBytes))
+			h.log.WithFields(logrus.Fields{"traceID": traceID, "namespace": t.namespace.Label(), "image": t.ref.String(), "stack": policy.Cut(string(debug.Stack()), maxStackBytes)}).
+				Errorf("panic: %s", policy.Cut(fmt.Sprint(cause), maxReasonBytes))
 			d, known = undecided("internal error"), true
 		}
 	}()

@@ -18,6 +18,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/fair"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -39,9 +40,7 @@ type handler struct {
 	verification, mutation operation
 	observers              []Observer
 
-	// authorizeClient returns an error if the client may not ask. It is nil if anyone
-	// may.
-	authorizeClient func(*http.Request) error
+	authorizeClient authorizer
 }
 
 // operation holds what differs between verification and mutation.
@@ -52,14 +51,14 @@ type operation struct {
 	answer  func(*exchange) answer // called once every target is decided
 }
 
-func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options) *handler {
+func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options, authorizeClient authorizer) *handler {
 	m := newMetrics(options.Metrics, options.NamespaceLabel)
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
 		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(), denials: newDenials(),
 		turns:     fair.NewTurns[verify.Account](runtime.GOMAXPROCS(0), time.Now),
 		buffers:   sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		observers: append([]Observer{m, newRequestLog(log, decider.Account, time.Now)}, options.Observers...),
+		observers: append([]Observer{m, newRequestLog(log, decider.Account, time.Now)}, options.Observers...), authorizeClient: authorizeClient,
 	}
 	h.verification = operation{timeout: options.VerifyTimeout, recall: h.recall, decide: h.verify, answer: func(x *exchange) answer {
 		return verified{plan: x.plan, decisions: x.decisions, traceID: h.denials.traceID(x), now: x.began}
@@ -168,7 +167,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			h.logOf(x).WithField("stack", cut(string(debug.Stack()), maxStackBytes)).Error("panic in the handler")
+			h.logOf(x).WithField("stack", policy.Cut(string(debug.Stack()), maxStackBytes)).Error("panic in the handler")
 			refused = refuse(http.StatusInternalServerError, "internal error")
 		}
 	}()
@@ -176,10 +175,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	if x.endpoint, err = parsePath(r.URL.EscapedPath()); err != nil {
 		return refuse(http.StatusNotFound, "%v", err)
 	}
-	if h.authorizeClient != nil {
-		if err := h.authorizeClient(r); err != nil {
-			return refuse(http.StatusForbidden, "the client is not authorized: %v", err)
-		}
+	if err := h.authorizeClient(r); err != nil {
+		return refuse(http.StatusForbidden, "the client is not authorized: %v", err)
 	}
 	answer, refused := h.decideAll(w, r, buffer, x)
 	if refused != nil {

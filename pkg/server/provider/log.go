@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -160,7 +161,7 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 		fields["until"] = k.Result.ExceptionEnds.UTC().Format(time.RFC3339)
 	}
 	if k.Reason != "" {
-		fields["reason"] = cut(k.Reason, maxReasonBytes)
+		fields["reason"] = policy.Cut(k.Reason, maxReasonBytes)
 	}
 	if about.repeated > 0 {
 		fields["repeated"] = about.repeated

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // newPlainServer returns a server for probes or metrics: plain HTTP, on a port
@@ -49,7 +51,7 @@ func answerProbe(w http.ResponseWriter, err error) {
 	text := "ok\n"
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		text = cut(err.Error(), maxReasonBytes) + "\n"
+		text = policy.Cut(err.Error(), maxReasonBytes) + "\n"
 	}
 	_, _ = w.Write([]byte(text)) // the probe may be gone
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -71,7 +72,7 @@ func refuseBody(err error) *refusal {
 func decodeKeys(body []byte) ([]string, *refusal) {
 	var request externaldata.ProviderRequest
 	if err := json.Unmarshal(body, &request); err != nil {
-		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", cut(err.Error(), maxReasonBytes))
+		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", policy.Cut(err.Error(), maxReasonBytes))
 	}
 	if request.APIVersion != apiVersion {
 		return nil, refuse(http.StatusBadRequest, "the request's apiVersion is %s, only %s is supported", shown(request.APIVersion), apiVersion)

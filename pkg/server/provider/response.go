@@ -74,7 +74,7 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), maxReports)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
-		Policy: policyRef(result.Verdict.Policy), Reason: oneLine(result.Verdict.TextWithin(room)), Warning: cut(oneLine(result.Verdict.Warning), room),
+		Policy: policyRef(result.Verdict.Policy), Reason: policy.OneLine(result.Verdict.TextWithin(room)), Warning: policy.Shown(result.Verdict.Warning, room),
 	}
 	if x := result.Exception; x != (policy.ObjectRef{}) {
 		v.Exception = &exceptionRef{policyRef(x), result.ExceptionEnds.UTC().Format(time.RFC3339)}
@@ -161,7 +161,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 		b = append(b, separator(i)...)
 		b = append(appendString(append(b, `{"key":`...), k.key), ',')
 		if k.err != nil {
-			b = appendString(append(b, `"error":`...), oneLine(k.err.Error())+traced(v.traceID))
+			b = appendString(append(b, `"error":`...), policy.OneLine(k.err.Error())+traced(v.traceID))
 			b = append(b, '}')
 			continue
 		}
@@ -209,7 +209,7 @@ func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []exte
 		case KeyDenied, KeyUndecided:
 			items[i].Error = decisions[k.target].text(maxReasonBytes)
 		case KeyInvalid:
-			items[i].Error = oneLine(reason)
+			items[i].Error = policy.OneLine(reason)
 		}
 		items[i].Error += traced(traceID)
 	}

@@ -42,9 +42,9 @@ func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Opti
 	if err := cmp.Or(options.Validate(), options.validateTLS()); err != nil {
 		return nil, fmt.Errorf("new provider: %w", err)
 	}
-	s := &Server{options: options, tls: newEdgeTLS(options), handler: newHandler(decider, resolver, logger, options)}
+	s := &Server{options: options, tls: newEdgeTLS(options)}
+	s.handler = newHandler(decider, resolver, logger, options, s.tls.authorizer())
 	options.Metrics.MustRegister(certificateExpiry(options.TLS))
-	s.handler.authorizeClient = s.tls.authorizeClient
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	longest := max(options.VerifyTimeout, options.MutateTimeout)

@@ -143,7 +143,7 @@ func testHandler(decider Decider, resolver Resolver, change func(*Options)) *han
 	if change != nil {
 		change(&options)
 	}
-	return newHandler(decider, resolver, quiet(), options)
+	return newHandler(decider, resolver, quiet(), options, insecureAnyone)
 }
 
 func requestBody(t testing.TB, keys ...string) []byte {

@@ -5,37 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// cut shortens s to at most limit bytes of valid UTF-8 and an ellipsis.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
-}
-
 // shown quotes what a client sent for messages and logs: short, on one line, ASCII.
-func shown(s string) string { return strconv.QuoteToASCII(cut(s, maxShownKeyBytes)) }
-
-// oneLine replaces control characters, and others that show nothing or reorder text, by
-// spaces. The API server drops an admission warning with one, and a denial has one line per
-// image, which its author must not be able to forge.
-func oneLine(s string) string {
-	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
-	if strings.IndexFunc(s, hidden) < 0 {
-		return s
-	}
-	return strings.Map(func(r rune) rune {
-		if hidden(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+func shown(s string) string { return strconv.QuoteToASCII(policy.Cut(s, maxShownKeyBytes)) }
 
 // reasonRoom returns the limit in bytes for each reason of an answer with that many
 // denied images, so that the whole text stays readable.
@@ -56,7 +32,7 @@ func undecidedText(p plan, decisions []decision, e endpoint) string {
 		case KeyDenied:
 			denied = append(denied, k.about("is denied", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case KeyInvalid:
-			denied = append(denied, cut(oneLine(reason), maxReasonBytes))
+			denied = append(denied, policy.Shown(reason, maxReasonBytes))
 		}
 	}
 	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.keys))
@@ -86,5 +62,5 @@ func (k distinctKey) about(what string, namespace verify.Namespace, e endpoint) 
 	if namespace != verify.Cluster {
 		where = " in " + namespace.Describe()
 	}
-	return fmt.Sprintf("image %s %s%s: ", cut(oneLine(image), maxShownKeyBytes), what, where)
+	return fmt.Sprintf("image %s %s%s: ", policy.Shown(image, maxShownKeyBytes), what, where)
 }

@@ -142,13 +142,23 @@ func rememberChecks(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, &checked{})
 }
 
+// authorizer returns an error if the client of a request may not ask.
+type authorizer func(*http.Request) error
+
+// insecureAnyone is the authorizer that lets anyone ask.
+func insecureAnyone(*http.Request) error { return nil }
+
+func (e *edgeTLS) authorizer() authorizer {
+	if !e.authorize {
+		return insecureAnyone
+	}
+	return e.authorizeClient
+}
+
 // authorizeClient decides for every request whether its client may ask. The
 // handshake did so once, but connections live on: a CA that was withdrawn
 // and a certificate that has expired must be noticed here.
 func (e *edgeTLS) authorizeClient(r *http.Request) error {
-	if !e.authorize {
-		return nil
-	}
 	authorities, err := e.clientCAs()
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // note is what a replica says of its denials of an image in a namespace: in the annotation
@@ -40,8 +42,8 @@ func parseNote(text string, now time.Time) (note, bool) {
 		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials {
 		return note{}, false
 	}
-	n.Image, n.Digest, n.Policy = clean(n.Image, maxImageBytes), clean(n.Digest, maxNameBytes), clean(n.Policy, maxNameBytes)
-	n.Reason, _, _ = strings.Cut(clean(n.Reason, maxReasonBytes), ". "+toFix) // a forged one
+	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes), policy.Shown(n.Policy, maxNameBytes)
+	n.Reason, _, _ = strings.Cut(policy.Shown(n.Reason, maxReasonBytes), ". "+toFix) // a forged one
 	n.First, n.Last = n.First.UTC().Truncate(time.Second), n.Last.UTC().Truncate(time.Second)
 	return n, true
 }

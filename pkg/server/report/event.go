@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
@@ -64,7 +65,7 @@ func newRevoked(namespace verify.Namespace, r revocation, about workload.Ref, no
 	if r.state.remediation != "" {
 		message += ". " + toFix + r.state.remediation
 	}
-	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, clean(message, maxMessageBytes), about, now, now, 1)
+	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, policy.Shown(message, maxMessageBytes), about, now, now, 1)
 }
 
 // isGone reports whether a namespace does not exist any more, or soon will not.

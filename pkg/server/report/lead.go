@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -228,7 +227,7 @@ func (t *term) followReports(ctx context.Context) {
 // readReports compares the reports that there are with what was written, and then those that
 // change until the watch ends.
 func (t *term) readReports(ctx context.Context) (err error) {
-	reports := t.metadata.Resource(schema.GroupVersionResource{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Resource: v1beta1.ReportResource})
+	reports := t.metadata.Resource(reportsResource())
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return reports.List(ctx, o) }
 	exists := map[string]bool{} // ours alone, so few in a namespace
 	selected := metav1.ListOptions{LabelSelector: ourReports}

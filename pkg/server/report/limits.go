@@ -110,4 +110,15 @@ const (
 	// above hold much earlier.
 	clientQPS   = 50
 	clientBurst = 100
+
+	// factsInterval is how often the process looks at what only it knows; it writes on change
+	// only. factsTimeout bounds one look at everything.
+	factsInterval = 10 * time.Second
+	factsTimeout  = 15 * time.Second
+	// maxFacts bounds the results of the report on that, maxFactBytes one of their texts; an
+	// object may have 1.5 MiB.
+	maxFacts     = 200
+	maxFactBytes = 400
+	// maxClockSkew is well above what time services allow, and below what ends anything early.
+	maxClockSkew = 5 * time.Second
 )

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
@@ -39,15 +40,15 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 
 // noteOf returns what a note says of the image of a key.
 func noteOf(k *provider.KeyObservation, traceID string) note {
-	n := note{Image: k.Reference.String(), Reason: clean(k.Reason, maxReasonBytes), TraceID: traceID}
+	n := note{Image: k.Reference.String(), Reason: policy.Shown(k.Reason, maxReasonBytes), TraceID: traceID}
 	if k.Outcome == provider.KeyInvalid {
 		n.Image = strings.TrimPrefix(k.Key, "["+string(k.Namespace)+"]")
 	}
-	n.Image = clean(n.Image, maxImageBytes)
+	n.Image = policy.Shown(n.Image, maxImageBytes)
 	if k.Result != nil {
 		v := k.Result.Verdict
 		n.Digest, n.Policy = string(k.Result.Digest), sourceOf(v.Policy)
-		n.Reason, n.Remediation = clean(v.Reason, maxReasonBytes), clean(v.Remediation, maxRemediationBytes)
+		n.Reason, n.Remediation = policy.Shown(v.Reason, maxReasonBytes), policy.Shown(v.Remediation, maxRemediationBytes)
 	}
 	return n
 }
@@ -212,7 +213,7 @@ func (n *note) text() string {
 	if n.Remediation != "" {
 		text += ". " + toFix + n.Remediation
 	}
-	return clean(text, maxMessageBytes-len(dryRun)-2) + "; " + dryRun
+	return policy.Shown(text, maxMessageBytes-len(dryRun)-2) + "; " + dryRun
 }
 
 // times says how often something happened.

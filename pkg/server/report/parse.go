@@ -6,6 +6,7 @@ import (
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
@@ -64,9 +65,9 @@ func weight(r *openreports.ReportResult) int {
 // about to come back.
 func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
-	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: clean(p[v1beta1.PropertyDigest], maxNameBytes), policy: clean(r.Policy, maxNameBytes),
-		reason: clean(r.Description, maxReasonBytes), remediation: clean(p[v1beta1.PropertyRemediation], maxRemediationBytes),
-		exception: clean(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
+	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
+		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
+		exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
 		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince])}
 	name := p[v1beta1.PropertyImage]
 	if name == "" || len(name) > maxImageBytes || st.since.IsZero() || st.since.After(now.Add(maxAhead)) || severityOrder(st.result) < 0 {
@@ -82,14 +83,14 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 		return
 	}
 	of := r.Subjects[0]
-	s.rows[workload.Running{Of: workload.Ref{APIVersion: clean(of.APIVersion, maxNameBytes), Kind: clean(of.Kind, maxNameBytes), Name: clean(of.Name, maxNameBytes), UID: of.UID},
-		ContainerType: workload.ContainerType(clean(p[v1beta1.PropertyContainerType], maxNameBytes)), Container: clean(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
+	s.rows[workload.Running{Of: workload.Ref{APIVersion: policy.Shown(of.APIVersion, maxNameBytes), Kind: policy.Shown(of.Kind, maxNameBytes), Name: policy.Shown(of.Name, maxNameBytes), UID: of.UID},
+		ContainerType: workload.ContainerType(policy.Shown(p[v1beta1.PropertyContainerType], maxNameBytes)), Container: policy.Shown(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
 }
 
 func (s *space) loadDenied(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
-	d := &denial{image: clean(p[v1beta1.PropertyImage], maxImageBytes), digest: clean(p[v1beta1.PropertyDigest], maxNameBytes), policy: clean(r.Policy, maxNameBytes),
-		reason: clean(r.Description, maxReasonBytes), remediation: clean(p[v1beta1.PropertyRemediation], maxRemediationBytes), traceID: p[v1beta1.PropertyTraceID],
+	d := &denial{image: policy.Shown(p[v1beta1.PropertyImage], maxImageBytes), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
+		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes), traceID: p[v1beta1.PropertyTraceID],
 		first: parseStamp(p[v1beta1.PropertyFirst]), last: parseStamp(p[v1beta1.PropertyLast])}
 	if d.first.IsZero() || d.last.Before(d.first) || d.last.After(now.Add(maxAhead)) || now.Sub(d.last) > keepDenials || !traceName.MatchString(d.traceID) || !d.restore(p[v1beta1.PropertyCounters]) {
 		return

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
@@ -85,6 +86,11 @@ func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics pro
 	return r, nil
 }
 
+// reportsResource names the resource of reports.
+func reportsResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Resource: v1beta1.ReportResource}
+}
+
 // reportsClient returns a client for reports. It needs no discovery, so it works once their
 // CRD comes.
 func reportsClient(config *rest.Config) (rest.Interface, error) {
@@ -92,7 +98,7 @@ func reportsClient(config *rest.Config) (rest.Interface, error) {
 	if err := openreports.Install(scheme); err != nil {
 		return nil, fmt.Errorf("register reports: %w", err)
 	}
-	version := schema.GroupVersion{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion}
+	version := reportsResource().GroupVersion()
 	metav1.AddToGroupVersion(scheme, version)
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &version, "/apis"
@@ -137,7 +143,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
 	result = verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds} // what reports say
 	v := &result.Verdict
-	v.Reason, v.Remediation, v.Warning = clean(v.Reason, maxReasonBytes), clean(v.Remediation, maxRemediationBytes), clean(v.Warning, maxReasonBytes)
+	v.Reason, v.Remediation, v.Warning = policy.Shown(v.Reason, maxReasonBytes), policy.Shown(v.Remediation, maxRemediationBytes), policy.Shown(v.Warning, maxReasonBytes)
 	before, ok := r.known.set(namespace, r.accounts.Account(namespace), image, finding{result, r.now()})
 	if ok && result.Decided() && before.result.Verdict == result.Verdict && before.result.Digest == result.Digest &&
 		before.result.Exception == result.Exception && before.result.ExceptionEnds.Equal(result.ExceptionEnds) {

@@ -67,12 +67,12 @@ func (s state) next(result verify.Result, now time.Time) (after state, revoked b
 		since = now.UTC().Truncate(time.Second)
 	}
 	after = state{result: word, since: since, digest: string(result.Digest), policy: sourceOf(v.Policy),
-		reason: clean(v.Reason, maxReasonBytes), remediation: clean(v.Remediation, maxRemediationBytes)}
+		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes)}
 	if v.Warning != "" {
-		after.reason = clean(v.Warning, maxReasonBytes)
+		after.reason = policy.Shown(v.Warning, maxReasonBytes)
 	}
 	if result.Exception != (policy.ObjectRef{}) {
-		after.exception, after.exceptionEnds = clean(result.Exception.String(), maxNameBytes), result.ExceptionEnds
+		after.exception, after.exceptionEnds = policy.Shown(result.Exception.String(), maxNameBytes), result.ExceptionEnds
 	}
 	return after, word == v1beta1.ReportFail && allows(former)
 }
@@ -94,8 +94,8 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 		return s
 	}
 	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since,
-		reason: clean(v.Reason, maxReasonBytes), remediation: clean(v.Remediation, maxRemediationBytes)}
+		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes)}
 }
 
 // sourceOf returns the resource that decided, which a result must name.
-func sourceOf(source policy.ObjectRef) string { return clean(source.String(), maxNameBytes) }
+func sourceOf(source policy.ObjectRef) string { return policy.Shown(source.String(), maxNameBytes) }

@@ -121,7 +121,7 @@ func TestTextsOfStrangersAreOneShortLine(t *testing.T) {
 		"as long as it may": {strings.Repeat("x", 20), strings.Repeat("x", 20)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, clean(c.text, 20))
+			require.Equal(t, c.want, policy.Shown(c.text, 20))
 		})
 	}
 	require.True(t, parseStamp("yesterday").IsZero())

@@ -19,8 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/secretwatch"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // RotationOptions say what a [Rotation] keeps up to date.
@@ -66,8 +65,7 @@ func NewRotation(clients kubernetes.Interface, providers dynamic.Interface, log 
 // overlap.
 func (r *Rotation) Run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
-	ref := policy.ObjectRef{Kind: "Secret", Namespace: r.options.Secret.Namespace, Name: r.options.Secret.Name}
-	secret := watched{ref, secretwatch.New(ref, func() { notify(changed) })}
+	secret := watched{watch.NewSecret(r.options.Secret, func() { notify(changed) })}
 	providers, err := r.watchProviders(func() { notify(changed) })
 	if err != nil {
 		return err

@@ -8,8 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/secretwatch"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // Keys of the Secret with the serving certificate, as cert-manager and OPA's
@@ -21,11 +20,8 @@ const (
 	keyKey          = corev1.TLSPrivateKeyKey
 )
 
-// watched is a Secret and the watch on it.
-type watched struct {
-	ref policy.ObjectRef
-	*secretwatch.Watch
-}
+// watched is a Secret that is watched.
+type watched struct{ *watch.Object }
 
 // errWaiting marks errors of a Secret that is not there yet, or not filled in: at the
 // start, whoever makes it may come later.
@@ -57,9 +53,9 @@ func (w watched) load() (*corev1.Secret, error) {
 	secret, _ := object.(*corev1.Secret)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", w.ref, err)
+		return nil, fmt.Errorf("read %s: %w", w, err)
 	case !answered:
-		return nil, waits{fmt.Errorf("read %s: the API server has not answered yet", w.ref)}
+		return nil, waits{fmt.Errorf("read %s: the API server has not answered yet", w)}
 	}
 	return secret, nil
 }
@@ -71,11 +67,11 @@ func (w watched) loadWith(keys ...string) (*corev1.Secret, error) {
 		return nil, err
 	}
 	if secret == nil {
-		return nil, waits{fmt.Errorf("read %s: it does not exist", w.ref)}
+		return nil, waits{fmt.Errorf("read %s: it does not exist", w)}
 	}
 	for _, key := range keys {
 		if len(secret.Data[key]) == 0 {
-			return nil, waits{fmt.Errorf("read %s: it has no key %s", w.ref, key)}
+			return nil, waits{fmt.Errorf("read %s: it has no key %s", w, key)}
 		}
 	}
 	return secret, nil

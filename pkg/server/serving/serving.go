@@ -23,8 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/secretwatch"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // Options say where an [Identity] comes from. The certificate needs either files
@@ -60,7 +59,7 @@ type Identity struct {
 	log     *logrus.Logger
 	errors  *prometheus.CounterVec // by part
 	changed chan struct{}          // holds a token after a Secret has changed
-	watches []*secretwatch.Watch
+	watches []watched
 
 	readPair pairReader
 	readCAs  []caReader
@@ -151,10 +150,9 @@ func (i *Identity) connect(options Options) error {
 
 // watch registers a watch that Run runs.
 func (i *Identity) watch(name types.NamespacedName) watched {
-	ref := policy.ObjectRef{Kind: "Secret", Namespace: name.Namespace, Name: name.Name}
-	w := secretwatch.New(ref, func() { notify(i.changed) })
+	w := watched{watch.NewSecret(name, func() { notify(i.changed) })}
 	i.watches = append(i.watches, w)
-	return watched{ref, w}
+	return w
 }
 
 // Certificate returns the certificate in force. An error says why there is none

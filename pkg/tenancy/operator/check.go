@@ -18,7 +18,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/rights"
 )
 
 // Findings of Check besides those about permissions.
@@ -55,7 +54,7 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rights.Rule{}}
+	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}}
 	if err := errors.Join(c.guards(ctx), c.makers(ctx, name)); err != nil {
 		return nil, err
 	}
@@ -103,7 +102,7 @@ type checker struct {
 	*Engine
 	*world
 	found []Finding
-	roles map[rbacv1.RoleRef][]rights.Rule // those of ClusterRoles
+	roles map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
 }
 
 func (c *checker) add(tenant, finding string, where policy.ObjectRef, format string, args ...any) {
@@ -200,14 +199,11 @@ func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace s
 	for i := range stores.Items {
 		resources = append(resources, &stores.Items[i])
 	}
-	for _, finding := range rights.Of(resources...) {
-		c.reach(tenant, finding.Where())
+	// What the home namespace has is out of the reach of developers.
+	for _, f := range resource.Exposures(resources...) {
+		c.add(tenant.Name, findingTrustWithinReach, f.Resource, "its %s can be written by developers (edit): move it to the home namespace; or %s", f.Object.Kind, f.Fix)
 	}
 	return nil
-}
-
-func (c *checker) reach(tenant *v1beta1.Tenant, f rights.Found) {
-	c.add(tenant.Name, string(f.Reach), f.Where, "%s", f.Fix)
 }
 
 // bindings finds roles that reach further than their namespace, and permissions of the default
@@ -223,21 +219,16 @@ func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespac
 		if err != nil {
 			return err
 		}
-		seen := rights.Binding{Ref: policy.ObjectRef{Kind: kindRoleBinding, Namespace: namespace, Name: b.Name}, Role: b.RoleRef.Name, Rules: rules}
-		for _, s := range b.Subjects {
-			if s.Kind == rbacv1.ServiceAccountKind {
-				seen.Accounts = append(seen.Accounts, rights.Account{Namespace: cmp.Or(s.Namespace, namespace), Name: s.Name})
-			}
-		}
-		for _, f := range rights.OfBinding(seen) {
-			c.reach(tenant, f)
+		for _, f := range reachOf(b, rules) {
+			f.Tenant = tenant.Name
+			c.found = append(c.found, f)
 		}
 	}
 	return nil
 }
 
 // rules returns what a role allows, nothing if it does not exist.
-func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rights.Rule, error) {
+func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
 	if known, ok := c.roles[ref]; ok {
 		return known, nil
 	}
@@ -255,14 +246,10 @@ func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRe
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
 	}
-	var made []rights.Rule
-	for _, rule := range rules {
-		made = append(made, rights.Rule{Verbs: rule.Verbs, Groups: rule.APIGroups, Resources: rule.Resources})
-	}
 	if ref.Kind == "ClusterRole" {
-		c.roles[ref] = made
+		c.roles[ref] = rules
 	}
-	return made, nil
+	return rules, nil
 }
 
 // network looks for a policy that denies whatever no other allows.
@@ -306,7 +293,7 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 // CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
 // permissions of somebody in the team reach, and which checks need more.
 func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []Finding, skipped []string, err error) {
-	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rights.Rule{}}
+	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}}
 	skipped = []string{"guardrails, conflicts with other Tenants, namespaces without a Tenant, and differences from what the Tenant says: they need permission to list Tenants and namespaces"}
 	namespaces := []string{tenant.Spec.HomeNamespace}
 	if namespace != tenant.Spec.HomeNamespace {

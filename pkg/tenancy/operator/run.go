@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 const (
@@ -126,7 +126,7 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 		return address
 	}
 	m, err := manager.New(config, manager.Options{
-		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped, DefaultTransform: reduce, NewInformer: informer.New(reduce)},
+		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped, DefaultTransform: reduce, NewInformer: watch.NewInformer(reduce)},
 		Metrics: server.Options{BindAddress: none(options.MetricsAddress)}, HealthProbeBindAddress: none(options.HealthAddress),
 		LeaderElection: options.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: options.OwnNamespace, LeaderElectionReleaseOnCancel: true,
 	})
@@ -167,7 +167,7 @@ func reduce(object any) (any, error) {
 // keep reduces one of Landwaiter's resources. Of Stores it matters whether there are any, and of
 // policies what they say of tags, which their rules have no part in.
 func keep(object any) error {
-	if _, err := informer.Reduce(resource.Keep)(object); err != nil {
+	if _, err := watch.Reduce(resource.Keep)(object); err != nil {
 		return err
 	}
 	switch object := object.(type) {

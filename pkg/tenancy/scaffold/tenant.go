@@ -68,11 +68,9 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	return t, t.sort()
 }
 
-// TenantFiles returns patterns of the files that have a Tenant in the layouts. Earlier versions
-// wrote it into namespace.yaml.
+// TenantFiles returns patterns of the files that have a Tenant in the layouts.
 func TenantFiles(name string) []string {
-	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/tenant.yaml", "clusters/*/*/" + name + "/tenant.yaml",
-		"clusters/*/" + name + "/namespace.yaml", "clusters/*/*/" + name + "/namespace.yaml"}
+	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/tenant.yaml", "clusters/*/*/" + name + "/tenant.yaml"}
 }
 
 // place fills in where the Tenant is, and refuses places that the platform does not have.

@@ -20,7 +20,7 @@ func root() string {
 			return folder
 		}
 		if absolute, err := filepath.Abs(folder); err != nil || absolute == "/" {
-			panic("no folder above the tests has a go.mod")
+			return "." // a test's program that runs elsewhere
 		}
 	}
 }

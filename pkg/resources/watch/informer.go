@@ -1,7 +1,4 @@
-// Package informer bounds what watching the Kubernetes API costs in memory: lists are read
-// page by page, and objects are reduced before they are kept. It does not decide what an
-// object means.
-package informer
+package watch
 
 import (
 	"context"
@@ -33,11 +30,11 @@ func Reduce[T metav1.Object](keep func(T) error) cache.TransformFunc {
 	}
 }
 
-// New returns a constructor of informers, for the option NewInformer of a
+// NewInformer returns a constructor of informers, for the option NewInformer of a
 // controller-runtime cache. Where the API server does not stream lists, they are read in
 // pages, each of which is reduced in place before the next is read: the informer itself
 // would decode a list whole.
-func New(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer {
+func NewInformer(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer {
 	return func(source cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce}
 		return cache.NewSharedIndexInformer(paged, object, resync, indexers)

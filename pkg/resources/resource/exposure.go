@@ -1,14 +1,4 @@
-// Package rights finds where the permissions in a namespace let others than its admins decide
-// what is trusted there. Only admins may change resources; the built-in role edit may
-// change the Secrets and ConfigMaps that resources name. It is pure, and refuses to guess
-// who has which role: it says what a role lets happen, from resources alone.
-//
-// It says nothing about cluster-scoped resources: a cluster admin chose the namespace of
-// the objects that they name, and the resources do not tell who has permissions there. Nor
-// about what only opens a door, such as pull secrets, the ServiceAccount that has them, a
-// client certificate or the token for Vault: with others, evidence is missing and the image
-// is denied.
-package rights
+package resource
 
 import (
 	"cmp"
@@ -18,12 +8,18 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Finding is one field of a resource through which somebody may decide what is trusted
-// without being allowed to change the resource.
-type Finding struct {
+// Exposure is one field of a resource through which somebody may decide what is trusted
+// without being allowed to change the resource: only admins may change resources, and the
+// built-in role edit may change the Secrets and ConfigMaps that they name. Who has which role
+// is not guessed.
+//
+// Cluster-scoped resources have none: a cluster admin chose the namespace of the objects that
+// they name, and the resources do not tell who has permissions there. Nor is what only opens a
+// door one, such as pull secrets, the ServiceAccount that has them, a client certificate or the
+// token for Vault: with others, evidence is missing and the image is denied.
+type Exposure struct {
 	// Resource has the field.
 	Resource policy.ObjectRef
 	// Field is its path, such as spec.source.secretKeyRef.
@@ -36,57 +32,57 @@ type Finding struct {
 	Fix string
 }
 
-// String returns the finding as one sentence, without the resource.
-func (f Finding) String() string {
+// String returns the exposure as one sentence, without the resource.
+func (f Exposure) String() string {
 	return fmt.Sprintf("whoever may write %ss in the namespace, such as with the role edit, can change %s, which %s names, and %s; %s",
 		f.Object.Kind, f.Object, f.Field, f.Allows, f.Fix)
 }
 
-// Of returns the findings of resources, sorted by resource and field. Resources of other
+// Exposures returns those of resources, sorted by resource and field. Resources of other
 // kinds have none.
-func Of(resources ...v1beta1.Object) []Finding {
-	var found []Finding
+func Exposures(resources ...v1beta1.Object) []Exposure {
+	var found []Exposure
 	for _, object := range resources {
 		ref := policy.ObjectRef{Namespace: object.GetNamespace(), Name: object.GetName()}
 		switch o := object.(type) {
 		case *v1beta1.TrustStore:
 			ref.Kind = v1beta1.KindTrustStore
-			found = append(found, OfTrustStore(ref, o.Spec)...)
+			found = append(found, TrustStoreExposures(ref, o.Spec)...)
 		case *v1beta1.Store:
 			ref.Kind = v1beta1.KindStore
-			found = append(found, OfStore(ref, o.Spec)...)
+			found = append(found, StoreExposures(ref, o.Spec)...)
 		}
 	}
-	slices.SortFunc(found, func(a, b Finding) int {
+	slices.SortFunc(found, func(a, b Exposure) int {
 		return cmp.Or(strings.Compare(a.Resource.String(), b.Resource.String()), strings.Compare(a.Field, b.Field))
 	})
 	return found
 }
 
-// OfTrustStore returns the findings of one TrustStore, given its spec. A
+// TrustStoreExposures returns those of one TrustStore, given its spec. A
 // ClusterTrustStore has none.
-func OfTrustStore(source policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Finding {
+func TrustStoreExposures(source policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Exposure {
 	c := collector{resource: source}
 	material := materialOf(spec.Type)
-	for _, f := range resource.FieldsOfTrustStore(spec) {
+	for _, f := range FieldsOfTrustStore(spec) {
 		switch {
-		case f.Use == resource.TrustMaterial:
+		case f.Use == TrustMaterial:
 			c.add(f, "so replace "+material+" and decide whose signatures count", inlineInstead(f))
-		case spec.Source.KMS != nil && f.Kind == resource.KindSecret && strings.HasPrefix(f.Path, "spec.source.kms.") && accountIsInCredentials(spec.Source.KMS.URI):
+		case spec.Source.KMS != nil && f.Kind == KindSecret && strings.HasPrefix(f.Path, "spec.source.kms.") && accountIsInCredentials(spec.Source.KMS.URI):
 			c.add(f, "so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline")
-		case spec.Source.Vault != nil && f.Use == resource.Authority:
+		case spec.Source.Vault != nil && f.Use == Authority:
 			c.add(f, "with a way to redirect traffic to "+spec.Source.Vault.Address+" also replace "+material, inlineInstead(f))
 		}
 	}
 	return c.found
 }
 
-// OfStore returns the findings of one Store, given its spec. A ClusterStore
+// StoreExposures returns those of one Store, given its spec. A ClusterStore
 // has none.
-func OfStore(source policy.ObjectRef, spec v1beta1.StoreSpec) []Finding {
+func StoreExposures(source policy.ObjectRef, spec v1beta1.StoreSpec) []Exposure {
 	c := collector{resource: source}
-	for _, f := range resource.FieldsOfStore(spec) {
-		if f.Use == resource.Authority {
+	for _, f := range FieldsOfStore(spec) {
+		if f.Use == Authority {
 			c.add(f, "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified", inlineInstead(f))
 		}
 	}
@@ -94,7 +90,7 @@ func OfStore(source policy.ObjectRef, spec v1beta1.StoreSpec) []Finding {
 }
 
 // inlineInstead says what to do instead of naming an object with public trust material.
-func inlineInstead(f resource.Field) string {
+func inlineInstead(f Field) string {
 	return "use " + f.Path[:strings.LastIndex(f.Path, ".")] + ".inline: the trust material is public, and only those who may change this resource can change it"
 }
 
@@ -124,16 +120,16 @@ func accountIsInCredentials(uri string) bool {
 	return strings.HasPrefix(uri, "awskms://") && !strings.Contains(uri, "/arn:aws")
 }
 
-// collector collects the findings of one resource.
+// collector collects the exposures of one resource.
 type collector struct {
 	resource policy.ObjectRef
-	found    []Finding
+	found    []Exposure
 }
 
-func (c *collector) add(f resource.Field, allows, fix string) {
+func (c *collector) add(f Field, allows, fix string) {
 	if c.resource.Namespace == "" {
 		return
 	}
-	c.found = append(c.found, Finding{Resource: c.resource, Field: f.Path,
+	c.found = append(c.found, Exposure{Resource: c.resource, Field: f.Path,
 		Object: policy.ObjectRef{Kind: f.Kind, Namespace: c.resource.Namespace, Name: f.Name}, Allows: allows, Fix: fix})
 }

@@ -1,4 +1,4 @@
-package doctor
+package report
 
 import (
 	"context"
@@ -15,27 +15,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/pkg/inspect/guardrail"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func TestWhatIsPublishedIsReadAgain(t *testing.T) {
-	facts := Facts{Certificate: "PEM", List: []Fact{{ID: ClockSkew, Message: "fine"}, {ID: RegistryUnreachable, Bad: true, Message: "gone", About: "registry.example.com"}}}
-	require.Equal(t, &facts, factsOf(reportOf(facts)))
+	facts := resource.Facts{Certificate: "PEM", List: []resource.Fact{{ID: resource.FactClockSkew, Message: "fine"}, {ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "registry.example.com"}}}
+	require.Equal(t, &facts, resource.ReadFacts(bounded(facts).Report()))
 
-	foreign := reportOf(facts)
+	foreign := facts.Report()
 	foreign.Object["source"] = "somebody"
-	require.Nil(t, factsOf(foreign))
-	require.Equal(t, &Facts{}, factsOf(&unstructured.Unstructured{Object: map[string]any{"source": factsSource, "results": []any{}}}))
+	require.Nil(t, resource.ReadFacts(foreign))
+	require.Equal(t, &resource.Facts{}, resource.ReadFacts(&unstructured.Unstructured{Object: map[string]any{"source": v1beta1.ReportSource, "results": []any{}}}))
 }
 
 func TestAReportIsBounded(t *testing.T) {
-	var facts Facts
+	var facts resource.Facts
 	for range maxFacts + 10 {
-		facts.List = append(facts.List, Fact{ID: RegistryUnreachable, Message: strings.Repeat("x", 10_000)})
+		facts.List = append(facts.List, resource.Fact{ID: resource.FactRegistryUnreachable, Message: strings.Repeat("x", 10_000)})
 	}
-	read := factsOf(reportOf(facts))
+	read := resource.ReadFacts(bounded(facts).Report())
 	require.Len(t, read.List, maxFacts)
-	require.Less(t, len(read.List[0].Message), maxText+10)
+	require.Less(t, len(read.List[0].Message), maxFactBytes+10)
 }
 
 func TestAClockThatDiffersIsSaid(t *testing.T) {
@@ -53,7 +54,7 @@ func TestAClockThatDiffersIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fact := clockFact(c.date, c.before, c.after)
-			require.Equal(t, ClockSkew, fact.ID)
+			require.Equal(t, resource.FactClockSkew, fact.ID)
 			require.Equal(t, c.bad, fact.Bad)
 			require.NotEmpty(t, fact.Message)
 		})
@@ -97,7 +98,9 @@ func TestWritesOnChangeOnly(t *testing.T) {
 	var applied []unstructured.Unstructured
 	bad := false
 	p, err := NewPublisher(server(t, http.StatusOK, &applied), "landwaiter-system", func() string { return "" }, logrus.New(),
-		func(context.Context) []Fact { return []Fact{{ID: ClockSkew, Bad: bad, Message: "m"}} })
+		func(context.Context) []resource.Fact {
+			return []resource.Fact{{ID: resource.FactClockSkew, Bad: bad, Message: "m"}}
+		})
 	require.NoError(t, err)
 	for range 3 {
 		require.NoError(t, p.publish(t.Context()))
@@ -106,7 +109,7 @@ func TestWritesOnChangeOnly(t *testing.T) {
 	bad = true
 	require.NoError(t, p.publish(t.Context()))
 	require.Len(t, applied, 2)
-	require.True(t, factsOf(&applied[1]).List[0].Bad)
+	require.True(t, resource.ReadFacts(&applied[1]).List[0].Bad)
 }
 
 // Without the CRD of reports there is nothing to say twice: the reporter has said so.
@@ -117,12 +120,4 @@ func TestAClusterWithoutReportsIsNoFailure(t *testing.T) {
 	require.NoError(t, p.publish(t.Context()))
 	require.NoError(t, p.publish(t.Context()))
 	require.Len(t, applied, 2, "it is tried again")
-}
-
-func TestTheEmbeddedFilesAreRead(t *testing.T) {
-	require.Contains(t, libraryRego(), "package verifiedimages")
-	shipped, err := guardrail.Shipped(guardrail.Namespace)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(shipped), 9)
-	require.Len(t, knownConditions(), 2)
 }

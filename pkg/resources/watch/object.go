@@ -1,8 +1,4 @@
-// Package secretwatch watches single Secrets, ConfigMaps and ServiceAccounts, each by its name:
-// it never reads another object of the namespace, so that a Role can be narrowed
-// to the name. It refuses to watch any other kind, and to let an object that it
-// cannot read look like one that does not exist.
-package secretwatch
+package watch
 
 import (
 	"context"
@@ -15,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -25,9 +22,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// Watch holds the state of one object. It is safe for concurrent
+// Object holds the state of one object. It is safe for concurrent
 // use; Run is called once.
-type Watch struct {
+type Object struct {
 	ref     policy.ObjectRef
 	changed func()
 
@@ -37,31 +34,43 @@ type Watch struct {
 	err      error          // why the object cannot be read
 }
 
-// New returns a Watch for the object of ref. It calls changed after every change
-// of what Content returns, never while it holds a lock.
-func New(ref policy.ObjectRef, changed func()) *Watch {
-	return &Watch{ref: ref, changed: changed}
+// NewObject returns an Object that watches the object of ref. It calls changed after every
+// change of what Content returns, never while it holds a lock.
+func NewObject(ref policy.ObjectRef, changed func()) *Object {
+	return &Object{ref: ref, changed: changed}
 }
+
+// NewSecret is [NewObject] for a Secret.
+func NewSecret(name types.NamespacedName, changed func()) *Object {
+	return NewObject(policy.ObjectRef{Kind: "Secret", Namespace: name.Namespace, Name: name.Name}, changed)
+}
+
+// String names the object.
+func (w *Object) String() string { return w.ref.String() }
 
 // Content returns the object, or nil if it does not exist. The object is shared
 // and must not be modified. answered is false until the API server has answered
 // for the first time; err says why the object cannot be read. A Forbidden error
 // is an answer.
-func (w *Watch) Content() (object runtime.Object, answered bool, err error) {
+func (w *Object) Content() (object runtime.Object, answered bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.object, w.answered, w.err
 }
 
 // Run watches until ctx ends, with growing pauses between failures.
-func (w *Watch) Run(ctx context.Context, clients kubernetes.Interface) {
+func (w *Object) Run(ctx context.Context, clients kubernetes.Interface) {
 	// The reflector logs what fails with the logger of its context.
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "namespace", w.ref.Namespace))
 	initial := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: 10, Cap: maxPause}
 	backoff := initial
+	listing, example, err := listWatch(clients, w.ref)
+	if err != nil {
+		w.fail(err)
+		return
+	}
 	for ctx.Err() == nil {
 		began := time.Now()
-		listing, example := listWatch(clients, w.ref)
 		reflector := cache.NewReflectorWithOptions(listing, example, store{w}, cache.ReflectorOptions{Name: w.ref.String()})
 		err := reflector.ListAndWatchWithContext(ctx)
 		if ctx.Err() != nil {
@@ -73,16 +82,14 @@ func (w *Watch) Run(ctx context.Context, clients kubernetes.Interface) {
 		if err == nil && time.Since(began) > shortWatch {
 			backoff = initial // API servers end watches from time to time
 		}
-		pause := time.NewTimer(backoff.Step())
 		select {
-		case <-pause.C:
+		case <-time.After(backoff.Step()):
 		case <-ctx.Done():
-			pause.Stop()
 		}
 	}
 }
 
-func (w *Watch) set(found any) error {
+func (w *Object) set(found any) error {
 	object, _ := found.(runtime.Object)
 	if named, ok := found.(metav1.Object); ok {
 		if named.GetName() != w.ref.Name {
@@ -130,7 +137,7 @@ func version(object runtime.Object) string {
 // fail records why the object could not be read. A Forbidden error drops the
 // content: the permission to read it was withdrawn. Any other error says nothing about
 // the object, so the last content stays.
-func (w *Watch) fail(err error) {
+func (w *Object) fail(err error) {
 	denied := apierrors.IsForbidden(err)
 	w.mu.Lock()
 	if w.answered && w.err == nil && !denied {
@@ -149,7 +156,7 @@ func (w *Watch) fail(err error) {
 }
 
 // store receives what a reflector finds.
-type store struct{ watch *Watch }
+type store struct{ watch *Object }
 
 var _ cache.ReflectorStore = store{}
 
@@ -173,23 +180,20 @@ func (s store) Replace(list []any, _ string) error {
 	return s.watch.set(nil)
 }
 
-// listWatch lists and watches the one object, and returns an example of its type.
-func listWatch(clients kubernetes.Interface, ref policy.ObjectRef) (cache.ListerWatcher, runtime.Object) {
+// listWatch returns what lists and watches the one object, and an example of its type.
+func listWatch(clients kubernetes.Interface, ref policy.ObjectRef) (cache.ListerWatcher, runtime.Object, error) {
 	switch ref.Kind {
 	case "Secret":
 		secrets := clients.CoreV1().Secrets(ref.Namespace)
-		return listed{byName(ref.Name, secrets.List, secrets.Watch)}, &corev1.Secret{}
+		return byName(ref.Name, secrets.List, secrets.Watch), &corev1.Secret{}, nil
 	case "ConfigMap":
 		configMaps := clients.CoreV1().ConfigMaps(ref.Namespace)
-		return listed{byName(ref.Name, configMaps.List, configMaps.Watch)}, &corev1.ConfigMap{}
+		return byName(ref.Name, configMaps.List, configMaps.Watch), &corev1.ConfigMap{}, nil
 	case "ServiceAccount":
 		accounts := clients.CoreV1().ServiceAccounts(ref.Namespace)
-		return listed{byName(ref.Name, accounts.List, accounts.Watch)}, &corev1.ServiceAccount{}
+		return byName(ref.Name, accounts.List, accounts.Watch), &corev1.ServiceAccount{}, nil
 	}
-	refused := fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", ref)
-	return byName(ref.Name,
-		func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) { return nil, refused },
-		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refused }), &corev1.ConfigMap{}
+	return nil, nil, fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", ref)
 }
 
 // listed makes a reflector list first: a list that is streamed takes longer, and the watch would
@@ -201,9 +205,9 @@ func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // byName narrows a list and a watch to the object of that name.
 func byName[L runtime.Object](name string, list func(context.Context, metav1.ListOptions) (L, error),
-	watching func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
+	watching func(context.Context, metav1.ListOptions) (watch.Interface, error)) listed {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	return &cache.ListWatch{
+	return listed{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = selector
 			return list(ctx, o)
@@ -212,5 +216,5 @@ func byName[L runtime.Object](name string, list func(context.Context, metav1.Lis
 			o.FieldSelector = selector
 			return watching(ctx, o)
 		},
-	}
+	}}
 }

@@ -1,4 +1,4 @@
-package secretwatch
+package watch
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestWhatALibraryLogsOfAWatchNamesItsNamespace(t *testing.T) {
 		lines = append(lines, line)
 	}, funcr.Options{Verbosity: 10})
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
-	w := New(key, func() {})
+	w := NewObject(key, func() {})
 	ended := make(chan struct{})
 	go func() { w.Run(ctx, fake.NewClientset()); close(ended) }()
 	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) > 0 }, time.Minute, time.Millisecond)

@@ -1,4 +1,4 @@
-package informer_test
+package watch_test
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/informer"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	own "github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
 
 // server is an API server that does not stream lists and has some policies of one namespace,
@@ -95,8 +95,8 @@ var tooLarge = strings.Repeat("x", 100_000)
 // started starts an informer of the policies, and returns how to end it.
 func started(t *testing.T, s *server) (made cache.SharedIndexInformer, end func()) {
 	t.Helper()
-	reduce := informer.Reduce((&resource.Ledger{}).Keep)
-	made = informer.New(reduce)(s, &v1beta1.VerificationPolicy{}, 0, cache.Indexers{})
+	reduce := own.Reduce((&resource.Ledger{}).Keep)
+	made = own.NewInformer(reduce)(s, &v1beta1.VerificationPolicy{}, 0, cache.Indexers{})
 	require.NoError(t, made.SetTransform(reduce))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -157,11 +157,11 @@ func TestAListThatExpiresIsNeverReadWhole(t *testing.T) {
 
 func TestObjectsOfOtherKindsLoseTheirManagedFieldsAlone(t *testing.T) {
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
-	reduced, err := informer.Reduce(resource.Keep)(object)
+	reduced, err := own.Reduce(resource.Keep)(object)
 	require.NoError(t, err)
 	require.Equal(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"a": "b"}}}, reduced)
 	gone := cache.DeletedFinalStateUnknown{Key: "k"}
-	reduced, err = informer.Reduce(resource.Keep)(gone)
+	reduced, err = own.Reduce(resource.Keep)(gone)
 	require.NoError(t, err)
 	require.Equal(t, gone, reduced)
 }

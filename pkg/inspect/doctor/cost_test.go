@@ -1,4 +1,4 @@
-package guardrail
+package doctor_test
 
 import (
 	"slices"
@@ -9,6 +9,8 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 )
 
 // matches reports whether a policy looks at requests to create objects of a resource with some
@@ -50,7 +52,7 @@ func cost(t *testing.T, expression string, input map[string]any) (value any, uni
 // at its first condition, for little.
 func TestTenantsCostRequestsThatEverybodyMakesNextToNothing(t *testing.T) {
 	const most = 60 // of CEL's units, a Tenant; an API server allows 10,000,000 a policy
-	all, err := Shipped(Namespace)
+	all, err := doctor.ShippedGuardrails(doctor.ShippedNamespace)
 	require.NoError(t, err)
 	tenant := map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"homeNamespace": "t", "namespacePrefix": "t-", "namespaces": []any{"a", "b"}}}
 	for _, c := range []struct {

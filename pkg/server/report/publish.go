@@ -1,9 +1,11 @@
-package doctor
+package report
 
 import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -14,10 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Probe looks at something that only the process knows.
-type Probe func(ctx context.Context) []Fact
+type Probe func(ctx context.Context) []resource.Fact
 
 // Publisher writes what the process knows into one report in its own namespace, where
 // doctor reads it. Only the replica that leads runs one.
@@ -26,7 +30,7 @@ type Publisher struct {
 	certificate func() string
 	probes      []Probe
 	log         *logrus.Logger
-	written     string
+	written     *unstructured.Unstructured
 }
 
 // NewPublisher returns a Publisher for a namespace of the API server of config. The
@@ -36,12 +40,12 @@ func NewPublisher(config *rest.Config, namespace string, certificate func() stri
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	return &Publisher{reports: client.Resource(reportVersion().WithResource(v1beta1.ReportResource)).Namespace(namespace), certificate: certificate, probes: probes, log: log}, nil
+	return &Publisher{reports: client.Resource(reportsResource()).Namespace(namespace), certificate: certificate, probes: probes, log: log}, nil
 }
 
 // Run looks and writes until ctx ends. Calls must not overlap.
 func (p *Publisher) Run(ctx context.Context) error {
-	p.written = "" // another leader may have written since
+	p.written = nil // another leader may have written since
 	ticker := time.NewTicker(factsInterval)
 	defer ticker.Stop()
 	for {
@@ -60,51 +64,32 @@ func (p *Publisher) Run(ctx context.Context) error {
 func (p *Publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
-	var facts Facts
+	facts := resource.Facts{Certificate: p.certificate()}
 	for _, probe := range p.probes {
 		facts.List = append(facts.List, probe(ctx)...)
 	}
-	facts.Certificate = p.certificate()
-	object := reportOf(facts)
-	text := encoded(object.Object)
-	if text == p.written {
+	object := bounded(facts).Report()
+	if reflect.DeepEqual(object, p.written) {
 		return nil
 	}
-	_, err := p.reports.Apply(ctx, FactsName, object, metav1.ApplyOptions{FieldManager: factsSource, Force: true})
+	_, err := p.reports.Apply(ctx, resource.FactsName, object, metav1.ApplyOptions{FieldManager: v1beta1.ReportSource, Force: true})
 	if apierrors.IsNotFound(err) {
 		return nil // without the CRD there are no reports at all, which the log says already
 	}
 	if err != nil {
-		return fmt.Errorf("apply Report %s: %w", FactsName, err)
+		return fmt.Errorf("apply Report %s: %w", resource.FactsName, err)
 	}
-	p.written = text
+	p.written = object
 	return nil
 }
 
-// reportOf writes facts as a report. It has no time, so that it changes with the facts only:
-// the lease says whether somebody still looks.
-func reportOf(facts Facts) *unstructured.Unstructured {
-	results := []any{}
-	add := func(rule, result, message, about string) {
-		entry := map[string]any{"source": factsSource, "policy": "installation", "rule": rule, "result": result, "message": message}
-		if about != "" {
-			entry["properties"] = map[string]any{aboutProperty: about}
-		}
-		results = append(results, entry)
+// bounded returns facts as far as a report has room for them.
+func bounded(facts resource.Facts) resource.Facts {
+	facts.List = slices.Clone(facts.List[:min(len(facts.List), maxFacts)])
+	for i := range facts.List {
+		facts.List[i].Message = policy.Shown(facts.List[i].Message, maxFactBytes)
 	}
-	if facts.Certificate != "" {
-		add(certificateRule, resultPass, facts.Certificate, "")
-	}
-	for _, fact := range facts.List[:min(len(facts.List), maxFacts)] {
-		result := resultPass
-		if fact.Bad {
-			result = resultFail
-		}
-		add(string(fact.ID), result, shown(fact.Message), fact.About)
-	}
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": reportVersion().String(), "kind": reportKind,
-		"metadata": map[string]any{"name": FactsName, "labels": map[string]any{v1beta1.LabelReport: FactsLabel}},
-		"source":   factsSource, "results": results}}
+	return facts
 }
 
 // Clock compares the clock of this process with the API server's, which is in the header of
@@ -118,7 +103,7 @@ func Clock(config *rest.Config, now func() time.Time) (Probe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the address of the Kubernetes API: %w", err)
 	}
-	return func(ctx context.Context) []Fact {
+	return func(ctx context.Context) []resource.Fact {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("version").String(), nil)
 		if err != nil {
 			return nil
@@ -133,16 +118,16 @@ func Clock(config *rest.Config, now func() time.Time) (Probe, error) {
 		if err != nil {
 			return nil
 		}
-		return []Fact{clockFact(date, before, now())}
+		return []resource.Fact{clockFact(date, before, now())}
 	}, nil
 }
 
 // clockFact judges an answer of a server between two moments of this process. A date has
 // whole seconds.
-func clockFact(date, before, after time.Time) Fact {
+func clockFact(date, before, after time.Time) resource.Fact {
 	ahead, behind := before.Sub(date.Add(time.Second)), date.Sub(after)
 	if ahead > maxClockSkew || behind > maxClockSkew {
-		return Fact{ID: ClockSkew, Bad: true, Message: fmt.Sprintf("the clock of Landwaiter differs by more than %s from that of the API server", maxClockSkew)}
+		return resource.Fact{ID: resource.FactClockSkew, Bad: true, Message: fmt.Sprintf("the clock of Landwaiter differs by more than %s from that of the API server", maxClockSkew)}
 	}
-	return Fact{ID: ClockSkew, Message: "the clock agrees with that of the API server"}
+	return resource.Fact{ID: resource.FactClockSkew, Message: "the clock agrees with that of the API server"}
 }

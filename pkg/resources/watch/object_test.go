@@ -1,4 +1,4 @@
-package secretwatch
+package watch
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -34,7 +33,7 @@ func forbidden() error {
 
 func TestContentStaysThroughFailuresButNotWithoutTheRight(t *testing.T) {
 	var changes int
-	w := New(key, func() { changes++ })
+	w := NewObject(key, func() { changes++ })
 	s := store{w}
 	_, answered, err := w.Content()
 	require.False(t, answered)
@@ -84,7 +83,7 @@ func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 		"ConfigMap":      {&corev1.ConfigMap{ObjectMeta: crowded(map[string]string{"a": "b", v1beta1.AnnotationTUFRoles: "root"})}, &corev1.ConfigMap{ObjectMeta: withRoles}},
 		"ServiceAccount": {&corev1.ServiceAccount{ObjectMeta: crowded(nil), Secrets: make([]corev1.ObjectReference, 90_000), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}, &corev1.ServiceAccount{ObjectMeta: identity, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}},
 	} {
-		w := New(key, func() {})
+		w := NewObject(key, func() {})
 		require.NoError(t, store{w}.Replace([]any{c.object}, ""))
 		kept, _, err := w.Content()
 		require.NoError(t, err)
@@ -93,13 +92,15 @@ func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 }
 
 func TestWatchesNothingButSecretsAndConfigMaps(t *testing.T) {
-	listing, _ := listWatch(fake.NewClientset(), policy.ObjectRef{Kind: "Pod", Namespace: "team-a", Name: "x"})
-	_, err := cache.ToListerWatcherWithContext(listing).ListWithContext(t.Context(), metav1.ListOptions{})
+	w := NewObject(policy.ObjectRef{Kind: "Pod", Namespace: "team-a", Name: "x"}, func() {})
+	w.Run(t.Context(), fake.NewClientset())
+	_, answered, err := w.Content()
+	require.False(t, answered)
 	require.ErrorContains(t, err, "only Secrets, ConfigMaps and ServiceAccounts")
 }
 
 // run runs a watch in the bubble of a test until the test ends.
-func run(t *testing.T, w *Watch, clients *fake.Clientset) {
+func run(t *testing.T, w *Object, clients *fake.Clientset) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -110,7 +111,7 @@ func run(t *testing.T, w *Watch, clients *fake.Clientset) {
 func TestChangesAreSeenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes atomic.Int64
-		w := New(key, func() { changes.Add(1) })
+		w := NewObject(key, func() { changes.Add(1) })
 		clients := fake.NewClientset()
 		began := time.Now()
 		run(t, w, clients)
@@ -148,7 +149,7 @@ func TestARightThatIsGrantedTakesEffectWithinTheLongestPause(t *testing.T) {
 		clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !granted.Load(), nil, forbidden()
 		})
-		w := New(key, func() {})
+		w := NewObject(key, func() {})
 		run(t, w, clients)
 		time.Sleep(time.Hour)
 		_, answered, err := w.Content()
@@ -169,7 +170,7 @@ func TestAnObjectThatCannotBeReadIsNotAnswered(t *testing.T) {
 		clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the API server is down")
 		})
-		w := New(key, func() {})
+		w := NewObject(key, func() {})
 		run(t, w, clients)
 		time.Sleep(time.Minute)
 		object, answered, err := w.Content()

@@ -1,4 +1,4 @@
-package rights_test
+package resource_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/rights"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // object decodes a resource of a kind from its spec.
@@ -60,7 +60,7 @@ func TestFindsEveryFieldThroughWhichTheRoleEditDecidesWhatIsTrusted(t *testing.T
 			if row.Namespaced {
 				namespace = "team-a"
 			}
-			found := rights.Of(object(t, c.kind, namespace, "res", c.spec))
+			found := resource.Exposures(object(t, c.kind, namespace, "res", c.spec))
 			require.Len(t, found, len(c.want))
 			for i, want := range c.want {
 				require.Equal(t, policy.ObjectRef{Kind: c.kind, Namespace: namespace, Name: "res"}, found[i].Resource)
@@ -81,7 +81,7 @@ func TestListsFindingsInOneOrder(t *testing.T) {
 		return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name},
 			Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyReference{Name: "s", Key: "k"}}}}
 	}
-	found := rights.Of(in("b"), in("a"), in("c"))
-	require.Equal(t, rights.Of(in("c"), in("b"), in("a")), found)
+	found := resource.Exposures(in("b"), in("a"), in("c"))
+	require.Equal(t, resource.Exposures(in("c"), in("b"), in("a")), found)
 	require.Equal(t, "TrustStore team-a/a", found[0].Resource.String())
 }

@@ -1,4 +1,4 @@
-package guardrail
+package doctor_test
 
 import (
 	"testing"
@@ -6,12 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 )
 
 func TestShippedGuardrailsNameTheAccountOfTheInstallation(t *testing.T) {
-	usual, err := Shipped(Namespace)
+	usual, err := doctor.ShippedGuardrails(doctor.ShippedNamespace)
 	require.NoError(t, err)
-	elsewhere, err := Shipped("elsewhere")
+	elsewhere, err := doctor.ShippedGuardrails("elsewhere")
 	require.NoError(t, err)
 	require.NotEmpty(t, usual)
 	require.Len(t, elsewhere, len(usual))
@@ -19,8 +21,8 @@ func TestShippedGuardrailsNameTheAccountOfTheInstallation(t *testing.T) {
 	for i := range usual {
 		require.Equal(t, usual[i].Name, elsewhere[i].Name)
 		require.NotEmpty(t, usual[i].Spec.Validations, usual[i].Name)
-		require.NotContains(t, Rules(&elsewhere[i]), Namespace)
-		if Rules(&usual[i]) != Rules(&elsewhere[i]) {
+		require.NotContains(t, doctor.GuardrailRules(&elsewhere[i]), doctor.ShippedNamespace)
+		if doctor.GuardrailRules(&usual[i]) != doctor.GuardrailRules(&elsewhere[i]) {
 			differ++
 		}
 	}
@@ -28,7 +30,7 @@ func TestShippedGuardrailsNameTheAccountOfTheInstallation(t *testing.T) {
 }
 
 func TestAPolicyThatLeavesAnythingOutHasOtherRules(t *testing.T) {
-	all, err := Shipped(Namespace)
+	all, err := doctor.ShippedGuardrails(doctor.ShippedNamespace)
 	require.NoError(t, err)
 	match := func(p *admissionv1.ValidatingAdmissionPolicy) *admissionv1.MatchResources {
 		return p.Spec.MatchConstraints
@@ -53,7 +55,7 @@ func TestAPolicyThatLeavesAnythingOutHasOtherRules(t *testing.T) {
 		for i := range all {
 			changed := all[i].DeepCopy()
 			spoil(changed)
-			require.NotEqual(t, Rules(&all[i]), Rules(changed), "%s: %s", all[i].Name, name)
+			require.NotEqual(t, doctor.GuardrailRules(&all[i]), doctor.GuardrailRules(changed), "%s: %s", all[i].Name, name)
 		}
 	}
 	for i := range all {
@@ -64,6 +66,6 @@ func TestAPolicyThatLeavesAnythingOutHasOtherRules(t *testing.T) {
 		if match(filled).ObjectSelector == nil {
 			match(filled).ObjectSelector = &metav1.LabelSelector{}
 		}
-		require.Equal(t, Rules(&all[i]), Rules(filled))
+		require.Equal(t, doctor.GuardrailRules(&all[i]), doctor.GuardrailRules(filled))
 	}
 }

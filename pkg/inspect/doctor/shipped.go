@@ -1,8 +1,4 @@
-// Package guardrail knows the guardrails that this version ships: ValidatingAdmissionPolicies
-// that keep teams apart. It reads the embedded ones, says what a policy decides, so that one
-// from a cluster can be compared, and what a binding leaves out. It does not know which
-// guardrails a cluster needs.
-package guardrail
+package doctor
 
 import (
 	"bytes"
@@ -21,19 +17,20 @@ import (
 
 // Names that the embedded guardrails are rendered with.
 const (
-	Release   = "landwaiter"
-	Namespace = "landwaiter-system"
+	ShippedRelease   = "landwaiter"
+	ShippedNamespace = "landwaiter-system"
 )
 
-// Shipped returns the guardrails of this version, in the order of the chart, for an
-// installation called [Release] in a namespace. It only fails if this program was built from
+// ShippedGuardrails returns the guardrails of this version, the ValidatingAdmissionPolicies that
+// keep teams apart, in the order of the chart, for an installation called [ShippedRelease] in a
+// namespace. It only fails if this program was built from
 // a broken file.
-func Shipped(namespace string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
+func ShippedGuardrails(namespace string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
 	text, err := config.Files.ReadFile("guardrails/guardrails.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("read the guardrails of this version: %w", err)
 	}
-	text = bytes.ReplaceAll(text, []byte(Namespace), []byte(namespace))
+	text = bytes.ReplaceAll(text, []byte(ShippedNamespace), []byte(namespace))
 	var all []admissionv1.ValidatingAdmissionPolicy
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
@@ -51,9 +48,9 @@ func Shipped(namespace string) ([]admissionv1.ValidatingAdmissionPolicy, error) 
 	}
 }
 
-// Rules returns what a policy decides as text, without what an API server fills in. Policies
+// GuardrailRules returns what a policy decides as text, without what an API server fills in. Policies
 // with the same text decide the same.
-func Rules(p *admissionv1.ValidatingAdmissionPolicy) string {
+func GuardrailRules(p *admissionv1.ValidatingAdmissionPolicy) string {
 	type rule struct {
 		Groups, Versions, Resources, Names []string
 		Operations                         []admissionv1.OperationType
@@ -76,9 +73,9 @@ func Rules(p *admissionv1.ValidatingAdmissionPolicy) string {
 	return string(text)
 }
 
-// Gap says where a binding does not put its policy in force, empty if it does for everything
+// GuardrailGap says where a binding does not put its policy in force, empty if it does for everything
 // that the policy is about.
-func Gap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) string {
+func GuardrailGap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) string {
 	switch m := b.Spec.MatchResources; {
 	case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
 		return fmt.Sprintf("does not say Deny but %v", b.Spec.ValidationActions)

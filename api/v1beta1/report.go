@@ -1,6 +1,11 @@
 package v1beta1
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Reports are objects of the OpenReports API. Landwaiter's own resources are not: this file
 // only names what its reports say, for those who write and those who read them.
@@ -45,6 +50,14 @@ func ReportAbout(name string) string {
 		return ReportRunning
 	}
 	return ""
+}
+
+// IsOwnReport reports whether a report, of a source, is as Landwaiter writes it: by name, label and
+// field managers. Whoever may write reports in the namespace can imitate all of them.
+func IsOwnReport(r metav1.Object, source string) bool {
+	about, managers := ReportAbout(r.GetName()), r.GetManagedFields()
+	return about != "" && r.GetLabels()[LabelReport] == about && source == ReportSource && len(managers) > 0 &&
+		!slices.ContainsFunc(managers, func(m metav1.ManagedFieldsEntry) bool { return m.Manager != ReportSource })
 }
 
 // The results of a report, in the words of the OpenReports API.

@@ -49,13 +49,13 @@ type clusterFlags struct {
 }
 
 func (c *clusterFlags) register(cmd *cobra.Command) {
-	f, lead := cmd.Flags(), &c.controller
+	f, o := cmd.Flags(), &c.controller
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
-	f.StringVar(&lead.OwnNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
-	f.BoolVar(&lead.LeaderElection, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
-	f.StringVar(&lead.ReferenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
-	f.StringVar(&lead.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
-	f.BoolVar(&lead.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
+	f.StringVar(&o.OwnNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
+	f.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
+	f.StringVar(&o.ReferenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+	f.StringVar(&o.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
+	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
@@ -108,10 +108,7 @@ const providerMargin = 200 * time.Millisecond
 
 // providers returns the Provider objects that the flags ask for.
 func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, error) {
-	base := c.providerURL
-	if base == "" {
-		base = fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.controller.OwnNamespace)
-	}
+	base := cmp.Or(c.providerURL, fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.controller.OwnNamespace))
 	var all []serving.Provider
 	for _, text := range c.providerObjects {
 		name, path, _ := strings.Cut(text, "=")
@@ -138,14 +135,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	if flags.options.External.Tokens, err = controller.NewTokens(config); err != nil {
-		return err
-	}
-	finder, err := controller.NewFinder(config)
-	if err != nil {
-		return err
-	}
-	s, err := flags.open(finder)
+	s, err := openIn(config, flags)
 	if err != nil {
 		return err
 	}
@@ -168,21 +158,17 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server
-	lead := c.controller
-	lead.ClusterResourceNamespace, lead.External, lead.Duties = cmp.Or(flags.options.ClusterResourceNamespace, lead.OwnNamespace), s.External(), duties
-	lead.Forget = func(namespace verify.Namespace) {
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, flags, duties, func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
 		if reporter != nil {
 			reporter.Forget(namespace)
 		}
-	}
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, lead)
+	}))
 	if err != nil {
 		return err
 	}
-	options.TLS = identity
-	options.Observers = append(options.Observers, watcher)
+	options.TLS, options.Observers = identity, append(options.Observers, watcher)
 	if server, err = provider.New(s, s, log, options); err != nil {
 		return err
 	}
@@ -206,6 +192,20 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	return group.Wait()
 }
 
+// openIn returns a Service that asks the cluster for tokens of accounts and for unknown namespaces.
+func openIn(config *rest.Config, flags serviceFlags) (*service.Service, error) {
+	tokens, err := controller.NewTokens(config)
+	if err != nil {
+		return nil, err
+	}
+	finder, err := controller.NewFinder(config)
+	if err != nil {
+		return nil, err
+	}
+	flags.options.External.Tokens = tokens
+	return flags.open(finder)
+}
+
 func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
@@ -213,6 +213,13 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	}
 	config.UserAgent = "landwaiter/" + versionText()
 	return config, nil
+}
+
+func (c *clusterFlags) options(s *service.Service, flags serviceFlags, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
+	options := c.controller
+	options.ClusterResourceNamespace = cmp.Or(flags.options.ClusterResourceNamespace, options.OwnNamespace)
+	options.Forget, options.External, options.Duties = forget, s.External(), duties
+	return options
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

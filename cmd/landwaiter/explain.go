@@ -121,13 +121,9 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 }
 
 func (e explanation) show(s *screen) {
-	namespace := e.Namespace
-	if namespace == "" {
-		namespace = "(none: cluster resources only)"
-	}
 	s.row("image", e.Image)
 	s.row("digest", e.Digest)
-	s.row("namespace", namespace)
+	s.row("namespace", cmp.Or(e.Namespace, "(none: cluster resources only)"))
 	s.row("verdict", e.headline())
 	s.row("reason", e.Reason)
 	s.row("config hash", fmt.Sprintf("%.12s", e.Generation))

@@ -124,21 +124,14 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 }
 
 func printableCases(results []isolation.Result) printedCases {
-	printed := printedCases{Cases: mapped(results, func(r isolation.Result) printedCase {
+	count := func(outcome isolation.Outcome) int {
+		return counted(results, func(r isolation.Result) bool { return r.Outcome == outcome })
+	}
+	cases := mapped(results, func(r isolation.Result) printedCase {
 		return printedCase{Case: r.Case, Tries: r.Tries, Tenant: r.Tenant, Other: r.Other, Who: r.Who, Outcome: string(r.Outcome),
 			By: append([]string{}, r.By...), Why: r.Why, Fix: r.Fix}
-	})}
-	for _, r := range results {
-		switch r.Outcome {
-		case isolation.Held:
-			printed.Held++
-		case isolation.NotHeld:
-			printed.NotHeld++
-		case isolation.NotTried:
-			printed.NotTried++
-		}
-	}
-	return printed
+	})
+	return printedCases{Cases: cases, Held: count(isolation.Held), NotHeld: count(isolation.NotHeld), NotTried: count(isolation.NotTried)}
 }
 
 // show has one row per case and team, and at the end one for everybody for whom a case did

@@ -75,7 +75,7 @@ func structOf(t *testing.T, file *ast.File, spec *ast.TypeSpec) *ast.StructType 
 		for _, other := range names {
 			parsed, err := parser.ParseFile(token.NewFileSet(), other, nil, 0)
 			require.NoError(t, err)
-			if found := parsed.Scope.Lookup(name.Sel.Name); found != nil { //nolint:staticcheck // one file is enough
+			if found := parsed.Scope.Lookup(name.Sel.Name); found != nil {
 				shape, _ := found.Decl.(*ast.TypeSpec).Type.(*ast.StructType)
 				return shape
 			}

@@ -156,6 +156,16 @@ func mapped[From, To any](list []From, convert func(From) To) []To {
 	return made
 }
 
+// counted returns how many entries match.
+func counted[T any](list []T, match func(T) bool) (n int) {
+	for _, entry := range list {
+		if match(entry) {
+			n++
+		}
+	}
+	return n
+}
+
 // by names the verifier of a finding. One that a policy names and that does not exist, or does
 // not apply, has no resource.
 func (f printedFinding) by() string {

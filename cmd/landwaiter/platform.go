@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -46,19 +47,11 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 	if err != nil {
 		return notWritten(err)
 	}
-	printed := printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...)}
-	for _, o := range outcomes {
-		switch o.Result {
-		case scaffold.Created:
-			printed.Created++
-		case scaffold.Changed:
-			printed.Changed++
-		case scaffold.Unchanged, scaffold.Edited:
-			printed.Unchanged++
-		case scaffold.Stale:
-		}
+	count := func(results ...scaffold.Result) int {
+		return counted(outcomes, func(o scaffold.Outcome) bool { return slices.Contains(results, o.Result) })
 	}
-	return f.output.print(cmd, printed)
+	return f.output.print(cmd, printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...),
+		Created: count(scaffold.Created), Changed: count(scaffold.Changed), Unchanged: count(scaffold.Unchanged, scaffold.Edited)})
 }
 
 // notWritten tells a tree that is refused from files that cannot be read or written.

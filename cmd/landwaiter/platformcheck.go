@@ -13,10 +13,14 @@ import (
 )
 
 // printedTreeCheck is what platform check prints.
-type (
-	printedTreeCheck   scaffold.CheckReport
-	printedTreeFinding = scaffold.Finding
-)
+type printedTreeCheck struct {
+	Kustomizations int                  `json:"kustomizations"`
+	Clusters       []string             `json:"clusters"`
+	Findings       []printedTreeFinding `json:"findings"`
+}
+
+// printedTreeFinding is one thing that is wrong with a tree.
+type printedTreeFinding = scaffold.Finding
 
 func newPlatformCheck() *cobra.Command {
 	var output format

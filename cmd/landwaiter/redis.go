@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,31 +71,21 @@ func (r *redisFlags) connection() (cache.Connection, error) {
 	case (r.certFile == "") != (r.certKeyFile == ""):
 		return cache.Connection{}, errors.New("--redis-client-cert and --redis-client-key belong together")
 	}
-	connection := cache.Connection{URL: r.url, Mode: r.mode}
-	for _, setting := range []struct {
-		flag, file string
-		into       *[]byte
-	}{
-		{"--redis-ca", r.caFile, &connection.RootCAs}, {"--redis-client-cert", r.certFile, &connection.Certificate},
-		{"--redis-client-key", r.certKeyFile, &connection.Key},
-	} {
-		if setting.file == "" {
-			continue
-		}
-		var err error
-		if *setting.into, err = readSetting(setting.flag, setting.file); err != nil {
-			return cache.Connection{}, err
-		}
+	authorities, err1 := readSetting("--redis-ca", r.caFile)
+	certificate, err2 := readSetting("--redis-client-cert", r.certFile)
+	key, err3 := readSetting("--redis-client-key", r.certKeyFile)
+	url, err4 := readSetting("--redis-url-file", r.urlFile)
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
+		return cache.Connection{}, err
 	}
-	if r.urlFile == "" {
-		return connection, nil
-	}
-	text, err := readSetting("--redis-url-file", r.urlFile)
-	connection.URL = strings.TrimSpace(string(text))
-	return connection, err
+	return cache.Connection{URL: cmp.Or(r.url, strings.TrimSpace(string(url))), Mode: r.mode, RootCAs: authorities, Certificate: certificate, Key: key}, nil
 }
 
+// readSetting returns the content of the file that a flag names, if it names one.
 func readSetting(flag, name string) (text []byte, err error) {
+	if name == "" {
+		return nil, nil
+	}
 	file, err := os.Open(name) //nolint:gosec // the path is an operator's setting
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)

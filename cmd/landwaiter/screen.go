@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // Layout of tables, in characters.
@@ -114,14 +116,11 @@ func oneLine(text string) string {
 	}, text)
 }
 
+// maxText bounds one text, in bytes.
+const maxText = 2048
+
 // plain is [oneLine] for text of any length, which it bounds.
-func plain(text string) string {
-	const most = 2048
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return oneLine(text)
-}
+func plain(text string) string { return oneLine(policy.Cut(text, maxText)) }
 
 // isTerminal reports whether out is a terminal whose user wants colour (no-color.org).
 func isTerminal(out io.Writer) bool {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/bombsimon/logrusr/v4"
@@ -243,7 +242,7 @@ func (f *traceFlags) register(cmd *cobra.Command) {
 
 // start adds the tracer that the variables ask for to options, and returns what ends it.
 func (f *traceFlags) start(ctx context.Context, log *logrus.Logger, options *provider.Options) (stop func(), err error) {
-	tracer, err := tracing.New(ctx, log, tracing.Options{Version: versionText(), Images: f.images, Getenv: os.Getenv, Metrics: options.Metrics})
+	tracer, err := tracing.New(ctx, log, tracing.Options{Version: versionText(), Images: f.images, Metrics: options.Metrics})
 	if err != nil || tracer == nil {
 		return func() {}, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,10 +117,6 @@ func (f *tenantRedisFlags) find(cmd *cobra.Command) (tenantFiles, error) {
 
 // takes reports whether a Tenant lists a namespace that begins with the prefix of another.
 func takes(tenant *v1beta1.Tenant, prefix string) bool {
-	for _, namespace := range append([]string{tenant.Spec.HomeNamespace}, tenant.Spec.Namespaces...) {
-		if prefix != "" && strings.HasPrefix(namespace, prefix) {
-			return true
-		}
-	}
-	return false
+	begins := func(namespace string) bool { return strings.HasPrefix(namespace, prefix) }
+	return prefix != "" && (begins(tenant.Spec.HomeNamespace) || slices.ContainsFunc(tenant.Spec.Namespaces, begins))
 }

@@ -127,19 +127,15 @@ func (f trustFlags) readRoot(cmd *cobra.Command, into *scaffold.Trust) ([]trust.
 	if f.mirror != "" {
 		into.Source = "a TUF repository"
 	}
-	for _, file := range []struct {
-		flag, name string
-		to         *string
-	}{{"root", f.root, &from.Root}, {"ca", f.authority, &from.Authority}} {
-		if file.name == "" {
-			continue
-		}
-		content, err := os.ReadFile(file.name)
-		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", file.flag, err)
-		}
-		*file.to = string(content)
+	initial, err := readSetting("--root", f.root)
+	if err != nil {
+		return nil, err
 	}
+	authority, err := readSetting("--ca", f.authority)
+	if err != nil {
+		return nil, err
+	}
+	from.Root, from.Authority = string(initial), string(authority)
 	copied, err := external.CopyTUF(cmd.Context(), from)
 	if err != nil {
 		return nil, exportFailure(err)

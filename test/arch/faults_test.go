@@ -60,7 +60,7 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "test/admission", test: "TestWhoMayDoWhatByEachRole", file: "charts/landwaiter/templates/personas.yaml",
 			old: "resources: [namespaces, pods, replicationcontrollers, configmaps, serviceaccounts]", new: "resources: [namespaces, pods, replicationcontrollers, configmaps, serviceaccounts, secrets]"},
 		{tag: "", folder: "pkg/inspect/doctor", test: "TestBindingsToOtherRolesAreNoFinding", file: "pkg/inspect/doctor/renamed.go",
-			old: " || exist[ref.Name]", new: ""},
+			old: " || exist[g.role.Name]", new: ""},
 		{tag: "", folder: "test/kit/rbac", test: "TestAllowsWhatRBACAllows", file: "test/kit/rbac/rbac.go",
 			old: "len(rule.ResourceNames) == 0 || ", new: "true || "},
 		{tag: "e2e", folder: "test/admission", test: "TestAnExceptionFreesItsImageAndNotThePodAndEnds", file: "pkg/resources/compile/exception.go",
@@ -159,6 +159,6 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "test/teams", test: "TestWhoMayDoWhatWithTenants", file: "charts/landwaiter/templates/personas.yaml",
 			old: "aggregate-to-admin: \"true\"\nrules:\n  - apiGroups: [landwaiter.dev]", new: "aggregate-to-edit: \"true\"\nrules:\n  - apiGroups: [landwaiter.dev]"},
 		{tag: "", folder: "pkg/server/warm", test: "TestAPodTakesLittleMemory", file: "pkg/server/warm/images.go",
-			old: "return newRecord(meta, spec, kind, isPod), nil", new: "_, _, _, _, _ = meta, spec, kind, isPod, newRecord\n	return object, nil"},
+			old: "	return r, nil", new: "	return object, nil"},
 	}
 }

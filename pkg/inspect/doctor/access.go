@@ -32,6 +32,7 @@ func rightsChecks() []check {
 type grant struct {
 	target
 	kind     string
+	role     rbacv1.RoleRef
 	rules    []rbacv1.PolicyRule
 	subjects []rbacv1.Subject
 }
@@ -51,14 +52,14 @@ func (v *view) grants() map[string][]grant {
 	}
 	all := map[string][]grant{}
 	for _, b := range v.ClusterRoleBindings {
-		all[""] = append(all[""], grant{target{"clusterrolebinding", "", b.Name}, "ClusterRoleBinding", clusterRoles[b.RoleRef.Name], b.Subjects})
+		all[""] = append(all[""], grant{target{"clusterrolebinding", "", b.Name}, "ClusterRoleBinding", b.RoleRef, clusterRoles[b.RoleRef.Name], b.Subjects})
 	}
 	for _, b := range v.RoleBindings {
 		rules := clusterRoles[b.RoleRef.Name]
 		if b.RoleRef.Kind == "Role" {
 			rules = roles[b.Namespace+"/"+b.RoleRef.Name]
 		}
-		all[b.Namespace] = append(all[b.Namespace], grant{target{"rolebinding", b.Namespace, b.Name}, "RoleBinding", rules, b.Subjects})
+		all[b.Namespace] = append(all[b.Namespace], grant{target{"rolebinding", b.Namespace, b.Name}, "RoleBinding", b.RoleRef, rules, b.Subjects})
 	}
 	return all
 }
@@ -135,7 +136,7 @@ func withinReach(v *view) []Finding {
 func inlined(f resource.Exposure, resources []v1beta1.Object) string {
 	kind, _ := v1beta1.KindNamed(f.Resource.Kind)
 	into := target{kind.Plural + "." + v1beta1.Group, f.Resource.Namespace, f.Resource.Name}
-	at := slices.IndexFunc(resources, func(o v1beta1.Object) bool { return refOf(o) == f.Resource })
+	at := slices.IndexFunc(resources, func(o v1beta1.Object) bool { return resource.RefOf(o) == f.Resource })
 	key := keyOf(resources[at], f.Field)
 	if !isKey(key) {
 		return into.edit()

@@ -41,6 +41,7 @@ type provider struct {
 	seconds   int
 	bundle    []byte
 	kept      bool // by Landwaiter, which puts back what others change
+	verifies  bool // a constraint names it
 }
 
 func (p provider) target() target        { return target{"provider.externaldata.gatekeeper.sh", "", p.name} }
@@ -60,25 +61,24 @@ func (p provider) mutates() bool { return strings.HasSuffix(p.path(), "/mutate")
 // ours returns the Provider objects of Landwaiter: those that it keeps, and those that
 // constraints name.
 func (v *view) ours() []provider {
-	names := map[string]bool{}
+	kept, verifies := map[string]bool{}, map[string]bool{}
 	for _, c := range v.Constraints {
 		for _, name := range constraintProviders(&c) {
-			names[name] = false
+			verifies[name] = true
 		}
 	}
 	if v.serve != nil {
 		for _, use := range v.serve.flags("provider-object") {
 			name, _, _ := strings.Cut(use.value, "=")
-			names[name] = true
+			kept[name] = true
 		}
 	}
 	var all []provider
 	for _, object := range v.Providers {
-		kept, known := names[object.GetName()]
-		if !known {
+		p := provider{name: object.GetName(), kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
+		if !p.kept && !p.verifies {
 			continue
 		}
-		p := provider{name: object.GetName(), kept: kept}
 		p.url, _, _ = unstructured.NestedString(object.Object, "spec", "url")
 		timeout, _, _ := unstructured.NestedInt64(object.Object, "spec", "timeout")
 		p.seconds = int(min(timeout, 1<<20))
@@ -155,14 +155,8 @@ var servedPaths = regexp.MustCompile(`^(/v1/(audit/)?(verify|mutate)|/v1/namespa
 
 func providerURL(v *view) []Finding {
 	var found []Finding
-	verifies := map[string]bool{}
-	for _, c := range v.Constraints {
-		for _, name := range constraintProviders(&c) {
-			verifies[name] = true
-		}
-	}
 	for _, p := range v.ours() {
-		said, good := v.wrongURL(p, verifies[p.name])
+		said, good := v.wrongURL(p)
 		if said == "" {
 			continue
 		}
@@ -177,7 +171,7 @@ func providerURL(v *view) []Finding {
 }
 
 // wrongURL says what is wrong with a Provider's URL, and which one is right.
-func (v *view) wrongURL(p provider, verifies bool) (said, good string) {
+func (v *view) wrongURL(p provider) (said, good string) {
 	service, namespace := "landwaiter", v.Namespace
 	if v.serve != nil {
 		service = v.serve.last("service-name", service)
@@ -185,7 +179,7 @@ func (v *view) wrongURL(p provider, verifies bool) (said, good string) {
 	host := service + "." + namespace + ".svc"
 	parsed, err := url.Parse(p.url)
 	path := "/v1/verify"
-	if err == nil && servedPaths.MatchString(p.path()) && (!verifies || !p.mutates()) {
+	if err == nil && servedPaths.MatchString(p.path()) && (!p.verifies || !p.mutates()) {
 		path = p.path()
 	}
 	good = "https://" + host + ":443" + path

@@ -149,9 +149,7 @@ func (r *reader) resources() {
 		list(r, SourceResources, kind.Plural+"."+v1beta1.Group, "", page, func(l client.ObjectList) {
 			_ = meta.EachListItem(l, func(o runtime.Object) error { // the function returns no error
 				if object, ok := o.(v1beta1.Object); ok {
-					copied, _ := object.DeepCopyObject().(v1beta1.Object)
-					copied.GetObjectKind().SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind.Name))
-					r.into.Resources = append(r.into.Resources, copied)
+					r.into.Resources = append(r.into.Resources, object)
 				}
 				return nil
 			})

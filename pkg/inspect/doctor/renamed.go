@@ -3,12 +3,11 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // RoleMissing is the finding about a binding to a ClusterRole that the chart had once.
@@ -53,24 +52,18 @@ func renamed(v *view) []Finding {
 		exist[r.Name] = true
 	}
 	var found []Finding
-	find := func(of target, kind string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-		old, ours := strings.CutPrefix(ref.Name, release+"-")
-		roles, was := successors(old, of.namespace)
-		if ref.Kind != "ClusterRole" || exist[ref.Name] || !ours || !was {
-			return
+	for _, g := range slices.Concat(slices.Collect(maps.Values(v.grants()))...) {
+		old, ours := strings.CutPrefix(g.role.Name, release+"-")
+		roles, was := successors(old, g.namespace)
+		if g.role.Kind != "ClusterRole" || exist[g.role.Name] || !ours || !was {
+			continue
 		}
 		for i := range roles {
 			roles[i] = release + "-" + roles[i]
 		}
-		found = append(found, Finding{ID: RoleMissing, Severity: Warning, Object: policy.ObjectRef{Kind: kind, Namespace: of.namespace, Name: of.name},
-			What: "it names ClusterRole " + ref.Name + ", which no longer exists", Why: "it grants nothing: what it granted is now in " + strings.Join(roles, ", "),
-			Command: rebound(of, roles, subjects)})
-	}
-	for _, b := range v.ClusterRoleBindings {
-		find(target{"clusterrolebinding", "", b.Name}, "ClusterRoleBinding", b.RoleRef, b.Subjects)
-	}
-	for _, b := range v.RoleBindings {
-		find(target{"rolebinding", b.Namespace, b.Name}, "RoleBinding", b.RoleRef, b.Subjects)
+		found = append(found, Finding{ID: RoleMissing, Severity: Warning, Object: g.ref(),
+			What: "it names ClusterRole " + g.role.Name + ", which no longer exists", Why: "it grants nothing: what it granted is now in " + strings.Join(roles, ", "),
+			Command: rebound(g.target, roles, g.subjects)})
 	}
 	return found
 }

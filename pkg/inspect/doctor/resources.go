@@ -12,6 +12,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
@@ -34,24 +35,31 @@ func resourceChecks() []check {
 	}
 }
 
-func refOf(o v1beta1.Object) policy.ObjectRef {
-	return policy.ObjectRef{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
 func targetOf(o v1beta1.Object) target {
-	return target{strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + "." + v1beta1.Group, o.GetNamespace(), o.GetName()}
+	ref := resource.RefOf(o)
+	return target{strings.ToLower(ref.Kind) + "." + v1beta1.Group, ref.Namespace, ref.Name}
 }
 
 // grantable is how Landwaiter ends the message about an object that it may not read.
 const grantable = "grant it with: kubectl create rolebinding "
 
-// unready returns the condition of a resource that cannot be used.
-func unready(o v1beta1.Object) *metav1.Condition {
-	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionReady)
-	if c == nil || c.Status != metav1.ConditionFalse {
+// conditionOf returns the condition of a resource if it has a status, nil otherwise.
+func conditionOf(o v1beta1.Object, kind string, status metav1.ConditionStatus) *metav1.Condition {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, kind)
+	if c == nil || c.Status != status {
 		return nil
 	}
 	return c
+}
+
+// unready returns the condition of a resource that cannot be used.
+func unready(o v1beta1.Object) *metav1.Condition {
+	return conditionOf(o, v1beta1.ConditionReady, metav1.ConditionFalse)
+}
+
+// ineffective returns the condition of a resource that takes no part in decisions.
+func ineffective(o v1beta1.Object) *metav1.Condition {
+	return conditionOf(o, v1beta1.ConditionEffective, metav1.ConditionFalse)
 }
 
 // dependents is the end of the condition Ready of most kinds, too.
@@ -71,7 +79,6 @@ func unusable(o v1beta1.Object) string {
 }
 
 func notReady(v *view) []Finding {
-	schemas := schema.New()
 	var found []Finding
 	causes := map[string]bool{}
 	for _, o := range v.Resources {
@@ -84,10 +91,10 @@ func notReady(v *view) []Finding {
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
-		if strings.HasPrefix(c.Message, schema.Refused) && schemas.Refuses(context.Background(), o) != nil {
+		if strings.HasPrefix(c.Message, schema.Refused) && v.refusals()[resource.RefOf(o)] != nil {
 			continue // as ResourceInvalid finds, without a condition too
 		}
-		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
+		f := Finding{ID: ResourceNotReady, Severity: Error, Object: resource.RefOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
 			Why: unusable(o), Command: targetOf(o).edit()}
 		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
 			// Made from the installation, not from the message: that may be anybody's.
@@ -103,25 +110,33 @@ func notReady(v *view) []Finding {
 // are or were of another version. The condition Ready need not say so, because an API server
 // may refuse the status of such an object as well.
 func invalid(v *view) []Finding {
-	schemas := schema.New()
 	var found []Finding
 	for _, o := range v.Resources {
-		if err := schemas.Refuses(context.Background(), o); err != nil {
-			found = append(found, Finding{ID: ResourceInvalid, Severity: Error, Object: refOf(o), What: schema.Refused + err.Error(),
+		if err := v.refusals()[resource.RefOf(o)]; err != nil {
+			found = append(found, Finding{ID: ResourceInvalid, Severity: Error, Object: resource.RefOf(o), What: schema.Refused + err.Error(),
 				Why: unusable(o), Command: targetOf(o).edit()})
 		}
 	}
 	return found
 }
 
+// refusalsOf returns why the schemas of this version refuse resources.
+func refusalsOf(resources []v1beta1.Object) map[policy.ObjectRef]error {
+	schemas, refused := schema.New(), map[policy.ObjectRef]error{}
+	for _, o := range resources {
+		refused[resource.RefOf(o)] = schemas.Refuses(context.Background(), o)
+	}
+	return refused
+}
+
 func notEffective(v *view) []Finding {
 	var found []Finding
 	for _, o := range v.Resources {
-		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionEffective)
-		if c == nil || c.Status != metav1.ConditionFalse {
+		c := ineffective(o)
+		if c == nil {
 			continue
 		}
-		f := Finding{Object: refOf(o), What: fmt.Sprintf("it is not effective: %s: %s", c.Reason, c.Message)}
+		f := Finding{Object: resource.RefOf(o), What: fmt.Sprintf("it is not effective: %s: %s", c.Reason, c.Message)}
 		switch policy.Reason(c.Reason) {
 		case policy.ReasonUnsatisfiable:
 			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, Error, "every image that it is about is denied", targetOf(o).edit()
@@ -163,7 +178,7 @@ func (v *view) needed(o v1beta1.Object) string {
 		}
 		return ""
 	case *v1beta1.Verifier:
-		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return !ineffective(other) }) {
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return ineffective(other) == nil }) {
 			return ""
 		}
 		return "without the last Verifier of a namespace, ClusterVerifiers apply there"
@@ -171,20 +186,15 @@ func (v *view) needed(o v1beta1.Object) string {
 	return "the namespace's next resource may need it"
 }
 
-func ineffective(o v1beta1.Object) bool {
-	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionEffective)
-	return c != nil && c.Status == metav1.ConditionFalse
-}
-
 // ends finds keys, certificates and roots that end within their notice.
 func ends(v *view) []Finding {
 	var found []Finding
 	for _, o := range v.Resources {
-		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionExpiresSoon)
-		if c == nil || c.Status != metav1.ConditionTrue {
+		c := conditionOf(o, v1beta1.ConditionExpiresSoon, metav1.ConditionTrue)
+		if c == nil {
 			continue
 		}
-		f := Finding{ID: TrustEnds, Severity: Warning, Object: refOf(o), What: fmt.Sprintf("%s: %s", c.Reason, c.Message),
+		f := Finding{ID: TrustEnds, Severity: Warning, Object: resource.RefOf(o), What: fmt.Sprintf("%s: %s", c.Reason, c.Message),
 			Why: "signatures made with it stop counting", Command: targetOf(o).edit()}
 		if c.Reason == string(policy.ReasonExpired) {
 			f.Severity = Error

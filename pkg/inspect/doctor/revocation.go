@@ -10,6 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // RevocationHostNotAllowed is a Verifier that checks revocation at a host that Landwaiter may
@@ -35,7 +36,7 @@ func unreachable(v *view) []Finding {
 	}
 	stores := map[policy.ObjectRef]v1beta1.Object{}
 	for _, o := range v.Resources {
-		stores[refOf(o)] = o
+		stores[resource.RefOf(o)] = o
 	}
 	var found []Finding
 	for _, o := range v.Resources {
@@ -59,7 +60,7 @@ func unreachable(v *view) []Finding {
 		for _, host := range missing {
 			added = append(added, v.serve.added("--"+egressFlag+"="+host))
 		}
-		found = append(found, Finding{ID: RevocationHostNotAllowed, Severity: Warning, Object: refOf(o),
+		found = append(found, Finding{ID: RevocationHostNotAllowed, Severity: Warning, Object: resource.RefOf(o),
 			What: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s does not have: %s", egressFlag, strings.Join(missing, ", ")),
 			Why:  "nobody knows whether these certificates are revoked, so images whose signatures need them are denied (level Strict) or only reported (Permissive)", Command: v.serve.patch(added...),
 			Keep: "egressHosts of the chart"})

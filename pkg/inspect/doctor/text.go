@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf16"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -43,14 +44,12 @@ func isKey(key string) bool { return len(validation.IsConfigMapKey(key)) == 0 }
 func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		switch {
-		case r >= ' ' && r < 0x7f:
+		if r >= ' ' && r < 0x7f {
 			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,43 +23,38 @@ type view struct {
 	*Inventory
 	hooks []hook
 	serve *program
+	// refusals are why the schemas of this version refuse resources.
+	refusals func() map[policy.ObjectRef]error
 }
 
-// hook is one webhook of Gatekeeper.
+// hook is one webhook of Gatekeeper. A mutating one has the fields that both have.
 type hook struct {
 	target
-	kind          string
-	webhook       string // its name in the configuration
-	mutating      bool
-	label         bool // it guards the label that exempts a namespace
-	index         int
-	client        admissionv1.WebhookClientConfig
-	failurePolicy *admissionv1.FailurePolicyType
-	seconds       *int32
-	namespaces    *metav1.LabelSelector
-	objects       *metav1.LabelSelector
-	conditions    []admissionv1.MatchCondition
-	rules         []admissionv1.RuleWithOperations
+	kind     string
+	mutating bool
+	label    bool // it guards the label that exempts a namespace
+	index    int
+	webhook  admissionv1.ValidatingWebhook
 }
 
 func (h hook) ref() policy.ObjectRef { return policy.ObjectRef{Kind: h.kind, Name: h.name} }
 
 func newView(i *Inventory) *view {
-	v := &view{Inventory: i}
+	v := &view{Inventory: i, refusals: sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(i.Resources) })}
 	for _, c := range i.Validating {
 		for n, w := range c.Webhooks {
 			path := pathOf(w.ClientConfig)
 			if label := strings.HasSuffix(path, "/v1/admitlabel"); isGatekeepers(w.Name, c.Labels) && (label || strings.HasSuffix(path, "/v1/admit")) {
-				v.hooks = append(v.hooks, hook{target{"validatingwebhookconfiguration", "", c.Name}, "ValidatingWebhookConfiguration", w.Name, false, label, n, w.ClientConfig,
-					w.FailurePolicy, w.TimeoutSeconds, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions, w.Rules})
+				v.hooks = append(v.hooks, hook{target{"validatingwebhookconfiguration", "", c.Name}, "ValidatingWebhookConfiguration", false, label, n, w})
 			}
 		}
 	}
 	for _, c := range i.Mutating {
 		for n, w := range c.Webhooks {
 			if isGatekeepers(w.Name, c.Labels) && strings.HasSuffix(pathOf(w.ClientConfig), "/v1/mutate") {
-				v.hooks = append(v.hooks, hook{target{"mutatingwebhookconfiguration", "", c.Name}, "MutatingWebhookConfiguration", w.Name, true, false, n, w.ClientConfig,
-					w.FailurePolicy, w.TimeoutSeconds, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions, w.Rules})
+				v.hooks = append(v.hooks, hook{target{"mutatingwebhookconfiguration", "", c.Name}, "MutatingWebhookConfiguration", true, false, n, admissionv1.ValidatingWebhook{
+					Name: w.Name, ClientConfig: w.ClientConfig, FailurePolicy: w.FailurePolicy, TimeoutSeconds: w.TimeoutSeconds,
+					NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions, Rules: w.Rules}})
 			}
 		}
 	}
@@ -86,8 +82,8 @@ func pathOf(c admissionv1.WebhookClientConfig) string {
 // gatekeeperNamespace returns the namespace of the Service that the API server calls.
 func (v *view) gatekeeperNamespace() string {
 	for _, h := range v.hooks {
-		if h.client.Service != nil {
-			return h.client.Service.Namespace
+		if h.webhook.ClientConfig.Service != nil {
+			return h.webhook.ClientConfig.Service.Namespace
 		}
 	}
 	return v.Gatekeeper

@@ -64,7 +64,7 @@ func (h hook) path(field string) string { return "/webhooks/" + itoa(h.index) + 
 
 // set returns the command that sets a field of the webhook.
 func (h hook) set(field string, value any) string {
-	return h.patch(operation{"test", h.path("name"), h.webhook}, operation{"add", h.path(field), value})
+	return h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path(field), value})
 }
 
 func failsOpen(v *view) []Finding {
@@ -76,7 +76,7 @@ func failsOpen(v *view) []Finding {
 		}
 	}
 	for _, h := range asked {
-		if h.failurePolicy == nil || *h.failurePolicy == admissionv1.Fail {
+		if h.webhook.FailurePolicy == nil || *h.webhook.FailurePolicy == admissionv1.Fail {
 			continue
 		}
 		why := "a pod is admitted unverified when Gatekeeper or Landwaiter does not answer in time"
@@ -87,7 +87,7 @@ func failsOpen(v *view) []Finding {
 		case h.mutating:
 			why, keep = "a pod keeps its tag when Gatekeeper or Landwaiter does not answer in time", "Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
 		}
-		found = append(found, Finding{ID: WebhookFailsOpen, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook, *h.failurePolicy),
+		found = append(found, Finding{ID: WebhookFailsOpen, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
 			Why: why, Command: h.set("failurePolicy", "Fail"), Keep: keep})
 	}
 	return found
@@ -104,8 +104,8 @@ func webhookTimeout(v *view) []Finding {
 			}
 		}
 		has := defaultWebhookSeconds
-		if h.seconds != nil {
-			has = int(*h.seconds)
+		if h.webhook.TimeoutSeconds != nil {
+			has = int(*h.webhook.TimeoutSeconds)
 		}
 		if has > needs {
 			continue
@@ -115,7 +115,7 @@ func webhookTimeout(v *view) []Finding {
 			keep = "Gatekeeper's value mutatingWebhookTimeoutSeconds"
 		}
 		found = append(found, Finding{ID: WebhookTimeout, Severity: Error, Object: h.ref(),
-			What:    fmt.Sprintf("webhook %s has timeoutSeconds %d, and Gatekeeper waits up to %d seconds for Landwaiter", h.webhook, has, needs),
+			What:    fmt.Sprintf("webhook %s has timeoutSeconds %d, and Gatekeeper waits up to %d seconds for Landwaiter", h.webhook.Name, has, needs),
 			Why:     "the API server gives up first: users see only a timeout, and with failurePolicy Ignore the pod is admitted",
 			Command: h.set("timeoutSeconds", min(needs+1, 30)), Keep: fmt.Sprintf("%s: %d", keep, min(needs+1, 30))})
 	}
@@ -124,7 +124,7 @@ func webhookTimeout(v *view) []Finding {
 
 // asksAbout reports whether a webhook is called for an operation on a resource of the core group.
 func (h hook) asksAbout(operation admissionv1.OperationType, resource string) bool {
-	return slices.ContainsFunc(h.rules, func(r admissionv1.RuleWithOperations) bool {
+	return slices.ContainsFunc(h.webhook.Rules, func(r admissionv1.RuleWithOperations) bool {
 		whole, sub, isSub := strings.Cut(resource, "/")
 		return covers(r.APIGroups, "") && covers(r.APIVersions, "v1") && (r.Scope == nil || *r.Scope != admissionv1.ClusterScope) &&
 			slices.ContainsFunc(r.Operations, func(o admissionv1.OperationType) bool { return o == operation || o == admissionv1.OperationAll }) &&
@@ -158,9 +158,9 @@ func webhookRules(v *view) []Finding {
 		}
 		rule := map[string]any{"apiGroups": []string{""}, "apiVersions": []string{"*"}, "operations": []string{"CREATE", "UPDATE"},
 			"resources": []string{"pods", "pods/ephemeralcontainers"}, "scope": "*"}
-		found = append(found, Finding{ID: WebhookRules, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for %s", h.webhook, named(missing)),
+		found = append(found, Finding{ID: WebhookRules, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
 			Why:     "an image that comes that way is not verified, such as that of a container for debugging",
-			Command: h.patch(operation{"test", h.path("name"), h.webhook}, operation{"add", h.path("rules/-"), rule}), Keep: "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
+			Command: h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path("rules/-"), rule}), Keep: "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
 	}
 	return found
 }
@@ -170,19 +170,19 @@ func webhookRules(v *view) []Finding {
 func webhookMatch(v *view) []Finding {
 	var found []Finding
 	for _, h := range v.asked() {
-		if s := h.objects; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-			found = append(found, Finding{ID: WebhookObjects, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook, metav1.FormatLabelSelector(s)),
+		if s := h.webhook.ObjectSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
+			found = append(found, Finding{ID: WebhookObjects, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
 				Why: "whoever makes a pod chooses its labels, and so whether it is verified", Command: h.set("objectSelector", map[string]any{}),
 				Keep: "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
 		}
 		known := knownConditions()
-		if at := slices.IndexFunc(h.conditions, func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) }); at >= 0 {
-			kept := slices.DeleteFunc(slices.Clone(h.conditions), func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) })
+		if at := slices.IndexFunc(h.webhook.MatchConditions, func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) }); at >= 0 {
+			kept := slices.DeleteFunc(slices.Clone(h.webhook.MatchConditions), func(c admissionv1.MatchCondition) bool { return !slices.Contains(known, squeezed(c.Expression)) })
 			if kept == nil {
 				kept = []admissionv1.MatchCondition{}
 			}
 			found = append(found, Finding{ID: WebhookConditions, Severity: Warning, Object: h.ref(),
-				What:    fmt.Sprintf("webhook %s has the matchCondition %s, which is none of Landwaiter's: %s", h.webhook, h.conditions[at].Name, h.conditions[at].Expression),
+				What:    fmt.Sprintf("webhook %s has the matchCondition %s, which is none of Landwaiter's: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
 				Why:     "what the condition leaves out is not verified, and nobody but its author knows what that is",
 				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and mutatingWebhookMatchConditions"})
 		}
@@ -196,19 +196,19 @@ func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 func webhookNamespaces(v *view) []Finding {
 	var found []Finding
 	for _, h := range v.asked() {
-		left := v.unmatched(h.namespaces)
+		left := v.unmatched(h.webhook.NamespaceSelector)
 		if len(left) == 0 {
 			continue
 		}
 		expressions := []any{}
-		if heeds(h.namespaces, ignoreLabel) {
+		if heeds(h.webhook.NamespaceSelector, ignoreLabel) {
 			expressions = append(expressions, map[string]any{"key": ignoreLabel, "operator": "DoesNotExist"})
 		}
-		if kept := v.leftOut(h.namespaces); len(kept) > 0 { // what is verified stays verified
+		if kept := v.leftOut(h.webhook.NamespaceSelector); len(kept) > 0 { // what is verified stays verified
 			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
 		}
 		selector := map[string]any{"matchExpressions": expressions}
-		found = append(found, Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook, named(left)),
+		found = append(found, Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook.Name, named(left)),
 			Why: "every image is admitted there", Command: h.set("namespaceSelector", selector),
 			Keep: "Gatekeeper's values validatingWebhookExemptNamespacesLabels and mutatingWebhookExemptNamespacesLabels"})
 	}
@@ -219,11 +219,11 @@ func webhookNamespaces(v *view) []Finding {
 func webhookAuthority(v *view) []Finding {
 	var found []Finding
 	for _, h := range v.asked() {
-		said, severity := endOf(h.client.CABundle, v.Now)
+		said, severity := endOf(h.webhook.ClientConfig.CABundle, v.Now)
 		if said == "" {
 			continue
 		}
-		found = append(found, Finding{ID: WebhookCA, Severity: severity, Object: h.ref(), What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook, said),
+		found = append(found, Finding{ID: WebhookCA, Severity: severity, Object: h.ref(), What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
 			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
 			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + word(v.gatekeeperNamespace()),
 			Keep:    "Gatekeeper makes another CA then; with cert-manager, renew the certificate there"})

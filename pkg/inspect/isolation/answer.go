@@ -110,9 +110,6 @@ func forbidden(message, text string) answer {
 	return answer{kind: refusedOtherwise, by: "admission", text: text}
 }
 
-// isMissing reports whether an error says that a kind or an object is not there.
-func isMissing(err error) bool { return apierrors.IsNotFound(err) }
-
 // notReadable describes what the person who runs this may not read.
 func notReadable(err error) string {
 	var status apierrors.APIStatus

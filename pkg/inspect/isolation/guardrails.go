@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,18 +15,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 )
 
-// shipped are the names of the guardrails without the release's, and whether they protect
-// every installation or only one with the operator.
-func shipped() []struct {
-	name     string
-	operator bool
-} {
-	return []struct {
-		name     string
-		operator bool
-	}{{"tenant-labels", false}, {"platform-objects", false}, {"home-workloads", false}, {"home-accounts", false}, {"namespace-deletion", false},
-		{"namespace-names", false}, {"tokens", false}, {"secrets", false}, {"effective-rules", false}, {"operator-guardrail", true}, {"operator-tenants", true}}
-}
+// shipped returns the names of the guardrails without the release's. Those that begin with
+// operator- protect only an installation with the operator.
+var shipped = sync.OnceValue(func() []string {
+	all, _ := doctor.ShippedGuardrails(doctor.ShippedNamespace) // they are embedded, and tests read them
+	var names []string
+	for i := range all {
+		names = append(names, strings.TrimPrefix(all[i].Name, doctor.ShippedRelease+"-"))
+	}
+	return names
+})
 
 // labelName is what the chart sets to landwaiter on its objects.
 const labelName = "app.kubernetes.io/name"
@@ -44,8 +43,8 @@ func (s *scene) policy(name string) *admissionv1.ValidatingAdmissionPolicy {
 // guardrailNames are the names of the objects of guardrails that exist.
 func (s *scene) guardrailNames() []string {
 	var names []string
-	for _, g := range shipped() {
-		if p := s.policy(g.name); p != nil {
+	for _, name := range shipped() {
+		if p := s.policy(name); p != nil {
 			names = append(names, p.Name)
 		}
 	}
@@ -57,15 +56,15 @@ func (s *scene) guardrailNames() []string {
 func (t *trial) guardrails(ctx context.Context) []Result {
 	var results []Result
 	operated := t.policy("operator-guardrail") != nil || t.policy("operator-tenants") != nil || slices.Contains(t.accountsThere, t.operator().user)
-	for _, g := range shipped() {
-		if g.operator && !operated {
+	for _, name := range shipped() {
+		if strings.HasPrefix(name, "operator-") && !operated {
 			continue // without the operator there is nobody to limit
 		}
-		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
-		if why := t.weak(g.name); why != "" {
+		r := Result{Case: "guardrail-" + name, Tries: "is guardrail " + name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
+		if why := t.weak(name); why != "" {
 			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
 		}
-		if policy := t.policy(g.name); r.Outcome == Held {
+		if policy := t.policy(name); r.Outcome == Held {
 			why, known := t.changed(policy)
 			switch {
 			case why != "":

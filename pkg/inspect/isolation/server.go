@@ -136,19 +136,23 @@ func (s *server) byName(ctx context.Context, who person, r request) string {
 func (s *server) mayIt(ctx context.Context, who person, r request) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.attributes()}}
-	body, err := json.Marshal(review)
-	if err != nil {
-		return review.Status, fmt.Errorf("ask about permissions: %w", err)
-	}
-	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), who).
-		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
-	if err != nil {
-		return review.Status, fmt.Errorf("ask about permissions: %w", err)
-	}
-	if err := json.Unmarshal(text, &review); err != nil {
+	if err := s.post(ctx, who, "selfsubjectaccessreviews", &review); err != nil {
 		return review.Status, fmt.Errorf("ask about permissions: %w", err)
 	}
 	return review.Status, nil
+}
+
+// post asks the authorizer as a person, and puts its answer into review.
+func (s *server) post(ctx context.Context, who person, resource string, review any) error {
+	body, err := json.Marshal(review)
+	if err != nil {
+		return err
+	}
+	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/"+resource), who).Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, review)
 }
 
 // rules returns what a person may do in a namespace.
@@ -159,12 +163,7 @@ func (s *server) rules(ctx context.Context, who person, namespace string) knownR
 	}
 	review := authorizationv1.SelfSubjectRulesReview{TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectRulesReview"},
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
-	body, err := json.Marshal(review)
-	if err != nil {
-		return knownRules{}
-	}
-	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"), who).Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
-	if err != nil || json.Unmarshal(text, &review) != nil {
+	if s.post(ctx, who, "selfsubjectrulesreviews", &review) != nil {
 		return knownRules{} // asked again next time
 	}
 	s.known[key] = knownRules{review.Status.ResourceRules, !review.Status.Incomplete}

@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -256,7 +257,7 @@ func (s *server) flux(ctx context.Context, t *team) error {
 		return nil
 	}
 	found, err := list[metav1.PartialObjectMetadata](ctx, s, listing(group(fluxGroup, "v1", "kustomizations"), t.home), "")
-	if isMissing(errors.Unwrap(err)) {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {

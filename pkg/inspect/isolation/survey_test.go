@@ -200,12 +200,12 @@ func TestAGuardrailWithOtherRulesThanThisVersionsIsSeen(t *testing.T) {
 	}
 	require.Contains(t, all["landwaiter-tokens"].Spec.MatchConditions[0].Expression, "system:serviceaccount:elsewhere:landwaiter")
 	s := &scene{landwaiter: types.NamespacedName{Namespace: "elsewhere", Name: "landwaiter"}}
-	for _, g := range shipped() {
-		p := all["landwaiter-"+g.name]
-		require.NotNil(t, p, g.name)
+	for _, guard := range shipped() {
+		p := all["landwaiter-"+guard]
+		require.NotNil(t, p, guard)
 		why, known := s.changed(p.DeepCopy())
-		require.True(t, known, g.name)
-		require.Empty(t, why, g.name)
+		require.True(t, known, guard)
+		require.Empty(t, why, guard)
 		for name, spoil := range map[string]func(*admissionv1.ValidatingAdmissionPolicy){
 			"a validation that is always true": func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "1 == 1" },
 			"a validation less":                func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations = p.Spec.Validations[1:] },
@@ -222,7 +222,7 @@ func TestAGuardrailWithOtherRulesThanThisVersionsIsSeen(t *testing.T) {
 			changed := p.DeepCopy()
 			spoil(changed)
 			why, _ := s.changed(changed)
-			require.Contains(t, why, "other rules", "%s: %s", g.name, name)
+			require.Contains(t, why, "other rules", "%s: %s", guard, name)
 		}
 	}
 	_, known := (&scene{landwaiter: types.NamespacedName{Namespace: "a", Name: "lw"}}).changed(all["landwaiter-tokens"])

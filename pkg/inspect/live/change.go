@@ -47,17 +47,16 @@ func (c Change) applied(o resource.Objects) resource.Objects {
 	next := o
 	next.Resources = c.resources(o.Resources, gone)
 	next.Namespaces = c.namespaces(o.Namespaces)
-	next.Secrets = replaced(o.Secrets, c.Objects.Secrets, gone, func(s corev1.Secret) policy.ObjectRef {
-		return policy.ObjectRef{Kind: "Secret", Namespace: s.Namespace, Name: s.Name}
-	})
-	next.ConfigMaps = replaced(o.ConfigMaps, c.Objects.ConfigMaps, gone, func(m corev1.ConfigMap) policy.ObjectRef {
-		return policy.ObjectRef{Kind: "ConfigMap", Namespace: m.Namespace, Name: m.Name}
-	})
-	next.ServiceAccounts = replaced(o.ServiceAccounts, c.Objects.ServiceAccounts, gone, func(a corev1.ServiceAccount) policy.ObjectRef {
-		return policy.ObjectRef{Kind: "ServiceAccount", Namespace: a.Namespace, Name: a.Name}
-	})
+	next.Secrets = replaced(o.Secrets, c.Objects.Secrets, gone, func(s corev1.Secret) policy.ObjectRef { return named("Secret", &s) })
+	next.ConfigMaps = replaced(o.ConfigMaps, c.Objects.ConfigMaps, gone, func(m corev1.ConfigMap) policy.ObjectRef { return named("ConfigMap", &m) })
+	next.ServiceAccounts = replaced(o.ServiceAccounts, c.Objects.ServiceAccounts, gone, func(a corev1.ServiceAccount) policy.ObjectRef { return named("ServiceAccount", &a) })
 	next.Broken, next.Hidden = slices.Clone(o.Broken), slices.Clone(o.Hidden)
 	return next
+}
+
+// named returns the reference to an object of a kind.
+func named(kind string, object metav1.Object) policy.ObjectRef {
+	return policy.ObjectRef{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // resources keeps the age of what is replaced.

@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -26,11 +25,7 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 	if err != nil {
 		return nil, 0, err
 	}
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, 0, fmt.Errorf("register types: %w", err)
-	}
-	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	decoder := clientgoscheme.Codecs.UniversalDeserializer()
 	u, others := &uses{of: map[useKey]*Use{}}, 0
 	for _, d := range files.Declarations {
 		switch {
@@ -50,15 +45,15 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s:%d: %s: %w", d.File, d.Line, d.Source, err)
 		}
-		meta, _, ok := workload.Of(object)
+		of, ok := workload.Of(object)
 		if !ok {
 			others++
 			continue
 		}
-		meta.OwnerReferences = nil // a file has what it has, whoever made it
+		of.Meta.OwnerReferences = nil // a file has what it has, whoever made it
 		forgetStatus(object)
-		if meta.Namespace != "" {
-			if _, err := verify.ParseNamespace(meta.Namespace); err != nil {
+		if of.Meta.Namespace != "" {
+			if _, err := verify.ParseNamespace(of.Meta.Namespace); err != nil {
 				return nil, 0, fmt.Errorf("%s:%d: %s: metadata.namespace: %w", d.File, d.Line, d.Source, err)
 			}
 		}

@@ -294,13 +294,13 @@ func unsent(secret, by policy.ObjectRef) string {
 func presentIn(o resource.Objects) map[policy.ObjectRef]bool {
 	have := map[policy.ObjectRef]bool{}
 	for i := range o.Secrets {
-		have[policy.ObjectRef{Kind: "Secret", Namespace: o.Secrets[i].Namespace, Name: o.Secrets[i].Name}] = true
+		have[named("Secret", &o.Secrets[i])] = true
 	}
 	for i := range o.ConfigMaps {
-		have[policy.ObjectRef{Kind: "ConfigMap", Namespace: o.ConfigMaps[i].Namespace, Name: o.ConfigMaps[i].Name}] = true
+		have[named("ConfigMap", &o.ConfigMaps[i])] = true
 	}
 	for i := range o.ServiceAccounts {
-		have[policy.ObjectRef{Kind: "ServiceAccount", Namespace: o.ServiceAccounts[i].Namespace, Name: o.ServiceAccounts[i].Name}] = true
+		have[named("ServiceAccount", &o.ServiceAccounts[i])] = true
 	}
 	for _, b := range o.Broken {
 		have[b.Source] = true

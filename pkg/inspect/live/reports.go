@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,17 +53,13 @@ type reportResult struct {
 
 // read reads the reports of a namespace, or of all.
 func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) error {
-	if r.found == nil {
-		r.found, r.unread = map[verify.Namespace]*NamespaceStatus{}, map[verify.Namespace]bool{}
-		r.looked, r.cut = map[verify.Namespace]int{}, map[verify.Namespace]bool{}
-	}
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(v1beta1.ReportGroup + "/" + v1beta1.ReportVersion)
 		list.SetKind(v1beta1.ReportKind + "List")
 		err := r.client.List(ctx, list, client.InNamespace(string(namespace)), client.HasLabels{v1beta1.LabelReport}, client.Limit(reportPage), client.Continue(next))
 		switch {
-		case isUnknownKind(err), apierrors.IsNotFound(err):
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 			r.none = true
 			return nil
 		case apierrors.IsForbidden(err):
@@ -99,9 +96,6 @@ func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) err
 
 // of returns what is known of a namespace.
 func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
-	if r.found == nil {
-		r.found = map[verify.Namespace]*NamespaceStatus{}
-	}
 	n := r.found[namespace]
 	if n == nil {
 		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}}
@@ -111,21 +105,6 @@ func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 	return n
 }
 
-// believable reports whether Landwaiter wrote a report: nobody else has touched it. Whoever
-// may write reports in the namespace can imitate that.
-func (r *report) believable() bool {
-	about := v1beta1.ReportAbout(r.Name)
-	if about == "" || r.Labels[v1beta1.LabelReport] != about || r.Source != v1beta1.ReportSource || len(r.Results) > maxResults {
-		return false
-	}
-	for i := range r.ManagedFields {
-		if r.ManagedFields[i].Manager != v1beta1.ReportSource {
-			return false
-		}
-	}
-	return len(r.ManagedFields) > 0
-}
-
 // add takes over what one report says.
 func (r *reportReader) add(read *report) {
 	n := r.of(verify.Namespace(read.Namespace))
@@ -133,7 +112,7 @@ func (r *reportReader) add(read *report) {
 	if about != v1beta1.ReportRunning && about != v1beta1.ReportDenied {
 		return
 	}
-	if !read.believable() {
+	if !v1beta1.IsOwnReport(read, read.Source) || len(read.Results) > maxResults {
 		n.Ignored++
 		return
 	}

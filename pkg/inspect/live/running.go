@@ -40,7 +40,7 @@ func (p *Person) Running(ctx context.Context, scope Scope) ([]Use, []Right, erro
 	r := &reading{client: p.client}
 	for _, namespace := range namespaces {
 		for _, kind := range workloadKinds() {
-			err := r.list(ctx, kind.list(), string(namespace), func(item runtime.Object) error { return u.add(item, "") })
+			err := r.list(ctx, kind.list, string(namespace), func(item runtime.Object) error { return u.add(item, "") })
 			if apierrors.IsForbidden(err) {
 				r.lacks(Right{Verb: "list", Resource: kind.resource, Namespace: string(namespace)})
 			} else if err != nil {
@@ -54,20 +54,20 @@ func (p *Person) Running(ctx context.Context, scope Scope) ([]Use, []Right, erro
 // workloadKind is a kind whose objects have images.
 type workloadKind struct {
 	resource schema.GroupResource
-	list     func() client.ObjectList
+	list     client.ObjectList
 }
 
 func workloadKinds() []workloadKind {
 	core, apps, batch := corev1.Resource, appsv1.SchemeGroupVersion.WithResource, batchv1.SchemeGroupVersion.WithResource
 	return []workloadKind{
-		{core("pods"), func() client.ObjectList { return &corev1.PodList{} }},
-		{core("replicationcontrollers"), func() client.ObjectList { return &corev1.ReplicationControllerList{} }},
-		{apps("deployments").GroupResource(), func() client.ObjectList { return &appsv1.DeploymentList{} }},
-		{apps("statefulsets").GroupResource(), func() client.ObjectList { return &appsv1.StatefulSetList{} }},
-		{apps("daemonsets").GroupResource(), func() client.ObjectList { return &appsv1.DaemonSetList{} }},
-		{apps("replicasets").GroupResource(), func() client.ObjectList { return &appsv1.ReplicaSetList{} }},
-		{batch("jobs").GroupResource(), func() client.ObjectList { return &batchv1.JobList{} }},
-		{batch("cronjobs").GroupResource(), func() client.ObjectList { return &batchv1.CronJobList{} }},
+		{core("pods"), &corev1.PodList{}},
+		{core("replicationcontrollers"), &corev1.ReplicationControllerList{}},
+		{apps("deployments").GroupResource(), &appsv1.DeploymentList{}},
+		{apps("statefulsets").GroupResource(), &appsv1.StatefulSetList{}},
+		{apps("daemonsets").GroupResource(), &appsv1.DaemonSetList{}},
+		{apps("replicasets").GroupResource(), &appsv1.ReplicaSetList{}},
+		{batch("jobs").GroupResource(), &batchv1.JobList{}},
+		{batch("cronjobs").GroupResource(), &batchv1.CronJobList{}},
 	}
 }
 
@@ -82,17 +82,17 @@ type uses struct{ of map[useKey]*Use }
 // add adds the images of an object of a kind with pods. An object without a namespace is in
 // the given one.
 func (u *uses) add(object runtime.Object, namespace string) error {
-	meta, spec, ok := workload.Of(object)
+	of, ok := workload.Of(object)
 	if !ok || !runs(object) {
 		return nil
 	}
 	pod, isPod := object.(*corev1.Pod)
-	owned := metav1.GetControllerOf(meta) != nil
+	owned := metav1.GetControllerOf(of.Meta) != nil
 	if owned && !isPod {
 		return nil // its owner has the images, or its pods
 	}
-	for named := range workload.Images(spec) {
-		key := useKey{verify.Namespace(cmp.Or(meta.Namespace, namespace)), named.Image}
+	for named := range workload.Images(of.Pod) {
+		key := useKey{verify.Namespace(cmp.Or(of.Meta.Namespace, namespace)), named.Image}
 		use := u.of[key]
 		if use == nil {
 			if len(u.of) >= maxUses {
@@ -104,7 +104,7 @@ func (u *uses) add(object runtime.Object, namespace string) error {
 		if isPod && pod.Status.Phase == corev1.PodRunning {
 			use.Pods++
 		}
-		owner := workload.KindOf(object) + "/" + cmp.Or(meta.Name, meta.GenerateName+"…")
+		owner := of.Kind + "/" + cmp.Or(of.Meta.Name, of.Meta.GenerateName+"…")
 		if !owned && len(use.Owners) < MaxOwners && !slices.Contains(use.Owners, owner) {
 			use.Owners = append(use.Owners, owner)
 		}

@@ -3,13 +3,10 @@ package live
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -134,7 +131,8 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	s := Status{Missing: r.missing}
 	found := attention(r.objects)
 	s.Resources = found[verify.Cluster]
-	reports := &reportReader{reading: r, now: now}
+	reports := &reportReader{reading: r, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{},
+		looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
 	if scope.All {
 		if err := reports.read(ctx, verify.Cluster); err != nil {
 			return Status{}, err
@@ -162,7 +160,6 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 func attention(o resource.Objects) map[verify.Namespace][]Attention {
 	found := map[verify.Namespace][]Attention{}
 	for _, object := range o.Resources {
-		source := policy.ObjectRef{Kind: kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 		for _, c := range object.CommonStatus().Conditions {
 			wanted := metav1.ConditionTrue
 			if c.Type == v1beta1.ConditionExpiresSoon {
@@ -172,7 +169,7 @@ func attention(o resource.Objects) map[verify.Namespace][]Attention {
 				continue
 			}
 			at := verify.Namespace(object.GetNamespace())
-			found[at] = append(found[at], Attention{Source: source, Condition: c.Type, Reason: shown(c.Reason), Message: shown(c.Message)})
+			found[at] = append(found[at], Attention{Source: resource.RefOf(object), Condition: c.Type, Reason: shown(c.Reason), Message: shown(c.Message)})
 		}
 	}
 	for _, list := range found {
@@ -186,12 +183,6 @@ func attention(o resource.Objects) map[verify.Namespace][]Attention {
 // urgency puts what denies first, and what merely takes no part last.
 func urgency(condition string) int {
 	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionEffective}, condition)
-}
-
-// kindOf names the kind of an object, whose own field is empty in lists.
-func kindOf(object v1beta1.Object) string {
-	name := fmt.Sprintf("%T", object)
-	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // mandatory names the policies that hold in every namespace: also those whose scope is not known.
@@ -253,9 +244,6 @@ func resultOrder(result string) int {
 func reportsResource() runtimeschema.GroupResource {
 	return runtimeschema.GroupResource{Group: v1beta1.ReportGroup, Resource: v1beta1.ReportResource}
 }
-
-// isUnknownKind reports whether the API server has no such kind.
-func isUnknownKind(err error) bool { return meta.IsNoMatchError(err) }
 
 // number parses a count that a report states.
 func number(text string) int {

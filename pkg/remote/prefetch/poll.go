@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync"
 	"time"
 )
 
@@ -65,7 +64,7 @@ func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, err
 	if options.Apart == nil {
 		options.Apart = func(O) bool { return false }
 	}
-	p := &poller[O, K, V]{fetch: fetch, now: now, options: options, all: make(chan struct{}, options.MaxFetches), turns: map[O]*turn{}}
+	p := &poller[O, K, V]{fetch: fetch, now: now, options: options, turns: NewTurns[O](options.MaxFetches, options.MaxFetchesPerOwner)}
 	return p.follow
 }
 
@@ -74,16 +73,7 @@ type poller[O, K comparable, V any] struct {
 	fetch   func(context.Context, K) (V, error)
 	now     func() time.Time
 	options PollOptions[O, K]
-	all     chan struct{} // fetches that run
-
-	mu    sync.Mutex
-	turns map[O]*turn
-}
-
-// turn limits the fetches of one owner. It exists while one of them waits or runs.
-type turn struct {
-	running chan struct{}
-	users   int // guarded by poller.mu
+	turns   *Turns[O]
 }
 
 func (p *poller[O, K, V]) follow(ctx context.Context, key K, report func(Fetched[V])) {
@@ -126,41 +116,12 @@ func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err 
 	return p.fetch(ctx, key)
 }
 
-// enter waits until a fetch may run. It waits for the owner's limit first: an owner
-// that waits for its own slow servers must not use up the common limit.
+// enter waits until a fetch may run. What is apart has only its owner's limit.
 func (p *poller[O, K, V]) enter(ctx context.Context, owner O) (leave func(), err error) {
-	p.mu.Lock()
-	own := p.turns[owner]
-	if own == nil {
-		own = &turn{running: make(chan struct{}, p.options.MaxFetchesPerOwner)}
-		p.turns[owner] = own
-	}
-	own.users++
-	p.mu.Unlock()
-	forget := func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if own.users--; own.users == 0 {
-			delete(p.turns, owner)
-		}
-	}
-	select {
-	case own.running <- struct{}{}:
-	case <-ctx.Done():
-		forget()
-		return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
-	}
 	if p.options.Apart(owner) {
-		return func() { <-own.running; forget() }, nil
+		return p.turns.take(ctx, owner, make(chan struct{}, 1))
 	}
-	select {
-	case p.all <- struct{}{}:
-	case <-ctx.Done():
-		<-own.running
-		forget()
-		return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
-	}
-	return func() { <-p.all; <-own.running; forget() }, nil
+	return p.turns.Take(ctx, owner)
 }
 
 // internal returns the error for a panic. Only the runtime's own words are repeated:
@@ -179,10 +140,8 @@ func doubled(first, last time.Duration, failures int) time.Duration {
 
 // sleep reports whether the pause passed before ctx ended.
 func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return true
 	case <-ctx.Done():
 		return false

@@ -131,7 +131,7 @@ func TestSlowServersOfOneOwnerHoldUpNoOther(t *testing.T) {
 				time.Sleep(time.Hour)
 			}
 			return key, ctx.Err()
-		}, PollOptions[string, string]{MaxFetches: 3, MaxFetchesPerOwner: 2, Owner: func(key string) string { return key[:1] }})
+		}, PollOptions[string, string]{MaxFetches: 3, Owner: func(key string) string { return key[:1] }})
 		s.Want("a", []string{"a1", "a2", "a3", "a4", "a5"})
 		synctest.Wait()
 		s.Want("b", []string{"b1", "b2", "b3"})
@@ -155,7 +155,7 @@ func TestAFetchThatHangsKeepsItsPlaceHoweverOftenTheOwnerChangesItsMind(t *testi
 				<-end
 			}
 			return key, nil
-		}, PollOptions[string, string]{MaxFetches: 4, MaxFetchesPerOwner: 2, Owner: func(key string) string { return key[:1] }})
+		}, PollOptions[string, string]{MaxFetches: 4, Owner: func(key string) string { return key[:1] }})
 		for i := range 40 {
 			s.Want("a", []string{fmt.Sprintf("a%d", 2*i), fmt.Sprintf("a%d", 2*i+1)})
 			synctest.Wait()
@@ -184,7 +184,7 @@ func TestWhatAllShareWaitsForNobody(t *testing.T) {
 			running.Add(1)
 			<-ctx.Done()
 			return "", ctx.Err()
-		}, PollOptions[string, string]{MaxFetches: 3, MaxFetchesPerOwner: 2, Owner: func(key string) string { return key }, Apart: func(owner string) bool { return owner == "shared" }})
+		}, PollOptions[string, string]{MaxFetches: 3, Owner: func(key string) string { return key }, Apart: func(owner string) bool { return owner == "shared" }})
 		s.Want("a", numbered(10)) // ten owners whose fetches hang
 		synctest.Wait()
 		require.EqualValues(t, 3, running.Load())
@@ -204,8 +204,8 @@ func TestThePanicOfALibraryIsNotRepeated(t *testing.T) {
 func TestFetchesInTotalAreBoundedAndTurnsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int32
-		p := &poller[string, string, string]{now: time.Now, all: make(chan struct{}, 3), turns: map[string]*turn{},
-			options: PollOptions[string, string]{MaxFetchesPerOwner: 2, Owner: func(key string) string { return key }, Apart: func(string) bool { return false },
+		p := &poller[string, string, string]{now: time.Now, turns: NewTurns[string](3, 2),
+			options: PollOptions[string, string]{Owner: func(key string) string { return key }, Apart: func(string) bool { return false },
 				Refresh: func(string) time.Duration { return time.Hour }, FirstRetry: time.Hour, LastRetry: time.Hour},
 			fetch: func(ctx context.Context, _ string) (string, error) {
 				running.Add(1)
@@ -219,9 +219,9 @@ func TestFetchesInTotalAreBoundedAndTurnsAreForgotten(t *testing.T) {
 		s.Want("a", numbered(10))
 		synctest.Wait()
 		require.EqualValues(t, 3, running.Load())
-		require.Len(t, p.turns, 10)
+		require.Len(t, p.turns.of, 10)
 		cancel()
 		<-done
-		require.Empty(t, p.turns)
+		require.Empty(t, p.turns.of)
 	})
 }

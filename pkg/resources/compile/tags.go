@@ -5,6 +5,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Tags returns whether tags of images in a namespace are pinned. The nearest level whose
@@ -23,6 +25,13 @@ func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
 		}
 	}
 	return v1beta1.TagActionLeave
+}
+
+// Pins compiles objects without what Verifiers need, and reports whether tags are pinned in a namespace, as
+// [Snapshot.Tags] says; "" is a namespace without rules of its own.
+func Pins(o resource.Objects) func(namespace string) bool {
+	s, _ := New(o, nil, Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	return func(namespace string) bool { return s.Tags(verify.Namespace(namespace)) == v1beta1.TagActionPin }
 }
 
 // tagsOf returns what the policies of one level say about tags, "" if they say nothing.

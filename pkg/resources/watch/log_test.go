@@ -23,7 +23,7 @@ func TestWhatALibraryLogsOfAWatchNamesItsNamespace(t *testing.T) {
 		lines = append(lines, line)
 	}, funcr.Options{Verbosity: 10})
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
-	w := NewObject(key, func() {})
+	w := NewObject("Secret", key, func() {})
 	ended := make(chan struct{})
 	go func() { w.Run(ctx, fake.NewClientset()); close(ended) }()
 	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) > 0 }, time.Minute, time.Millisecond)

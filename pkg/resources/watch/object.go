@@ -19,13 +19,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // Object holds the state of one object. It is safe for concurrent
 // use; Run is called once.
 type Object struct {
-	ref     policy.ObjectRef
+	kind    string
+	name    types.NamespacedName
 	changed func()
 
 	mu       sync.Mutex
@@ -34,19 +34,14 @@ type Object struct {
 	err      error          // why the object cannot be read
 }
 
-// NewObject returns an Object that watches the object of ref. It calls changed after every
+// NewObject returns an Object that watches the object of a kind. It calls changed after every
 // change of what Content returns, never while it holds a lock.
-func NewObject(ref policy.ObjectRef, changed func()) *Object {
-	return &Object{ref: ref, changed: changed}
-}
-
-// NewSecret is [NewObject] for a Secret.
-func NewSecret(name types.NamespacedName, changed func()) *Object {
-	return NewObject(policy.ObjectRef{Kind: "Secret", Namespace: name.Namespace, Name: name.Name}, changed)
+func NewObject(kind string, name types.NamespacedName, changed func()) *Object {
+	return &Object{kind: kind, name: name, changed: changed}
 }
 
 // String names the object.
-func (w *Object) String() string { return w.ref.String() }
+func (w *Object) String() string { return w.kind + " " + w.name.String() }
 
 // Content returns the object, or nil if it does not exist. The object is shared
 // and must not be modified. answered is false until the API server has answered
@@ -61,17 +56,17 @@ func (w *Object) Content() (object runtime.Object, answered bool, err error) {
 // Run watches until ctx ends, with growing pauses between failures.
 func (w *Object) Run(ctx context.Context, clients kubernetes.Interface) {
 	// The reflector logs what fails with the logger of its context.
-	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "namespace", w.ref.Namespace))
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "namespace", w.name.Namespace))
 	initial := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: 10, Cap: maxPause}
 	backoff := initial
-	listing, example, err := listWatch(clients, w.ref)
+	listing, example, err := w.listWatch(clients)
 	if err != nil {
 		w.fail(err)
 		return
 	}
 	for ctx.Err() == nil {
 		began := time.Now()
-		reflector := cache.NewReflectorWithOptions(listing, example, store{w}, cache.ReflectorOptions{Name: w.ref.String()})
+		reflector := cache.NewReflectorWithOptions(listing, example, store{w}, cache.ReflectorOptions{Name: w.String()})
 		err := reflector.ListAndWatchWithContext(ctx)
 		if ctx.Err() != nil {
 			return
@@ -92,7 +87,7 @@ func (w *Object) Run(ctx context.Context, clients kubernetes.Interface) {
 func (w *Object) set(found any) error {
 	object, _ := found.(runtime.Object)
 	if named, ok := found.(metav1.Object); ok {
-		if named.GetName() != w.ref.Name {
+		if named.GetName() != w.name.Name {
 			return nil // an error would make the reflector log the object, content included
 		}
 	}
@@ -165,7 +160,7 @@ func (s store) Update(object any) error { return s.watch.set(object) }
 func (s store) Resync() error           { return nil }
 
 func (s store) Delete(object any) error {
-	if named, ok := object.(metav1.Object); ok && named.GetName() != s.watch.ref.Name {
+	if named, ok := object.(metav1.Object); ok && named.GetName() != s.watch.name.Name {
 		return nil
 	}
 	return s.watch.set(nil)
@@ -173,7 +168,7 @@ func (s store) Delete(object any) error {
 
 func (s store) Replace(list []any, _ string) error {
 	for _, object := range list {
-		if named, ok := object.(metav1.Object); ok && named.GetName() == s.watch.ref.Name {
+		if named, ok := object.(metav1.Object); ok && named.GetName() == s.watch.name.Name {
 			return s.watch.set(object)
 		}
 	}
@@ -181,19 +176,19 @@ func (s store) Replace(list []any, _ string) error {
 }
 
 // listWatch returns what lists and watches the one object, and an example of its type.
-func listWatch(clients kubernetes.Interface, ref policy.ObjectRef) (cache.ListerWatcher, runtime.Object, error) {
-	switch ref.Kind {
+func (w *Object) listWatch(clients kubernetes.Interface) (cache.ListerWatcher, runtime.Object, error) {
+	switch w.kind {
 	case "Secret":
-		secrets := clients.CoreV1().Secrets(ref.Namespace)
-		return byName(ref.Name, secrets.List, secrets.Watch), &corev1.Secret{}, nil
+		secrets := clients.CoreV1().Secrets(w.name.Namespace)
+		return byName(w.name.Name, secrets.List, secrets.Watch), &corev1.Secret{}, nil
 	case "ConfigMap":
-		configMaps := clients.CoreV1().ConfigMaps(ref.Namespace)
-		return byName(ref.Name, configMaps.List, configMaps.Watch), &corev1.ConfigMap{}, nil
+		configMaps := clients.CoreV1().ConfigMaps(w.name.Namespace)
+		return byName(w.name.Name, configMaps.List, configMaps.Watch), &corev1.ConfigMap{}, nil
 	case "ServiceAccount":
-		accounts := clients.CoreV1().ServiceAccounts(ref.Namespace)
-		return byName(ref.Name, accounts.List, accounts.Watch), &corev1.ServiceAccount{}, nil
+		accounts := clients.CoreV1().ServiceAccounts(w.name.Namespace)
+		return byName(w.name.Name, accounts.List, accounts.Watch), &corev1.ServiceAccount{}, nil
 	}
-	return nil, nil, fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", ref)
+	return nil, nil, fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", w)
 }
 
 // listed makes a reflector list first: a list that is streamed takes longer, and the watch would

@@ -14,14 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-var key = policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "key"}
+var key = types.NamespacedName{Namespace: "team-a", Name: "key"}
 
 func secret(name, version string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, ResourceVersion: version}}
@@ -33,7 +33,7 @@ func forbidden() error {
 
 func TestContentStaysThroughFailuresButNotWithoutTheRight(t *testing.T) {
 	var changes int
-	w := NewObject(key, func() { changes++ })
+	w := NewObject("Secret", key, func() { changes++ })
 	s := store{w}
 	_, answered, err := w.Content()
 	require.False(t, answered)
@@ -83,7 +83,7 @@ func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 		"ConfigMap":      {&corev1.ConfigMap{ObjectMeta: crowded(map[string]string{"a": "b", v1beta1.AnnotationTUFRoles: "root"})}, &corev1.ConfigMap{ObjectMeta: withRoles}},
 		"ServiceAccount": {&corev1.ServiceAccount{ObjectMeta: crowded(nil), Secrets: make([]corev1.ObjectReference, 90_000), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}, &corev1.ServiceAccount{ObjectMeta: identity, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}},
 	} {
-		w := NewObject(key, func() {})
+		w := NewObject("Secret", key, func() {})
 		require.NoError(t, store{w}.Replace([]any{c.object}, ""))
 		kept, _, err := w.Content()
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 }
 
 func TestWatchesNothingButSecretsAndConfigMaps(t *testing.T) {
-	w := NewObject(policy.ObjectRef{Kind: "Pod", Namespace: "team-a", Name: "x"}, func() {})
+	w := NewObject("Pod", key, func() {})
 	w.Run(t.Context(), fake.NewClientset())
 	_, answered, err := w.Content()
 	require.False(t, answered)
@@ -111,7 +111,7 @@ func run(t *testing.T, w *Object, clients *fake.Clientset) {
 func TestChangesAreSeenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes atomic.Int64
-		w := NewObject(key, func() { changes.Add(1) })
+		w := NewObject("Secret", key, func() { changes.Add(1) })
 		clients := fake.NewClientset()
 		began := time.Now()
 		run(t, w, clients)
@@ -149,7 +149,7 @@ func TestARightThatIsGrantedTakesEffectWithinTheLongestPause(t *testing.T) {
 		clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !granted.Load(), nil, forbidden()
 		})
-		w := NewObject(key, func() {})
+		w := NewObject("Secret", key, func() {})
 		run(t, w, clients)
 		time.Sleep(time.Hour)
 		_, answered, err := w.Content()
@@ -170,7 +170,7 @@ func TestAnObjectThatCannotBeReadIsNotAnswered(t *testing.T) {
 		clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the API server is down")
 		})
-		w := NewObject(key, func() {})
+		w := NewObject("Secret", key, func() {})
 		run(t, w, clients)
 		time.Sleep(time.Minute)
 		object, answered, err := w.Content()

@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -64,38 +60,4 @@ func Deployment(pod *metav1.ObjectMeta) string {
 		return ""
 	}
 	return name
-}
-
-// KindOf returns the kind of what [Of] knows, "" for other objects.
-func KindOf(object runtime.Object) string {
-	switch object.(type) {
-	case *corev1.Pod:
-		return "Pod"
-	case *corev1.ReplicationController:
-		return "ReplicationController"
-	case *appsv1.Deployment:
-		return "Deployment"
-	case *appsv1.ReplicaSet:
-		return "ReplicaSet"
-	case *appsv1.StatefulSet:
-		return "StatefulSet"
-	case *appsv1.DaemonSet:
-		return "DaemonSet"
-	case *batchv1.Job:
-		return "Job"
-	case *batchv1.CronJob:
-		return "CronJob"
-	}
-	return ""
-}
-
-// VersionOf returns the API version of a kind that [KindOf] returns.
-func VersionOf(kind string) string {
-	switch kind {
-	case "Pod", "ReplicationController":
-		return "v1"
-	case "Job", "CronJob":
-		return "batch/v1"
-	}
-	return "apps/v1"
 }

@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"cmp"
 	"iter"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,29 +63,34 @@ func Images(spec *corev1.PodSpec) iter.Seq[Image] {
 	}
 }
 
-// Of returns the metadata of a Pod or workload, and the spec of its pods. It returns false
-// for objects of other kinds. PodTemplates are such: nothing runs them by themselves.
-func Of(object runtime.Object) (*metav1.ObjectMeta, *corev1.PodSpec, bool) {
+// Object is a Pod or workload, as far as it says what runs.
+type Object struct {
+	APIVersion, Kind string
+	Meta             *metav1.ObjectMeta
+	Pod              *corev1.PodSpec // or that of its pods
+}
+
+// Of returns what a Pod or workload says. It returns false for objects of other kinds.
+// PodTemplates are such: nothing runs them by themselves.
+func Of(object runtime.Object) (Object, bool) {
 	switch o := object.(type) {
 	case *corev1.Pod:
-		return &o.ObjectMeta, &o.Spec, true
+		return Object{"v1", "Pod", &o.ObjectMeta, &o.Spec}, true
 	case *corev1.ReplicationController:
-		if o.Spec.Template == nil {
-			return &o.ObjectMeta, &corev1.PodSpec{}, true
-		}
-		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+		template := cmp.Or(o.Spec.Template, &corev1.PodTemplateSpec{})
+		return Object{"v1", "ReplicationController", &o.ObjectMeta, &template.Spec}, true
 	case *appsv1.Deployment:
-		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+		return Object{"apps/v1", "Deployment", &o.ObjectMeta, &o.Spec.Template.Spec}, true
 	case *appsv1.ReplicaSet:
-		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+		return Object{"apps/v1", "ReplicaSet", &o.ObjectMeta, &o.Spec.Template.Spec}, true
 	case *appsv1.StatefulSet:
-		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+		return Object{"apps/v1", "StatefulSet", &o.ObjectMeta, &o.Spec.Template.Spec}, true
 	case *appsv1.DaemonSet:
-		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+		return Object{"apps/v1", "DaemonSet", &o.ObjectMeta, &o.Spec.Template.Spec}, true
 	case *batchv1.Job:
-		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+		return Object{"batch/v1", "Job", &o.ObjectMeta, &o.Spec.Template.Spec}, true
 	case *batchv1.CronJob:
-		return &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template.Spec, true
+		return Object{"batch/v1", "CronJob", &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template.Spec}, true
 	}
-	return nil, nil, false
+	return Object{}, false
 }

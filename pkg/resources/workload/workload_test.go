@@ -54,15 +54,16 @@ func TestEveryKindThatRunsPodsIsKnown(t *testing.T) {
 		"CronJob":               &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, pods, ok := Of(object)
+			found, ok := Of(object)
 			require.True(t, ok)
-			require.Equal(t, meta, *found)
-			require.Equal(t, spec, *pods)
+			require.Equal(t, name, found.Kind)
+			require.Equal(t, meta, *found.Meta)
+			require.Equal(t, spec, *found.Pod)
 		})
 	}
-	_, pods, ok := Of(&corev1.ReplicationController{})
+	empty, ok := Of(&corev1.ReplicationController{})
 	require.True(t, ok)
-	require.Empty(t, slices.Collect(Images(pods)))
-	_, _, ok = Of(&corev1.PodTemplate{})
+	require.Empty(t, slices.Collect(Images(empty.Pod)))
+	_, ok = Of(&corev1.PodTemplate{})
 	require.False(t, ok)
 }

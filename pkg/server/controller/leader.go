@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -68,25 +68,22 @@ func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) erro
 
 // duties runs the duties of the leader. A duty that fails is restarted.
 func (c *Controller) duties(ctx context.Context) {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.retry(ctx, "write statuses", c.writeStatuses) })
+	duties := []Duty{{"write statuses", c.writeStatuses}}
 	if c.options.OperatedRole != "" {
-		group.Go(func() error { return c.retry(ctx, "list the Tenants for the operator", c.listOperated) })
+		duties = append(duties, Duty{"list the Tenants for the operator", c.listOperated})
 	}
 	if c.options.ShowRules {
-		group.Go(func() error { return c.retry(ctx, "show the rules that apply in namespaces of Tenants", c.showRules) })
+		duties = append(duties, Duty{"show the rules that apply in namespaces of Tenants", c.showRules})
 	}
-	for _, duty := range c.options.Duties {
-		group.Go(func() error { return c.retry(ctx, duty.Name, duty.Run) })
+	var running sync.WaitGroup
+	for _, duty := range append(duties, c.options.Duties...) {
+		running.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) {
+				if err := duty.Run(ctx); err != nil && ctx.Err() == nil {
+					c.log.WithError(err).Errorf("cannot %s, will try again", duty.Name)
+				}
+			}, retryPause)
+		})
 	}
-	_ = group.Wait() // retry returns no error
-}
-
-func (c *Controller) retry(ctx context.Context, what string, duty func(context.Context) error) error {
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := duty(ctx); err != nil && ctx.Err() == nil {
-			c.log.WithError(err).Errorf("cannot %s, will try again", what)
-		}
-	}, retryPause)
-	return nil
+	running.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -68,4 +69,38 @@ func (p *place) add(size int) {
 			delete(r.taken, account)
 		}
 	}
+}
+
+// sizeOf returns how much memory a Secret, ConfigMap or ServiceAccount takes, in bytes, or an
+// error if it has so many entries that it is not kept. Short entries take far more than their
+// text.
+func sizeOf(object runtime.Object) (size int, err error) {
+	count, what := 0, "keys"
+	add := func(length int) { size, count = size+entryBytes+length, count+1 }
+	switch object := object.(type) {
+	case *corev1.Secret:
+		for key, value := range object.Data {
+			add(len(key) + len(value))
+		}
+		size += len(object.Type)
+	case *corev1.ConfigMap:
+		for key, value := range object.Data {
+			add(len(key) + len(value))
+		}
+		for key, value := range object.BinaryData {
+			add(len(key) + len(value))
+		}
+		for key, value := range object.Annotations {
+			size += len(key) + len(value)
+		}
+	case *corev1.ServiceAccount:
+		what = "imagePullSecrets"
+		for _, secret := range object.ImagePullSecrets {
+			add(len(secret.Name))
+		}
+	}
+	if count > maxEntries {
+		return 0, resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d %s, the limit is %d: keep what is needed in an object of its own", count, what, maxEntries))
+	}
+	return size, nil
 }

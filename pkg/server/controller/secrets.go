@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -24,7 +25,9 @@ type secretWatches struct {
 	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
 	grant func(policy.ObjectRef) string // how to grant read access to an object
 	room  room
-	turns *turns
+	// turns bound how many objects are read for the first time at once: until it is counted, an
+	// object takes ten times its size.
+	turns *prefetch.Turns[string]
 }
 
 // watched is the state of one watched object.
@@ -42,11 +45,11 @@ func (w watched) refused(next watched) bool {
 // newSecretWatches returns secretWatches that call changed when an object of a namespace has
 // come or changed. holder is which Tenant holds a namespace, "" if none does.
 func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
-	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder}, turns: newTurns()}
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder}, turns: prefetch.NewTurns[string](firstReads, firstReadsOfOne)}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		done, err := w.turns.take(ctx, source.Namespace)
+		done, err := w.turns.Take(ctx, source.Namespace)
 		if err != nil {
 			return // nobody needs it any more
 		}
@@ -54,7 +57,7 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 		own := &place{room: &w.room, of: source}
 		defer func() { _ = own.take(nil) }() // which always has room
 		var object *watch.Object
-		object = watch.NewObject(source, func() {
+		object = watch.NewObject(source.Kind, types.NamespacedName{Namespace: source.Namespace, Name: source.Name}, func() {
 			var found watched
 			found.object, found.answered, found.err = object.Content()
 			if err := own.take(found.object); err != nil {

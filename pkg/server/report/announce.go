@@ -12,7 +12,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
 // announcement is the Event of a revocation, until it is written. It takes from the limits of
@@ -64,14 +63,6 @@ func (t *term) announceAll(ctx context.Context, namespace verify.Namespace, s *s
 	t.mark(namespace, retryAfter)
 	t.complainOfEvents(namespace, err, now)
 	return nil
-}
-
-// about returns a workload that has an image, zero if there is none.
-func (t *term) about(namespace verify.Namespace, image string) workload.Ref {
-	if of := t.pods.Having(namespace, image, 1); len(of) > 0 {
-		return of[0]
-	}
-	return workload.Ref{}
 }
 
 // announceCurrent writes the Events that are not written yet, until one fails.

@@ -68,6 +68,16 @@ func newRevoked(namespace verify.Namespace, r revocation, about workload.Ref, no
 	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, policy.Shown(message, maxMessageBytes), about, now, now, 1)
 }
 
+// about returns a workload that has an image, zero if there is none.
+func (r *Reporter) about(namespace verify.Namespace, image string) workload.Ref {
+	if image != "" {
+		if of := r.pods.Having(namespace, image, 1); len(of) > 0 {
+			return of[0]
+		}
+	}
+	return workload.Ref{}
+}
+
 // isGone reports whether a namespace does not exist any more, or soon will not.
 func isGone(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -116,13 +126,7 @@ func (w *noteWriter) write(ctx context.Context, now time.Time) {
 func (w *noteWriter) save(ctx context.Context, p pending) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	var about workload.Ref
-	if p.Image != "" {
-		if of := w.pods.Having(p.namespace, p.Image, 1); len(of) > 0 {
-			about = of[0]
-		}
-	}
-	e, err := newDenied(p.namespace, p.note, about)
+	e, err := newDenied(p.namespace, p.note, w.about(p.namespace, p.Image))
 	if err != nil {
 		return err
 	}

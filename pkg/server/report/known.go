@@ -2,6 +2,7 @@ package report
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,11 +102,7 @@ func (k *known) get(namespace verify.Namespace) findings {
 func (k *known) namespaces() []verify.Namespace {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	found := make([]verify.Namespace, 0, len(k.of))
-	for namespace := range k.of {
-		found = append(found, namespace)
-	}
-	return found
+	return slices.Collect(maps.Keys(k.of))
 }
 
 // keep drops the findings of a namespace that are not wanted.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -35,8 +36,14 @@ func (r *Reporter) Lead(ctx context.Context) error {
 	r.leading.Store(t)
 	defer r.leading.Store(nil)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { t.followNotes(ctx); return nil })
-	group.Go(func() error { t.followReports(ctx); return nil })
+	group.Go(func() error {
+		t.repeat(ctx, t.readNotes, func(err error) { t.log.WithError(err).Warn("cannot read Events about denials, will try again") })
+		return nil
+	})
+	group.Go(func() error {
+		t.repeat(ctx, t.readReports, func(err error) { t.log.WithError(err).Warn("cannot watch reports, will try again") })
+		return nil
+	})
 	group.Go(func() error { return t.work(ctx) })
 	return group.Wait()
 }
@@ -130,26 +137,14 @@ func (t *term) load(ctx context.Context) error {
 	}
 }
 
-// followNotes folds the Events of all replicas until ctx ends. Whoever may write Events can
-// make large ones, so it reads a few at a time and keeps none, unlike an informer.
-func (t *term) followNotes(ctx context.Context) {
-	t.repeat(ctx, t.readNotes, func(err error) { t.log.WithError(err).Warn("cannot read Events about denials, will try again") })
-}
-
 // repeat calls read until ctx ends, and complain if it fails, but not each time.
 func (t *term) repeat(ctx context.Context, read func(context.Context) error, complain func(error)) {
 	var failed complaint
-	for ctx.Err() == nil {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := read(ctx); err != nil && ctx.Err() == nil && failed.due(t.now()) {
 			complain(err)
 		}
-		pause := time.NewTimer(soon)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-		}
-	}
+	}, soon)
 }
 
 // each calls do for every object of a kind, reads a few at a time, and returns the version of
@@ -194,7 +189,9 @@ func changes(ctx context.Context, what string, o metav1.ListOptions, follow func
 	return nil
 }
 
-// readNotes folds the Events that there are, and then those that come until the watch ends.
+// readNotes folds the Events of all replicas that there are, and then those that come until the
+// watch ends. Whoever may write Events can make large ones, so it reads a few at a time and keeps
+// none, unlike an informer.
 func (t *term) readNotes(ctx context.Context) (err error) {
 	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }
@@ -218,14 +215,9 @@ func (t *term) noted(object runtime.Object) {
 	}
 }
 
-// followReports has a report written again if somebody else writes or deletes it, until ctx
-// ends. It reads metadata only, a few at a time, and keeps none: others' reports may be large.
-func (t *term) followReports(ctx context.Context) {
-	t.repeat(ctx, t.readReports, func(err error) { t.log.WithError(err).Warn("cannot watch reports, will try again") })
-}
-
-// readReports compares the reports that there are with what was written, and then those that
-// change until the watch ends.
+// readReports has a report written again if somebody else writes or deletes it: it compares the
+// reports that there are with what was written, and then those that change until the watch ends.
+// It reads metadata only, a few at a time, and keeps none: others' reports may be large.
 func (t *term) readReports(ctx context.Context) (err error) {
 	reports := t.metadata.Resource(reportsResource())
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return reports.List(ctx, o) }

@@ -150,11 +150,7 @@ func (n *notes) due(now time.Time) []pending {
 
 func (n *notes) drop(p *pending) {
 	images := n.of[p.namespace]
-	for image, same := range images {
-		if same.Counter == p.Counter {
-			delete(images, image)
-		}
-	}
+	delete(images, p.Image)
 	if len(images) == 0 {
 		delete(n.of, p.namespace)
 	}
@@ -169,9 +165,9 @@ func (n *notes) drop(p *pending) {
 func (n *notes) settle(p pending, err error, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	current := n.find(p)
-	if current == nil {
-		return
+	current := n.of[p.namespace][p.Image]
+	if current == nil || current.Counter != p.Counter {
+		return // it is another counter now
 	}
 	switch {
 	case err == nil:
@@ -183,25 +179,12 @@ func (n *notes) settle(p pending, err error, now time.Time) {
 	}
 }
 
-func (n *notes) find(p pending) *pending {
-	for _, same := range n.of[p.namespace] {
-		if same.Counter == p.Counter {
-			return same
-		}
-	}
-	return nil
-}
-
 func (n *notes) forget(namespace verify.Namespace) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.of[namespace] {
-		n.total--
-		if n.each[p.account]--; n.each[p.account] <= 0 {
-			delete(n.each, p.account)
-		}
+		n.drop(p)
 	}
-	delete(n.of, namespace)
 }
 
 // text returns what the Event of a note says.

@@ -10,26 +10,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// trusted reports whether a report is as this program has written it: by name, label and
-// field managers. Whoever may write reports in the namespace can imitate all of them, so
-// what it says never leaves the namespace.
-func trusted(r *openreports.Report) bool {
-	if about := v1beta1.ReportAbout(r.Name); about == "" || r.Labels[v1beta1.LabelReport] != about || r.Source != v1beta1.ReportSource {
-		return false
-	}
-	for i := range r.ManagedFields {
-		if r.ManagedFields[i].Manager != v1beta1.ReportSource {
-			return false
-		}
-	}
-	return len(r.ManagedFields) > 0
-}
-
 // load takes over what a report says, which the last leader wrote, and returns how many bytes
-// that is, of what runs at most limit. Other writers' reports are replaced.
+// that is, of what runs at most limit. Other writers' reports are replaced. Whoever may write
+// reports in the namespace can imitate ours, so what one says never leaves the namespace.
 func (s *space) load(r *openreports.Report, now time.Time, limit int) (taken int) {
 	s.written[r.Name] = written{version: r.ResourceVersion}
-	if !trusted(r) || len(r.Results) > maxResults {
+	if !v1beta1.IsOwnReport(r, r.Source) || len(r.Results) > maxResults {
 		return 0
 	}
 	s.written[r.Name] = written{version: r.ResourceVersion, hash: hashOf(r)}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -46,18 +47,12 @@ func NewPublisher(config *rest.Config, namespace string, certificate func() stri
 // Run looks and writes until ctx ends. Calls must not overlap.
 func (p *Publisher) Run(ctx context.Context) error {
 	p.written = nil // another leader may have written since
-	ticker := time.NewTicker(factsInterval)
-	defer ticker.Stop()
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
 			p.log.WithError(err).Warn("what doctor cannot see by itself is not published, will try again")
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	}, factsInterval)
+	return nil
 }
 
 // publish looks once, and writes if something has changed.

@@ -116,18 +116,15 @@ func (r *Reporter) Attach(pods Pods) { r.pods = pods }
 // Run writes Events about this replica's denials until ctx ends, those that are left
 // included.
 func (r *Reporter) Run(ctx context.Context) error {
-	look := time.NewTicker(noteEvery)
-	defer look.Stop()
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
+	look, again := time.Tick(noteEvery), time.Tick(lookAgain)
 	w := newNoteWriter(r)
 	for {
 		select {
 		case <-r.notes.fresh:
 			w.write(ctx, r.now())
-		case <-look.C:
+		case <-look:
 			w.write(ctx, r.now())
-		case <-again.C:
+		case <-again:
 			r.prune()
 			w.prune()
 		case <-ctx.Done():

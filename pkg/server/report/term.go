@@ -149,14 +149,12 @@ var errBusy = errors.New("the limit of writes is reached")
 // work writes the reports that are due until ctx ends, or there is no CRD of reports.
 func (t *term) work(ctx context.Context) error {
 	t.markAll()
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
 	looked := t.now()
-	for {
+	for ticks := time.Tick(tick); ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-ticks:
 		}
 		if now := t.now(); now.Sub(looked) > lookAgain {
 			looked = now

@@ -65,7 +65,7 @@ func NewRotation(clients kubernetes.Interface, providers dynamic.Interface, log 
 // overlap.
 func (r *Rotation) Run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
-	secret := watched{watch.NewSecret(r.options.Secret, func() { notify(changed) })}
+	secret := watched{watch.NewObject("Secret", r.options.Secret, func() { notify(changed) })}
 	providers, err := r.watchProviders(func() { notify(changed) })
 	if err != nil {
 		return err

@@ -150,7 +150,7 @@ func (i *Identity) connect(options Options) error {
 
 // watch registers a watch that Run runs.
 func (i *Identity) watch(name types.NamespacedName) watched {
-	w := watched{watch.NewSecret(name, func() { notify(i.changed) })}
+	w := watched{watch.NewObject("Secret", name, func() { notify(i.changed) })}
 	i.watches = append(i.watches, w)
 	return w
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -149,7 +148,7 @@ func serveHTTP(t *testing.T, handler http.Handler) {
 // started returns a tracer as the variables of the test say, what ends it, and its log.
 func started(t *testing.T, change func(*tracing.Options)) (tracer *tracing.Tracer, end func(), log *logs) {
 	t.Helper()
-	options, log := tracing.Options{Version: "v9.9.9", Getenv: os.Getenv}, &logs{}
+	options, log := tracing.Options{Version: "v9.9.9"}, &logs{}
 	if change != nil {
 		change(&options)
 	}

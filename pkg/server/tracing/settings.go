@@ -16,21 +16,17 @@ type settings struct {
 	queue   int  // spans
 }
 
-// environment reads a variable.
-type environment func(string) string
-
 // first returns the first variable that is set.
-func (e environment) first(names ...string) (name, value string) {
+func first(names ...string) (name, value string) {
 	for _, name = range names {
-		if value = strings.TrimSpace(e(name)); value != "" {
+		if value = strings.TrimSpace(os.Getenv(name)); value != "" {
 			return name, value
 		}
 	}
 	return name, ""
 }
 
-func readSettings(getenv environment) (settings, error) {
-	first := getenv.first
+func readSettings() (settings, error) {
 	if _, disabled := first("OTEL_SDK_DISABLED"); strings.EqualFold(disabled, "true") {
 		return settings{}, nil
 	}
@@ -71,20 +67,20 @@ func readSettings(getenv environment) (settings, error) {
 		}
 		s.queue = n
 	}
-	return s, getenv.checkExporter()
+	return s, checkExporter()
 }
 
 // checkExporter refuses what the libraries would not: they send to another place, without
 // the headers, or trusting other CAs, print what a header has, and panic.
-func (e environment) checkExporter() error {
+func checkExporter() error {
 	const traces, all = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
-	if name, endpoint := e.first(traces+"ENDPOINT", all+"ENDPOINT"); endpoint != "" {
+	if name, endpoint := first(traces+"ENDPOINT", all+"ENDPOINT"); endpoint != "" {
 		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return fmt.Errorf("%s must be a URL like http://otel-collector.monitoring:4317", name)
 		}
 	}
 	for _, name := range []string{traces + "HEADERS", all + "HEADERS"} {
-		_, headers := e.first(name)
+		_, headers := first(name)
 		for header := range strings.SplitSeq(headers, ",") {
 			key, value, ok := strings.Cut(header, "=")
 			if strings.TrimSpace(header) == "" {
@@ -96,13 +92,13 @@ func (e environment) checkExporter() error {
 		}
 	}
 	for _, name := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
-		if name, file := e.first(traces+name, all+name); file != "" {
+		if name, file := first(traces+name, all+name); file != "" {
 			if _, err := os.ReadFile(file); err != nil { //nolint:gosec // whoever starts the program names it
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
-	if name, size := e.first("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"); size != "" {
+	if name, size := first("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"); size != "" {
 		if n, err := strconv.Atoi(size); err != nil || n < 1 || n > maxQueue {
 			return fmt.Errorf("%s is %q, it must be a number from 1 to %d", name, size, maxQueue)
 		}

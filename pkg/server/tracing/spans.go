@@ -3,7 +3,6 @@ package tracing
 import (
 	"context"
 	"crypto/rand"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -109,7 +108,8 @@ func (t *Tracer) image(ctx context.Context, o *provider.Observation, k *provider
 			if t.options.Images && s.Detail != "" {
 				stage = append(stage, attribute.String("landwaiter.detail", short(s.Detail)))
 			}
-			t.span(ctx, s.Name, s.Began, s.Duration, stage)
+			_, span := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Began), trace.WithAttributes(stage...))
+			span.End(trace.WithTimestamp(s.Began.Add(s.Duration)))
 		}
 	}
 	if k.Outcome == provider.KeyUndecided {
@@ -137,10 +137,4 @@ func (t *Tracer) imageAttributes(k *provider.KeyObservation) []attribute.KeyValu
 			attribute.String("landwaiter.reason", short(k.Reason)))
 	}
 	return attributes
-}
-
-// span makes one span without children.
-func (t *Tracer) span(ctx context.Context, name string, began time.Time, took time.Duration, attributes []attribute.KeyValue) {
-	_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(began), trace.WithAttributes(attributes...))
-	span.End(trace.WithTimestamp(began.Add(took)))
 }

@@ -30,9 +30,6 @@ type Options struct {
 	Version string
 	// Images adds image names, digests and reasons to spans.
 	Images bool
-	// Getenv reads a variable, as [os.Getenv] does. The OpenTelemetry libraries read
-	// those for the sampler, the exporter and the batches from the process itself.
-	Getenv func(string) string
 	// Metrics registers the counter of spans. It may be nil.
 	Metrics prometheus.Registerer
 }
@@ -48,7 +45,7 @@ type Tracer struct {
 // without OTEL_TRACES_EXPORTER. An error names the variable that cannot be used. New
 // waits for no collector; [Tracer.Close] ends it.
 func New(ctx context.Context, log *logrus.Logger, options Options) (*Tracer, error) {
-	s, err := readSettings(options.Getenv)
+	s, err := readSettings()
 	if err != nil || !s.enabled {
 		return nil, err
 	}

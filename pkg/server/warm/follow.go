@@ -50,14 +50,12 @@ func (e *ends) past(now time.Time) []target {
 // follow queues the images of running pods whose rules have changed, or whose exception has
 // ended, until ctx ends.
 func (w *Watcher) follow(ctx context.Context) {
-	ticker := time.NewTicker(followEvery)
-	defer ticker.Stop()
 	f := following{Watcher: w, known: map[string]string{}, left: map[string]string{}}
-	for {
+	for ticks := time.Tick(followEvery); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticks:
 		}
 		f.look(time.Now())
 	}

@@ -18,7 +18,8 @@ type record struct {
 	metav1.ObjectMeta
 	images []string // normalised, each once
 	uses   []use    // of a pod
-	kind   string
+	// apiVersion and kind are what the object itself leaves out.
+	apiVersion, kind string
 	// owner is the controller of the object, deployment the one that a ReplicaSet of a pod
 	// seems to be of.
 	owner      workload.Ref
@@ -38,29 +39,27 @@ func keep(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	meta, spec, ok := workload.Of(o)
+	of, ok := workload.Of(o)
 	if !ok {
 		return object, nil
 	}
-	kind, isPod := workload.KindOf(o), false
-	if pod, ok := o.(*corev1.Pod); ok {
-		isPod = true
-		if pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodPending {
-			spec = &corev1.PodSpec{}
-		}
+	pod, isPod := o.(*corev1.Pod)
+	if isPod && pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodPending {
+		of.Pod = &corev1.PodSpec{}
 	}
-	return newRecord(meta, spec, kind, isPod), nil
-}
-
-func newRecord(meta *metav1.ObjectMeta, spec *corev1.PodSpec, kind string, isPod bool) *record {
-	r := &record{kind: kind, owner: shareRef(workload.Owner(meta)), ObjectMeta: metav1.ObjectMeta{
-		Name: meta.Name, Namespace: share(meta.Namespace), UID: meta.UID, ResourceVersion: meta.ResourceVersion}}
-	r.images, r.uses = imagesOf(spec)
+	r := newRecord(of)
 	if isPod {
-		r.deployment = share(workload.Deployment(meta))
+		r.deployment = share(workload.Deployment(of.Meta))
 	} else {
 		r.uses = nil
 	}
+	return r, nil
+}
+
+func newRecord(of workload.Object) *record {
+	r := &record{apiVersion: of.APIVersion, kind: of.Kind, owner: shareRef(workload.Owner(of.Meta)), ObjectMeta: metav1.ObjectMeta{
+		Name: of.Meta.Name, Namespace: share(of.Meta.Namespace), UID: of.Meta.UID, ResourceVersion: of.Meta.ResourceVersion}}
+	r.images, r.uses = imagesOf(of.Pod)
 	return r
 }
 

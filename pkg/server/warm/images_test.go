@@ -45,7 +45,8 @@ func TestOnlyNamesAndImagesAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kept, err := keep(object)
 			require.NoError(t, err)
-			want := &record{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "1", ResourceVersion: "2"}, kind: workload.KindOf(object.(runtime.Object)),
+			of, _ := workload.Of(object.(runtime.Object))
+			want := &record{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "1", ResourceVersion: "2"}, apiVersion: of.APIVersion, kind: of.Kind,
 				images: []string{"r.example.com/init:1", "docker.io/library/nginx:latest", "r.example.com/debug:1", "r.example.com/model:1"}}
 			if want.kind == "Pod" {
 				want.uses = []use{{workload.InitContainer, "first", want.images[0]}, {workload.Container, "main", want.images[1]}, {workload.Container, "same", want.images[1]},

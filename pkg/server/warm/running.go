@@ -101,5 +101,5 @@ func (w *Watcher) find(kind, namespace, name string) (*record, bool) {
 }
 
 func (r *record) self() workload.Ref {
-	return workload.Ref{APIVersion: workload.VersionOf(r.kind), Kind: r.kind, Name: r.Name, UID: r.UID}
+	return workload.Ref{APIVersion: r.apiVersion, Kind: r.kind, Name: r.Name, UID: r.UID}
 }

@@ -12,11 +12,11 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +50,7 @@ type Options struct {
 	// Interval is how often the images of running pods are re-verified. It must be
 	// positive, and should be at most half of the TTL of a verdict.
 	Interval time.Duration
-	// Metrics counts images by outcome; nil counts nowhere.
+	// Metrics counts images by outcome.
 	Metrics prometheus.Registerer
 	// Sink learns the results; nil learns nothing.
 	Sink Sink
@@ -139,10 +139,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	for _, outcome := range []string{policy.Allowed.String(), policy.Denied.String(), policy.Undecided.String(), dropped} {
 		w.images.WithLabelValues(outcome) // exported before the first image
 	}
-	if options.Metrics != nil {
-		if err := options.Metrics.Register(w.images); err != nil {
-			return nil, fmt.Errorf("new watcher of workloads: %w", err)
-		}
+	if err := options.Metrics.Register(w.images); err != nil {
+		return nil, fmt.Errorf("new watcher of workloads: %w", err)
 	}
 	for _, s := range append(workloads, pods) {
 		informer := cache.NewSharedIndexInformer(s.watch, s.kind, 0, cache.Indexers{byImage: indexed, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -152,7 +150,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 			return nil, fmt.Errorf("new watcher of workloads: %w", err)
 		}
 		w.informers = append(w.informers, informer)
-		w.byKind[workload.KindOf(s.kind)] = informer
+		of, _ := workload.Of(s.kind)
+		w.byKind[of.Kind] = informer
 		w.pods = informer
 	}
 	return w, nil
@@ -161,14 +160,15 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 // Run works until ctx ends. It retries forever to watch a kind of object that it cannot
 // watch, which does not delay others.
 func (w *Watcher) Run(ctx context.Context) error {
-	var group errgroup.Group
+	var running sync.WaitGroup
 	for _, informer := range w.informers {
-		group.Go(func() error { informer.RunWithContext(ctx); return nil })
+		running.Go(func() { informer.RunWithContext(ctx) })
 	}
-	group.Go(func() error { w.renew(ctx); return nil })
-	group.Go(func() error { w.follow(ctx); return nil })
-	w.work(ctx, &group)
-	return group.Wait()
+	running.Go(func() { w.renew(ctx) })
+	running.Go(func() { w.follow(ctx) })
+	w.work(ctx, &running)
+	running.Wait()
+	return nil
 }
 
 // indexed returns the index keys of an object's images. The informers' stores are the only
@@ -226,13 +226,12 @@ func (w *Watcher) ask(j job) {
 // many pods does not cause waves.
 func (w *Watcher) renew(ctx context.Context) {
 	began := time.Now()
-	ticker := time.NewTicker(max(w.interval/steps, time.Millisecond))
-	defer ticker.Stop()
+	ticks := time.Tick(max(w.interval/steps, time.Millisecond))
 	for last := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticks:
 		}
 		now := time.Since(began)
 		for _, key := range w.pods.GetIndexer().ListIndexFuncValues(byImage) {
@@ -261,18 +260,17 @@ func (w *Watcher) wanted(t target) bool {
 }
 
 // work serves the queue until ctx ends.
-func (w *Watcher) work(ctx context.Context, group *errgroup.Group) {
-	group.Go(func() error {
+func (w *Watcher) work(ctx context.Context, running *sync.WaitGroup) {
+	running.Go(func() {
 		<-ctx.Done()
 		w.queue.turns.ShutDown()
-		return nil
 	})
 	for range workers {
-		group.Go(func() error {
+		running.Go(func() {
 			for {
 				account, j, ok := w.queue.take()
 				if !ok {
-					return nil
+					return
 				}
 				if pause := w.serve(ctx, j); pause > 0 {
 					w.ask(job{target: j.target, renew: j.renew, tries: j.tries + 1, due: time.Now().Add(pause)})

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,10 +92,10 @@ func start(t *testing.T) *world {
 		source{&corev1.Pod{}, &cache.ListWatch{}}, source{&appsv1.Deployment{}, &cache.ListWatch{}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	var group errgroup.Group
-	group.Go(func() error { w.renew(ctx); return nil })
-	w.work(ctx, &group)
-	t.Cleanup(func() { cancel(); require.NoError(t, group.Wait()) })
+	var running sync.WaitGroup
+	running.Go(func() { w.renew(ctx) })
+	w.work(ctx, &running)
+	t.Cleanup(func() { cancel(); running.Wait() })
 	return &world{Watcher: w, fake: f, t: t, workloads: w.informers[0]}
 }
 

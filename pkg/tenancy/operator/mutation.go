@@ -19,8 +19,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
@@ -120,7 +118,7 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 		objects.Resources = append(objects.Resources, &everywhere.Items[i])
 	}
 	// What policies say about tags needs none of the Verifiers that they name.
-	snapshot, _ := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	pins := compile.Pins(objects)
 	withStores := map[string]bool{}
 	for i := range stores.Items {
 		withStores[stores.Items[i].Namespace] = true
@@ -129,11 +127,10 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 	var found []onboard.Pinning
 	for i := range namespaces.Items {
 		if name := namespaces.Items[i].Name; namespaces.Items[i].DeletionTimestamp == nil {
-			found = append(found, onboard.Pinning{Namespace: name, Tenant: holders.Holder(name), Stores: withStores[name],
-				Pin: snapshot.Tags(verify.Namespace(name)) == v1beta1.TagActionPin})
+			found = append(found, onboard.Pinning{Namespace: name, Tenant: holders.Holder(name), Stores: withStores[name], Pin: pins(name)})
 		}
 	}
-	return found, snapshot.Tags(verify.Cluster) == v1beta1.TagActionPin, nil
+	return found, pins(""), nil
 }
 
 // authority returns that of Landwaiter's certificate, which the leading replica keeps in

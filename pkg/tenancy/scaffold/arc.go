@@ -90,9 +90,8 @@ func (a App) checkChart() error {
 // target installs the application in the first namespace of the team other than the home namespace, if
 // the home namespace keeps no workloads.
 func (team Team) target(spec object) {
-	namespaces := onboard.Namespaces(team.Tenant, nil)
-	if len(namespaces) > 1 {
-		spec["targetNamespace"] = namespaces[1]
+	if namespace := workloads(team.Tenant); namespace != team.Tenant.Spec.HomeNamespace {
+		spec["targetNamespace"] = namespace
 	}
 }
 

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -62,11 +63,7 @@ func KnowsHost(file, repository string) error {
 	if err != nil {
 		return fmt.Errorf("read the URL of the repository: %w", err)
 	}
-	port := parsed.Port()
-	if port == "" {
-		port = "22"
-	}
-	address := net.JoinHostPort(parsed.Hostname(), port)
+	address := net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), "22"))
 	check, err := knownhosts.New(file)
 	if err != nil {
 		return fmt.Errorf("read --known-hosts: %w", err)

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -186,13 +187,15 @@ func ofPlatform(o *unstructured.Unstructured) bool {
 // reference returns what a field names; the namespace is the object's own if none is given.
 func reference(o *unstructured.Unstructured, fields ...string) (kind, name, namespace string) {
 	ref, _, _ := unstructured.NestedMap(o.Object, fields...)
+	return referenced(o, ref)
+}
+
+// referenced reads a reference of an object.
+func referenced(o *unstructured.Unstructured, ref map[string]any) (kind, name, namespace string) {
 	kind, _, _ = unstructured.NestedString(ref, "kind")
 	name, _, _ = unstructured.NestedString(ref, "name")
 	namespace, _, _ = unstructured.NestedString(ref, "namespace")
-	if namespace == "" {
-		namespace = o.GetNamespace()
-	}
-	return kind, name, namespace
+	return kind, name, cmp.Or(namespace, o.GetNamespace())
 }
 
 // flux checks the Flux objects of one cluster against each other.
@@ -215,11 +218,7 @@ func (c *checker) flux(all *closure) {
 		after, _, _ := unstructured.NestedSlice(o.Object, "spec", "dependsOn")
 		for _, entry := range after {
 			ref, _ := entry.(map[string]any)
-			name, _ := ref["name"].(string)
-			namespace, _ := ref["namespace"].(string)
-			if namespace == "" {
-				namespace = o.GetNamespace()
-			}
+			_, name, namespace := referenced(o.Unstructured, ref)
 			target := o.GetKind() + " " + namespace + "/" + name
 			if !present[target] {
 				c.find(at, "%s: spec.dependsOn names %s, which is not there", identity(o.Unstructured), target)

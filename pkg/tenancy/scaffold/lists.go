@@ -76,14 +76,6 @@ func addEntry(text, field, entry, value string) (string, error) {
 // has reports whether a list has a text, or a mapping whose path it is.
 func has(list *yaml.Node, value string) bool {
 	return slices.ContainsFunc(list.Content, func(entry *yaml.Node) bool {
-		if entry.Kind == yaml.ScalarNode {
-			return entry.Value == value
-		}
-		for i := 0; i+1 < len(entry.Content); i += 2 {
-			if entry.Content[i].Value == "path" && entry.Content[i+1].Value == value {
-				return true
-			}
-		}
-		return false
+		return entry.Kind == yaml.ScalarNode && entry.Value == value || textOf(entry, "path") == value
 	})
 }

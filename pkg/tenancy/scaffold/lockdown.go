@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -59,10 +60,7 @@ const encryptedFields = "^(data|stringData)$"
 // workflow runs `platform check` on each change. The program is only run if its checksum
 // is the one that the platform's admins wrote down.
 func (p Platform) workflow() string {
-	sum := p.CheckSHA256
-	if sum == "" {
-		sum = "${{ vars.LANDWAITER_SHA256 }}"
-	}
+	sum := cmp.Or(p.CheckSHA256, "${{ vars.LANDWAITER_SHA256 }}")
 	run := `test -n "$SHA256" || { echo "set the repository variable LANDWAITER_SHA256 to the checksum in SHA256SUMS of the release" >&2; exit 1; }
 curl --fail --silent --show-error --location --output landwaiter "$PROGRAM"
 echo "$SHA256  landwaiter" | sha256sum --check

@@ -166,9 +166,9 @@ func (c *checker) needed(all *closure) []needed {
 		if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed) != nil {
 			continue // a finding by itself
 		}
-		if _, spec, ok := workload.Of(typed); ok {
+		if of, ok := workload.Of(typed); ok {
 			flux = flux || o.GetNamespace() == fluxNamespace
-			for i := range workload.Images(spec) {
+			for i := range workload.Images(of.Pod) {
 				images = append(images, needed{o.GetNamespace(), i.Image, identity(o.Unstructured)})
 			}
 		}

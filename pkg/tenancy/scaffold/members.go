@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -143,10 +144,7 @@ func bindingOf(o *unstructured.Unstructured) (binding rbacv1.RoleBinding, ok boo
 func isAccount(s rbacv1.Subject, namespace, home, account string) bool {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
-		if s.Namespace != "" {
-			namespace = s.Namespace
-		}
-		return namespace == home && s.Name == account
+		return cmp.Or(s.Namespace, namespace) == home && s.Name == account
 	case rbacv1.UserKind:
 		return s.Name == "system:serviceaccount:"+home+":"+account
 	case rbacv1.GroupKind:

@@ -87,8 +87,8 @@ func (r *Repository) complete() error {
 }
 
 // workloads is the namespace that the team's applications run in.
-func (r Repository) workloads() string {
-	namespaces := onboard.Namespaces(r.Tenant, nil)
+func workloads(tenant *v1beta1.Tenant) string {
+	namespaces := onboard.Namespaces(tenant, nil)
 	return namespaces[min(1, len(namespaces)-1)]
 }
 
@@ -98,8 +98,8 @@ func (r Repository) flux(t *Tree) {
 	source, release := r.App.release(home, "")
 	spec := release["spec"].(object)
 	spec["serviceAccountName"] = onboard.Account(r.Tenant)
-	if r.workloads() != home {
-		spec["targetNamespace"] = r.workloads()
+	if workloads(r.Tenant) != home {
+		spec["targetNamespace"] = workloads(r.Tenant)
 	}
 	t.add("base/source.yaml", document("", source))
 	t.add("base/release.yaml", document("", release))
@@ -134,7 +134,7 @@ func (r Repository) groups(t *Tree) {
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", append(resources, "apps"), nil))
 		t.add(path.Join(folder, "apps/kustomization.yaml"), kustomization("", []string{"settings.yaml"}, nil))
 		t.add(path.Join(folder, "apps/settings.yaml"), document("What the team's applications share. Replace it by applications.",
-			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": named(r.workloads(), "settings"), "data": object{"cluster": cluster}}))
+			object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": named(workloads(r.Tenant), "settings"), "data": object{"cluster": cluster}}))
 	}
 }
 
@@ -160,7 +160,7 @@ func (r Repository) arc(t *Tree) {
 		t.add(path.Join(overlay, r.App.Name+"-patch.yaml"), document("", object{"apiVersion": "apps/v1", "kind": "Deployment",
 			"metadata": object{"name": r.App.Name}, "spec": object{"replicas": 2}}))
 		t.add(path.Join(overlay, "kustomization.yaml"), kustomization("", []string{relative(overlay, folder)},
-			object{"namespace": r.workloads(), "patches": []object{{"path": r.App.Name + "-patch.yaml"}}}))
+			object{"namespace": workloads(r.Tenant), "patches": []object{{"path": r.App.Name + "-patch.yaml"}}}))
 	}
 }
 

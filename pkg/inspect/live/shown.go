@@ -110,7 +110,7 @@ func (r *reading) use(ctx context.Context, shown *Shown, refused func(resource.H
 	r.objects.Hidden = hidden
 	for _, object := range shown.Resources {
 		if slices.Contains(shown.Kinds, resource.RefOf(object).Kind) {
-			r.objects.Resources = append(r.objects.Resources, r.schemas.Checked(ctx, object))
+			r.objects.Resources = append(r.objects.Resources, r.checked(ctx, object))
 		}
 	}
 }

@@ -11,9 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Refused begins what is said of a resource that a cluster stored and the schema refuses.
@@ -37,18 +34,6 @@ func (s *Set) Refuses(ctx context.Context, object metav1.Object) error {
 		metadata["namespace"] = namespace
 	}
 	return s.refuses(ctx, kind, map[string]any{"spec": spec, "metadata": metadata})
-}
-
-// Checked returns a resource that a cluster stored, or what stands for it if the schema refuses
-// it: see [resource.Refuse]. One without its spec is broken anyway.
-func (s *Set) Checked(ctx context.Context, object v1beta1.Object) v1beta1.Object {
-	if resource.Missing(object) != nil {
-		return object
-	}
-	if why := s.Refuses(ctx, object); why != nil {
-		return resource.Refuse(object, fmt.Errorf("%s%w", Refused, why))
-	}
-	return object
 }
 
 // RefusesText is [Set.Refuses] for a resource as it was written in JSON.

@@ -104,7 +104,7 @@ func (s surroundings) says(t *testing.T, object v1beta1.Object) []string {
 	object.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)))
 	o.Resources = append(slices.Clip(o.Resources), object)
 	fetched := compile.Fetched{}
-	for _, sources := range compile.Externals(o) {
+	for _, sources := range compile.Group(o).Externals() {
 		for _, source := range sources {
 			content := s.key
 			if source.Kind == external.TUF {

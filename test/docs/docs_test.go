@@ -99,7 +99,7 @@ func fetched(t *testing.T, objects resource.Objects) map[external.Source]externa
 	root, err := instance.TrustedRoot()
 	require.NoError(t, err)
 	known := map[external.Source]external.Value{}
-	for _, sources := range compile.Externals(objects) {
+	for _, sources := range compile.Group(objects).Externals() {
 		for _, source := range sources {
 			known[source] = external.Value{Content: key.PEM}
 			switch source.Kind {

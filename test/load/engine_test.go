@@ -181,7 +181,7 @@ func BenchmarkChange(b *testing.B) {
 	snapshot := newService(b, cold(), resources("127.0.0.1:5000", string(key.PEM), 1000)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {
-		_, problems := snapshot.With(team(0), one, nil)
+		_, problems := snapshot.With(team(0), compile.Group(one), nil)
 		require.Empty(b, problems)
 	}
 }
@@ -200,7 +200,7 @@ func BenchmarkClusterChange(b *testing.B) {
 		if with {
 			o.Resources = append(o.Resources, verifier)
 		}
-		snapshot, _ = snapshot.WithCluster(o, nil)
+		snapshot, _ = snapshot.WithCluster(compile.Group(o), nil)
 	}
 }
 

@@ -66,7 +66,7 @@ func BenchmarkTenantsHomeChange(b *testing.B) {
 	snapshot := newService(b, cold(), ofTenants(key)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", key, 1)
 	for b.Loop() {
-		next, problems := snapshot.With(team(0), one, nil)
+		next, problems := snapshot.With(team(0), compile.Group(one), nil)
 		require.Empty(b, problems)
 		require.NotSame(b, snapshot.For(team(0)+"-web"), next.For(team(0)+"-web"))
 	}
@@ -84,9 +84,9 @@ func BenchmarkTenantsChange(b *testing.B) {
 	}
 	for with := false; b.Loop(); with = !with {
 		if with {
-			snapshot, _ = snapshot.WithCluster(objects, nil)
+			snapshot, _ = snapshot.WithCluster(compile.Group(objects), nil)
 		} else {
-			snapshot, _ = snapshot.WithCluster(without, nil)
+			snapshot, _ = snapshot.WithCluster(compile.Group(without), nil)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (d dice) changed(w World, before *compile.Snapshot) (World, string, *compil
 		if d.once(2) {
 			w.Tenants = drawn.Tenants
 		}
-		after, _ := before.WithCluster(of(w.objects(), level), nil)
+		after, _ := before.WithCluster(compile.Group(of(w.objects(), level)), nil)
 		return w, level, after
 	}
 	was, existed := w.Namespaces[level]
@@ -59,7 +59,7 @@ func (d dice) changed(w World, before *compile.Snapshot) (World, string, *compil
 	default:
 		delete(w.Namespaces, level)
 	}
-	after, _ := before.With(verify.Namespace(level), of(w.objects(), level), nil)
+	after, _ := before.With(verify.Namespace(level), compile.Group(of(w.objects(), level)), nil)
 	return w, level, after
 }
 

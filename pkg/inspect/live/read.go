@@ -142,13 +142,21 @@ func (r *reading) keep(ctx context.Context, item runtime.Object) error {
 		if err := resource.Keep(ours); err != nil {
 			return err
 		}
-		if resource.Missing(ours) == nil {
-			if why := r.schemas.Refuses(ctx, ours); why != nil {
-				item = resource.Refuse(ours, fmt.Errorf("%s%w", schema.Refused, why))
-			}
-		}
+		item = r.checked(ctx, ours)
 	}
 	return r.objects.Add(item)
+}
+
+// checked returns a resource that a cluster stored, or what stands for it if the schema refuses
+// it: see [resource.Refuse]. One without its spec is broken anyway.
+func (r *reading) checked(ctx context.Context, object v1beta1.Object) v1beta1.Object {
+	if resource.Missing(object) != nil {
+		return object
+	}
+	if why := r.schemas.Refuses(ctx, object); why != nil {
+		return resource.Refuse(object, fmt.Errorf("%s%w", schema.Refused, why))
+	}
+	return object
 }
 
 // list calls do for each object of a kind, page by page.
@@ -256,7 +264,7 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 		}
 		sent := map[policy.ObjectRef]policy.ObjectRef{}
 		if !change.SendSecrets {
-			sent = compile.NewlySent(before, *o, touched)
+			sent = newlySent(before, *o, touched)
 		}
 		for _, sources := range compile.References(*o) {
 			for i, source := range sources {

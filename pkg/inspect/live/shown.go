@@ -70,7 +70,7 @@ func (r *reading) shownRules(ctx context.Context, wanted []verify.Namespace) err
 	if err != nil {
 		return because(fmt.Sprintf(", and %s cannot be used: %v", shownIn(namespace), err))
 	}
-	r.use(&Shown{Shown: read, At: writtenAt(found)}, refused)
+	r.use(ctx, &Shown{Shown: read, At: writtenAt(found)}, refused)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func writtenAt(object corev1.ConfigMap) time.Time {
 }
 
 // use takes what is shown of the kinds that are refused.
-func (r *reading) use(shown *Shown, refused func(resource.Hidden) bool) {
+func (r *reading) use(ctx context.Context, shown *Shown, refused func(resource.Hidden) bool) {
 	r.shown = shown
 	var hidden []resource.Hidden
 	for _, h := range r.objects.Hidden {
@@ -110,7 +110,7 @@ func (r *reading) use(shown *Shown, refused func(resource.Hidden) bool) {
 	r.objects.Hidden = hidden
 	for _, object := range shown.Resources {
 		if slices.Contains(shown.Kinds, resource.RefOf(object).Kind) {
-			r.objects.Resources = append(r.objects.Resources, object)
+			r.objects.Resources = append(r.objects.Resources, r.checked(ctx, object))
 		}
 	}
 }

@@ -32,21 +32,7 @@ func BreakGlassAnnotations() []string {
 	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
 }
 
-// breakGlass compiles break-glass of a namespace. While something is wrong with it, it
-// allows nothing.
-func (c *compiler) breakGlass(l *level) {
-	if len(l.objects.annotations) == 0 {
-		return
-	}
-	source := policy.ObjectRef{Kind: kindNamespace, Name: string(l.objects.namespace)}
-	made, err := breakGlassOf(source, l.objects.annotations, c.outside.Exceptions.BreakGlass)
-	if err != nil {
-		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))
-		return
-	}
-	l.glass = made
-}
-
+// breakGlassOf compiles break-glass of a namespace, which may last most.
 func breakGlassOf(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
 	if most <= 0 {
 		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")

@@ -10,6 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -60,10 +61,10 @@ func TestANamespaceThatWeighsTooMuchDeniesAloneAndSaysWhatToDelete(t *testing.T)
 	require.NotNil(t, served.Verifiers[0].Checker)
 
 	// The same for a change, and back.
-	next, problems := snapshot.With("team-a", objects(t, sound(t, "team-a")...), nil)
+	next, problems := snapshot.With("team-a", compile.Group(objects(t, sound(t, "team-a")...)), nil)
 	require.Empty(t, problems)
 	require.Empty(t, next.For("team-a").Layers[0].Judge.Why())
-	last, problems := next.With("team-a", objects(t, hostile...), nil)
+	last, problems := next.With("team-a", compile.Group(objects(t, hostile...)), nil)
 	require.NotEmpty(t, problems)
 	require.Contains(t, last.For("team-a").Layers[0].Judge.Why(), "8192 KiB")
 	require.Same(t, next.For("team-b"), last.For("team-b"))
@@ -97,9 +98,9 @@ func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
 	many := object("ClusterTrustStore", "", "shared", inlineKey(strings.Repeat(string(newKey(t).PEM), 16)))
 	snapshot, problems := compiled(objects(t, append(documents, few)...))
 	require.Empty(t, problems)
-	snapshot, _ = snapshot.WithCluster(objects(t, many), nil)
+	snapshot, _ = snapshot.WithCluster(compile.Group(objects(t, many)), nil)
 	require.Contains(t, snapshot.For("team-a").Layers[0].Judge.Why(), "use a key or certificate in fewer Verifiers")
-	snapshot, _ = snapshot.WithCluster(objects(t, few), nil)
+	snapshot, _ = snapshot.WithCluster(compile.Group(objects(t, few)), nil)
 	require.Empty(t, snapshot.For("team-a").Layers[0].Judge.Why())
 }
 

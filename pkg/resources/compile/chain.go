@@ -84,7 +84,7 @@ func nearestVerifiers(chain []rung, first int) (int, []verifier) {
 
 // whyNone explains why no resource of a kind applies.
 func (v *view) whyNone(kind string) string {
-	if v.broken != "" {
+	if v.broken != nil {
 		return "not compiled; see the reason"
 	}
 	return fmt.Sprintf("%s has a %s", v.neither(v.chain), kind)

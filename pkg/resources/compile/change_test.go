@@ -31,7 +31,7 @@ func TestAChangeOfOneNamespaceIsAsIfEverythingWereCompiled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			was, _ := compiled(objects(t, append(append(cluster, before...), other...)...))
 			whole, wholeProblems := compiled(objects(t, append(append(cluster, after...), other...)...))
-			got, problems := was.With("team-a", objects(t, after...), nil)
+			got, problems := was.With("team-a", compile.Group(objects(t, after...)), nil)
 			require.Equal(t, wholeProblems, problems)
 			for _, n := range []verify.Namespace{"team-a", "team-b", "team-c", verify.Cluster} {
 				require.Equal(t, whole.For(n).Generation, got.For(n).Generation, n)
@@ -49,12 +49,12 @@ func TestAChangeOfOneNamespaceIsAsIfEverythingWereCompiled(t *testing.T) {
 func TestANamespaceThatIsGoneIsNotInTheSnapshot(t *testing.T) {
 	was, _ := compiled(objects(t, namespace("team-a", "1"), namespace("team-b", "2")))
 	require.True(t, was.Has("team-a"))
-	got, problems := was.With("team-a", resource.Objects{}, nil)
+	got, problems := was.With("team-a", compile.Group(resource.Objects{}), nil)
 	require.Empty(t, problems)
 	require.False(t, got.Has("team-a"))
 	require.True(t, got.Has("team-b"))
 	require.True(t, was.Has("team-a"), "a snapshot never changes")
-	require.Panics(t, func() { was.With(verify.Cluster, resource.Objects{}, nil) })
+	require.Panics(t, func() { was.With(verify.Cluster, compile.Group(resource.Objects{}), nil) })
 }
 
 func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {

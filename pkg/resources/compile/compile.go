@@ -5,46 +5,30 @@
 package compile
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Outside holds the network access of compiled resources. Its functions are called
-// for every namespace and must be cheap.
-type Outside struct {
-	// Registry returns a registry client with one namespace's access.
-	Registry func(registry.Access) verify.Registry
-	// Revocation returns the transport for one namespace's revocation checks. It
-	// never blocks on the network.
-	Revocation func(verify.Namespace) http.RoundTripper
-	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
-	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
-	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
-	// Exceptions are what an admin allows of exceptions.
-	Exceptions ExceptionLimits
-	// AllFaults asks for a Problem for each fault of a resource, not only for the first.
-	AllFaults bool
+// New compiles objects for which nothing has to be fetched, or for which it is known what
+// is: see [Levels.Compile].
+func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	return Group(o).Compile(fetched, outside)
 }
 
-// New compiles objects into a Snapshot, and returns problems that their owners should
+// Compile compiles objects into a Snapshot, and returns problems that their owners should
 // fix. It never fails: a problem in a namespace denies in that namespace, and one in
 // the cluster's objects denies wherever they apply.
-func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	levels, c, m := groupAndSize(o), &compiler{outside: outside}, newReferenced(o, fetched)
-	for namespace, found := range levels {
-		found.referenced = m.of(namespace)
+func (levels Levels) Compile(fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	c := &compiler{outside: outside}
+	for _, found := range levels {
+		found.referenced.fetched = fetched
 	}
 	s := &Snapshot{outside: outside, cluster: c.level(weighed(levels[verify.Cluster], nil), nil, excess{}), tenants: newTenancy(levels[verify.Cluster]),
 		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}, members: &members{}}
@@ -61,24 +45,23 @@ func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []res
 	return s, s.problems()
 }
 
-// With returns a snapshot in which one namespace is recompiled from o, and that
+// With returns a snapshot in which one namespace is recompiled from levels, and that
 // namespace's problems; s itself does not change. If the namespace is the home of a
 // Tenant, the Tenant's other namespaces follow, and so do those that come to be past the
-// limits of its account or no longer are. If o has no objects of the
+// limits of its account or no longer are. If levels has no objects of the
 // namespace, the new snapshot does not contain it. With panics if namespace is
 // [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
-func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
+func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched Fetched) (*Snapshot, []resource.Problem) {
 	if namespace == verify.Cluster {
 		panic("compile: a change of cluster objects needs WithCluster")
 	}
 	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces), members: s.members}
-	levels := groupAndSize(o)
 	found, exists := levels[namespace]
 	if _, existed := s.levels[namespace]; existed != exists {
 		next.members = &members{}
 	}
 	if exists {
-		found.referenced = newReferenced(o, fetched).of(namespace)
+		found.referenced.fetched = fetched
 		next.levels[namespace] = weighed(found, s.cluster)
 	} else {
 		delete(next.levels, namespace)
@@ -98,15 +81,12 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 	return next, nil
 }
 
-// WithCluster returns a snapshot with the cluster's objects from o, and their
+// WithCluster returns a snapshot with the cluster's objects from levels, and their
 // problems; s itself does not change. Namespaces that the change does not affect are
-// not recompiled. WithCluster ignores namespaced objects in o.
-func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
-	c := &compiler{outside: s.outside}
-	m := newReferenced(o, fetched).of(verify.Cluster)
-	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1beta1.Object) bool { return object.GetNamespace() != "" })
-	found := groupByLevel(o)[verify.Cluster]
-	found.referenced = m
+// not recompiled. WithCluster ignores the other levels.
+func (s *Snapshot) WithCluster(levels Levels, fetched Fetched) (*Snapshot, []resource.Problem) {
+	c, found := &compiler{outside: s.outside}, levels[verify.Cluster]
+	found.referenced.fetched = fetched
 	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},
 		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
 	for namespace, own := range s.levels {
@@ -173,8 +153,8 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	o := l.objects
 	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
 	if o.broken != nil {
-		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
-		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
+		l.broken = fmt.Errorf("Namespace %s cannot be read: %w", o.namespace, o.broken)
+		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.namespace)}, o.broken)
 	}
 	c.breakGlass(l)
 	err := l.weight.refused
@@ -183,7 +163,7 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	}
 	switch {
 	case err != nil && cluster != nil:
-		l.broken = err.Error()
+		l.broken = err
 		for source := range o.generations() {
 			l.problem(source, err)
 		}
@@ -235,9 +215,9 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 
 // verifiers compiles the verifiers of l.
 func (c *compiler) verifiers(l, cluster *level) {
-	reach := trustStores{levels: []*level{l}}
+	reach := trustStores{levels: []shelf{l.shelf()}}
 	if cluster != nil {
-		reach.levels = append(reach.levels, cluster)
+		reach.levels = append(reach.levels, cluster.shelf())
 	}
 	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1beta1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
 		reach.publicGood = publicGoodStore(l.objects.namespace, l.objects.referenced)
@@ -248,6 +228,10 @@ func (c *compiler) verifiers(l, cluster *level) {
 		l.verifiers = append(l.verifiers, v)
 		l.problem(e.source, err)
 	}
+}
+
+func (l *level) shelf() shelf {
+	return shelf{owner: l.objects.namespace, stores: l.trustStores, hidden: l.objects.hidden[v1beta1.KindTrustStore]}
 }
 
 // usedOf returns the ClusterTrustStores that o names, as in level.uses.
@@ -295,31 +279,74 @@ func sharedFingerprints(l *level) shared {
 	}
 }
 
-// digestOf hashes parts with their lengths, so that different lists never collide.
-func digestOf(parts []string) string {
-	hash := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(hash, "%d:%s", len(part), part)
+// compileQuotas returns the limits of each account that a ClusterQuota lists. If several
+// list an account, the first by name applies. Accounts of a broken quota have the
+// defaults: quotas affect scheduling, never verdicts.
+func (l *level) compileQuotas(quotas []entry[v1beta1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
+	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
+	for _, r := range quotas {
+		limits, err := compileQuota(r)
+		if err != nil {
+			l.problem(r.source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces and Tenants have the default quota", err)))
+			continue
+		}
+		var taken []string
+		for _, account := range accountsOf(r.spec) {
+			if first, ok := by[account]; ok && first != r.source {
+				taken = append(taken, fmt.Sprintf("%s has that of %s", account.Describe(), first))
+				continue
+			}
+			found[account], by[account] = limits, r.source
+		}
+		if len(taken) > 0 {
+			l.problem(r.source, resource.Reasoned(policy.ReasonConflict, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", joinNames(taken))))
+		}
 	}
-	return hex.EncodeToString(hash.Sum(nil))
+	l.quotaSources = by
+	return found
 }
 
-// fingerprint hashes everything that determines a resource's meaning: its spec, the
-// trust material that it uses, and its error.
-func fingerprint(source policy.ObjectRef, spec any, content []byte, err error) string {
-	encoded, encodeErr := json.Marshal(spec)
-	if encodeErr != nil {
-		encoded = fmt.Appendf(nil, "%#v", spec)
+// breakGlass compiles break-glass of a namespace. While something is wrong with it, it
+// allows nothing.
+func (c *compiler) breakGlass(l *level) {
+	if len(l.objects.annotations) == 0 {
+		return
 	}
-	return digestOf([]string{source.String(), string(encoded), string(content), fmt.Sprint(err)})
+	source := policy.ObjectRef{Kind: resource.KindNamespace, Name: string(l.objects.namespace)}
+	made, err := breakGlassOf(source, l.objects.annotations, c.outside.Exceptions.BreakGlass)
+	if err != nil {
+		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))
+		return
+	}
+	l.glass = made
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func mapSlice[T, R any](list []T, of func(T) R) []R {
-	mapped := make([]R, len(list))
-	for i, item := range list {
-		mapped[i] = of(item)
+// hostRules returns the rules for the registries in ClusterStores: these may have
+// private addresses, and plain HTTP if the store allows it. They come from the spec alone
+// and hold for the Stores of namespaces, so a store whose credentials or other registries are
+// broken keeps its rules. One that the schema refuses allows nothing, but nobody goes around its
+// proxy. The proxy is that of the first store by name.
+func hostRules(specs []entry[v1beta1.StoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
+	rules := map[string]registry.HostRule{}
+	var patterns []registry.PatternRule
+	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec
+		sound := specs[i].broken == nil
+		if !sound && s.proxy == nil {
+			continue
+		}
+		named, matching, _ := hosts(verify.Cluster, specs[i].spec.Registries) // the entries that are right
+		for _, host := range named {
+			rule, earlier := rules[host]
+			if !earlier {
+				rule.Proxy = s.proxy
+			}
+			rule.Private = rule.Private || sound
+			rule.PlainHTTP = rule.PlainHTTP || specs[i].spec.InsecurePlainHTTP
+			rules[host] = rule
+		}
+		for _, pattern := range matching {
+			patterns = append(patterns, registry.PatternRule{Hosts: pattern, Rule: registry.HostRule{Private: sound, Proxy: s.proxy}})
+		}
 	}
-	return mapped
+	return rules, patterns
 }

@@ -34,10 +34,10 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 			to = "the cluster"
 		}
 		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count", c.view.tenant, to)}
-	case source.Namespace != "" && c.view.broken != "":
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.broken + "; every image of the namespace is denied"}
-	case c.own.broken != "":
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken + "; every image of the namespace is denied"}
+	case source.Namespace != "" && c.view.broken != nil:
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.broken.Error() + "; every image of the namespace is denied"}
+	case c.own.broken != nil:
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken.Error() + "; every image of the namespace is denied"}
 	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
 	case v1beta1.KindException:
@@ -158,14 +158,8 @@ func deciding(policies []compiledPolicy) []string {
 	return list
 }
 
-// decidesAnyway reports whether a broken policy that should only warn denies in some
-// namespace because no other policy decides there.
-func (u usage) decidesAnyway(p compiledPolicy) bool {
-	return p.broken != "" && u.denies[p.source]
-}
-
 func (c conditions) onlyWarns(p compiledPolicy) string {
-	if p.broken != "" {
+	if p.broken != nil {
 		return "it cannot be used, so it adds a warning for every image and denies nothing; see the condition Ready"
 	}
 	if p.mandatory {
@@ -176,45 +170,6 @@ func (c conditions) onlyWarns(p compiledPolicy) string {
 			joinNames(mapSlice(c.view.deciding.policies, func(p compiledPolicy) string { return p.source.String() })), c.stranded)
 	}
 	return "it adds warnings and denies nothing until its enforcementAction is Deny; other policies decide as if it did not exist"
-}
-
-// unsatisfiable describes the first requirement of p that no image can meet, "" if
-// there is none.
-func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
-	for i, rule := range p.rules {
-		for j, r := range rule.Require {
-			possible, bounded := 0, true
-			distinct := map[string]bool{}
-			candidates, usable := 0, 0
-			for _, v := range verifiers {
-				if !r.Selects(v.Verifier) {
-					continue
-				}
-				candidates++
-				if v.Broken != "" {
-					continue
-				}
-				usable++
-				if v.signers == nil {
-					bounded = false
-				}
-				for _, signer := range v.signers {
-					distinct[signer] = true
-				}
-			}
-			possible = len(distinct)
-			field := fmt.Sprintf("spec.rules[%d].require[%d]", i, j)
-			switch {
-			case candidates == 0:
-				return field + " can never be met: none of the Verifiers that it requires applies"
-			case usable == 0:
-				return field + " can never be met: none of the Verifiers that it requires can be used"
-			case bounded && possible < r.AtLeast:
-				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field, r.AtLeast, possible)
-			}
-		}
-	}
-	return ""
 }
 
 func (s *Snapshot) effectiveQuota(source policy.ObjectRef) Condition {
@@ -278,4 +233,27 @@ func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) st
 			where, source.Kind, joinNames(mapSlice(hidden, func(source policy.ObjectRef) string { return source.String() })))
 	}
 	return message
+}
+
+// effectiveTenant returns the condition Effective of a Tenant.
+func (s *Snapshot) effectiveTenant(source policy.ObjectRef) Condition {
+	tenant := s.tenants.Named(source.Name)
+	if tenant == nil {
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces that no other Tenant has"}
+	}
+	count := 0
+	for _, n := range s.namespacesOf(source.Name) {
+		if n.State != v1beta1.NamespaceMissing && n.State != v1beta1.NamespaceConflict {
+			count++
+		}
+	}
+	where := countOf(count, "namespace")
+	err := s.homeError(tenant)
+	switch {
+	case tenant.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && s.tenants.unusable[source] == nil:
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: "the cluster's resources decide in " + where}
+	case err != nil:
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
+	}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of the home namespace %s are in force in %s", tenant.Spec.HomeNamespace, where)}
 }

@@ -52,37 +52,6 @@ func (x *exception) delegate(spec v1beta1.ExceptionSpec, limits ExceptionLimits)
 	return err
 }
 
-// undelegated returns a problem for each of the namespace's own exceptions that is not
-// delegated to it.
-func (s *Snapshot) undelegated(v *view) []resource.Problem {
-	if len(v.own.exceptions) == 0 {
-		return nil
-	}
-	var problems []resource.Problem
-	namespace := v.own.objects.namespace
-	by := s.delegations(namespace, namespace, v.tenant)
-	for _, x := range v.own.exceptions {
-		if _, err := x.delegatedBy(by, namespace); err != nil {
-			problems = append(problems, resource.Problem{Source: x.source, Reason: resource.ReasonOf(err), Message: cut(err.Error())})
-		}
-	}
-	return problems
-}
-
-// delegations returns what delegates exceptions of a namespace to another one of the same
-// Tenant or the same one: it must be for both.
-func (s *Snapshot) delegations(from, in verify.Namespace, tenant string) []*exception {
-	var found []*exception
-	for _, x := range s.cluster.exceptions {
-		d := x.delegates
-		if d == nil || !d.covers(from, tenant) || !d.covers(in, tenant) {
-			continue
-		}
-		found = append(found, x)
-	}
-	return found
-}
-
 // grantsOf returns what delegations grant. What depends on the exception is left to the Engine,
 // so that all of a namespace share the list.
 func grantsOf(delegations []*exception) *verify.Grants {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Ends says when the trust material of one resource ends.
@@ -40,71 +40,6 @@ func (e Ends) First(now time.Time) (first time.Time, ok bool) {
 	return first, ok
 }
 
-// ExpiresSoon returns the condition ExpiresSoon at a moment, and false for a resource that
-// holds no trust material. Its text only changes when the condition does, so that statuses
-// are not written all the time.
-func (r Report) ExpiresSoon(now time.Time) (Condition, bool) {
-	if r.Ends == nil {
-		return Condition{}, false
-	}
-	due := r.Ends.Due(now)
-	switch {
-	case len(due) > 0:
-		c := Condition{True: true, Reason: policy.ReasonExpiring, Message: joinNames(mapSlice(due, func(end trust.End) string { return endText(end, now) }))}
-		if c.Message += "; replace it in time"; !due[0].At.After(now) {
-			c.Reason = policy.ReasonExpired
-		}
-		c.Message = cut(c.Message)
-		return c, true
-	case r.Ends.Unknown != "":
-		return Condition{Unknown: true, Reason: policy.ReasonExpiryUnknown, Message: cut(r.Ends.Unknown)}, true
-	case len(r.Ends.List) == 0:
-		return Condition{Reason: policy.ReasonNoExpiry, Message: "nothing in it has an end"}, true
-	}
-	return Condition{Reason: policy.ReasonNotExpiring, Message: "nothing in it ends within its notice, which is 30 days for certificates and roots"}, true
-}
-
-func endText(end trust.End, now time.Time) string {
-	verb := "ends"
-	if !end.At.After(now) {
-		verb = "ended"
-	}
-	return fmt.Sprintf("%s %s at %s", end.Part, verb, end.At.UTC().Format(time.RFC3339))
-}
-
-// EndsOf returns when the trust material of the resources of a namespace, or of the cluster,
-// ends, by resource. The map must not be modified.
-func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*Ends {
-	if namespace == verify.Cluster {
-		return s.cluster.ends
-	}
-	if v, ok := s.namespaces[namespace]; ok {
-		return v.own.ends
-	}
-	return nil
-}
-
-// endsOf collects when the trust material of a level's resources ends.
-func (l *level) endsOf(m referenced) map[policy.ObjectRef]*Ends {
-	all := map[policy.ObjectRef]*Ends{}
-	for _, e := range l.objects.trustStores {
-		if t, ok := l.trustStores[e.source.Name]; ok {
-			all[e.source] = t.endsIn(m, e.spec.Source.ConfigMapKeyRef)
-		}
-	}
-	for i, e := range l.objects.stores {
-		if i < len(l.stores) {
-			all[e.source] = l.stores[i].ends()
-		}
-	}
-	for _, e := range l.objects.verifiers {
-		if l.publicGood != nil && usesPublicGood(e.spec) {
-			all[e.source] = l.publicGood.endsIn(m, nil)
-		}
-	}
-	return all
-}
-
 // endsIn returns the ends of a trust store's trust material, and those that the ConfigMap it is
 // from says of the repository that it was exported from.
 func (t *trustStore) endsIn(m referenced, from *v1beta1.KeyReference) *Ends {
@@ -118,7 +53,7 @@ func (t *trustStore) endsIn(m referenced, from *v1beta1.KeyReference) *Ends {
 	if from == nil {
 		return found
 	}
-	source := policy.ObjectRef{Kind: kindConfigMap, Namespace: m.namespace, Name: from.Name}
+	source := policy.ObjectRef{Kind: resource.KindConfigMap, Namespace: m.namespace, Name: from.Name}
 	roles, err := external.DecodeRoles(m.roles[source])
 	if err != nil {
 		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1beta1.AnnotationTUFRoles, source, err)

@@ -114,7 +114,7 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, token, c.document)
 			fetched := compile.Fetched{}
-			for _, sources := range compile.Externals(o) {
+			for _, sources := range compile.Group(o).Externals() {
 				for _, source := range sources {
 					fetched[source] = c.value
 				}

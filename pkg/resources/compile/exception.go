@@ -28,6 +28,7 @@ type ExceptionLimits struct {
 	BreakGlass time.Duration
 }
 
+// max returns how long after its creation an exception may end.
 func (l ExceptionLimits) max() time.Duration { return cmp.Or(l.Max, DefaultMaxException) }
 
 // exception is a compiled Exception or ClusterException that is sound.
@@ -42,38 +43,6 @@ type exception struct {
 	namespaces        []string
 	overrideMandatory bool
 	delegates         *delegation // set instead of images
-}
-
-// exceptions compiles the exceptions of l. A broken one allows nothing and has no other
-// effect: it is not among the resources whose failure denies.
-func (c *compiler) exceptions(l *level) {
-	limit, steps, weight := maxExceptions, maxExceptionSteps, maxExceptionWeight
-	if l.objects.namespace == verify.Cluster {
-		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
-	}
-	tooMany, past := l.objects.excess(true), l.excess.refusalOfExceptions()
-	for i, e := range l.objects.exceptions {
-		x, err := compileException(e, c.outside.Exceptions)
-		switch {
-		case tooMany != nil: // some of them are not even read
-			err = resource.Reasoned(resource.ReasonOf(tooMany), fmt.Errorf("it is not in force: %w", tooMany))
-		case err == nil, l.excess.past[exceptionSpecsKept]:
-			err = past
-		}
-		if err == nil {
-			steps -= x.cost()
-			weight -= weightOf(e.spec)
-			if i >= limit || steps < 0 || weight < 0 {
-				err = resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: %s too many exceptions or images in them, and those that are earlier by name come first; delete some",
-					map[bool]string{true: "the cluster has", false: "the namespace has"}[l.objects.namespace == verify.Cluster]))
-			}
-		}
-		if err != nil {
-			l.problem(e.source, err)
-			continue
-		}
-		l.exceptions = append(l.exceptions, x)
-	}
 }
 
 // cost bounds the steps to compare an image with x.
@@ -94,14 +63,7 @@ func (x *exception) delegated() *verify.Excepted {
 	return x.delegates.images
 }
 
-func weightOf(spec v1beta1.ExceptionSpec) int {
-	weight := resourceWeight + patternsOf(spec.Images) + texts(spec.Namespaces)
-	if d := spec.Delegate; d != nil {
-		weight += patternsOf(d.Images) + texts(d.Namespaces) + texts(d.Tenants)
-	}
-	return weight
-}
-
+// compileException compiles an Exception or a ClusterException. With an error it allows nothing.
 func compileException(e entry[v1beta1.ExceptionSpec], limits ExceptionLimits) (*exception, error) {
 	x := &exception{source: e.source, created: e.created, overrideMandatory: e.spec.OverrideMandatory}
 	spec := e.spec
@@ -234,56 +196,7 @@ func why(spec v1beta1.ExceptionSpec) string {
 	return text
 }
 
-// addExceptions gives v the exceptions that count in it: the cluster's, then those of its
-// Tenant's home and its own as far as they are delegated. It returns the problems of its own.
-func (s *Snapshot) addExceptions(v *view) []resource.Problem {
-	namespace := v.own.objects.namespace
-	if namespace == verify.Cluster {
-		return nil // requests without a namespace have none: nobody named their pods
-	}
-	problems := s.undelegated(v)
-	refused := func(x *exception) bool {
-		return slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == x.source })
-	}
-	var used []policy.ObjectRef
-	for _, x := range s.cluster.exceptions {
-		if x.delegates == nil && (x.everywhere || slices.Contains(x.namespaces, string(namespace))) {
-			v.config.Exceptions = append(v.config.Exceptions, verify.ByCluster(x.counting()))
-			used = append(used, x.source)
-		}
-	}
-	if len(used) > 0 {
-		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "each allows its images until it ends"))
-	}
-	for i, l := range v.chain[:v.last()] {
-		if v.broken != "" || len(l.exceptions) == 0 {
-			continue // of a namespace that is broken it is not known whose exceptions count
-		}
-		by := s.delegations(l.objects.namespace, namespace, v.tenant)
-		grants := grantsOf(by)
-		var used []policy.ObjectRef
-		for _, x := range l.exceptions {
-			if x.fitsAny(by) && !refused(x) {
-				v.config.Exceptions = append(v.config.Exceptions, verify.ByDelegation(x.counting(), grants))
-				used = append(used, x.source)
-			}
-		}
-		if len(used) > 0 {
-			v.choices = append(v.choices, v.choice(i, v1beta1.KindException, used, "each allows its images, as far as a ClusterException delegates them, until it ends"))
-		}
-	}
-	return problems
-}
-
 // counting returns x as the Engine weighs it.
 func (x *exception) counting() verify.Exception {
 	return verify.Exception{Source: x.source, Created: x.created, Why: x.why, Until: x.until, Images: x.images, OverrideMandatory: x.overrideMandatory}
-}
-
-// mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
-// changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
-func (s *Snapshot) mandatoryGeneration(v *view) string {
-	shared := s.cluster.shared
-	return digestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
-		mapSlice(v.stores, func(s store) string { return s.fingerprint })...))
 }

@@ -228,9 +228,9 @@ func TestAChangeOfAClusterExceptionIsLiveInItsNamespaces(t *testing.T) {
 	fixed := aged(objects(t, namespace("shop", "1"), object("VerificationPolicy", "shop", "p", denies), object("Exception", "shop", "x", terms(time.Hour, "images: ['**']"))))
 	was, _ := compiled(fixed)
 	for name, document := range map[string]string{"an exception": object("ClusterException", "", "c", terms(time.Hour, inShop)), "a delegation": object("ClusterException", "", "c", terms(time.Hour, delegates))} {
-		next, _ := was.WithCluster(aged(objects(t, document)), nil)
+		next, _ := was.WithCluster(compile.Group(aged(objects(t, document))), nil)
 		require.NotEmpty(t, by(t, next, "shop", "r.example.com/app:1", soon), name)
-		back, _ := next.WithCluster(resource.Objects{}, nil)
+		back, _ := next.WithCluster(compile.Group(resource.Objects{}), nil)
 		require.Empty(t, by(t, back, "shop", "r.example.com/app:1", soon), name)
 	}
 }

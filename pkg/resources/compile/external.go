@@ -4,49 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
-
-// Externals returns the external sources that resources reference, by the namespace
-// of the resources, sorted and without duplicates. The Secrets that they name must be
-// in o, because credentials are part of a source. Externals skips resources with
-// errors: compiling reports those.
-func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
-	all, objects := map[verify.Namespace][]external.Source{}, newReferenced(o, nil)
-	for namespace, l := range groupByLevel(o) {
-		m := objects.of(namespace)
-		found := map[external.Source]bool{}
-		for _, t := range l.trustStores {
-			if source, err := externalSource(namespace, t.spec, m); err == nil && source != nil {
-				found[*source] = true
-			}
-		}
-		for _, s := range l.stores {
-			sources, _ := loginSources(namespace, s.spec, m) // compiling reports errors
-			for _, source := range sources {
-				found[source] = true
-			}
-		}
-		for _, v := range l.verifiers {
-			if usesPublicGood(v.spec) {
-				found[publicGood(namespace)] = true
-			}
-		}
-		if len(found) > 0 {
-			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
-				return strings.Compare(a.String()+a.Fingerprint(), b.String()+b.Fingerprint())
-			})
-		}
-	}
-	return all
-}
 
 // publicGood returns the source of Sigstore's public-good root, the default of
 // cosign and attestation verifiers.

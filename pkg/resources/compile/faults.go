@@ -19,6 +19,29 @@ func faultsOf(err error) []error {
 	return all
 }
 
+// refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
+// a namespace is only linked again if what it is bound to has changed.
+type refusal struct {
+	text   string
+	hidden bool // it is about what may not be read
+}
+
+// refusalOf returns err as a refusal.
+func refusalOf(err error) error {
+	return refusal{text: cut(err.Error()), hidden: resource.IsHidden(err)}
+}
+
+// Error returns the reason.
+func (r refusal) Error() string { return r.text }
+
+// Unwrap lets [resource.IsHidden] tell what may not be read.
+func (r refusal) Unwrap() error {
+	if r.hidden {
+		return resource.HiddenError(r.text)
+	}
+	return nil
+}
+
 // problemsOf returns a problem for each fault of a resource or, unless all are wanted, for
 // the first: a server keeps problems for every namespace, and a team chooses how many faults
 // its resources have.

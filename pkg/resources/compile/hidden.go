@@ -16,7 +16,7 @@ import (
 func hide(at func(namespace string) *objects, h resource.Hidden) {
 	err := resource.HiddenError(h.Why)
 	switch _, ours := v1beta1.KindNamed(h.Source.Kind); {
-	case h.Source.Kind == kindNamespace:
+	case h.Source.Kind == resource.KindNamespace:
 		at(h.Source.Name).unread = err
 	case ours:
 		l := at(h.Source.Namespace)
@@ -44,7 +44,7 @@ func (l *level) hide() {
 	owner := l.objects.namespace
 	if err := l.objects.hidden[v1beta1.KindVerificationPolicy]; err != nil {
 		source := hiddenSource(owner, v1beta1.KindVerificationPolicy)
-		p := compiledPolicy{source: source, fallback: v1beta1.DefaultActionDeny, broken: err.Error(), hidden: true, fingerprint: fingerprint(source, "", nil, err)}
+		p := compiledPolicy{source: source, fallback: v1beta1.DefaultActionDeny, broken: err, fingerprint: fingerprint(source, "", nil, err)}
 		l.policies = append(l.policies, p)
 		if owner == verify.Cluster && !l.objects.known.Mandatory {
 			p.mandatory = true
@@ -70,18 +70,6 @@ func (l *level) hiddenStore() *store {
 		return &l.stores[n-1]
 	}
 	return nil
-}
-
-// asFarAsKnown returns s, or a hidden store for the same hosts if s has places about which
-// hidden, the cluster's, may say more.
-func (s store) asFarAsKnown(hidden *store) store {
-	places := slices.Concat(s.lists(), mapSlice(s.Mirrors, func(m registry.Mirror) string { return m.Template.Host() }),
-		mapSlice(s.Evidence, func(e registry.Location) string { return e.Template.Host() }))
-	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
-		return s
-	}
-	return store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
-		fingerprint: digestOf([]string{s.fingerprint, hidden.fingerprint})}
 }
 
 // hiddenVerifiers returns why the Verifiers of l are unknown, "" if they are not.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 )
 
@@ -67,7 +66,7 @@ func selectStores(chain []rung, first int) []storesAt {
 			case i < first:
 				s.Store = s.WithoutLocations()
 			case l.label != LevelCluster: // the cluster's are for all namespaces alike
-				s = s.reached(chain[i:])
+				s = reached(s, chain[i:])
 			}
 			here.stores, here.hosts = append(here.stores, s), append(here.hosts, hosts...)
 			if s.takesAll() {
@@ -84,14 +83,6 @@ func selectStores(chain []rung, first int) []storesAt {
 		}
 	}
 	return all
-}
-
-// takesAll reports whether s is broken and for every host.
-func (s store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
-
-// lists returns the hosts and patterns of s.
-func (s store) lists() []string {
-	return slices.Concat(s.Registries, mapSlice(s.Patterns, image.HostPattern.String))
 }
 
 // merged returns the Stores of all levels in their order, as registries look for them.
@@ -166,4 +157,40 @@ func (l *level) shadowed(source policy.ObjectRef) bool {
 
 func registryStores(stores []store) []registry.Store {
 	return mapSlice(stores, func(s store) registry.Store { return s.Store })
+}
+
+// reached returns a store with the store that says how to reach each of its places: the nearest
+// that lists the host, from the level of s on, or s itself. levels begin with that of s. A
+// ClusterStore's places are never reached with what a namespace says.
+func reached(s store, levels []rung) store {
+	if len(s.Mirrors)+len(s.Evidence) == 0 {
+		return s
+	}
+	parts := []string{s.fingerprint}
+	via := func(location registry.Location) registry.Location {
+		host := location.Template.Host()
+		for _, l := range levels {
+			if found, ok := registry.StoreFor(registryStores(l.stores), host); ok {
+				i := slices.IndexFunc(l.stores, func(other store) bool { return other.Source == found.Source })
+				parts = append(parts, l.stores[i].fingerprint)
+				location.Via = &found
+				return location
+			}
+		}
+		location.Via = s.ViaItself(host)
+		return location
+	}
+	s.Mirrors = mapSlice(s.Mirrors, func(m registry.Mirror) registry.Mirror {
+		m.Location = via(m.Location)
+		return m
+	})
+	s.Evidence = mapSlice(s.Evidence, via)
+	s.fingerprint = digestOf(parts)
+	return s
+}
+
+// reachStores makes the cluster's stores say how to reach their places.
+func (l *level) reachStores() {
+	own := []rung{{l, LevelCluster}}
+	l.stores = mapSlice(l.stores, func(s store) store { return reached(s, own) })
 }

@@ -92,7 +92,7 @@ func TestWhatStoresSayOfThemselvesIsPerHost(t *testing.T) {
 		report := reportOn(t, snapshot, source).Effective
 		require.Equal(t, want, [2]string{short(report), report.Message}, source)
 	}
-	unrelated, _ := snapshot.WithCluster(objects(t, documents[0], store("", "cluster", "cluster.example.com"), store("", "further", "own.example.com")), nil)
+	unrelated, _ := snapshot.WithCluster(compile.Group(objects(t, documents[0], store("", "cluster", "cluster.example.com"), store("", "further", "own.example.com"))), nil)
 	require.NotEqual(t, snapshot.For("iris-x").Generation, unrelated.For("iris-x").Generation)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
@@ -66,7 +67,7 @@ func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation externa
 
 // secretIdentity returns the identity of the credentials in a Secret.
 func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, error) {
-	source, err := m.locate(kindSecret, ref.Name)
+	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -92,27 +93,21 @@ func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, err
 // registryIdentity returns as whom a store logs in.
 func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m referenced) (external.Identity, error) {
 	const field = "spec.identity"
-	as := identity.ServiceAccount
+	as, provider := identity.ServiceAccount, identity.Provider
+	if err := knownWord(field+".provider", provider, v1beta1.RegistryProviderECR, v1beta1.RegistryProviderACR, v1beta1.RegistryProviderGAR, v1beta1.RegistryProviderGHCR); err != nil {
+		return nil, err
+	}
 	needs := ""
-	switch identity.Provider {
-	case v1beta1.RegistryProviderECR:
-		if as != nil && as.AWS == nil {
-			needs = "serviceAccount.aws"
-		}
-	case v1beta1.RegistryProviderACR:
-		if as != nil && as.Azure == nil {
-			needs = "serviceAccount.azure"
-		}
-	case v1beta1.RegistryProviderGAR:
-		if as != nil && as.Google == nil {
-			needs = "serviceAccount.google"
-		}
-	case v1beta1.RegistryProviderGHCR:
-		if identity.SecretRef == nil {
-			needs = "secretRef, because it logs in as a GitHub App"
-		}
-	default:
-		return nil, fmt.Errorf("%s.provider is %q, it must be ECR, ACR, GAR or GHCR", field, identity.Provider)
+	switch {
+	case provider == v1beta1.RegistryProviderGHCR && identity.SecretRef == nil:
+		needs = "secretRef, because it logs in as a GitHub App"
+	case as == nil:
+	case provider == v1beta1.RegistryProviderECR && as.AWS == nil:
+		needs = "serviceAccount.aws"
+	case provider == v1beta1.RegistryProviderACR && as.Azure == nil:
+		needs = "serviceAccount.azure"
+	case provider == v1beta1.RegistryProviderGAR && as.Google == nil:
+		needs = "serviceAccount.google"
 	}
 	if needs != "" {
 		return nil, fmt.Errorf("%s: provider %s needs %s", field, identity.Provider, needs)
@@ -134,7 +129,7 @@ func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m referenced) 
 			external.Federation{VaultRole: v.ServiceAccount.Role, VaultMount: v.ServiceAccount.Mount, VaultNamespace: v.VaultNamespace}, m)
 		return as, fieldError(field+".serviceAccount", err)
 	}
-	token, err := m.key(kindSecret, *v.TokenSecretKeyRef)
+	token, err := m.key(resource.KindSecret, *v.TokenSecretKeyRef)
 	if err != nil {
 		return nil, fieldError(field+".tokenSecretKeyRef", err)
 	}

@@ -111,13 +111,13 @@ func TestInheritedRulesUseTheVerifiersOfTheirLevel(t *testing.T) {
 
 	// What is inherited is part of the generation, and a change of it links the namespace again.
 	was, last := snapshot.For("team-a").Generation, len(documents)-1
-	changed, _ := snapshot.WithCluster(objects(t, append(documents[:last:last], object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow"))...), nil)
+	changed, _ := snapshot.WithCluster(compile.Group(objects(t, append(documents[:last:last], object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow"))...)), nil)
 	require.NotEqual(t, was, changed.For("team-a").Generation)
 	require.Equal(t, policy.Allowed, verdict(t, changed, "team-a", "r.example.com/app").Outcome())
-	changed, _ = snapshot.WithCluster(objects(t, append(documents[:last-1:last-1], object("ClusterVerifier", "", "company", cosignVerifier+"\nimages: [\"r.example.com/**\"]"), documents[last])...), nil)
+	changed, _ = snapshot.WithCluster(compile.Group(objects(t, append(documents[:last-1:last-1], object("ClusterVerifier", "", "company", cosignVerifier+"\nimages: [\"r.example.com/**\"]"), documents[last])...)), nil)
 	require.NotEqual(t, was, changed.For("team-a").Generation)
 	require.NotEqual(t, snapshot.For("team-a").Layers[0].Next.Verifiers, changed.For("team-a").Layers[0].Next.Verifiers)
-	gone, _ := snapshot.WithCluster(resource.Objects{}, nil)
+	gone, _ := snapshot.WithCluster(compile.Group(resource.Objects{}), nil)
 	require.Equal(t, policy.Denied, verdict(t, gone, "team-a", "r.example.com/app").Outcome())
 	require.Contains(t, reportOn(t, gone, "VerificationPolicy team-a/own").Effective.Message, "images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier")
 }
@@ -169,7 +169,7 @@ func TestAPolicyThatWarnsWarnsAsItWouldInherit(t *testing.T) {
 		require.Equal(t, policy.Allowed, got.Outcome(), image)
 		require.Equal(t, warnings == 1, got.Warning != "", image)
 	}
-	changed, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "cluster", allowing("other.example.com"))), nil)
+	changed, _ := snapshot.WithCluster(compile.Group(objects(t, object("ClusterVerificationPolicy", "", "cluster", allowing("other.example.com")))), nil)
 	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation, "cached warnings would be wrong")
 	require.Empty(t, verdict(t, changed, "team-a", "other.example.com/app").Warning)
 }
@@ -217,6 +217,6 @@ func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 	require.Len(t, problems, 2)
 	require.Contains(t, problems[1].Message, `spec.tags is "Keep", it must be Pin or Leave`)
 	require.Equal(t, v1beta1.TagActionLeave, snapshot.Tags(verify.Cluster))
-	pinned, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "c", "tags: Pin")), nil)
+	pinned, _ := snapshot.WithCluster(compile.Group(objects(t, object("ClusterVerificationPolicy", "", "c", "tags: Pin"))), nil)
 	require.Equal(t, v1beta1.TagActionPin, pinned.Tags("team-b"), "of the cluster as it is, whatever the namespace's policies are linked to")
 }

@@ -81,7 +81,7 @@ func TestKeysNeedThePublicLogUnlessTheyNameAnotherOrIgnoreLogs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, namespace("team-a", "1"), root, object("Verifier", "team-a", "release", c.spec))
-			sources := compile.Externals(o)["team-a"]
+			sources := compile.Group(o).Externals()["team-a"]
 			require.Equal(t, c.fetches, len(sources) == 1)
 			fetched := compile.Fetched{}
 			for _, source := range sources {

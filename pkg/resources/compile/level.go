@@ -3,43 +3,17 @@ package compile
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
-
-// Kinds of core/v1 objects that resources refer to.
-const (
-	kindNamespace = "Namespace"
-	kindSecret    = "Secret"
-	kindConfigMap = "ConfigMap"
-
-	kindServiceAccount = "ServiceAccount"
-)
-
-// entry is one resource of either scope. A namespaced kind and its Cluster twin have
-// the same entry type.
-type entry[S any] struct {
-	source     policy.ObjectRef
-	generation int64
-	created    time.Time // zero for an object that no API server has
-	spec       S
-	broken     error // the content could not be read
-	refused    error // the content may not be compiled: the cluster is over its limit
-}
-
-// err returns why the resource cannot be compiled, if it cannot.
-func (e entry[S]) err() error {
-	if e.broken != nil {
-		return e.broken
-	}
-	return e.refused
-}
 
 // refuse makes every resource of a level one that may not be compiled.
 func (l *objects) refuse(err error) {
@@ -69,7 +43,7 @@ type objects struct {
 	referenced referenced
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
-	// sizes is what the specs of each kind take in memory, in bytes, set by [groupAndSize].
+	// sizes is what the specs of each kind take in memory, in bytes, which no limit of the cluster is about.
 	sizes []sizeOf
 
 	verifiers   []entry[v1beta1.VerifierSpec]
@@ -81,9 +55,14 @@ type objects struct {
 	tenants     []entry[*v1beta1.Tenant]          // cluster level only
 }
 
-// groupByLevel groups objects by level. The result always has the cluster.
-func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
-	levels := map[verify.Namespace]*objects{verify.Cluster: {}}
+// Levels are the objects of each level: of the cluster, which is always there, and of
+// namespaces. A change of resources groups them once, then asks what has to be fetched for
+// them, and compiles them, once.
+type Levels map[verify.Namespace]*objects
+
+// Group groups objects by level.
+func Group(o resource.Objects) Levels {
+	levels := Levels{verify.Cluster: {}}
 	at := func(namespace string) *objects {
 		l := levels[verify.Namespace(namespace)]
 		if l == nil {
@@ -98,46 +77,44 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 		l.annotations = breakGlassAnnotations(o.Namespaces[i].Annotations)
 	}
 	for _, object := range o.Resources {
-		at(object.GetNamespace()).add(resource.RefOf(object), object, resource.Missing(object))
+		l, source := at(object.GetNamespace()), resource.RefOf(object)
+		l.add(source, object, resource.Missing(object))
+		l.measure(source.Kind, object)
 	}
 	for _, b := range o.Broken {
 		// A broken object keeps its place, so that it denies there instead of counting
 		// as deleted. Broken Secrets and the like are found where they are used.
 		if kind, ok := v1beta1.KindNamed(b.Source.Kind); ok {
 			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
-		} else if b.Source.Kind == kindNamespace {
+		} else if b.Source.Kind == resource.KindNamespace {
 			at(b.Source.Name).broken = b.Err
 		}
 	}
 	for _, h := range o.Hidden {
 		hide(at, h)
 	}
-	for _, l := range levels {
+	material := newReferenced(o)
+	for namespace, l := range levels {
 		l.sort()
+		l.referenced = material
+		l.referenced.namespace = o.ReferenceNamespace(string(namespace))
 	}
 	return levels
 }
 
-// groupAndSize groups objects by level with the sizes of their specs, for levels that are
-// weighed. Those of the cluster have no limit.
-func groupAndSize(o resource.Objects) map[verify.Namespace]*objects {
-	levels := groupByLevel(o)
-	for _, object := range o.Resources {
-		l := levels[verify.Namespace(object.GetNamespace())]
-		if l.namespace == verify.Cluster {
-			continue
-		}
-		kind := resource.RefOf(object).Kind
-		i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
-		if i < 0 {
-			if l.sizes == nil {
-				l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
-			}
-			i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
-		}
-		l.sizes[i].bytes += resource.Size(object)
+// measure adds the size of a spec. Those of the cluster have no limit.
+func (l *objects) measure(kind string, object v1beta1.Object) {
+	if l.namespace == verify.Cluster {
+		return
 	}
-	return levels
+	i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
+	if i < 0 {
+		if l.sizes == nil {
+			l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
+		}
+		i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
+	}
+	l.sizes[i].bytes += resource.Size(object)
 }
 
 // sizeOf is what the specs of a kind take in memory: there are few kinds.
@@ -176,10 +153,6 @@ func (l *objects) add(source policy.ObjectRef, object v1beta1.Object, broken err
 	default:
 		panic(fmt.Sprintf("compile: %T is in the table of kinds but has no compile step", object))
 	}
-}
-
-func newEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) entry[S] {
-	return entry[S]{source: source, generation: object.GetGeneration(), created: object.GetCreationTimestamp().Time, spec: spec, broken: broken}
 }
 
 func (l *objects) sort() {
@@ -249,7 +222,7 @@ type level struct {
 	load     load
 	compiled bool   // whether it is more than weighed
 	excess   excess // as it was compiled with
-	broken   string // why the level cannot be used, "" if it can
+	broken   error  // why the level cannot be used
 
 	trustStores  map[string]*trustStore
 	verifiers    []verifier
@@ -287,10 +260,57 @@ type shared struct {
 	credentials string
 }
 
-// kindOf returns the name of a kind at the level of namespace.
-func kindOf(namespace verify.Namespace, kind string) string {
-	if namespace == verify.Cluster {
-		return "Cluster" + kind
+// Externals returns the external sources that resources reference, by the namespace
+// of the resources, sorted and without duplicates. The Secrets that they name must be
+// in levels, because credentials are part of a source. Externals skips resources with
+// errors: compiling reports those.
+func (levels Levels) Externals() map[verify.Namespace][]external.Source {
+	all := map[verify.Namespace][]external.Source{}
+	for namespace, l := range levels {
+		m := l.referenced
+		found := map[external.Source]bool{}
+		for _, t := range l.trustStores {
+			if source, err := externalSource(namespace, t.spec, m); err == nil && source != nil {
+				found[*source] = true
+			}
+		}
+		for _, s := range l.stores {
+			sources, _ := loginSources(namespace, s.spec, m) // compiling reports errors
+			for _, source := range sources {
+				found[source] = true
+			}
+		}
+		for _, v := range l.verifiers {
+			if usesPublicGood(v.spec) {
+				found[publicGood(namespace)] = true
+			}
+		}
+		if len(found) > 0 {
+			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
+				return strings.Compare(a.String()+a.Fingerprint(), b.String()+b.Fingerprint())
+			})
+		}
 	}
-	return kind
+	return all
+}
+
+// endsOf collects when the trust material of a level's resources ends.
+func (l *level) endsOf(m referenced) map[policy.ObjectRef]*Ends {
+	all := map[policy.ObjectRef]*Ends{}
+	for _, e := range l.objects.trustStores {
+		if t, ok := l.trustStores[e.source.Name]; ok {
+			all[e.source] = t.endsIn(m, e.spec.Source.ConfigMapKeyRef)
+		}
+	}
+	for i, e := range l.objects.stores {
+		if i < len(l.stores) {
+			all[e.source] = l.stores[i].ends()
+		}
+	}
+	for _, e := range l.objects.verifiers {
+		if l.publicGood != nil && usesPublicGood(e.spec) {
+			all[e.source] = l.publicGood.endsIn(m, nil)
+		}
+	}
+	return all
 }

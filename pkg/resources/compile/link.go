@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -25,7 +26,7 @@ type view struct {
 
 	*applicable               // what judges an image first
 	applies     []*applicable // as [applyAll] returns it, v.applicable first
-	slow        string        // why the view takes too many steps, "" if it does not
+	slow        error         // why the view takes too many steps
 
 	counted sync.Once
 	usages  usage // once counted
@@ -37,8 +38,8 @@ func (s *Snapshot) link(own *level) *view {
 	bound := s.bind(own)
 	v := &view{own: own, bound: bound, binding: bound}
 	v.chain = chainOf(own, v.binding, s.cluster)
-	if own.objects.broken != nil || v.counts() && own.broken != "" && !v.hidden {
-		v.broken, v.by, v.hidden = own.broken, policy.ObjectRef{}, false
+	if own.objects.broken != nil || v.counts() && own.broken != nil && !resource.IsHidden(v.broken) {
+		v.broken, v.by = own.broken, policy.ObjectRef{}
 	}
 	v.applies = applyAll(v.chain)
 	v.applicable = v.applies[0]
@@ -131,7 +132,7 @@ func (s *Snapshot) addLayers(v *view) {
 			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, p := range mandatory {
 			layer := v.layer([]compiledPolicy{p}, s.cluster.verifiers, client)
-			layer.NoVerifiers, layer.Mandatory = s.cluster.hiddenVerifiers(), !layer.Warns
+			layer.NoVerifiers, layer.Warns, layer.Mandatory = s.cluster.hiddenVerifiers(), p.warns, !p.warns
 			if layer.Warns {
 				warnings = append(warnings, layer)
 			} else {
@@ -177,11 +178,11 @@ func warningLayers(levels []group) []group {
 	for _, l := range levels {
 		sound := -1 // the index of the level's layer
 		for _, p := range l.policies {
-			if p.broken == "" && sound >= 0 {
+			if p.broken == nil && sound >= 0 {
 				layers[sound].policies = append(layers[sound].policies, p)
 				continue
 			}
-			if p.broken == "" {
+			if p.broken == nil {
 				sound = len(layers)
 			}
 			layers = append(layers, group{at: l.at, policies: []compiledPolicy{p}})
@@ -197,7 +198,7 @@ func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
 	if !a.denies() && len(a.warning) > 0 {
 		// A broken policy denies, even one that only warns. It has a layer of its own.
 		layers := warningLayers(a.warning)
-		i := slices.IndexFunc(layers, func(g group) bool { return g.policies[0].broken != "" })
+		i := slices.IndexFunc(layers, func(g group) bool { return g.policies[0].broken != nil })
 		if i < 0 {
 			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].policies[0].source, Judge: verify.OnlyWarnings(), Warns: warns})
 		}
@@ -207,18 +208,18 @@ func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
 	if len(deciding.policies) == 0 {
 		layer.Judge = verify.ByVerifiers()
 	}
-	if layer.Judge.Usable() && v.slow != "" {
-		layer.Judge = layer.Judge.Unusable(v.slow)
+	if layer.Judge.Usable() && v.slow != nil {
+		layer.Judge = refusing(layer.Judge, v.slow)
 	}
 	return v.refused(layer)
 }
 
 // refused returns a layer that denies if nothing may be allowed in v.
 func (v *view) refused(layer verify.Layer) verify.Layer {
-	if v.broken == "" {
+	if v.broken == nil {
 		return layer
 	}
-	layer.Judge = refusing(layer.Judge, v.broken, v.hidden)
+	layer.Judge = refusing(layer.Judge, v.broken)
 	if v.by != (policy.ObjectRef{}) {
 		layer.Source = v.by
 	}
@@ -243,7 +244,8 @@ func (v *view) judging(a *applicable, g group, warns bool) verify.Layer {
 }
 
 // layer combines policies with the verifiers that they may name. Rules are tried in
-// the order of the policies' names.
+// the order of the policies' names. Whether the layer only warns, the caller says: no policy
+// among several does.
 func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client verify.Registry) verify.Layer {
 	layer := verify.Layer{Registry: client, Verifiers: mapSlice(verifiers, func(v verifier) *verify.Verifier { return v.Verifier })}
 	if len(policies) == 0 {
@@ -257,18 +259,18 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 	}
 	layer.Judge = verify.ByRules(rules, last.rest())
 	for _, p := range policies {
-		layer.Warns = p.warns
 		// A broken policy might deny any image, so it denies all.
-		if p.broken != "" && layer.Judge.Usable() {
-			layer.Source, layer.Judge = p.source, refusing(layer.Judge, p.broken, p.hidden)
+		if p.broken != nil && layer.Judge.Usable() {
+			layer.Source, layer.Judge = p.source, refusing(layer.Judge, p.broken)
 		}
 	}
 	return layer
 }
 
-// refusing returns j as the Judge of something broken, of which hidden says that it cannot be read.
-func refusing(j verify.Judge, why string, hidden bool) verify.Judge {
-	if hidden {
+// refusing returns j as the Judge of something that err says cannot be used, whatever its text is.
+func refusing(j verify.Judge, err error) verify.Judge {
+	why := cmp.Or(err.Error(), "it cannot be used")
+	if resource.IsHidden(err) {
 		return j.Unreadable(why)
 	}
 	return j.Unusable(why)
@@ -311,7 +313,7 @@ func needAttestations(verifiers []verifier) bool {
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
 func (s *Snapshot) generation(v *view) string {
-	parts := []string{v.broken, v.noVerifiers(v.applicable), s.cluster.hiddenVerifiers()}
+	parts := []string{textOf(v.broken), v.noVerifiers(v.applicable), s.cluster.hiddenVerifiers()}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
 	for _, a := range v.applies {
 		if a != v.applicable {
@@ -328,4 +330,19 @@ func (s *Snapshot) generation(v *view) string {
 		parts = append(parts, "mandatory", s.cluster.shared.mandatory, s.cluster.shared.verifiers, s.cluster.shared.stores)
 	}
 	return digestOf(append(parts, "hosts", s.cluster.shared.hosts))
+}
+
+// mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
+// changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
+func (s *Snapshot) mandatoryGeneration(v *view) string {
+	shared := s.cluster.shared
+	return digestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
+		mapSlice(v.stores, func(s store) string { return s.fingerprint })...))
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

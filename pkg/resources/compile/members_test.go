@@ -49,7 +49,7 @@ func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole, _ := compiled(objects(t, append(fixed, after...)...))
-			got, _ := was.With("iris", objects(t, after...), nil)
+			got, _ := was.With("iris", compile.Group(objects(t, after...)), nil)
 			same(t, whole, got)
 			for _, member := range []verify.Namespace{"iris-web", "iris-dev-a", "iris-dev-new"} {
 				require.NotEqual(t, was.For(member).Generation, got.For(member).Generation, member)
@@ -60,9 +60,9 @@ func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 		})
 	}
 	t.Run("ending", func(t *testing.T) {
-		got, _ := was.With("iris", resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}, nil)
+		got, _ := was.With("iris", compile.Group(resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}), nil)
 		require.Equal(t, policy.Denied, verdict(t, got, "iris-web", "r.example.com/app").Outcome())
-		back, _ := got.With("iris", objects(t, before...), nil)
+		back, _ := got.With("iris", compile.Group(objects(t, before...)), nil)
 		require.Equal(t, was.For("iris-web").Generation, back.For("iris-web").Generation, "results are found again")
 	})
 }
@@ -71,7 +71,7 @@ func TestANamespaceWithThePrefixIsAMemberAtOnce(t *testing.T) {
 	fixed := []string{object("Tenant", "", "iris", iris), namespace("iris", "1"), object("VerificationPolicy", "iris", "p", allowing("iris.example.com"))}
 	was, _ := compiled(objects(t, fixed...))
 	require.Equal(t, policy.Allowed, verdict(t, was, "iris-dev-new", "iris.example.com/app").Outcome(), "even before the snapshot knows it")
-	got, _ := was.With("iris-dev-new", objects(t, namespace("iris-dev-new", "7")), nil)
+	got, _ := was.With("iris-dev-new", compile.Group(objects(t, namespace("iris-dev-new", "7"))), nil)
 	whole, _ := compiled(objects(t, append(fixed, namespace("iris-dev-new", "7"))...))
 	same(t, whole, got)
 	require.Equal(t, []verify.Namespace{"iris", "iris-dev-new"}, got.Members("iris"))
@@ -105,7 +105,7 @@ func TestAChangeOfTenantsLinksOldAndNewMembers(t *testing.T) {
 				}
 				was, _ := compiled(with(clusters[from]))
 				whole, _ := compiled(with(documents))
-				got, _ := was.WithCluster(objects(t, documents...), nil)
+				got, _ := was.WithCluster(compile.Group(objects(t, documents...)), nil)
 				same(t, whole, got)
 				if from == "iris" && to == "both" || from == "nobody" {
 					require.Equal(t, to == "iris" || to == "both" || to == "nobody" || to == "cluster" || to == "a quota" || to == "a shared key",

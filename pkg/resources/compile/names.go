@@ -27,18 +27,13 @@ func verifierProblems(policies []entry[v1beta1.VerificationPolicySpec], verifier
 // joined.
 func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []verifier) error {
 	var wrong []error
-	for i, rule := range spec.Rules {
-		for j, requirement := range rule.Require {
-			for _, name := range slices.Concat(requirement.AnyOf, requirement.AllOf) {
-				field := fmt.Sprintf("spec.rules[%d].require[%d]", i, j)
-				k := slices.IndexFunc(verifiers, func(v verifier) bool { return v.Source.Name == name })
-				switch {
-				case k < 0:
-					wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", field, name, hidden(verifiers))))
-				case verifiers[k].Broken != "":
-					wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %s", field, verifiers[k].Broken)))
-				}
-			}
+	for _, f := range resource.FieldsOfPolicy(spec) {
+		k := slices.IndexFunc(verifiers, func(v verifier) bool { return v.Source.Name == f.Name })
+		switch {
+		case k < 0:
+			wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers))))
+		case verifiers[k].Broken != "":
+			wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %s", f.Path, verifiers[k].Broken)))
 		}
 	}
 	return errors.Join(wrong...)

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -89,12 +90,11 @@ func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, s
 // awsSigner returns which signatures of AWS Signer count.
 func awsSigner(spec v1beta1.NotationVerifier, stores trustStores, outside Outside) (*notation.AWSSigner, error) {
 	made := &notation.AWSSigner{Profiles: spec.AWSSigner.Profiles}
-	switch spec.AWSSigner.Revocation {
-	case v1beta1.RevocationModeIgnore:
+	if err := knownWord("spec.notation.awsSigner.revocation", spec.AWSSigner.Revocation, "", v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore); err != nil {
+		return nil, err
+	}
+	if spec.AWSSigner.Revocation == v1beta1.RevocationModeIgnore {
 		return made, nil
-	case "", v1beta1.RevocationModeCheck:
-	default:
-		return nil, fmt.Errorf("spec.notation.awsSigner.revocation is %q, it must be Check or Ignore", spec.AWSSigner.Revocation)
 	}
 	const orIgnore = "or set spec.notation.awsSigner.revocation to Ignore"
 	if outside.AWSSigner == nil {
@@ -140,32 +140,25 @@ func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores trustStores) (as extern
 
 // notationModes converts the enum fields.
 func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, owner verify.Namespace, outside Outside) (err error) {
-	switch spec.Level {
-	case "", v1beta1.NotationLevelStrict:
-		options.Level = notation.Strict
-	case v1beta1.NotationLevelPermissive:
+	timestamps, revocation := v1beta1.TimestampMode(""), revocationOf(spec)
+	if spec.Timestamps != nil {
+		timestamps = spec.Timestamps.VerifyTimestamp
+	}
+	if err := cmp.Or(knownWord("spec.notation.level", spec.Level, "", v1beta1.NotationLevelStrict, v1beta1.NotationLevelPermissive),
+		knownWord("spec.notation.timestamps.verifyTimestamp", timestamps, "", v1beta1.TimestampModeAlways, v1beta1.TimestampModeAfterCertificateExpiry),
+		knownWord("spec.notation.revocation", revocation, v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore)); err != nil {
+		return err
+	}
+	options.Level = notation.Strict
+	if spec.Level == v1beta1.NotationLevelPermissive {
 		options.Level = notation.Permissive
-	default:
-		return fmt.Errorf("spec.notation.level is %q, it must be Strict or Permissive", spec.Level)
 	}
-	if t := spec.Timestamps; t != nil {
-		switch t.VerifyTimestamp {
-		case "", v1beta1.TimestampModeAlways:
-		case v1beta1.TimestampModeAfterCertificateExpiry:
-			options.TimestampAfterExpiry = true
-		default:
-			return fmt.Errorf("spec.notation.timestamps.verifyTimestamp is %q, it must be Always or AfterCertificateExpiry", t.VerifyTimestamp)
-		}
-	}
-	switch revocationOf(spec) {
-	case v1beta1.RevocationModeIgnore:
-	case v1beta1.RevocationModeCheck:
+	options.TimestampAfterExpiry = timestamps == v1beta1.TimestampModeAfterCertificateExpiry
+	if revocation == v1beta1.RevocationModeCheck {
 		if outside.Revocation == nil {
 			return errors.New("spec.notation.revocation is Check (the default), but revocation checks are not available")
 		}
 		options.Revocation = outside.Revocation(owner)
-	default:
-		return fmt.Errorf("spec.notation.revocation is %q, it must be Check or Ignore", spec.Revocation)
 	}
 	options.Overrides, err = notationOverrides(spec.Overrides)
 	return err
@@ -197,15 +190,10 @@ func notationOverrides(spec *v1beta1.NotationOverrides) (overrides notation.Over
 		{"expiry", spec.Expiry, &overrides.Expiry}, {"authenticTimestamp", spec.AuthenticTimestamp, &overrides.AuthenticTimestamp},
 		{"revocation", spec.Revocation, &overrides.Revocation},
 	} {
-		switch check.from {
-		case "":
-		case v1beta1.OverrideActionEnforce:
-			*check.action = notation.Enforce
-		case v1beta1.OverrideActionLog:
-			*check.action = notation.Log
-		default:
-			return overrides, fmt.Errorf("spec.notation.overrides.%s is %q, it must be Enforce or Log", check.name, check.from)
+		if err := knownWord("spec.notation.overrides."+check.name, check.from, "", v1beta1.OverrideActionEnforce, v1beta1.OverrideActionLog); err != nil {
+			return overrides, err
 		}
+		*check.action = map[v1beta1.OverrideAction]notation.Action{v1beta1.OverrideActionEnforce: notation.Enforce, v1beta1.OverrideActionLog: notation.Log}[check.from]
 	}
 	return overrides, nil
 }

@@ -153,7 +153,7 @@ func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
 		snapshot, problems := compile.New(objects(t, with("old")...), nil, a.outside())
 		require.Empty(t, problems)
 		before := snapshot.For("team-a").Layers[0].Verifiers[0].Checker
-		snapshot, _ = snapshot.WithCluster(objects(t, with("new")...), nil)
+		snapshot, _ = snapshot.WithCluster(compile.Group(objects(t, with("new")...)), nil)
 		require.NotSame(t, before, snapshot.For("team-a").Layers[0].Verifiers[0].Checker)
 	}
 }

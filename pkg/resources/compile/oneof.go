@@ -1,6 +1,10 @@
 package compile
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // member is a field of a one-of, and whether it is set. A field without content is not.
 type member struct {
@@ -22,6 +26,22 @@ func atMostOne(field string, of ...member) error {
 		return fmt.Errorf("%s: at most one of the fields in %v may be set", field, namesOf(of))
 	}
 	return nil
+}
+
+// knownWord returns an error unless a word of an enum is among those that are known. Nothing that
+// is not known lets an image in.
+func knownWord[W ~string](field string, said W, words ...W) error {
+	if slices.Contains(words, said) {
+		return nil
+	}
+	texts := make([]string, 0, len(words))
+	for _, word := range words {
+		if word != "" { // which means the default
+			texts = append(texts, string(word))
+		}
+	}
+	last := len(texts) - 1
+	return fmt.Errorf("%s is %.40q, it must be %s or %s", field, said, strings.Join(texts[:last], ", "), texts[last])
 }
 
 func countSet(of []member) (n int) {

@@ -1,13 +1,16 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // compiledPolicy is a compiled VerificationPolicy. A broken one denies.
@@ -18,20 +21,20 @@ type compiledPolicy struct {
 	tags        v1beta1.TagAction     // empty if the policy does not say
 	mandatory   bool
 	warns       bool // only adds warnings
-	broken      string
-	hidden      bool // broken is about what may not be read
+	broken      error
 	fingerprint string
 }
 
 // decides reports whether p can deny, and not only warn.
 func (p compiledPolicy) decides() bool { return !p.warns }
 
+// compilePolicy compiles a VerificationPolicy. One with an error denies.
 func compilePolicy(e entry[v1beta1.VerificationPolicySpec]) (compiledPolicy, error) {
 	p := compiledPolicy{source: e.source}
 	err := p.read(e)
 	if err != nil {
 		p.rules, p.fallback = nil, v1beta1.DefaultActionDeny
-		p.broken = unusable(e.source, err)
+		p.broken = refusal{text: unusable(e.source, err)}
 	}
 	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
 	return p, err
@@ -43,12 +46,14 @@ func (p *compiledPolicy) read(e entry[v1beta1.VerificationPolicySpec]) (err erro
 	if p.mandatory, err = isMandatory(e); err != nil {
 		return err
 	}
-	if p.warns, err = warns(e.spec.EnforcementAction); err != nil {
+	p.warns = e.spec.EnforcementAction == v1beta1.EnforcementActionWarn
+	if err := knownWord("spec.enforcementAction", e.spec.EnforcementAction, "", v1beta1.EnforcementActionDeny, v1beta1.EnforcementActionWarn); err != nil {
 		return err
 	}
-	if p.tags, err = tags(e.spec.Tags); err != nil {
+	if err := knownWord("spec.tags", e.spec.Tags, "", v1beta1.TagActionPin, v1beta1.TagActionLeave); err != nil {
 		return err
 	}
+	p.tags = e.spec.Tags
 	if e.refused != nil {
 		return e.refused
 	}
@@ -69,38 +74,18 @@ func isMandatory(e entry[v1beta1.VerificationPolicySpec]) (bool, error) {
 	if !inCluster && e.spec.Scope != "" {
 		return false, errors.New("only a ClusterVerificationPolicy has spec.scope; remove it")
 	}
-	switch e.spec.Scope {
-	case "", v1beta1.PolicyScopeFallback:
-		return false, nil
-	case v1beta1.PolicyScopeMandatory:
-		return true, nil
+	if err := knownWord("spec.scope", e.spec.Scope, "", v1beta1.PolicyScopeFallback, v1beta1.PolicyScopeMandatory); err != nil {
+		return inCluster, err
 	}
-	return inCluster, fmt.Errorf("spec.scope is %q, it must be Fallback or Mandatory", e.spec.Scope)
-}
-
-func warns(action v1beta1.EnforcementAction) (bool, error) {
-	switch action {
-	case "", v1beta1.EnforcementActionDeny:
-		return false, nil
-	case v1beta1.EnforcementActionWarn:
-		return true, nil
-	}
-	return false, fmt.Errorf("spec.enforcementAction is %q, it must be Deny or Warn", action)
+	return e.spec.Scope == v1beta1.PolicyScopeMandatory, nil
 }
 
 func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) (v1beta1.DefaultAction, error) {
-	switch action {
-	case "", v1beta1.DefaultActionDeny:
-		return v1beta1.DefaultActionDeny, nil
-	case v1beta1.DefaultActionAllow:
-		return action, nil
-	case v1beta1.DefaultActionInherit:
-		if source.Namespace == "" {
-			return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
-		}
-		return action, nil
+	if action == v1beta1.DefaultActionInherit && source.Namespace == "" {
+		return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
 	}
-	return "", fmt.Errorf("spec.defaultAction is %q, it must be Deny, Allow or Inherit", action)
+	action = cmp.Or(action, v1beta1.DefaultActionDeny)
+	return action, knownWord("spec.defaultAction", action, v1beta1.DefaultActionDeny, v1beta1.DefaultActionAllow, v1beta1.DefaultActionInherit)
 }
 
 func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, error) {
@@ -117,30 +102,23 @@ func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, 
 }
 
 func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule) (verify.Rule, error) {
-	images, err := patterns(field+".images", spec.Images, false)
-	wrong := []error{err}
-	rule := verify.Rule{Source: source, Images: images}
-	switch spec.Action {
-	case "", v1beta1.RuleActionRequire:
-	case v1beta1.RuleActionAllow:
+	images, err := patterns(field+".images", spec.Images)
+	if unknown := knownWord(field+".action", spec.Action, "", v1beta1.RuleActionRequire, v1beta1.RuleActionAllow, v1beta1.RuleActionDeny); unknown != nil {
+		return verify.Rule{}, errors.Join(err, unknown)
+	}
+	wrong := []error{err, knownWord(field+".index", spec.Index, "", v1beta1.IndexModeItself, v1beta1.IndexModeItselfOrEveryManifest)}
+	rule := verify.Rule{Source: source, Images: images, IndexManifests: spec.Index == v1beta1.IndexModeItselfOrEveryManifest}
+	switch {
+	case spec.Action == v1beta1.RuleActionAllow:
 		rule.Action = verify.Allow
-	case v1beta1.RuleActionDeny:
+	case spec.Action == v1beta1.RuleActionDeny:
 		rule.Action = verify.Deny
-	default:
-		return verify.Rule{}, errors.Join(err, fmt.Errorf("%s.action is %q, it must be Require, Allow or Deny", field, spec.Action))
 	}
 	switch {
 	case rule.Action == verify.Require && len(spec.Require) == 0:
 		wrong = append(wrong, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing; say action: Allow to allow the images without verification", field))
 	case rule.Action != verify.Require && len(spec.Require) > 0:
 		wrong = append(wrong, fmt.Errorf("%s.require is for action Require, and the action is %s; remove one of them", field, spec.Action))
-	}
-	switch spec.Index {
-	case "", v1beta1.IndexModeItself:
-	case v1beta1.IndexModeItselfOrEveryManifest:
-		rule.IndexManifests = true
-	default:
-		wrong = append(wrong, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index))
 	}
 	for j, requirement := range spec.Require {
 		compiled, err := compileRequirement(fmt.Sprintf("%s.require[%d]", field, j), requirement)
@@ -194,4 +172,47 @@ func condition(text string) (policy.Condition, error) {
 		}
 		return compiled.Holds(map[string]any{"findings": findings})
 	}, nil
+}
+
+// strictest returns the policy whose default applies to images that no rule of several
+// policies matches: Deny wins over Inherit, and Inherit over Allow. Of none it is the zero
+// value.
+func strictest(policies []compiledPolicy) compiledPolicy {
+	if len(policies) == 0 {
+		return compiledPolicy{}
+	}
+	return slices.MinFunc(policies, func(x, y compiledPolicy) int { return x.leniency() - y.leniency() })
+}
+
+// leniency orders default actions, the strictest first.
+func (p compiledPolicy) leniency() int {
+	switch p.fallback {
+	case v1beta1.DefaultActionAllow:
+		return 2
+	case v1beta1.DefaultActionInherit:
+		return 1
+	case v1beta1.DefaultActionDeny:
+	}
+	return 0
+}
+
+// inherits reports whether the next level judges images that no rule of p matches.
+func (p compiledPolicy) inherits() bool { return p.fallback == v1beta1.DefaultActionInherit }
+
+// sourceOf returns which policy p is.
+func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
+
+// costOf bounds the steps to match an image with patterns.
+func costOf(patterns []image.Pattern) (steps int) {
+	for _, p := range patterns {
+		steps += p.Cost()
+	}
+	return steps
+}
+
+// refuse returns p as one that denies, and says why.
+func (p compiledPolicy) refuse(why error) compiledPolicy {
+	p.rules, p.fallback, p.broken = nil, "", why
+	p.fingerprint = digestOf([]string{p.fingerprint, why.Error()})
+	return p
 }

@@ -6,37 +6,8 @@ import (
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
-
-// compileQuotas returns the limits of each account that a ClusterQuota lists. If several
-// list an account, the first by name applies. Accounts of a broken quota have the
-// defaults: quotas affect scheduling, never verdicts.
-func (l *level) compileQuotas(quotas []entry[v1beta1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
-	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
-	for _, r := range quotas {
-		limits, err := compileQuota(r)
-		if err != nil {
-			l.problem(r.source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces and Tenants have the default quota", err)))
-			continue
-		}
-		var taken []string
-		for _, account := range accountsOf(r.spec) {
-			if first, ok := by[account]; ok && first != r.source {
-				taken = append(taken, fmt.Sprintf("%s has that of %s", account.Describe(), first))
-				continue
-			}
-			found[account], by[account] = limits, r.source
-		}
-		if len(taken) > 0 {
-			l.problem(r.source, resource.Reasoned(policy.ReasonConflict, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", joinNames(taken))))
-		}
-	}
-	l.quotaSources = by
-	return found
-}
 
 // accountsOf returns the accounts that a quota lists.
 func accountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
@@ -44,6 +15,7 @@ func accountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
 		mapSlice(spec.Tenants, verify.TenantAccount))
 }
 
+// compileQuota compiles a ClusterQuota.
 func compileQuota(r entry[v1beta1.ClusterQuotaSpec]) (verify.Limits, error) {
 	spec := r.spec
 	switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -23,7 +24,7 @@ func TestQuotasReachTheNamespacesThatTheyName(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, limits.RegistryPerSecond, client.access.PerSecond, name)
 	}
-	next, problems := snapshot.With("team-a", objects(t, namespace("team-a", "1"), object("VerificationPolicy", "team-a", "own", "defaultAction: Deny")), nil)
+	next, problems := snapshot.With("team-a", compile.Group(objects(t, namespace("team-a", "1"), object("VerificationPolicy", "team-a", "own", "defaultAction: Deny"))), nil)
 	require.Empty(t, problems)
 	require.Equal(t, want, next.For("team-a").Limits, "a change of the namespace's own leaves them")
 }

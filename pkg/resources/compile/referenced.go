@@ -4,12 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -29,14 +25,14 @@ type referenced struct {
 	fetched Fetched
 	hidden  map[policy.ObjectRef]error
 	person  bool // as [resource.Objects.Person]
-	// cluster is where references of cluster resources are, and namespace where those of the
-	// level at hand are, set by [referenced.of].
-	cluster, namespace string
+	// namespace is where the references of the level at hand are.
+	namespace string
 }
 
-func newReferenced(o resource.Objects, fetched Fetched) referenced {
-	m := referenced{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched,
-		hidden: map[policy.ObjectRef]error{}, person: o.Person, cluster: o.ForCluster()}
+// newReferenced returns what the objects in o hold, without a namespace and what is fetched.
+func newReferenced(o resource.Objects) referenced {
+	m := referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
+		hidden: map[policy.ObjectRef]error{}, person: o.Person, pulls: o.PullSecrets()}
 	for _, h := range o.Hidden {
 		m.hidden[h.Source] = resource.HiddenError(h.Why)
 	}
@@ -48,7 +44,7 @@ func newReferenced(o resource.Objects, fetched Fetched) referenced {
 		for key, value := range secret.StringData {
 			content[key] = []byte(value)
 		}
-		m.objects[policy.ObjectRef{Kind: kindSecret, Namespace: secret.Namespace, Name: secret.Name}] = content
+		m.objects[policy.ObjectRef{Kind: resource.KindSecret, Namespace: secret.Namespace, Name: secret.Name}] = content
 	}
 	for _, configMap := range o.ConfigMaps {
 		content := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
@@ -58,46 +54,23 @@ func newReferenced(o resource.Objects, fetched Fetched) referenced {
 		for key, value := range configMap.BinaryData {
 			content[key] = value
 		}
-		source := policy.ObjectRef{Kind: kindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}
+		source := policy.ObjectRef{Kind: resource.KindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}
 		m.objects[source] = content
 		if roles, ok := configMap.Annotations[v1beta1.AnnotationTUFRoles]; ok {
 			m.roles[source] = roles
 		}
 	}
-	for _, account := range o.ServiceAccounts {
-		names := mapSlice(account.ImagePullSecrets, func(ref corev1.LocalObjectReference) string { return ref.Name })
-		m.pulls[policy.ObjectRef{Kind: kindServiceAccount, Namespace: account.Namespace, Name: account.Name}] = names
-	}
 	for _, b := range o.Broken {
-		if b.Source.Kind == kindSecret || b.Source.Kind == kindConfigMap || b.Source.Kind == kindServiceAccount {
+		if b.Source.Kind == resource.KindSecret || b.Source.Kind == resource.KindConfigMap || b.Source.Kind == resource.KindServiceAccount {
 			m.broken[b.Source] = resource.Reasoned(b.Reason, b.Err)
 		}
 	}
 	return m
 }
 
-// of returns m for the resources of owner: those of a namespace reference objects of it
-// alone, and those of the cluster objects of one namespace.
-func (m referenced) of(owner verify.Namespace) referenced {
-	m.namespace = string(owner)
-	if owner == verify.Cluster {
-		m.namespace = m.cluster
-	}
-	return m
-}
-
-// locate returns the object that a reference names. Names from files were not validated by
-// an API server.
+// locate returns the object that a reference names.
 func (m referenced) locate(kind, name string) (policy.ObjectRef, error) {
-	switch {
-	case name == "":
-		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s has no name", kind)
-	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s names %q, which cannot be the name of one", kind, name)
-	case len(validation.IsDNS1123Label(m.namespace)) > 0:
-		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s is to namespace %q, which cannot be the name of one", kind, name, m.namespace)
-	}
-	return policy.ObjectRef{Kind: kind, Namespace: m.namespace, Name: name}, nil
+	return resource.Locate(m.namespace, kind, name)
 }
 
 // unreadable returns why an object is hidden or broken, nil if it is neither.
@@ -155,10 +128,10 @@ func (m referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, er
 	}
 	switch {
 	case bundle.SecretKeyRef != nil:
-		content, err := m.key(kindSecret, *bundle.SecretKeyRef)
+		content, err := m.key(resource.KindSecret, *bundle.SecretKeyRef)
 		return content, fieldError(field+".secretKeyRef", err)
 	case bundle.ConfigMapKeyRef != nil:
-		content, err := m.key(kindConfigMap, *bundle.ConfigMapKeyRef)
+		content, err := m.key(resource.KindConfigMap, *bundle.ConfigMapKeyRef)
 		return content, fieldError(field+".configMapKeyRef", err)
 	}
 	return []byte(bundle.Inline), nil
@@ -167,7 +140,7 @@ func (m referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, er
 // pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
 // without any is an error: who names one asks for a login.
 func (m referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
-	source, err := m.locate(kindServiceAccount, ref.Name)
+	source, err := m.locate(resource.KindServiceAccount, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +153,8 @@ func (m referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, err
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case len(names) == 0:
 		return nil, fmt.Errorf("%s has no imagePullSecrets; add some to it, or leave out imagePullSecretsFrom for access without a login", source)
-	case len(names) > maxPullSecrets:
-		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), maxPullSecrets)
+	case len(names) > resource.MaxPullSecrets:
+		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), resource.MaxPullSecrets)
 	}
 	return mapSlice(names, func(name string) v1beta1.Reference { return v1beta1.Reference{Name: name} }), nil
 }
@@ -204,11 +177,11 @@ func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]regist
 
 // get returns the fetched value of a source. What a person cannot fetch, the cluster may.
 func (m referenced) get(source external.Source) (external.Value, error) {
-	known, err := m.known(source)
+	value, err := m.known(source)
 	if err != nil && m.person {
 		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
 	}
-	return known, err
+	return value, err
 }
 
 func (m referenced) known(source external.Source) (external.Value, error) {
@@ -224,23 +197,4 @@ func (m referenced) known(source external.Source) (external.Value, error) {
 		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s has not been fetched yet", source))
 	}
 	return known, nil
-}
-
-// fieldError wraps err with the name of the field; nil stays nil.
-func fieldError(field string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", field, err)
-	}
-	return nil
-}
-
-// unusable says that a resource cannot be used, to everyone it applies to. Only the
-// status of a cluster resource says why it is broken: that may name objects of other
-// namespaces.
-func unusable(source policy.ObjectRef, err error) string {
-	err = faultsOf(err)[0]
-	if source.Namespace == "" && !resource.IsHidden(err) {
-		return source.String() + " cannot be used; its condition Ready says why"
-	}
-	return cut(fmt.Sprintf("%s cannot be used: %v", source, err))
 }

@@ -2,12 +2,12 @@ package compile
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -122,20 +122,34 @@ func consequence(kind string) string {
 	return "; what depends on it is denied"
 }
 
-// cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server
-// refuses a condition that is too long.
-func cut(message string) string { return policy.Cut(message, maxMessage) }
+// ExpiresSoon returns the condition ExpiresSoon at a moment, and false for a resource that
+// holds no trust material. Its text only changes when the condition does, so that statuses
+// are not written all the time.
+func (r Report) ExpiresSoon(now time.Time) (Condition, bool) {
+	if r.Ends == nil {
+		return Condition{}, false
+	}
+	due := r.Ends.Due(now)
+	switch {
+	case len(due) > 0:
+		c := Condition{True: true, Reason: policy.ReasonExpiring, Message: joinNames(mapSlice(due, func(end trust.End) string { return endText(end, now) }))}
+		if c.Message += "; replace it in time"; !due[0].At.After(now) {
+			c.Reason = policy.ReasonExpired
+		}
+		c.Message = cut(c.Message)
+		return c, true
+	case r.Ends.Unknown != "":
+		return Condition{Unknown: true, Reason: policy.ReasonExpiryUnknown, Message: cut(r.Ends.Unknown)}, true
+	case len(r.Ends.List) == 0:
+		return Condition{Reason: policy.ReasonNoExpiry, Message: "nothing in it has an end"}, true
+	}
+	return Condition{Reason: policy.ReasonNotExpiring, Message: "nothing in it ends within its notice, which is 30 days for certificates and roots"}, true
+}
 
-// joinNames joins the first names of a list: at most [maxNames], and as many as fit in
-// half a message.
-func joinNames(list []string) string {
-	shown, size := 0, 0
-	for shown < min(len(list), maxNames) && size+len(list[shown]) <= maxMessage/2 {
-		size += len(list[shown])
-		shown++
+func endText(end trust.End, now time.Time) string {
+	verb := "ends"
+	if !end.At.After(now) {
+		verb = "ended"
 	}
-	if shown == len(list) {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
+	return fmt.Sprintf("%s %s at %s", end.Part, verb, end.At.UTC().Format(time.RFC3339))
 }

@@ -132,7 +132,7 @@ func TestAChangeOfTheClusterLeavesNamespacesThatItDoesNotConcern(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			was, _ := compiled(objects(t, append(c.before, teams...)...))
 			whole, _ := compiled(objects(t, append(c.after, teams...)...))
-			got, _ := was.WithCluster(objects(t, c.after...), nil)
+			got, _ := was.WithCluster(compile.Group(objects(t, c.after...)), nil)
 			var changed []verify.Namespace
 			for _, n := range []verify.Namespace{"team-empty", "team-full", "team-ref"} {
 				require.Equal(t, whole.For(n).Generation, got.For(n).Generation, n)
@@ -163,7 +163,7 @@ func TestReportsShowWhatATrustStoreHolds(t *testing.T) {
 
 func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T) {
 	cluster := object("ClusterStore", "", "ecr", "registries: [123456789012.dkr.ecr.eu-west-1.amazonaws.com]\nidentity: {provider: ECR}")
-	source := compile.Externals(objects(t, cluster))[verify.Cluster][0]
+	source := compile.Group(objects(t, cluster)).Externals()[verify.Cluster][0]
 	token := func(value string) compile.Fetched {
 		login := fmt.Sprintf(`{"auths":{"123456789012.dkr.ecr.eu-west-1.amazonaws.com":{"username":"AWS","password":%q}}}`, value)
 		return compile.Fetched{source: external.Value{Content: []byte(login), FetchedAt: time.Now()}}
@@ -175,7 +175,7 @@ func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T)
 	}
 	was, problems := compile.New(objects(t, cluster, namespace("team-a", "1"), store("team-a", "own", "own.example.com")), token("one"), outside)
 	require.Empty(t, problems)
-	got, problems := was.WithCluster(objects(t, cluster), token("two"))
+	got, problems := was.WithCluster(compile.Group(objects(t, cluster)), token("two"))
 	require.Empty(t, problems)
 	require.NotEqual(t, password(was), password(got))
 	require.Equal(t, was.For("team-a").Generation, got.For("team-a").Generation, "a token changes no verdict")

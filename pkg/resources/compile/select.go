@@ -8,6 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // group holds the policies of one level that are tried together, by name.
@@ -46,7 +47,7 @@ func apply(chain []rung, first int) applicable {
 			if p.decides() {
 				a.deciding.policies = append(a.deciding.policies, p)
 			}
-			if !p.decides() || p.hidden {
+			if !p.decides() || resource.IsHidden(p.broken) {
 				warning.policies = append(warning.policies, p) // a hidden one may warn, too
 			}
 		}
@@ -79,7 +80,7 @@ func (a *applicable) all() iter.Seq[compiledPolicy] {
 }
 
 // refuse makes every policy of a deny, and says why.
-func (a *applicable) refuse(why string) {
+func (a *applicable) refuse(why error) {
 	refused := func(g group) group {
 		g.policies = mapSlice(g.policies, func(p compiledPolicy) compiledPolicy { return p.refuse(why) })
 		g.rules = nil
@@ -112,31 +113,6 @@ func applyAll(chain []rung) []*applicable {
 	from(0, policy.ObjectRef{})
 	return slices.DeleteFunc(all, func(a *applicable) bool { return a == nil })
 }
-
-// strictest returns the policy whose default applies to images that no rule of several
-// policies matches: Deny wins over Inherit, and Inherit over Allow. Of none it is the zero
-// value.
-func strictest(policies []compiledPolicy) compiledPolicy {
-	if len(policies) == 0 {
-		return compiledPolicy{}
-	}
-	return slices.MinFunc(policies, func(x, y compiledPolicy) int { return x.leniency() - y.leniency() })
-}
-
-// leniency orders default actions, the strictest first.
-func (p compiledPolicy) leniency() int {
-	switch p.fallback {
-	case v1beta1.DefaultActionAllow:
-		return 2
-	case v1beta1.DefaultActionInherit:
-		return 1
-	case v1beta1.DefaultActionDeny:
-	}
-	return 0
-}
-
-// inherits reports whether the next level judges images that no rule of p matches.
-func (p compiledPolicy) inherits() bool { return p.fallback == v1beta1.DefaultActionInherit }
 
 // policyChoices explains which policies decide and which only add warnings.
 func (v *view) policyChoices() []Choice {
@@ -188,5 +164,3 @@ func (a *applicable) lenient(g group) policy.ObjectRef {
 func (a *applicable) left() string {
 	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)
 }
-
-func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }

@@ -54,8 +54,8 @@ type showing struct {
 // refuses reports whether v denies for a reason that not only its resources have, such as
 // a home that is missing or a limit of its Tenant's account.
 func (v *view) refuses() bool {
-	past := func(l *level) bool { return l != nil && (l.broken != "" || l.excess != excess{}) }
-	return v.broken != "" || v.slow != "" || past(v.own) || past(v.home)
+	past := func(l *level) bool { return l != nil && (l.broken != nil || l.excess != excess{}) }
+	return v.broken != nil || v.slow != nil || past(v.own) || past(v.home)
 }
 
 // withhold says that a kind is not shown, except for what is known.
@@ -126,7 +126,7 @@ func (s *showing) verifiers() []entry[v1beta1.VerifierSpec] {
 func (s *showing) policies() []entry[v1beta1.VerificationPolicySpec] {
 	const kind = v1beta1.KindClusterVerificationPolicy
 	all := s.cluster.objects.policies
-	broken := func(p compiledPolicy) bool { return p.broken != "" }
+	broken := func(p compiledPolicy) bool { return p.broken != nil }
 	if slices.ContainsFunc(s.cluster.policies, broken) || slices.ContainsFunc(s.cluster.mandatory, broken) {
 		s.withhold(kind, resource.Known{})
 		return nil
@@ -184,13 +184,9 @@ func visibleHosts(v *view, registries []string, verifiers []entry[v1beta1.Verifi
 	for _, l := range v.chain[:v.last()] {
 		verifiers, policies = append(slices.Clip(verifiers), l.objects.verifiers...), append(slices.Clip(policies), l.objects.policies...)
 		for _, e := range l.objects.stores {
-			texts = append(texts, e.spec.Registries...)
-			for _, m := range e.spec.Mirrors {
-				texts = append(texts, m.Host)
-			}
-			if e.spec.Evidence != nil {
-				for _, r := range e.spec.Evidence.Repositories {
-					texts = append(texts, r.Repository)
+			for _, f := range resource.FieldsOfStore(e.spec) {
+				if f.Use == resource.Registry || f.Use == resource.Place {
+					texts = append(texts, f.Name)
 				}
 			}
 		}

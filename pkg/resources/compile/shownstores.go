@@ -1,15 +1,10 @@
 package compile
 
 import (
-	"bytes"
-	"encoding/json"
-	"encoding/pem"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -39,24 +34,6 @@ func (s *showing) stores(visible []string) {
 	if len(specs) > 0 {
 		s.withhold(v1beta1.KindClusterStore, resource.Known{Hosts: known})
 	}
-}
-
-// touches reports whether s says something about a host without naming it, or as a place
-// of other registries.
-func (s store) touches(host string) bool {
-	matches := func(p image.HostPattern) bool { return p.Match(host) }
-	return slices.ContainsFunc(s.Patterns, matches) || s.proxy != nil && slices.ContainsFunc(s.proxy.AdditionalHosts, matches)
-}
-
-// plain reports whether a ClusterStore names nothing but its registries: no other host, no
-// Secret and no identity.
-func plain(spec v1beta1.StoreSpec) bool {
-	inline := func(bundle v1beta1.CABundle) bool {
-		return bundle.SecretKeyRef == nil && bundle.ConfigMapKeyRef == nil
-	}
-	return len(spec.Mirrors) == 0 && spec.Evidence == nil && len(spec.ImagePullSecrets) == 0 && spec.ImagePullSecretsFrom == nil && spec.Identity == nil &&
-		spec.ClientCertificate == nil && spec.Proxy == nil && (spec.CABundle == nil || inline(*spec.CABundle)) &&
-		!slices.ContainsFunc(spec.AdditionalCABundles, func(bundle v1beta1.CABundle) bool { return !inline(bundle) })
 }
 
 // trustStores shows the ClusterTrustStores that ClusterVerifiers which apply, or Verifiers
@@ -90,97 +67,4 @@ func (s *showing) trustStores(verifiers []entry[v1beta1.VerifierSpec]) {
 		s.shown.Resources = append(s.shown.Resources, made)
 	}
 	s.withhold(v1beta1.KindClusterTrustStore, resource.Known{})
-}
-
-// public returns what t proves, without comments, headers and addresses, and false if it
-// cannot be shown: trust material from a Secret, a server or a key management service never is.
-func (t *trustStore) public(spec v1beta1.TrustStoreSpec) (string, bool) {
-	if t.err != nil || !t.open || spec.AWSSigner != nil || len(t.text) > maxShownTrust {
-		return "", false
-	}
-	text := publicPEM(t.text)
-	if spec.Type == v1beta1.TrustStoreTypeSigstoreRoot {
-		text = withoutAddresses(t.text)
-	}
-	again := &trustStore{kind: spec.Type}
-	if len(text) == 0 || again.parse(spec, text) != nil || !slices.Equal(again.shape(), t.shape()) {
-		return "", false
-	}
-	return string(text), true
-}
-
-// shape counts what t has of each kind of trust material.
-func (t *trustStore) shape() []int {
-	root := 0
-	if t.root != nil {
-		root = 1 + len(t.root.RekorLogs())
-	}
-	return []int{len(t.keys), len(t.certificates), len(t.lists), root}
-}
-
-// publicPEM returns the blocks of PEM text that are public by their kind, without headers.
-func publicPEM(text []byte) []byte {
-	var public bytes.Buffer
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		switch block.Type {
-		case "PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE", "X509 CRL":
-			_ = pem.Encode(&public, &pem.Block{Type: block.Type, Bytes: block.Bytes}) // a buffer takes everything
-		default:
-			return nil
-		}
-	}
-	return public.Bytes()
-}
-
-// publicKeys reduces the keys that a verifier holds itself to what [publicPEM] returns, and
-// returns false if they cannot be shown: who pastes the wrong text pastes a private key.
-func publicKeys(spec *v1beta1.VerifierSpec) bool {
-	text := inlineKeys(*spec)
-	if text == "" {
-		return true
-	}
-	keys, err := trust.ParsePublicKeys([]byte(text))
-	if err != nil {
-		return false
-	}
-	public := publicPEM([]byte(text))
-	if again, err := trust.ParsePublicKeys(public); err != nil || len(again) != len(keys) {
-		return false
-	}
-	*spec = *spec.DeepCopy()
-	signersOf(*spec).Keys.Inline = string(public)
-	return true
-}
-
-// withoutAddresses returns a trusted root without the addresses of its services, which no
-// check uses. It returns nil for a text that is not JSON.
-func withoutAddresses(text []byte) []byte {
-	var root any
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if decoder.Decode(&root) != nil {
-		return nil
-	}
-	var strip func(any)
-	strip = func(value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for _, key := range []string{"baseUrl", "base_url", "uri", "url", "operator"} {
-				delete(value, key)
-			}
-			for _, below := range value {
-				strip(below)
-			}
-		case []any:
-			for _, below := range value {
-				strip(below)
-			}
-		}
-	}
-	strip(root)
-	stripped, err := json.Marshal(root)
-	if err != nil {
-		return nil
-	}
-	return stripped
 }

@@ -197,6 +197,7 @@ func canVouch(field string, spec v1beta1.Keyless, store *trustStore) error {
 	return nil
 }
 
+// signerIdentity returns an identity as the checker compares it.
 func signerIdentity(spec v1beta1.Identity) cosign.Identity {
 	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -64,7 +65,7 @@ func TestANamespaceWithMoreSpecsThanAreKeptDenies(t *testing.T) {
 				require.Contains(t, report.Ready.Message, "KiB, the limit is 4096 KiB (VerificationPolicy 11")
 				require.Contains(t, report.Ready.Message, "delete some")
 			}
-			next, _ := s.With("shop", shopAndOther(t, laxPolicies(1)), nil)
+			next, _ := s.With("shop", compile.Group(shopAndOther(t, laxPolicies(1))), nil)
 			require.NotContains(t, verdict(t, next, "shop", "r.example.com/app").Reason, "4096 KiB")
 		})
 	}

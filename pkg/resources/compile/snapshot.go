@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -95,4 +96,16 @@ func (m *memo) get(namespace verify.Namespace, make func() *view) *view {
 		m.views[namespace] = v
 	}
 	return v
+}
+
+// EndsOf returns when the trust material of the resources of a namespace, or of the cluster,
+// ends, by resource. The map must not be modified.
+func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*Ends {
+	if namespace == verify.Cluster {
+		return s.cluster.ends
+	}
+	if v, ok := s.namespaces[namespace]; ok {
+		return v.own.ends
+	}
+	return nil
 }

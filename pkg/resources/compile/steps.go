@@ -6,7 +6,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -93,20 +92,6 @@ func demandsOf(rule verify.Rule, verifiers []verifier, all int) (steps int) {
 // list each. Six names are compared in a step.
 func scan(names, list int) int { return names * (1 + list/4) }
 
-func costOf(patterns []image.Pattern) (steps int) {
-	for _, p := range patterns {
-		steps += p.Cost()
-	}
-	return steps
-}
-
-// refuse returns p as one that denies, and says why.
-func (p compiledPolicy) refuse(why string) compiledPolicy {
-	p.rules, p.fallback, p.broken, p.hidden = nil, "", why, false
-	p.fingerprint = digestOf([]string{p.fingerprint, why})
-	return p
-}
-
 // limitSteps refuses the policies of the cluster if finding their rules takes too long,
 // and its Verifiers if they alone do.
 func (l *level) limitSteps() {
@@ -125,7 +110,7 @@ func (l *level) limitSteps() {
 		if err := checkSteps(*list, l.verifiers); err != nil {
 			*list = mapSlice(*list, func(p compiledPolicy) compiledPolicy {
 				l.problem(p.source, err)
-				return p.refuse(unusable(p.source, err))
+				return p.refuse(refusal{text: unusable(p.source, err)})
 			})
 		}
 	}
@@ -135,7 +120,7 @@ func (l *level) limitSteps() {
 // returns a problem for each of its own that has a part. The cluster's alone are limited
 // where they are compiled.
 func (v *view) limitSteps() []resource.Problem {
-	if v.broken != "" || !slices.ContainsFunc(v.chain[:v.last()], func(l rung) bool { return len(l.policies)+len(l.verifiers) > 0 }) {
+	if v.broken != nil || !slices.ContainsFunc(v.chain[:v.last()], func(l rung) bool { return len(l.policies)+len(l.verifiers) > 0 }) {
 		return nil
 	}
 	var all steps
@@ -150,7 +135,7 @@ func (v *view) limitSteps() []resource.Problem {
 	if err == nil {
 		return nil
 	}
-	v.slow = fmt.Sprintf("%s has too many rules or patterns: %v", v.own.objects.namespace.Describe(), err)
+	v.slow = fmt.Errorf("%s has too many rules or patterns: %w", v.own.objects.namespace.Describe(), err)
 	for _, a := range v.applies {
 		a.refuse(v.slow)
 	}

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -19,6 +22,7 @@ type store struct {
 	proxy       *registry.Proxy
 }
 
+// compileStore compiles a Store. One with an error denies the images of its registries.
 func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (store, error) {
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
@@ -105,7 +109,7 @@ func credentials(refs []v1beta1.Reference, m referenced) (map[string]registry.Cr
 // addCredentials adds those of a pull secret that an earlier one does not have: the first
 // secret wins, as with kubelet.
 func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m referenced) error {
-	source, err := m.locate(kindSecret, ref.Name)
+	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return fieldError(field, err)
 	}
@@ -131,32 +135,86 @@ func addCredentials(all map[string]registry.Credential, field string, ref v1beta
 	return nil
 }
 
-// hostRules returns the rules for the registries in ClusterStores: these may have
-// private addresses, and plain HTTP if the store allows it. They come from the spec alone
-// and hold for the Stores of namespaces, so a store whose credentials or other registries are
-// broken keeps its rules. One that the schema refuses allows nothing, but nobody goes around its
-// proxy. The proxy is that of the first store by name.
-func hostRules(specs []entry[v1beta1.StoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
-	rules := map[string]registry.HostRule{}
-	var patterns []registry.PatternRule
-	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec
-		sound := specs[i].broken == nil
-		if !sound && s.proxy == nil {
-			continue
-		}
-		named, matching, _ := hosts(verify.Cluster, specs[i].spec.Registries) // the entries that are right
-		for _, host := range named {
-			rule, earlier := rules[host]
-			if !earlier {
-				rule.Proxy = s.proxy
-			}
-			rule.Private = rule.Private || sound
-			rule.PlainHTTP = rule.PlainHTTP || specs[i].spec.InsecurePlainHTTP
-			rules[host] = rule
-		}
-		for _, pattern := range matching {
-			patterns = append(patterns, registry.PatternRule{Hosts: pattern, Rule: registry.HostRule{Private: sound, Proxy: s.proxy}})
-		}
+// touches reports whether s says something about a host without naming it, or as a place
+// of other registries.
+func (s store) touches(host string) bool {
+	matches := func(p image.HostPattern) bool { return p.Match(host) }
+	return slices.ContainsFunc(s.Patterns, matches) || s.proxy != nil && slices.ContainsFunc(s.proxy.AdditionalHosts, matches)
+}
+
+// takesAll reports whether s is broken and for every host.
+func (s store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
+
+// lists returns the hosts and patterns of s.
+func (s store) lists() []string {
+	return slices.Concat(s.Registries, mapSlice(s.Patterns, image.HostPattern.String))
+}
+
+// readPlaces fills in where the images of s and their evidence are. In a ClusterStore, a
+// cluster admin names the hosts.
+func (s *store) readPlaces(spec v1beta1.StoreSpec) error {
+	named := s.Source.Namespace == ""
+	if n := len(spec.Mirrors); n > maxPlaces {
+		return fmt.Errorf("spec.mirrors has %d mirrors, the limit is %d", n, maxPlaces)
 	}
-	return rules, patterns
+	for i, m := range spec.Mirrors {
+		field := fmt.Sprintf("spec.mirrors[%d]", i)
+		path := m.Path
+		if path == "" {
+			path = "{repository}"
+		}
+		template, err := image.ParseTemplate(m.Host, path)
+		if err != nil {
+			return fieldError(field, err)
+		}
+		// Whoever names an image chooses its registry: one tag of two registries must not
+		// become one tag at the mirror.
+		if (len(s.Registries) > 1 || len(s.Patterns) > 0) && !strings.Contains(path, "{registry}") {
+			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories would be one at the mirror; "+
+				"write \"{registry}/{repository}\", or a store for each registry", field)
+		}
+		if err := knownWord(field+".fallback", m.Fallback, "", v1beta1.MirrorFallbackNever, v1beta1.MirrorFallbackOrigin); err != nil {
+			return err
+		}
+		s.Mirrors = append(s.Mirrors, registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1beta1.MirrorFallbackOrigin})
+	}
+	return s.readEvidence(spec.Evidence, named)
+}
+
+func (s *store) readEvidence(spec *v1beta1.Evidence, named bool) error {
+	if spec == nil {
+		return nil
+	}
+	switch n := len(spec.Repositories); {
+	case n == 0:
+		return errors.New("spec.evidence.repositories is empty; list a repository, or leave out spec.evidence for the image's own")
+	case n > maxPlaces:
+		return fmt.Errorf("spec.evidence.repositories has %d repositories, the limit is %d", n, maxPlaces)
+	}
+	for i, r := range spec.Repositories {
+		field := fmt.Sprintf("spec.evidence.repositories[%d].repository", i)
+		host, path, found := strings.Cut(r.Repository, "/")
+		if !found {
+			return fmt.Errorf("%s: %.80q has no path; write host/path", field, r.Repository)
+		}
+		template, err := image.ParseTemplate(host, path)
+		if err != nil {
+			return fieldError(field, err)
+		}
+		s.Evidence = append(s.Evidence, registry.Location{Template: template, Named: named})
+	}
+	s.EvidenceExclusive = spec.Exclusive
+	return nil
+}
+
+// asFarAsKnown returns s, or a hidden store for the same hosts if s has places about which
+// hidden, the cluster's, may say more.
+func (s store) asFarAsKnown(hidden *store) store {
+	places := slices.Concat(s.lists(), mapSlice(s.Mirrors, func(m registry.Mirror) string { return m.Template.Host() }),
+		mapSlice(s.Evidence, func(e registry.Location) string { return e.Template.Host() }))
+	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
+		return s
+	}
+	return store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
+		fingerprint: digestOf([]string{s.fingerprint, hidden.fingerprint})}
 }

@@ -74,7 +74,7 @@ func (m referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 		return nil, nil //nolint:nilnil // most registries ask for none
 	}
 	const field = "spec.clientCertificate.secretRef"
-	source, err := m.locate(kindSecret, spec.SecretRef.Name)
+	source, err := m.locate(resource.KindSecret, spec.SecretRef.Name)
 	if err != nil {
 		return nil, fieldError(field, err)
 	}
@@ -144,7 +144,7 @@ func (m referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 
 // login returns the username and password of a Secret, as of type kubernetes.io/basic-auth.
 func (m referenced) login(ref v1beta1.Reference) (username, password string, err error) {
-	source, err := m.locate(kindSecret, ref.Name)
+	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return "", "", err
 	}

@@ -67,7 +67,7 @@ func TestNamesComeBeforePatternsAndNearLevelsBeforeBoth(t *testing.T) {
 	}
 	require.Equal(t, []string{"namespace: for two.eu.example.com", "cluster: for *.*.example.com, *.eu.example.com, *.example.com:5000, one.eu.example.com, which no nearer level lists"}, said)
 	require.Equal(t, "!Overridden", short(reportOn(t, snapshot, "ClusterStore d-same").Effective))
-	wider, _ := snapshot.WithCluster(objects(t, store("", "a-wide", `"*.example.com:5000"`)), nil)
+	wider, _ := snapshot.WithCluster(compile.Group(objects(t, store("", "a-wide", `"*.example.com:5000"`))), nil)
 	require.NotEqual(t, snapshot.For("team-a").Generation, wider.For("team-a").Generation)
 }
 
@@ -194,7 +194,7 @@ func TestAProxysCredentialsChangeWithoutChangingVerdicts(t *testing.T) {
 	documents := []string{namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: login}}")}
 	snapshot, problems := compiled(objects(t, append(documents, secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "old"}))...))
 	require.Empty(t, problems)
-	next, _ := snapshot.WithCluster(objects(t, documents[1], secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "new"})), nil)
+	next, _ := snapshot.WithCluster(compile.Group(objects(t, documents[1], secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "new"}))), nil)
 	require.Equal(t, "new", accessOf(t, next, "team-a").Hosts["registry.example.com"].Proxy.Own.Password)
 	require.Equal(t, snapshot.For("team-a").Generation, next.For("team-a").Generation)
 }
@@ -241,7 +241,7 @@ func TestOneLoginServesTheHostsOfAPatternThatAreTheProviders(t *testing.T) {
 		"GAR": {"europe-*-docker.pkg.dev", "europe-x-docker.pkg.dev", []string{"europe-west4-docker.pkg.dev"}, []string{"us-docker.pkg.dev", "europe-west4-docker.pkg.dev.example.com"}},
 	} {
 		o := objects(t, namespace("team-a", "1"), object("ClusterStore", "", "cloud", fmt.Sprintf("registries: [%q]\nidentity: {provider: %s}", c.pattern, provider)))
-		sources := compile.Externals(o)[verify.Cluster]
+		sources := compile.Group(o).Externals()[verify.Cluster]
 		require.Len(t, sources, 1)
 		require.Equal(t, c.sample, sources[0].Address)
 		login := fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, c.sample)

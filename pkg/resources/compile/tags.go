@@ -1,21 +1,12 @@
 package compile
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
-
-func tags(action v1beta1.TagAction) (v1beta1.TagAction, error) {
-	switch action {
-	case "", v1beta1.TagActionPin, v1beta1.TagActionLeave:
-		return action, nil
-	}
-	return "", fmt.Errorf("spec.tags is %q, it must be Pin or Leave", action)
-}
 
 // Tags returns whether tags of images in a namespace are pinned. The nearest level whose
 // policies say it decides, and Pin wins within a level. A mandatory policy that says Pin holds in

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -40,7 +40,8 @@ func newTenancy(cluster *objects) *tenancy {
 			t.unusable[e.source], t.hidden = cmp.Or(e.broken, err), true
 		} else if e.broken != nil {
 			t.unusable[e.source] = e.broken
-		} else if err := cmp.Or(checkDecides(e.spec.Spec.Verification.PolicyLevel), checkClaims(e.spec.Spec, cluster.referenced.cluster)); err != nil {
+		} else if err := cmp.Or(knownWord("spec.verification.policyLevel", e.spec.Spec.Verification.PolicyLevel, "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster),
+			checkClaims(e.spec.Spec, cluster.referenced.namespace)); err != nil {
 			t.unusable[e.source] = err
 		}
 		if said == nil {
@@ -107,14 +108,6 @@ func checkClaims(spec v1beta1.TenantSpec, reserved string) error {
 	return nil
 }
 
-func checkDecides(level v1beta1.PolicyLevel) error {
-	switch level {
-	case "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster:
-		return nil
-	}
-	return fmt.Errorf("spec.verification.policyLevel is %q, it must be Namespace, Tenant or Cluster", level)
-}
-
 // binding is what a namespace has from its Tenant and from quotas. A namespace is linked
 // again whenever it changes.
 type binding struct {
@@ -124,9 +117,8 @@ type binding struct {
 	account     verify.Account
 	limits      verify.Limits
 
-	broken string // why every image is denied, "" if none is for that reason
+	broken error // why every image is denied, a [refusal]; nil if none is for that reason
 	by     policy.ObjectRef
-	hidden bool // broken is about what may not be read
 }
 
 // bind returns the binding of a namespace whose own level is given.
@@ -143,7 +135,7 @@ func (s *Snapshot) bind(own *level) binding {
 			b.policyLevel = tenant.Spec.Verification.PolicyLevel
 		}
 		if err := s.homeError(tenant); err != nil && (b.policyLevel != v1beta1.PolicyLevelCluster || s.tenants.unusable[tenantRef(tenant.Name)] != nil) {
-			b.broken, b.by, b.hidden = cut(err.Error()), tenantRef(tenant.Name), resource.IsHidden(err)
+			b.broken, b.by = refusalOf(err), tenantRef(tenant.Name)
 		}
 		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {
 			b.home = own
@@ -154,11 +146,11 @@ func (s *Snapshot) bind(own *level) binding {
 	if s.tenants.hidden && namespace != verify.Cluster && !s.tenants.Lists(string(namespace)) {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
-		b.by, b.hidden = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}, false
-		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
+		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
+		b.broken = refusal{text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
 	}
 	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {
-		b.broken, b.by, b.hidden = err.Error(), tenantRef(resource.HiddenName), true
+		b.broken, b.by = refusalOf(err), tenantRef(resource.HiddenName)
 	}
 	b.account = s.accountOf(namespace, tenant)
 	b.limits = s.cluster.quotas[b.account]
@@ -191,8 +183,8 @@ func (s *Snapshot) homeError(tenant *v1beta1.Tenant) error {
 		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("the home namespace %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
 	case l.objects.ending:
 		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s is being deleted", home, tenant.Name))
-	case l.broken != "":
-		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %s", home, tenant.Name, l.broken))
+	case l.broken != nil:
+		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %w", home, tenant.Name, l.broken))
 	}
 	return nil
 }
@@ -230,6 +222,7 @@ func (s *Snapshot) TenantNamespaces(name string) []v1beta1.TenantNamespace {
 	return found[:min(len(found), maxTenantNamespaces)]
 }
 
+// namespacesOf returns all namespaces of a Tenant with their states.
 func (s *Snapshot) namespacesOf(name string) []v1beta1.TenantNamespace {
 	tenant := s.tenants.Named(name)
 	if tenant == nil {
@@ -313,32 +306,33 @@ func (s *Snapshot) tenantError(e entry[*v1beta1.Tenant]) error {
 	return err
 }
 
-// effectiveTenant returns the condition Effective of a Tenant.
-func (s *Snapshot) effectiveTenant(source policy.ObjectRef) Condition {
-	tenant := s.tenants.Named(source.Name)
-	if tenant == nil {
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces that no other Tenant has"}
-	}
-	count := 0
-	for _, n := range s.namespacesOf(source.Name) {
-		if n.State != v1beta1.NamespaceMissing && n.State != v1beta1.NamespaceConflict {
-			count++
-		}
-	}
-	where := countOf(count, "namespace")
-	err := s.homeError(tenant)
-	switch {
-	case tenant.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && s.tenants.unusable[source] == nil:
-		return Condition{True: true, Reason: policy.ReasonInForce, Message: "the cluster's resources decide in " + where}
-	case err != nil:
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
-	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of the home namespace %s are in force in %s", tenant.Spec.HomeNamespace, where)}
-}
-
+// countOf returns a number of things in words.
 func countOf(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Related returns the namespaces whose reports a change of one may concern: itself, the
+// members of a Tenant whose home it is, and the home of its Tenant, whose reports count
+// members.
+func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
+	list := s.concerned(namespace)
+	if holder := s.tenants.Holder(string(namespace)); holder != nil && holder.Spec.HomeNamespace != string(namespace) {
+		list = append(list, verify.Namespace(holder.Spec.HomeNamespace))
+	}
+	return list
+}
+
+// Relinked returns the namespaces of s whose configuration was made again since an earlier
+// snapshot: a change of one namespace may deny others of its account.
+func (s *Snapshot) Relinked(earlier *Snapshot) []verify.Namespace {
+	var list []verify.Namespace
+	for namespace, v := range s.namespaces {
+		if earlier.namespaces[namespace] != v {
+			list = append(list, namespace)
+		}
+	}
+	return list
 }

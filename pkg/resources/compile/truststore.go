@@ -37,6 +37,7 @@ type trustStore struct {
 	err          error
 }
 
+// compileTrustStore compiles a TrustStore. Its error is a field, for what uses it.
 func compileTrustStore(e entry[v1beta1.TrustStoreSpec], m referenced) *trustStore {
 	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err(), open: e.spec.Source.Inline != "" || e.spec.Source.ConfigMapKeyRef != nil}
 	if t.err == nil {
@@ -112,10 +113,10 @@ func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referen
 		known, err := m.get(*source)
 		return known, fieldError("spec.source", err)
 	case s.SecretKeyRef != nil:
-		content, err := m.key(kindSecret, *s.SecretKeyRef)
+		content, err := m.key(resource.KindSecret, *s.SecretKeyRef)
 		return external.Value{Content: content}, fieldError("spec.source.secretKeyRef", err)
 	case s.ConfigMapKeyRef != nil:
-		content, err := m.key(kindConfigMap, *s.ConfigMapKeyRef)
+		content, err := m.key(resource.KindConfigMap, *s.ConfigMapKeyRef)
 		return external.Value{Content: content}, fieldError("spec.source.configMapKeyRef", err)
 	case len(s.Inline) > maxReferencedBytes:
 		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxReferencedBytes)
@@ -137,35 +138,25 @@ func checkSourceType(spec v1beta1.TrustStoreSpec) error {
 }
 
 func (t *trustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err error) {
-	wrong := func(err error) error { return fieldError(sourceField(spec.Source), err) }
+	if spec.Hash != "" && spec.Type != v1beta1.TrustStoreTypePublicKeys {
+		return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
+	}
 	switch spec.Type {
 	case v1beta1.TrustStoreTypePublicKeys:
-		if t.hash, err = hashOf(spec.Hash); err == nil {
-			t.keys, err = trust.ParsePublicKeys(content)
-			err = wrong(err)
+		if t.hash, err = hashOf(spec.Hash); err != nil {
+			return err
 		}
+		t.keys, err = trust.ParsePublicKeys(content)
 	case v1beta1.TrustStoreTypeCertificates, v1beta1.TrustStoreTypeSigningAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities:
-		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
-		}
 		t.certificates, err = trust.ParseCertificates(content)
-		err = wrong(err)
 	case v1beta1.TrustStoreTypeSigstoreRoot:
-		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
-		}
 		t.root, err = trust.ParseSigstoreRoot(content)
-		err = wrong(err)
 	case v1beta1.TrustStoreTypeRevocationLists:
-		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
-		}
 		t.lists, err = trust.ParseRevocationLists(content)
-		err = wrong(err)
 	default:
-		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
+		return fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
 	}
-	return err
+	return fieldError(sourceField(spec.Source), err)
 }
 
 // sourceField names the field that trust material is from.
@@ -182,28 +173,26 @@ func sourceField(source v1beta1.TrustSource) string {
 }
 
 func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
-	switch name {
-	case "":
-		return 0, nil
-	case v1beta1.HashAlgorithmSHA256:
-		return crypto.SHA256, nil
-	case v1beta1.HashAlgorithmSHA384:
-		return crypto.SHA384, nil
-	case v1beta1.HashAlgorithmSHA512:
-		return crypto.SHA512, nil
-	}
-	return 0, fmt.Errorf("spec.hash is %q, it must be one of SHA256, SHA384, SHA512", name)
+	hashes := map[v1beta1.HashAlgorithm]crypto.Hash{v1beta1.HashAlgorithmSHA256: crypto.SHA256, v1beta1.HashAlgorithmSHA384: crypto.SHA384, v1beta1.HashAlgorithmSHA512: crypto.SHA512}
+	return hashes[name], knownWord("spec.hash", name, "", v1beta1.HashAlgorithmSHA256, v1beta1.HashAlgorithmSHA384, v1beta1.HashAlgorithmSHA512)
+}
+
+// shelf holds the trust stores of one level, by name.
+type shelf struct {
+	owner  verify.Namespace
+	stores map[string]*trustStore
+	hidden error // why they may not be read
 }
 
 // trustStores resolves references of one level's resources to trust stores.
 type trustStores struct {
-	levels []*level // nearest first: the own level, then the cluster's
+	levels []shelf // nearest first: the own level, then the cluster's
 	// publicGood is the default root of keys and identities, nil if no verifier uses it.
 	publicGood *trustStore
 }
 
 // owner returns the namespace of the referencing resources.
-func (ts trustStores) owner() verify.Namespace { return ts.levels[0].objects.namespace }
+func (ts trustStores) owner() verify.Namespace { return ts.levels[0].owner }
 
 // find returns the store that ref names. It returns an error unless the store is usable
 // and has the type want.
@@ -216,7 +205,7 @@ func (ts trustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 		return nil, errors.New("the reference to a trust store has no name")
 	}
 	for _, l := range ts.levels {
-		if kindOf(l.objects.namespace, v1beta1.KindTrustStore) == kind {
+		if kindOf(l.owner, v1beta1.KindTrustStore) == kind {
 			return ts.at(l, kind, ref.Name, want)
 		}
 	}
@@ -226,13 +215,12 @@ func (ts trustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 	return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
 }
 
-func (ts trustStores) at(l *level, kind, name string, want v1beta1.TrustStoreType) (*trustStore, error) {
-	source := policy.ObjectRef{Kind: kind, Namespace: string(l.objects.namespace), Name: name}
-	store, ok := l.trustStores[name]
-	hidden := l.objects.hidden[v1beta1.KindTrustStore]
+func (ts trustStores) at(l shelf, kind, name string, want v1beta1.TrustStoreType) (*trustStore, error) {
+	source := policy.ObjectRef{Kind: kind, Namespace: string(l.owner), Name: name}
+	store, ok := l.stores[name]
 	switch {
-	case !ok && hidden != nil:
-		return nil, hidden
+	case !ok && l.hidden != nil:
+		return nil, l.hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case resource.IsHidden(store.err):

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -92,4 +93,49 @@ func (u usage) trust(v verifier) {
 	for _, source := range v.uses {
 		u.used[source] = true
 	}
+}
+
+// decidesAnyway reports whether a broken policy that should only warn denies in some
+// namespace because no other policy decides there.
+func (u usage) decidesAnyway(p compiledPolicy) bool {
+	return p.broken != nil && u.denies[p.source]
+}
+
+// unsatisfiable describes the first requirement of p that no image can meet, "" if
+// there is none.
+func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
+	for i, rule := range p.rules {
+		for j, r := range rule.Require {
+			possible, bounded := 0, true
+			distinct := map[string]bool{}
+			candidates, usable := 0, 0
+			for _, v := range verifiers {
+				if !r.Selects(v.Verifier) {
+					continue
+				}
+				candidates++
+				if v.Broken != "" {
+					continue
+				}
+				usable++
+				if v.signers == nil {
+					bounded = false
+				}
+				for _, signer := range v.signers {
+					distinct[signer] = true
+				}
+			}
+			possible = len(distinct)
+			field := fmt.Sprintf("spec.rules[%d].require[%d]", i, j)
+			switch {
+			case candidates == 0:
+				return field + " can never be met: none of the Verifiers that it requires applies"
+			case usable == 0:
+				return field + " can never be met: none of the Verifiers that it requires can be used"
+			case bounded && possible < r.AtLeast:
+				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field, r.AtLeast, possible)
+			}
+		}
+	}
+	return ""
 }

@@ -20,8 +20,8 @@ func TestAChangeOfOneNamespaceCountsNoOtherAgain(t *testing.T) {
 	s.Reports(verify.Cluster)
 	mark := policy.ObjectRef{Name: "counted before"}
 	s.namespaces["team-b"].usages.used[mark] = true
-	next, _ := s.With("team-a", resource.Objects{Namespaces: o.Namespaces[:1]}, nil)
+	next, _ := s.With("team-a", Group(resource.Objects{Namespaces: o.Namespaces[:1]}), nil)
 	require.True(t, next.usage(next.views()).used[mark], "it is counted once")
-	next, _ = next.With("team-b", resource.Objects{Namespaces: o.Namespaces[1:]}, nil)
+	next, _ = next.With("team-b", Group(resource.Objects{Namespaces: o.Namespaces[1:]}), nil)
 	require.False(t, next.usage(next.views()).used[mark], "its own change counts it again")
 }

@@ -25,6 +25,7 @@ type verifier struct {
 	holds []string
 }
 
+// compileVerifier compiles a Verifier, whose trust stores are in stores. One with an error denies.
 func compileVerifier(e entry[v1beta1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
 	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
 	used, err := v.read(e, stores, outside)
@@ -44,7 +45,7 @@ func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outsi
 	}
 	// Patterns first, so that a verifier that is broken otherwise denies only its images.
 	var wrong, err error
-	v.Images, wrong = patterns("spec.images", e.spec.Images, true)
+	v.Images, wrong = patternsOrAll("spec.images", e.spec.Images)
 	v.uses = trustStoresOf(stores.owner(), e.spec)
 	spec := e.spec
 	types := []struct {
@@ -82,40 +83,26 @@ func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outsi
 
 // trustStoresOf returns the trust stores that a verifier names, even missing ones.
 func trustStoresOf(owner verify.Namespace, spec v1beta1.VerifierSpec) []policy.ObjectRef {
-	var refs []v1beta1.TrustStoreRef
-	if signers := signersOf(spec); signers != nil {
-		if signers.Keys != nil {
-			refs = append(refs, signers.Keys.TrustStoreRefs...)
+	return mapSlice(resource.FieldsOfVerifier(spec), func(f resource.Field) policy.ObjectRef {
+		if f.Kind == v1beta1.KindClusterTrustStore || owner == verify.Cluster {
+			return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: f.Name}
 		}
-		if log := logOf(*signers); log.RootTrustStoreRef != nil {
-			refs = append(refs, *log.RootTrustStoreRef)
-		}
-	}
-	if n := spec.Notation; n != nil {
-		refs = append(refs, n.TrustStoreRefs...)
-		if n.SigningAuthorities != nil {
-			refs = append(refs, n.SigningAuthorities.TrustStoreRefs...)
-		}
-		if n.Timestamps != nil {
-			refs = append(refs, n.Timestamps.TrustStoreRefs...)
-		}
-		refs = append(refs, n.RevocationListTrustStoreRefs...)
-	}
-	return mapSlice(refs, func(ref v1beta1.TrustStoreRef) policy.ObjectRef {
-		if ref.Kind == v1beta1.TrustStoreKindClusterTrustStore || owner == verify.Cluster {
-			return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: ref.Name}
-		}
-		return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: string(owner), Name: ref.Name}
+		return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: string(owner), Name: f.Name}
 	})
 }
 
-// patterns parses image patterns. With emptyIsAll, an empty list matches every image.
-func patterns(field string, list []string, emptyIsAll bool) ([]image.Pattern, error) {
+// patternsOrAll parses the image patterns of a verifier. An empty list matches every image.
+func patternsOrAll(field string, list []string) ([]image.Pattern, error) {
 	if len(list) == 0 {
-		if !emptyIsAll {
-			return nil, fmt.Errorf("%s is empty, so it would match no image", field)
-		}
 		list = []string{"**"}
+	}
+	return patterns(field, list)
+}
+
+// patterns parses image patterns. An empty list is an error.
+func patterns(field string, list []string) ([]image.Pattern, error) {
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s is empty, so it would match no image", field)
 	}
 	parsed := make([]image.Pattern, 0, len(list))
 	var wrong []error

@@ -150,24 +150,24 @@ func (s *scale) trustStore(e entry[v1beta1.TrustStoreSpec]) int {
 }
 
 func (s *scale) store(spec v1beta1.StoreSpec) int {
-	weight := resourceWeight + texts(spec.Registries)
+	weight := resourceWeight
+	for _, f := range resource.FieldsOfStore(spec) {
+		switch {
+		case f.Use == resource.Registry:
+			weight += textWeight(f.Name)
+		case f.Use == resource.Place:
+			weight += placeWeight + textWeight(f.Name)
+		case f.Use == resource.PullSecret, f.Use == resource.PullAccount:
+			for _, source := range f.Named(s.referenced.namespace, s.referenced.pulls) {
+				content, _ := s.referenced.object(source) // compiling reports errors
+				for _, value := range content {
+					weight += len(value) * loginWeight
+				}
+			}
+		}
+	}
 	for _, m := range spec.Mirrors {
-		weight += placeWeight + texts([]string{m.Host, m.Path})
-	}
-	if spec.Evidence != nil {
-		for _, r := range spec.Evidence.Repositories {
-			weight += placeWeight + texts([]string{r.Repository})
-		}
-	}
-	secrets := spec.ImagePullSecrets
-	if from := spec.ImagePullSecretsFrom; from != nil {
-		secrets, _ = s.referenced.pullSecrets(from.ServiceAccount) // compiling reports errors
-	}
-	for _, ref := range secrets {
-		content, _ := s.referenced.object(policy.ObjectRef{Kind: kindSecret, Namespace: s.referenced.namespace, Name: ref.Name})
-		for _, value := range content {
-			weight += len(value) * loginWeight
-		}
+		weight += textWeight(m.Path)
 	}
 	if p := spec.Proxy; p != nil {
 		weight += texts(p.NoProxy) + texts(p.AdditionalHosts)
@@ -265,7 +265,17 @@ func expressionOf(text string) int {
 // texts weighs a list of texts: each is kept as it is, and in parts.
 func texts(list []string) (weight int) {
 	for _, text := range list {
-		weight += itemWeight + 2*len(text)
+		weight += textWeight(text)
+	}
+	return weight
+}
+
+func textWeight(text string) int { return itemWeight + 2*len(text) }
+
+func weightOf(spec v1beta1.ExceptionSpec) int {
+	weight := resourceWeight + patternsOf(spec.Images) + texts(spec.Namespaces)
+	if d := spec.Delegate; d != nil {
+		weight += patternsOf(d.Images) + texts(d.Namespaces) + texts(d.Tenants)
 	}
 	return weight
 }

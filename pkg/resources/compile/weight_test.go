@@ -223,7 +223,7 @@ func TestATenantWhoseNamespacesAreCompiledHasRoomForTheirSpecs(t *testing.T) {
 	for range 1000 {
 		x := &v1beta1.Exception{}
 		x.Spec.Until, x.Spec.Images = "2026-12-31T18:00:00Z", texts()
-		x.Spec.Reason, x.Spec.Ticket = strings.Repeat("x", maxExceptionReason*4), strings.Repeat("x", maxExceptionTicket*4) // of wide characters
+		x.Spec.Reason, x.Spec.Ticket = strings.Repeat("x", 2048), strings.Repeat("x", 1024) // of wide characters
 		require.LessOrEqual(t, resource.Size(x), weightOf(x.Spec))
 	}
 }
@@ -234,7 +234,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		o := inTeamA(list)
 		s, problems := New(resource.Objects{}, nil, outsideOfTests())
 		require.Empty(t, problems)
-		level := groupByLevel(o)["team-a"]
+		level := Group(o)["team-a"]
 		weighed := &scale{}
 		require.NoError(t, weighed.load(level), name)
 		written := 0
@@ -244,7 +244,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		require.LessOrEqual(t, written, weighed.total/heavier, "%s: what may be compiled is kept", name)
 		before := memory.InUse()
 		began := time.Now()
-		next, problems := s.With("team-a", o, nil)
+		next, problems := s.With("team-a", Group(o), nil)
 		took := time.Since(began)
 		kept := memory.InUse() - before
 		runtime.KeepAlive(next)

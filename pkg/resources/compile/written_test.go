@@ -132,9 +132,9 @@ func TestASnapshotSaysWhoseSpecsAreToBeReadAgain(t *testing.T) {
 	require.True(t, crowded("iris-new", 53<<16), "it is not compiled yet")
 	require.False(t, crowded("shop", 64<<16), "no Tenant has it")
 	require.False(t, crowded("iris", 64<<16), "the home namespace comes first")
-	next, _ := s.With("iris-0", content{"iris-0": taking("iris-0", 1)}.objects("iris-0"), nil)
+	next, _ := s.With("iris-0", compile.Group(content{"iris-0": taking("iris-0", 1)}.objects("iris-0")), nil)
 	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, next.Resettled(s))
 	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, s.Resettled(next))
-	free, _ := s.WithCluster(resource.Objects{}, nil)
+	free, _ := s.WithCluster(compile.Group(resource.Objects{}), nil)
 	require.ElementsMatch(t, []verify.Namespace{"iris-5"}, free.Resettled(s))
 }

@@ -10,11 +10,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-const (
-	kindSecret    = "Secret"
-	kindConfigMap = "ConfigMap"
-)
-
 // Exposure is one field of a resource through which somebody may decide what is trusted
 // without being allowed to change the resource: only admins may change resources, and the
 // built-in role edit may change the Secrets and ConfigMaps that they name. Who has which role
@@ -64,34 +59,39 @@ func Exposures(resources ...v1beta1.Object) []Exposure {
 	return found
 }
 
-// TrustStoreExposures returns those of one TrustStore, given its spec. A ClusterTrustStore
-// has none.
-func TrustStoreExposures(resource policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Exposure {
-	c := collector{resource: resource}
+// TrustStoreExposures returns those of one TrustStore, given its spec. A
+// ClusterTrustStore has none.
+func TrustStoreExposures(source policy.ObjectRef, spec v1beta1.TrustStoreSpec) []Exposure {
+	c := collector{resource: source}
 	material := materialOf(spec.Type)
-	replaces := "so replace " + material + " and decide whose signatures count"
-	const inline = "use spec.source.inline: the trust material is public, and only those who may change this resource can change it"
-	c.key("spec.source.secretKeyRef", kindSecret, spec.Source.SecretKeyRef, replaces, inline)
-	c.key("spec.source.configMapKeyRef", kindConfigMap, spec.Source.ConfigMapKeyRef, replaces, inline)
-	if kms := spec.Source.KMS; kms != nil && kms.SecretRef != nil && accountIsInCredentials(kms.URI) {
-		c.add("spec.source.kms.secretRef", kindSecret, kms.SecretRef.Name,
-			"so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline")
-	}
-	if vault := spec.Source.Vault; vault != nil {
-		c.bundle("spec.source.vault.caBundle", vault.CABundle, "with a way to redirect traffic to "+vault.Address+" also replace "+material)
+	for _, f := range FieldsOfTrustStore(spec) {
+		switch {
+		case f.Use == TrustMaterial:
+			c.add(f, "so replace "+material+" and decide whose signatures count", inlineInstead(f))
+		case spec.Source.KMS != nil && f.Kind == KindSecret && strings.HasPrefix(f.Path, "spec.source.kms.") && accountIsInCredentials(spec.Source.KMS.URI):
+			c.add(f, "so choose the account and region in which spec.source.kms.uri names a key, and decide whose signatures count", "copy the public key into spec.source.inline")
+		case spec.Source.Vault != nil && f.Use == Authority:
+			c.add(f, "with a way to redirect traffic to "+spec.Source.Vault.Address+" also replace "+material, inlineInstead(f))
+		}
 	}
 	return c.found
 }
 
-// StoreExposures returns those of one Store, given its spec. A ClusterStore has none.
-func StoreExposures(resource policy.ObjectRef, spec v1beta1.StoreSpec) []Exposure {
-	c := collector{resource: resource}
-	const allows = "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified"
-	c.bundle("spec.caBundle", spec.CABundle, allows)
-	for i := range spec.AdditionalCABundles {
-		c.bundle(fmt.Sprintf("spec.additionalCABundles[%d]", i), &spec.AdditionalCABundles[i], allows)
+// StoreExposures returns those of one Store, given its spec. A ClusterStore
+// has none.
+func StoreExposures(source policy.ObjectRef, spec v1beta1.StoreSpec) []Exposure {
+	c := collector{resource: source}
+	for _, f := range FieldsOfStore(spec) {
+		if f.Use == Authority {
+			c.add(f, "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified", inlineInstead(f))
+		}
 	}
 	return c.found
+}
+
+// inlineInstead says what to do instead of naming an object with public trust material.
+func inlineInstead(f Field) string {
+	return "use " + f.Path[:strings.LastIndex(f.Path, ".")] + ".inline: the trust material is public, and only those who may change this resource can change it"
 }
 
 // materialOf names the trust material of a trust store.
@@ -126,25 +126,10 @@ type collector struct {
 	found    []Exposure
 }
 
-func (c *collector) add(field, kind, name, allows, fix string) {
+func (c *collector) add(f Field, allows, fix string) {
 	if c.resource.Namespace == "" {
 		return
 	}
-	c.found = append(c.found, Exposure{Resource: c.resource, Field: field,
-		Object: policy.ObjectRef{Kind: kind, Namespace: c.resource.Namespace, Name: name}, Allows: allows, Fix: fix})
-}
-
-func (c *collector) key(field, kind string, ref *v1beta1.KeyReference, allows, fix string) {
-	if ref != nil {
-		c.add(field, kind, ref.Name, allows, fix)
-	}
-}
-
-func (c *collector) bundle(field string, bundle *v1beta1.CABundle, allows string) {
-	if bundle == nil {
-		return
-	}
-	fix := "use " + field + ".inline: the trust material is public, and only those who may change this resource can change it"
-	c.key(field+".secretKeyRef", kindSecret, bundle.SecretKeyRef, allows, fix)
-	c.key(field+".configMapKeyRef", kindConfigMap, bundle.ConfigMapKeyRef, allows, fix)
+	c.found = append(c.found, Exposure{Resource: c.resource, Field: f.Path,
+		Object: policy.ObjectRef{Kind: f.Kind, Namespace: c.resource.Namespace, Name: f.Name}, Allows: allows, Fix: fix})
 }

@@ -104,7 +104,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 
 	answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
 		strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
-		next, _ := snapshot.With(n, resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}, nil)
+		next, _ := snapshot.With(n, compile.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}), nil)
 		time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
 		return true, nil
 	}

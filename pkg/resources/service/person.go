@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
@@ -27,16 +26,15 @@ func Open(ctx context.Context, objects resource.Objects, options Options) (*Serv
 func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehearsal, []resource.Problem) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	wanted, before := compile.Externals(objects), compile.Externals(s.objects)
-	namespaces := slices.Collect(maps.Keys(wanted))
-	for _, namespace := range namespaces {
-		s.external.Want(namespace, united(before[namespace], wanted[namespace]))
+	levels := compile.Group(objects)
+	wanted := levels.Externals()
+	for namespace, sources := range wanted {
+		s.external.Want(namespace, united(s.wanted[namespace], sources))
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.firstFetch)
 	defer cancel()
 	s.external.Await(ctx)
-	sources := slices.Concat(slices.Collect(maps.Values(wanted))...)
-	snapshot, problems := compile.New(objects, s.external.Known(sources), s.Outside())
+	snapshot, problems := levels.Compile(s.known(wanted), s.Outside())
 	r := &Rehearsal{}
 	r.set.Swap(snapshot)
 	r.Decider = NewDecider(&r.set, s.engine, AnyNamespace{})

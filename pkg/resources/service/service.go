@@ -131,8 +131,8 @@ type Service struct {
 	clusterResources string
 
 	applying sync.Mutex
-	objects  resource.Objects  // last applied
-	sources  []external.Source // referenced by objects
+	objects  resource.Objects                       // last applied
+	wanted   map[verify.Namespace][]external.Source // referenced by objects
 }
 
 // firstFetch and firstFetchPatient bound how long Apply waits for external data. A
@@ -324,16 +324,16 @@ func (s *Service) Apply(ctx context.Context, objects resource.Objects) []resourc
 	defer s.applying.Unlock()
 	objects.ClusterResourceNamespace = cmp.Or(objects.ClusterResourceNamespace, s.clusterResources)
 	s.objects = objects
-	wanted := compile.Externals(objects)
-	s.sources = slices.Concat(slices.Collect(maps.Values(wanted))...)
-	s.external.KeepOnly(wanted)
-	for namespace, sources := range wanted {
+	levels := compile.Group(objects)
+	s.wanted = levels.Externals()
+	s.external.KeepOnly(s.wanted)
+	for namespace, sources := range s.wanted {
 		s.external.Want(namespace, sources)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.firstFetch)
 	defer cancel()
 	s.external.Await(ctx)
-	return s.swap()
+	return s.swap(levels)
 }
 
 // Reapply recompiles the last objects whenever external data changes, and calls
@@ -345,12 +345,17 @@ func (s *Service) Reapply(report func([]resource.Problem)) {
 		}
 		s.applying.Lock()
 		defer s.applying.Unlock()
-		report(s.swap())
+		report(s.swap(compile.Group(s.objects)))
 	})
 }
 
-func (s *Service) swap() []resource.Problem {
-	snapshot, problems := compile.New(s.objects, s.external.Known(s.sources), s.Outside())
+func (s *Service) swap(levels compile.Levels) []resource.Problem {
+	snapshot, problems := levels.Compile(s.known(s.wanted), s.Outside())
 	s.set.Swap(snapshot)
 	return problems
+}
+
+// known returns what has been fetched of what all namespaces want.
+func (s *Service) known(wanted map[verify.Namespace][]external.Source) compile.Fetched {
+	return s.external.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
 }

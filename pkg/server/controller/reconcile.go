@@ -10,7 +10,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 var _ reconcile.TypedReconciler[verify.Namespace] = (*Controller)(nil)
@@ -49,11 +48,12 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	for _, wanted := range references {
 		c.secrets.fill(&objects, wanted)
 	}
-	fetched, wait := c.fetchAll(objects)
+	levels := compile.Group(objects)
+	fetched, wait := c.fetchAll(levels)
 	if wait > 0 && remaining > 0 { // whoever names new sources all the time must not delay the start
 		return reconcile.Result{RequeueAfter: min(wait, remaining)}, nil // or sooner, once the data is fetched
 	}
-	snapshot, problems := compile.New(objects, fetched, c.outside)
+	snapshot, problems := levels.Compile(fetched, c.outside)
 	c.set.Swap(snapshot)
 	c.markAll()
 	c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
@@ -82,26 +82,33 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
 	}
 	c.secrets.fill(&objects, wanted)
-	fetched, wait := c.fetchOne(objects, level)
+	levels := compile.Group(objects)
+	fetched, wait := c.fetchOne(levels, level)
 	if wait := c.pace.postpone(level, wait, time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
 	}
 	began := time.Now().Add(-validating)
-	c.compileNow(level, objects, fetched)
+	c.compileNow(level, levels, fetched)
+	if level != verify.Cluster && len(objects.Namespaces) == 0 {
+		c.glass.forget(level)
+		if c.options.Forget != nil {
+			c.options.Forget(level) // after the swap, so that no new entries are cached
+		}
+	}
 	c.pace.compiled(level, began, time.Now())
 	return reconcile.Result{}, nil // done
 }
 
-func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects, fetched compile.Fetched) {
+func (c *Controller) compileNow(level verify.Namespace, levels compile.Levels, fetched compile.Fetched) {
 	before := c.set.Snapshot()
 	if level == verify.Cluster {
-		snapshot, _ := before.WithCluster(objects, fetched)
+		snapshot, _ := before.WithCluster(levels, fetched)
 		c.set.Swap(snapshot)
 		c.resettle(before)
 		c.markAll()
 		return
 	}
-	snapshot, _ := before.With(level, objects, fetched)
+	snapshot, _ := before.With(level, levels, fetched)
 	c.set.Swap(snapshot)
 	c.resettle(before)
 	c.outdated.mark(level)
@@ -109,12 +116,6 @@ func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects
 	c.outdated.mark(snapshot.Related(level)...)
 	c.outdated.mark(snapshot.Relinked(before)...)
 	c.outdated.markCluster()
-	if len(objects.Namespaces) == 0 {
-		c.glass.forget(level)
-	}
-	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
-		c.options.Forget(level) // after the swap, so that no new entries are cached
-	}
 }
 
 // resettle schedules the namespaces whose specs are to be read again, or no longer, because
@@ -127,11 +128,11 @@ func (c *Controller) resettle(before *compile.Snapshot) {
 
 // fetchAll returns the external data of objects, and how long to wait for data whose
 // fetch has not completed once.
-func (c *Controller) fetchAll(objects resource.Objects) (compile.Fetched, time.Duration) {
+func (c *Controller) fetchAll(levels compile.Levels) (compile.Fetched, time.Duration) {
 	if c.options.External == nil {
 		return nil, 0
 	}
-	wanted := compile.Externals(objects)
+	wanted := levels.Externals()
 	c.options.External.KeepOnly(wanted)
 	var wait time.Duration
 	for namespace, sources := range wanted {
@@ -141,11 +142,11 @@ func (c *Controller) fetchAll(objects resource.Objects) (compile.Fetched, time.D
 }
 
 // fetchOne is fetchAll for one level. It keeps the sources of others.
-func (c *Controller) fetchOne(objects resource.Objects, level verify.Namespace) (compile.Fetched, time.Duration) {
+func (c *Controller) fetchOne(levels compile.Levels, level verify.Namespace) (compile.Fetched, time.Duration) {
 	if c.options.External == nil {
 		return nil, 0
 	}
-	sources := compile.Externals(objects)[level]
+	sources := levels.Externals()[level]
 	wait := c.options.External.Want(level, sources)
 	return c.options.External.Known(sources), wait
 }

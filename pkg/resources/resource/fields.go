@@ -1,0 +1,173 @@
+package resource
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+// Kinds of core/v1 objects that resources refer to.
+const (
+	KindNamespace      = "Namespace"
+	KindSecret         = "Secret"
+	KindConfigMap      = "ConfigMap"
+	KindServiceAccount = "ServiceAccount"
+)
+
+// Use says what a field refers to something for.
+type Use int
+
+// The uses of fields.
+const (
+	TrustMaterial Use = iota + 1 // what signatures are verified with
+	Authority                    // certificates of the CAs of servers
+	Credential                   // what is sent to a server that the resource names
+	PullSecret                   // logins, each for a registry that the Secret itself names
+	PullAccount                  // a ServiceAccount whose pull secrets are used
+	TokenAccount                 // a ServiceAccount whose tokens are exchanged for credentials
+	Trust                        // the trust store of a Verifier
+	Required                     // the Verifier of a requirement
+	Registry                     // a registry whose images a resource is for
+	Place                        // where else images or evidence are
+)
+
+// Field is a field of a resource that refers to something.
+type Field struct {
+	// Path is the field, such as spec.source.secretKeyRef. For the name of a Verifier it is the
+	// requirement.
+	Path string
+	Use  Use
+	// Kind is that of the object or resource; empty for hosts, and for a trust store without a
+	// kind.
+	Kind string
+	// Name is the object's name, or the host with or without a path. Only that of a Verifier may
+	// be empty.
+	Name string
+}
+
+// FieldsOf returns the fields of a resource that refer to something. It is the one table of
+// them: watches, fetches, previews, permissions and conditions read it.
+func FieldsOf(object v1beta1.Object) []Field {
+	switch spec := field(object, "Spec").Addr().Interface().(type) {
+	case *v1beta1.StoreSpec:
+		return FieldsOfStore(*spec)
+	case *v1beta1.TrustStoreSpec:
+		return FieldsOfTrustStore(*spec)
+	case *v1beta1.VerifierSpec:
+		return FieldsOfVerifier(*spec)
+	case *v1beta1.VerificationPolicySpec:
+		return FieldsOfPolicy(*spec)
+	}
+	return nil
+}
+
+// FieldsOfStore returns the fields of a Store that refer to something.
+func FieldsOfStore(spec v1beta1.StoreSpec) []Field {
+	var f fields
+	for i, host := range spec.Registries {
+		f.add(at("spec.registries", i), Registry, "", host)
+	}
+	for i, mirror := range spec.Mirrors {
+		f.add(at("spec.mirrors", i), Place, "", mirror.Host)
+	}
+	for i, evidence := range or(spec.Evidence).Repositories {
+		f.add(at("spec.evidence.repositories", i), Place, "", evidence.Repository)
+	}
+	for i, secret := range spec.ImagePullSecrets {
+		f.add(at("spec.imagePullSecrets", i), PullSecret, KindSecret, secret.Name)
+	}
+	f.add("spec.imagePullSecretsFrom.serviceAccount", PullAccount, KindServiceAccount, or(spec.ImagePullSecretsFrom).ServiceAccount.Name)
+	f.add("spec.identity.secretRef", Credential, KindSecret, or(or(spec.Identity).SecretRef).Name)
+	f.add("spec.identity.serviceAccount", TokenAccount, KindServiceAccount, or(or(spec.Identity).ServiceAccount).Name)
+	f.bundle("spec.caBundle", spec.CABundle)
+	for i := range spec.AdditionalCABundles {
+		f.bundle(at("spec.additionalCABundles", i), &spec.AdditionalCABundles[i])
+	}
+	f.add("spec.clientCertificate.secretRef", Credential, KindSecret, or(spec.ClientCertificate).SecretRef.Name)
+	f.add("spec.proxy.secretRef", Credential, KindSecret, or(or(spec.Proxy).SecretRef).Name)
+	f.bundle("spec.proxy.caBundle", or(spec.Proxy).CABundle)
+	return f
+}
+
+// FieldsOfTrustStore returns the fields of a TrustStore that refer to something.
+func FieldsOfTrustStore(spec v1beta1.TrustStoreSpec) []Field {
+	var f fields
+	source, kms, vault, signer := spec.Source, or(spec.Source.KMS), or(spec.Source.Vault), or(spec.AWSSigner)
+	f.add("spec.source.secretKeyRef", TrustMaterial, KindSecret, or(source.SecretKeyRef).Name)
+	f.add("spec.source.configMapKeyRef", TrustMaterial, KindConfigMap, or(source.ConfigMapKeyRef).Name)
+	f.add("spec.source.kms.secretRef", Credential, KindSecret, or(kms.SecretRef).Name)
+	f.add("spec.source.kms.serviceAccount", TokenAccount, KindServiceAccount, or(kms.ServiceAccount).Name)
+	f.add("spec.source.vault.tokenSecretKeyRef", Credential, KindSecret, or(vault.TokenSecretKeyRef).Name)
+	f.add("spec.source.vault.serviceAccount", TokenAccount, KindServiceAccount, or(vault.ServiceAccount).Name)
+	f.bundle("spec.source.vault.caBundle", vault.CABundle)
+	f.bundle("spec.source.tuf.caBundle", or(source.TUF).CABundle)
+	f.add("spec.awsSigner.secretRef", Credential, KindSecret, or(signer.SecretRef).Name)
+	f.add("spec.awsSigner.serviceAccount", TokenAccount, KindServiceAccount, or(signer.ServiceAccount).Name)
+	return f
+}
+
+// FieldsOfVerifier returns the fields of a Verifier that refer to something.
+func FieldsOfVerifier(spec v1beta1.VerifierSpec) []Field {
+	var f fields
+	f.signers("spec.cosign", or(spec.Cosign).Signers)
+	f.signers("spec.attestation", or(spec.Attestation).Signers)
+	notation := or(spec.Notation)
+	f.trust("spec.notation.trustStoreRefs", notation.TrustStoreRefs)
+	f.trust("spec.notation.signingAuthorities.trustStoreRefs", or(notation.SigningAuthorities).TrustStoreRefs)
+	f.trust("spec.notation.timestamps.trustStoreRefs", or(notation.Timestamps).TrustStoreRefs)
+	f.trust("spec.notation.revocationListTrustStoreRefs", notation.RevocationListTrustStoreRefs)
+	return f
+}
+
+// FieldsOfPolicy returns the fields of a VerificationPolicy that refer to something.
+func FieldsOfPolicy(spec v1beta1.VerificationPolicySpec) []Field {
+	var f fields
+	for i, rule := range spec.Rules {
+		for j, requirement := range rule.Require {
+			for _, name := range slices.Concat(requirement.AnyOf, requirement.AllOf) {
+				f = append(f, Field{Path: at(at("spec.rules", i)+".require", j), Use: Required, Kind: v1beta1.KindVerifier, Name: name})
+			}
+		}
+	}
+	return f
+}
+
+// fields collects the fields of one resource.
+type fields []Field
+
+// add adds a field, unless it is empty.
+func (f *fields) add(path string, use Use, kind, name string) {
+	if name != "" {
+		*f = append(*f, Field{Path: path, Use: use, Kind: kind, Name: name})
+	}
+}
+
+func (f *fields) bundle(path string, bundle *v1beta1.CABundle) {
+	f.add(path+".secretKeyRef", Authority, KindSecret, or(or(bundle).SecretKeyRef).Name)
+	f.add(path+".configMapKeyRef", Authority, KindConfigMap, or(or(bundle).ConfigMapKeyRef).Name)
+}
+
+func (f *fields) signers(path string, spec v1beta1.Signers) {
+	f.trust(path+".keys.trustStoreRefs", or(spec.Keys).TrustStoreRefs)
+	key, keyless := or(or(spec.Keys).RootTrustStoreRef), or(or(spec.Keyless).RootTrustStoreRef)
+	f.add(path+".keys.rootTrustStoreRef", Trust, string(key.Kind), key.Name)
+	f.add(path+".keyless.rootTrustStoreRef", Trust, string(keyless.Kind), keyless.Name)
+}
+
+func (f *fields) trust(path string, refs []v1beta1.TrustStoreRef) {
+	for i, ref := range refs {
+		f.add(at(path, i), Trust, string(ref.Kind), ref.Name)
+	}
+}
+
+// or returns what a field points to, empty if it is not set.
+func or[T any](field *T) (value T) {
+	if field != nil {
+		value = *field
+	}
+	return value
+}
+
+// at returns the path of an entry of a list.
+func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

@@ -108,11 +108,12 @@ func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule)
 	}
 	wrong := []error{err, knownWord(field+".index", spec.Index, "", v1beta1.IndexModeItself, v1beta1.IndexModeItselfOrEveryManifest)}
 	rule := verify.Rule{Source: source, Images: images, IndexManifests: spec.Index == v1beta1.IndexModeItselfOrEveryManifest}
-	switch {
-	case spec.Action == v1beta1.RuleActionAllow:
+	switch spec.Action {
+	case v1beta1.RuleActionAllow:
 		rule.Action = verify.Allow
-	case spec.Action == v1beta1.RuleActionDeny:
+	case v1beta1.RuleActionDeny:
 		rule.Action = verify.Deny
+	case "", v1beta1.RuleActionRequire:
 	}
 	switch {
 	case rule.Action == verify.Require && len(spec.Require) == 0:

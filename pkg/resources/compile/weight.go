@@ -152,12 +152,12 @@ func (s *scale) trustStore(e entry[v1beta1.TrustStoreSpec]) int {
 func (s *scale) store(spec v1beta1.StoreSpec) int {
 	weight := resourceWeight
 	for _, f := range resource.FieldsOfStore(spec) {
-		switch {
-		case f.Use == resource.Registry:
+		switch f.Use { //nolint:exhaustive // what other fields refer to weighs nothing
+		case resource.Registry:
 			weight += textWeight(f.Name)
-		case f.Use == resource.Place:
+		case resource.Place:
 			weight += placeWeight + textWeight(f.Name)
-		case f.Use == resource.PullSecret, f.Use == resource.PullAccount:
+		case resource.PullSecret, resource.PullAccount:
 			for _, source := range f.Named(s.referenced.namespace, s.referenced.pulls) {
 				content, _ := s.referenced.object(source) // compiling reports errors
 				for _, value := range content {

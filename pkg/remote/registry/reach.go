@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -34,6 +35,16 @@ type Proxy struct {
 	Broken string
 	// Hidden says that Broken is about what whoever asks may not read.
 	Hidden bool
+}
+
+// Through leads the way of p through the proxy at url, but for the hosts of bypass, which has the form of
+// NO_PROXY. It returns an error for what is no URL of a proxy.
+func (p *Proxy) Through(url, bypass string) (err error) {
+	p.Bypass = egress.NewBypass(bypass)
+	if p.Own, err = egress.ParseProxy(url); err != nil {
+		return fmt.Errorf("read the URL of a proxy: %w", err)
+	}
+	return nil
 }
 
 // serves reports whether the store lists a host, by name or by pattern.

@@ -12,7 +12,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
-	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -122,9 +121,8 @@ func (m referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	if spec.InsecurePlainHTTP {
 		return nil, errors.New("spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only")
 	}
-	made.Bypass = egress.NewBypass(strings.Join(p.NoProxy, ","))
-	var err error
-	if made.Own, err = egress.ParseProxy(p.URL); err != nil {
+	err := made.Through(p.URL, strings.Join(p.NoProxy, ","))
+	if err != nil {
 		return nil, errors.New("spec.proxy.url: it must be http://HOST:PORT or https://HOST:PORT, without a path; a login goes into spec.proxy.secretRef")
 	}
 	if made.Own.Username != "" || made.Own.Password != "" {

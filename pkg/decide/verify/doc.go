@@ -11,11 +11,11 @@
 //   - engine: a request: from memory, or shared with others that ask the same
 //   - plan, absent: what each layer needs to know about the image, and what it names in vain
 //   - locations: where the image and its evidence are, and which digest a tag is
-//   - examine: the work on one image, within the memory and turns of its account
+//   - examine: the work on one image, within the memory and turns of its account, and how long each step took
 //   - listing, gather: what refers to the image, read and given to the Checkers
 //   - finding: what the error of a Checker or a registry says
 //   - decide: the findings of all layers to one verdict, for an index also by its manifests
 //   - exception: what lets an image in although its verdict does not
 //
-// trace says how long each step took, limits bounds them, and compare is for people.
+// limits bounds the steps, and compare is for people.
 package verify

@@ -11,14 +11,24 @@ package cosign
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
 // Options says which image signatures a Checker accepts.
@@ -103,6 +113,161 @@ func (c *Checker) checkClaims(subject verify.Subject, said claims) error {
 		if said.annotations[name] != any(c.annotations[name]) {
 			return wrongAnnotations(name, c.annotations[name])
 		}
+	}
+	return nil
+}
+
+// MediaTypeEnvelope is the media type of a DSSE envelope, in which cosign v2 attaches
+// attestations under the tag "sha256-<hex>.att".
+const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
+
+// AttestationOptions says which attestations an Attestation accepts.
+type AttestationOptions struct {
+	Signers
+	// PredicateType must equal that of the statement. It is required: without it any
+	// statement would do.
+	PredicateType string
+	// Expression is an optional CEL condition over predicate, predicateType, now and
+	// signer, which has either keyFingerprint, or issuer, subject and claims.
+	Expression string
+}
+
+// Attestation implements [verify.Checker] for in-toto attestations, in Sigstore
+// bundles and in cosign's legacy envelopes. It has no mutable state.
+type Attestation struct {
+	*signers
+	predicateType string
+	expression    *cel.Expression // may be nil
+}
+
+var _ verify.Checker = (*Attestation)(nil)
+
+// NewAttestation returns an Attestation, or an error unless options have signers that
+// can be verified, a predicate type, and an expression that compiles.
+func NewAttestation(options AttestationOptions) (*Attestation, error) {
+	if options.PredicateType == "" {
+		return nil, errors.New("an attestation verifier needs a predicate type: without one it would accept any statement")
+	}
+	made := &Attestation{predicateType: options.PredicateType}
+	var err error
+	if options.Expression != "" {
+		made.expression, err = cel.Compile(options.Expression, cel.Variables{
+			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any})
+		if err != nil {
+			return nil, &FieldError{Field: "expression", Err: err}
+		}
+	}
+	if made.signers, err = newSigners(options.Signers); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// Accepts reports whether the layer is a Sigstore bundle or a DSSE envelope.
+func (a *Attestation) Accepts(s verify.Signature) bool {
+	return s.Layer.MediaType == MediaTypeEnvelope || isBundle(s.Layer.MediaType)
+}
+
+// Check says whether s is an attestation of subject by one of the signers, with the
+// wanted predicate.
+func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (policy.Proof, error) {
+	if err := checkSubject(subject); err != nil {
+		return policy.Proof{}, err
+	}
+	data, err := read(ctx, fetch, s.Layer, "attestation", maxBundle)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	evidence, err := a.evidence(ctx, s.Layer, data, subject.Descriptor.Digest)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	if err := a.checkStatement(ctx, evidence, now); err != nil {
+		return policy.Proof{}, err
+	}
+	return signer{id: evidence.Signer, facts: evidence.Facts}.proof(s.Layer.Digest, a.predicateType), nil
+}
+
+// evidence verifies a layer and returns the signed statement and its signer.
+func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
+	if layer.MediaType != MediaTypeEnvelope {
+		return a.verifyBundle(ctx, data, want)
+	}
+	content, err := envelopeOf(data)
+	if err != nil {
+		return Evidence{}, refused(fmt.Errorf("the attestation %w", err))
+	}
+	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
+		return Evidence{}, keyed()
+	}
+	rebuilt, err := a.rebuild(layer, content)
+	if err != nil {
+		return Evidence{}, refused(err)
+	}
+	return a.verifyRebuilt(ctx, rebuilt, want)
+}
+
+// envelopeOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") with one signature.
+func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
+	var envelope struct {
+		PayloadType string `json:"payloadType"`
+		Payload     string `json:"payload"`
+		Signatures  []struct {
+			Sig string `json:"sig"`
+		} `json:"signatures"`
+	}
+	if err := intake.JSON(data); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &envelope); err != nil {
+		return nil, errors.New("is not a DSSE envelope")
+	}
+	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
+	if err != nil || len(envelope.Signatures) != 1 || envelope.PayloadType != bundle.IntotoMediaType {
+		return nil, errors.New("does not hold one signed in-toto statement")
+	}
+	signature, err := base64.StdEncoding.DecodeString(envelope.Signatures[0].Sig)
+	if err != nil || len(signature) == 0 {
+		return nil, errors.New("has no readable signature")
+	}
+	return &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload,
+		Signatures: []*protodsse.Signature{{Sig: signature}}}}, nil
+}
+
+// attest says which attestation to make.
+func (a *Attestation) attest() string {
+	return fmt.Sprintf("make an attestation of the type %s with cosign attest", a.predicateType)
+}
+
+// checkStatement refuses evidence without a statement of the wanted predicate type, or
+// whose predicate does not satisfy the expression.
+func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now time.Time) error {
+	statement := evidence.Statement
+	switch {
+	case statement == nil:
+		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation",
+			a.attest())
+	case statement.PredicateType != a.predicateType:
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation does not have the predicate type %s", a.predicateType),
+			a.attest())
+	case a.expression == nil:
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
+	defer cancel()
+	matched, err := a.expression.Match(limited, map[string]any{
+		"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case limited.Err() != nil:
+		return verify.Inconclusive("", "the expression was not evaluated in time, try again")
+	case err != nil:
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
+			"look at the predicate with cosign download attestation, and guard fields that may be missing with has(…) in spec.attestation.expression")
+	case !matched:
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not meet the expression of the Verifier", a.predicateType),
+			"make an attestation that meets spec.attestation.expression of the Verifier; cosign download attestation shows this one")
 	}
 	return nil
 }

@@ -1,14 +1,26 @@
 package cosign
 
 import (
+	"bytes"
 	"context"
+	"crypto"
+	"encoding/base64"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"slices"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/cosign/v2/pkg/cosign"
+	"github.com/sigstore/cosign/v2/pkg/oci/static"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
+	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/intoto"
 )
 
@@ -115,4 +127,206 @@ func (s *signers) checkMessage(parsed parsedBundle, want digest.Digest) error {
 		}
 	}
 	return unsupported()
+}
+
+// checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) that holds
+// an in-toto statement of cosign's own predicate type in a DSSE envelope, or a plain
+// signature of the manifest's bytes.
+func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
+	data, err := read(ctx, fetch, layer, "bundle", maxBundle)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	parsed, err := c.open(data)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	said, err := c.signedClaims(parsed, subject.Descriptor.Digest)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	by, err := c.signerOf(ctx, parsed, subject.Descriptor.Digest)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	return c.accept(subject, layer.Digest, by, said...)
+}
+
+// signedClaims returns what a bundle claims about the image want. The claims are not
+// verified yet: refusing here only saves verifying evidence that would not count.
+func (c *Checker) signedClaims(parsed parsedBundle, want digest.Digest) ([]claims, error) {
+	if !parsed.message {
+		return readStatement(parsed.payload, want)
+	}
+	if err := c.checkMessage(parsed, want); err != nil {
+		return nil, err
+	}
+	return []claims{{}}, nil // a message signature only covers the digest
+}
+
+// readStatement returns what an envelope's payload claims about the image want.
+func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
+	parsed, err := parseStatement(payload)
+	switch {
+	case errors.Is(err, errPredicate):
+		return nil, wrongPredicate()
+	case errors.Is(err, errTooLarge):
+		return nil, limitExceeded("signed statement", maxPayload)
+	case err != nil:
+		return nil, refused(fmt.Errorf("the signed statement %w", err))
+	}
+	said := parsed.about(want)
+	if said == nil {
+		return nil, wrongDigest(want, parsed.digests()...)
+	}
+	return said, nil
+}
+
+// checkLegacy checks a simple-signing payload and the signature in the layer's
+// annotation. With keys and no log, it ignores the annotations for certificate, chain,
+// log entry and timestamp: they prove nothing about a key, and can only do harm.
+func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
+	b64 := layer.Annotations[static.SignatureAnnotationKey]
+	switch {
+	case b64 == "":
+		return policy.Proof{}, noSignature()
+	case len(b64) > maxSignature:
+		return policy.Proof{}, limitExceeded("signature annotation", maxSignature)
+	}
+	raw, err := base64.StdEncoding.DecodeString(b64)
+	switch {
+	case err != nil:
+		return policy.Proof{}, malformed("the signature annotation is not base64")
+	case c.identities != nil && layer.Annotations[annotationCertificate] == "":
+		return policy.Proof{}, keyed()
+	}
+	data, err := c.payload(ctx, subject, layer, fetch)
+	if err != nil {
+		return policy.Proof{}, err
+	}
+	payload, err := parsePayload(data)
+	if err != nil {
+		return policy.Proof{}, refused(fmt.Errorf("the signed payload %w", err))
+	}
+	want := subject.Descriptor.Digest
+	if payload.digest != want.String() {
+		return policy.Proof{}, wrongDigest(want, payload.digest)
+	}
+	said := claims{repository: payload.reference, annotations: payload.optional}
+	if c.identities != nil || c.logged {
+		by, err := c.rebuiltSigner(ctx, layer, data, raw)
+		if err != nil {
+			return policy.Proof{}, err
+		}
+		return c.accept(subject, layer.Digest, by, said)
+	}
+	key, algorithm, ok, err := c.match(ctx, contentOf(data), raw)
+	switch {
+	case err != nil:
+		return policy.Proof{}, err
+	case !ok || verifyLegacy(ctx, algorithm, data, b64, want) != nil:
+		return policy.Proof{}, c.wrongKey()
+	}
+	return c.accept(subject, layer.Digest, key.signer(), said)
+}
+
+// rebuiltSigner verifies a payload as a bundle that is rebuilt from the layer's
+// annotations, and returns its signer.
+func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
+	rebuilt, err := s.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
+	if err != nil {
+		return signer{}, refused(err)
+	}
+	if s.identities != nil {
+		return s.identities.checkPayload(ctx, rebuilt, bytes.NewReader(payload))
+	}
+	key, algorithm, ok, err := s.match(ctx, contentOf(payload), signature)
+	switch {
+	case err != nil:
+		return signer{}, err
+	case !ok || algorithm.verifyBundle(rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload))) != nil:
+		return signer{}, s.wrongKey()
+	}
+	return key.signer(), nil
+}
+
+// payload returns the signed bytes. It only fetches them if they cannot be derived from
+// the image's name.
+func (c *Checker) payload(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) ([]byte, error) {
+	if len(c.annotations) == 0 {
+		if built, ok := rebuildPayload(subject.Reference, layer.Digest); ok {
+			return built, nil
+		}
+	}
+	return read(ctx, fetch, layer, "signed payload", maxPayload)
+}
+
+// verifyLegacy verifies a signature with one key, and that the payload names want.
+func verifyLegacy(ctx context.Context, by algorithm, payload []byte, b64 string, want digest.Digest) error {
+	hash, err := v1.NewHash(want.String())
+	if err != nil {
+		return err
+	}
+	return guard(func() error {
+		sig, err := static.NewSignature(payload, b64)
+		if err != nil {
+			return err
+		}
+		_, err = cosign.VerifyImageSignature(ctx, sig, hash, &cosign.CheckOpts{
+			SigVerifier:   by.verifier,
+			ClaimVerifier: cosign.SimpleClaimVerifier,
+			IgnoreTlog:    true,
+			Offline:       true,
+		})
+		return err
+	})
+}
+
+// Media types of the layers that hold signatures.
+const (
+	// MediaTypeSimpleSigning is a legacy payload, whose signature is an annotation of
+	// the layer.
+	MediaTypeSimpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
+	// MediaTypeBundle is a Sigstore bundle v0.3, which cosign v3 writes.
+	MediaTypeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+	mediaTypeBundleOld = "application/vnd.dev.sigstore.bundle+json;version=0."
+)
+
+func isBundle(mediaType string) bool {
+	switch mediaType {
+	case MediaTypeBundle, mediaTypeBundleOld + "1", mediaTypeBundleOld + "2", mediaTypeBundleOld + "3":
+		return true
+	}
+	return false
+}
+
+// checkSubject refuses an image without a SHA-256 digest, or with two digests.
+func checkSubject(subject verify.Subject) error {
+	d := subject.Descriptor.Digest
+	if d != subject.Reference.Digest || d.Validate() != nil || d.Algorithm() != digest.SHA256 {
+		return malformed("the image to check has no single sha256 digest")
+	}
+	return nil
+}
+
+// read fetches a layer of at most limit bytes. what names the layer in refusals.
+func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, what string, limit int) ([]byte, error) {
+	if layer.Size > int64(limit) {
+		return nil, limitExceeded(what, limit)
+	}
+	data, err := fetch(ctx, layer, int64(limit))
+	switch {
+	case verify.HasReason(err, policy.ReasonContentMismatch):
+		return nil, tampered("the content of the " + what + " is not what its digest says")
+	case err != nil:
+		return nil, err
+	case len(data) == 0:
+		return nil, malformed("the " + what + " is empty")
+	case len(data) > limit:
+		return nil, limitExceeded(what, limit)
+	case digest.FromBytes(data) != layer.Digest:
+		return nil, tampered("the content of the " + what + " is not what its digest says")
+	}
+	return data, nil
 }

@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -192,4 +193,23 @@ func (p *Prefetcher) content(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	return nil, known.Err
+}
+
+// fetch asks a responder once.
+func (p *Prefetcher) fetch(ctx context.Context, r request) ([]byte, error) {
+	sent, err := http.NewRequestWithContext(ctx, r.method, r.address, strings.NewReader(r.body))
+	if err != nil {
+		return nil, errors.New("the address of the responder is malformed")
+	}
+	if r.contentType != "" {
+		sent.Header.Set("Content-Type", r.contentType)
+	}
+	status, content, err := p.client.Read(sent)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("the responder answered with status %d", status)
+	}
+	return content, nil
 }

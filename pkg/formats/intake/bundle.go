@@ -2,6 +2,8 @@ package intake
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
@@ -135,4 +137,29 @@ func contains(kept []*protocommon.RFC3161SignedTimestamp, timestamp *protocommon
 		}
 	}
 	return false
+}
+
+// JWS refuses a JWS envelope of the Notary Project (signature envelope JWS specification)
+// whose parts are not JSON, nest too deep, have too many values or a name twice.
+func JWS(data []byte) error {
+	if err := JSON(data); err != nil {
+		return err
+	}
+	var envelope struct {
+		Payload   string `json:"payload"`
+		Protected string `json:"protected"`
+	}
+	if err := json.Unmarshal(data, &envelope); err != nil {
+		return malformed("is not a JWS envelope")
+	}
+	for _, part := range []string{envelope.Protected, envelope.Payload} {
+		text, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil {
+			return malformed("is not a JWS envelope")
+		}
+		if err := JSON(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,8 +5,13 @@
 package intake
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Fault is the error of every function here. Its text repeats no evidence.
@@ -31,4 +36,260 @@ func malformed(format string, values ...any) error {
 
 func pastLimit(format string, values ...any) error {
 	return &Fault{limit: true, text: fmt.Sprintf(format, values...)}
+}
+
+// jsonLimits bound a JSON document. Zero means no limit, apart from depth.
+type jsonLimits struct {
+	depth, values int
+	// members is how many names one object may have. If it is set, names must differ, in
+	// more than their case: encoding/json ignores case.
+	members int
+	// expand is how many bytes of memory each byte may take as a tree of Go values.
+	expand int
+}
+
+// JSON refuses a document that is not one JSON value, nests too deep, has too many values,
+// or an object that has a name twice, in any case.
+func JSON(data []byte) error {
+	return scanJSON(data, jsonLimits{depth: maxDepth, values: maxEnvelopeValues, members: maxMembers})
+}
+
+// Payload refuses a signed document that is not one JSON value, nests too deep or has too
+// many values. Whoever parses it judges names that it has twice.
+func Payload(data []byte) error {
+	return scanJSON(data, jsonLimits{depth: maxDepth, values: maxPayloadValues})
+}
+
+// List refuses a list of descriptors, such as a page of referrers (OCI distribution
+// specification, "Listing Referrers"), that would take many times its size in memory.
+func List(data []byte) error {
+	return scanJSON(data, jsonLimits{depth: maxDepth, values: spareListValues + len(data)/minListValue})
+}
+
+// Statement refuses a document that would take many times its size in memory.
+func Statement(data []byte) error {
+	return scanJSON(data, jsonLimits{depth: 64, expand: maxPredicate})
+}
+
+func scanJSON(data []byte, limits jsonLimits) error {
+	s := &jsonScanner{data: data, limits: limits, budget: int64(limits.expand)*int64(len(data)) + spare}
+	if err := s.value(0); err != nil {
+		return err
+	}
+	s.space()
+	if s.at < len(data) {
+		return malformed("is not one JSON value")
+	}
+	return nil
+}
+
+// jsonScanner reads JSON (RFC 8259) without keeping it.
+type jsonScanner struct {
+	data   []byte
+	at     int
+	values int
+	budget int64
+	limits jsonLimits
+}
+
+func notJSON() error { return malformed("is not JSON") }
+
+// What the values of pkg/formats/intoto take, as measured: a slot in a list, which grows by doubling;
+// a map with its first eight slots, and each further slot; the header of a string, and the
+// decoding of one with escapes.
+const slotBytes, mapBytes, memberBytes, headerBytes, escapeBytes = 80, 352, 96, 24, 256
+
+func (s *jsonScanner) spend(bytes int) error {
+	if s.limits.expand == 0 {
+		return nil
+	}
+	if s.budget -= int64(bytes); s.budget < 0 {
+		return pastLimit("would take more than %d times its size in memory", s.limits.expand)
+	}
+	return nil
+}
+
+func (s *jsonScanner) spendText(text []byte) error {
+	if s.limits.expand > 0 && bytes.IndexByte(text, '\\') >= 0 {
+		return s.spend(escapeBytes + 2*len(text))
+	}
+	return s.spend(headerBytes + len(text))
+}
+
+func (s *jsonScanner) value(depth int) error {
+	s.values++
+	switch {
+	case depth > s.limits.depth:
+		return pastLimit("nests deeper than %d", s.limits.depth)
+	case s.limits.values > 0 && s.values > s.limits.values:
+		return pastLimit("has more than %d values", s.limits.values)
+	}
+	s.space()
+	if s.at == len(s.data) {
+		return notJSON()
+	}
+	switch c := s.data[s.at]; {
+	case c == '{':
+		return s.object(depth)
+	case c == '[':
+		return s.list(depth)
+	case c == '"':
+		text, err := s.text()
+		if err != nil {
+			return err
+		}
+		return s.spendText(text)
+	case c == '-' || '0' <= c && c <= '9':
+		return s.number()
+	}
+	return s.word()
+}
+
+func (s *jsonScanner) object(depth int) error {
+	s.at++
+	if s.skip('}') {
+		return s.spend(headerBytes)
+	}
+	if err := s.spend(mapBytes); err != nil {
+		return err
+	}
+	var names []string
+	for count := 0; ; count++ {
+		s.space()
+		if s.at == len(s.data) || s.data[s.at] != '"' {
+			return notJSON()
+		}
+		token, err := s.text()
+		if err != nil {
+			return err
+		}
+		if err := s.spendText(token); err != nil {
+			return err
+		}
+		if count >= 8 {
+			if err := s.spend(memberBytes); err != nil {
+				return err
+			}
+		}
+		if s.limits.members > 0 {
+			if names, err = s.member(names, token); err != nil {
+				return err
+			}
+		}
+		if !s.skip(':') {
+			return notJSON()
+		}
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		switch {
+		case s.skip('}'):
+			return nil
+		case !s.skip(','):
+			return notJSON()
+		}
+	}
+}
+
+// member adds a name to those of its object.
+func (s *jsonScanner) member(names []string, token []byte) ([]string, error) {
+	var name string
+	if err := json.Unmarshal(token, &name); err != nil {
+		return nil, notJSON()
+	}
+	if name = fold(name); len(names) >= s.limits.members {
+		return nil, pastLimit("has an object with more than %d names", s.limits.members)
+	}
+	for _, other := range names {
+		if other == name {
+			return nil, malformed("has a name twice")
+		}
+	}
+	return append(names, name), nil
+}
+
+// fold maps names that encoding/json takes for each other to the same text.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, name)
+}
+
+func (s *jsonScanner) list(depth int) error {
+	s.at++
+	if s.skip(']') {
+		return nil
+	}
+	for {
+		if err := s.spend(slotBytes); err != nil {
+			return err
+		}
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		switch {
+		case s.skip(']'):
+			return nil
+		case !s.skip(','):
+			return notJSON()
+		}
+	}
+}
+
+// text returns a string with its quotes.
+func (s *jsonScanner) text() ([]byte, error) {
+	start := s.at
+	for s.at++; s.at < len(s.data); s.at++ {
+		switch c := s.data[s.at]; {
+		case c == '"':
+			s.at++
+			if !utf8.Valid(s.data[start:s.at]) {
+				return nil, malformed("is not UTF-8")
+			}
+			return s.data[start:s.at], nil
+		case c < ' ':
+			return nil, notJSON()
+		case c == '\\':
+			s.at++ // the parser judges the escape; here it only must not end the string
+		}
+	}
+	return nil, notJSON()
+}
+
+func (s *jsonScanner) number() error {
+	start := s.at
+	for s.at < len(s.data) && strings.IndexByte("+-.0123456789Ee", s.data[s.at]) >= 0 {
+		s.at++
+	}
+	return s.spend(headerBytes + s.at - start)
+}
+
+func (s *jsonScanner) word() error {
+	for _, word := range []string{"true", "false", "null"} {
+		if rest := s.data[s.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
+			s.at += len(word)
+			return nil
+		}
+	}
+	return notJSON()
+}
+
+// skip passes over c, after white space.
+func (s *jsonScanner) skip(c byte) bool {
+	s.space()
+	if s.at < len(s.data) && s.data[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+func (s *jsonScanner) space() {
+	for s.at < len(s.data) && strings.IndexByte(" \t\r\n", s.data[s.at]) >= 0 {
+		s.at++
+	}
 }

@@ -7,10 +7,13 @@ package trust
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
 // block is a PEM block with its number in the source, counted from 1, for messages.
@@ -65,4 +68,85 @@ func skipComments(data []byte) []byte {
 		}
 		_, data, _ = bytes.Cut(data, []byte("\n"))
 	}
+}
+
+// SigstoreRoot is a trusted root for keyless signatures: CAs,
+// transparency logs and timestamp authorities. It is immutable.
+type SigstoreRoot = root.TrustedRoot
+
+// ParseSigstoreRoot parses a trusted_root.json (sigstore_trustroot.proto, media
+// type application/vnd.dev.sigstore.trustedroot+json;version=0.1 and later) of at
+// most 256 KiB. It refuses a root with neither a CA nor a log, which
+// could not vouch for any signature.
+func ParseSigstoreRoot(text []byte) (parsed *SigstoreRoot, err error) {
+	if len(text) > maxRootInput {
+		return nil, fmt.Errorf("the trusted root is %d bytes large, the limit is %d", len(text), maxRootInput)
+	}
+	defer func() {
+		if recover() != nil { // the library does not check every index
+			parsed, err = nil, errors.New("the trusted root is malformed")
+		}
+	}()
+	parsed, err = root.NewTrustedRootFromJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("the trusted root cannot be read (trusted_root.json, as cosign trusted-root create writes it): %w", err)
+	}
+	if len(parsed.FulcioCertificateAuthorities())+len(parsed.RekorLogs()) == 0 {
+		return nil, errors.New("the trusted root has neither a CA nor a log, so it could vouch for nothing")
+	}
+	return parsed, nil
+}
+
+// TimestampRoots returns the root certificates of a root's timestamp authorities as PEM
+// text, each once; nil if there are none.
+func TimestampRoots(r *SigstoreRoot) []byte {
+	var text []byte
+	for _, authority := range r.TimestampingAuthorities() {
+		a, ok := authority.(*root.SigstoreTimestampingAuthority)
+		if !ok || a.Root == nil {
+			continue
+		}
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Root.Raw})
+		if !bytes.Contains(text, block) {
+			text = append(text, block...)
+		}
+	}
+	return text
+}
+
+const wantedCertificates = `"CERTIFICATE" PEM blocks`
+
+// ParseCertificates reads 1 to 256 X.509 certificates from PEM text of at most 1 MiB
+// ("CERTIFICATE" blocks, RFC 7468 section 5) and keeps their order. It refuses the whole
+// text if one block is not a certificate. It checks neither validity times nor whether a
+// certificate may sign others: verifiers do.
+func ParseCertificates(pem []byte) ([]*x509.Certificate, error) {
+	blocks, err := decode(pem, wantedCertificates, maxCertificatesInput, MaxCertificates)
+	if err != nil {
+		return nil, fmt.Errorf("parse certificates: %w", err)
+	}
+	certificates := make([]*x509.Certificate, 0, len(blocks))
+	for _, b := range blocks {
+		certificate, err := parseCertificate(b)
+		if err != nil {
+			return nil, fmt.Errorf("parse certificates: PEM block %d: %w", b.number, err)
+		}
+		certificates = append(certificates, certificate)
+	}
+	return certificates, nil
+}
+
+func parseCertificate(b block) (*x509.Certificate, error) {
+	switch b.Type {
+	case "CERTIFICATE":
+	case "PUBLIC KEY", "RSA PUBLIC KEY":
+		return nil, errors.New("found a public key, want " + wantedCertificates)
+	default:
+		return nil, fmt.Errorf("found a %.40q block, want %s", b.Type, wantedCertificates)
+	}
+	certificate, err := x509.ParseCertificate(b.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("found a damaged certificate: %w", err)
+	}
+	return certificate, nil
 }

@@ -1,6 +1,9 @@
 package doctor
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -8,8 +11,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -84,4 +92,165 @@ type Inventory struct {
 	Lease *coordinationv1.Lease
 	// Facts are what the process published, nil if it published nothing.
 	Facts *resource.Facts
+}
+
+// leaseName is the name of the lease of the replica that writes.
+const leaseName = "landwaiter"
+
+var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
+
+// Read reads what [Examine] judges, with the permissions of c. What it may not read is in
+// Unread. An error means that the API server did not answer.
+func Read(ctx context.Context, c client.Reader, options Options, now time.Time) (*Inventory, error) {
+	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: options, Now: now, Unread: map[Source]Unread{}}}
+	i := r.into
+	list(r, SourceWebhooks, "validatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.ValidatingWebhookConfigurationList{}, func(l *admissionv1.ValidatingWebhookConfigurationList) {
+		i.Validating = append(i.Validating, l.Items...)
+	})
+	list(r, SourceWebhooks, "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.MutatingWebhookConfigurationList{}, func(l *admissionv1.MutatingWebhookConfigurationList) {
+		i.Mutating = append(i.Mutating, l.Items...)
+	})
+	i.Gatekeeper = newView(i).gatekeeperNamespace()
+	for _, kind := range foreign(i) {
+		made := &unstructured.UnstructuredList{}
+		made.SetGroupVersionKind(kind.GroupVersionKind)
+		list(r, kind.source, kind.right, "", made, func(l *unstructured.UnstructuredList) { *kind.into = append(*kind.into, l.Items...) })
+	}
+	list(r, SourceGatekeeper, "deployments.apps", i.Gatekeeper, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) { i.Gatekeepers = append(i.Gatekeepers, l.Items...) })
+	list(r, SourceLandwaiter, "deployments.apps", i.Namespace, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) { i.Landwaiters = append(i.Landwaiters, l.Items...) })
+	list(r, SourceNamespaces, "namespaces", "", &corev1.NamespaceList{}, func(l *corev1.NamespaceList) { i.Namespaces = append(i.Namespaces, l.Items...) })
+	list(r, SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{}, func(l *admissionv1.ValidatingAdmissionPolicyList) {
+		i.Policies = append(i.Policies, l.Items...)
+	})
+	list(r, SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyBindingList{}, func(l *admissionv1.ValidatingAdmissionPolicyBindingList) {
+		i.Bindings = append(i.Bindings, l.Items...)
+	})
+	for _, read := range []func(){r.rights, r.resources, r.definitions, r.lease, r.facts} {
+		if r.failed == nil {
+			read()
+		}
+	}
+	return i, errors.Join(r.failed, ctx.Err())
+}
+
+// kindOf is a kind of which this package has no types.
+type kindOf struct {
+	schema.GroupVersionKind
+	source Source
+	right  string
+	into   *[]unstructured.Unstructured
+}
+
+// foreign returns Gatekeeper's kinds.
+func foreign(i *Inventory) []kindOf {
+	return []kindOf{
+		{schema.GroupVersionKind{Group: "externaldata.gatekeeper.sh", Version: "v1beta1", Kind: "ProviderList"}, SourceProviders, "providers.externaldata.gatekeeper.sh", &i.Providers},
+		{schema.GroupVersionKind{Group: "templates.gatekeeper.sh", Version: "v1", Kind: "ConstraintTemplateList"}, SourceTemplates, "constrainttemplates.templates.gatekeeper.sh", &i.Templates},
+		{schema.GroupVersionKind{Group: "constraints.gatekeeper.sh", Version: "v1beta1", Kind: constraintKind + "List"}, SourceConstraints, "verifiedimages.constraints.gatekeeper.sh", &i.Constraints},
+		{schema.GroupVersionKind{Group: "config.gatekeeper.sh", Version: "v1alpha1", Kind: "ConfigList"}, SourceConfigs, "configs.config.gatekeeper.sh", &i.Configs},
+	}
+}
+
+// reader reads one inventory.
+type reader struct {
+	client client.Reader
+	ctx    context.Context
+	into   *Inventory
+	failed error
+}
+
+// list reads all objects of a kind, by pages, and hands each page to keep. It reads nothing
+// after a failure: every request might wait as long as the one that failed.
+func list[L client.ObjectList](r *reader, source Source, resource, namespace string, empty L, keep func(L)) {
+	for total, token := 0, ""; r.failed == nil; {
+		page, ok := empty.DeepCopyObject().(L)
+		if !ok {
+			return // a copy has the type of what was copied
+		}
+		err := r.client.List(r.ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(token))
+		if err != nil {
+			r.not(source, "list "+resource, namespace, err)
+			return
+		}
+		keep(page)
+		if total += meta.LenList(page); total > maxObjects {
+			r.not(source, "list "+resource, namespace, errTooMany)
+			return
+		}
+		if token = page.GetContinue(); token == "" {
+			return
+		}
+	}
+}
+
+// not notes why something was not read. A kind that the cluster does not know has no
+// objects. Anything but a missing permission ends the whole reading.
+func (r *reader) not(source Source, right, namespace string, err error) {
+	if namespace != "" {
+		right += " in namespace " + namespace
+	}
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err):
+	case apierrors.IsForbidden(err):
+		r.into.Unread[source] = Unread{Missing: right, Why: "you may not " + right}
+	case errors.Is(err, errTooMany):
+		r.into.Unread[source] = Unread{Why: right + ": " + err.Error()}
+	case r.failed == nil: // the others fail alike
+		r.failed = fmt.Errorf("%s: %w", right, err)
+	}
+}
+
+// rights reads who may do what.
+func (r *reader) rights() {
+	i := r.into
+	list(r, SourceRights, "clusterroles.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleList{}, func(l *rbacv1.ClusterRoleList) { i.ClusterRoles = append(i.ClusterRoles, l.Items...) })
+	list(r, SourceRights, "clusterrolebindings.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleBindingList{}, func(l *rbacv1.ClusterRoleBindingList) {
+		i.ClusterRoleBindings = append(i.ClusterRoleBindings, l.Items...)
+	})
+	list(r, SourceRights, "roles.rbac.authorization.k8s.io", "", &rbacv1.RoleList{}, func(l *rbacv1.RoleList) { i.Roles = append(i.Roles, l.Items...) })
+	list(r, SourceRights, "rolebindings.rbac.authorization.k8s.io", "", &rbacv1.RoleBindingList{}, func(l *rbacv1.RoleBindingList) { i.RoleBindings = append(i.RoleBindings, l.Items...) })
+}
+
+// resources reads the resources of landwaiter.dev.
+func (r *reader) resources() {
+	for _, kind := range v1beta1.Kinds() {
+		page, ok := kind.NewList().(client.ObjectList)
+		if !ok {
+			continue
+		}
+		list(r, SourceResources, kind.Plural+"."+v1beta1.Group, "", page, func(l client.ObjectList) {
+			_ = meta.EachListItem(l, func(o runtime.Object) error { // the function returns no error
+				if object, ok := o.(v1beta1.Object); ok {
+					r.into.Resources = append(r.into.Resources, object)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// definitions reads the labels of our CRDs, not their schemas.
+func (r *reader) definitions() {
+	for _, kind := range v1beta1.Kinds() {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		err := r.client.Get(r.ctx, client.ObjectKey{Name: kind.Plural + "." + v1beta1.Group}, object)
+		if err != nil {
+			r.not(SourceDefinitions, "get customresourcedefinitions.apiextensions.k8s.io", "", err)
+			if r.failed != nil {
+				return
+			}
+			continue
+		}
+		r.into.Definitions = append(r.into.Definitions, *object)
+	}
+}
+
+func (r *reader) lease() {
+	lease := &coordinationv1.Lease{}
+	if err := r.client.Get(r.ctx, client.ObjectKey{Namespace: r.into.Namespace, Name: leaseName}, lease); err != nil {
+		r.not(SourceLease, "get leases.coordination.k8s.io", r.into.Namespace, err)
+		return
+	}
+	r.into.Lease = lease
 }

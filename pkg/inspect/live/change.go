@@ -1,8 +1,14 @@
 package live
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +16,9 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -110,4 +119,183 @@ func replaced[T any](old, made []T, gone map[policy.ObjectRef]bool, ref func(T) 
 	}
 	kept := slices.DeleteFunc(slices.Clone(old), func(object T) bool { return without[ref(object)] })
 	return append(kept, made...)
+}
+
+// ReadChange reads what a preview adds or replaces from files, directories or standard
+// input, and how many objects of other kinds there are. Objects that need a namespace and
+// name none are in the given one. It refuses what an API server would refuse by the
+// CRDs of the resources.
+func ReadChange(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace, now time.Time) (Change, int, error) {
+	files, err := configdir.ReadIn(ctx, string(namespace), paths, stdin)
+	if err != nil {
+		return Change{}, 0, err
+	}
+	others := 0
+	for _, d := range files.Declarations {
+		switch {
+		case d.Ignored:
+			others++
+		case d.Err != nil && d.JSON == nil:
+			return Change{}, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
+		}
+	}
+	findings, err := lint.Definitions(ctx, files.Declarations)
+	if err != nil {
+		return Change{}, 0, err
+	}
+	var wrong []error
+	for _, f := range findings {
+		wrong = append(wrong, fmt.Errorf("%s:%d: %s: %s: %s", f.File, f.Line, f.Resource, f.Field, f.Message))
+	}
+	for _, p := range files.Problems { // such as an object that is declared twice
+		if !p.IsIgnored() && len(wrong) == 0 {
+			wrong = append(wrong, fmt.Errorf("%s: %s", p.Source, p.Message))
+		}
+	}
+	if len(wrong) > 0 {
+		return Change{}, 0, errors.Join(wrong...)
+	}
+	return Change{Objects: files.Objects, At: now}, others, nil
+}
+
+// ParseDeletion reads KIND/NAME or KIND/NAMESPACE/NAME of an object that a preview removes.
+// A kind is written as in a manifest or, as kubectl takes it, in lower case or the plural.
+func ParseDeletion(text string, namespace verify.Namespace) (policy.ObjectRef, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[len(parts)-1] == "" {
+		return policy.ObjectRef{}, fmt.Errorf("%.200q is not KIND/NAME or KIND/NAMESPACE/NAME", text)
+	}
+	ref := policy.ObjectRef{Namespace: string(namespace), Name: parts[len(parts)-1]}
+	if len(parts) == 3 {
+		ref.Namespace = parts[1]
+	}
+	namespaced, known := true, false
+	for _, name := range []string{"Secret", "ConfigMap", "ServiceAccount"} {
+		if same(parts[0], name, strings.ToLower(name)+"s") {
+			ref.Kind, known = name, true
+		}
+	}
+	for _, kind := range v1beta1.Kinds() {
+		if same(parts[0], kind.Name, kind.Plural) {
+			ref.Kind, namespaced, known = kind.Name, kind.Namespaced, true
+		}
+	}
+	switch {
+	case !known:
+		return policy.ObjectRef{}, fmt.Errorf("%.200q: %.80q is not a kind that decides about images", text, parts[0])
+	case !namespaced && len(parts) == 3:
+		return policy.ObjectRef{}, fmt.Errorf("%.200q: a %s belongs to no namespace; write %s/%s", text, ref.Kind, ref.Kind, ref.Name)
+	case !namespaced:
+		ref.Namespace = ""
+	case ref.Namespace == "":
+		return policy.ObjectRef{}, fmt.Errorf("%.200q: a %s belongs to a namespace; write %s/NAMESPACE/%s", text, ref.Kind, ref.Kind, ref.Name)
+	}
+	return ref, nil
+}
+
+func same(text, kind, plural string) bool {
+	text, _, _ = strings.Cut(text, ".") // verifiers.landwaiter.dev
+	return strings.EqualFold(text, kind) || strings.EqualFold(text, plural)
+}
+
+// newlySent returns the Secrets that a change would send to a new server or over a new way,
+// each with the resource of after that sends it. Touched are objects whose content differs
+// between before and after.
+//
+// The hosts in a pull secret say to whom its logins go. So a pull secret is newly sent only
+// if after has a store that before has not, and whose proxy, authorities or plain HTTP let
+// somebody else answer for such a host. Stores of all levels count for that, because those
+// of the cluster say how the registries of the others are reached.
+func newlySent(before, after resource.Objects, touched map[policy.ObjectRef]bool) map[policy.ObjectRef]policy.ObjectRef {
+	known := sendings(before, nil)
+	newly := map[policy.ObjectRef]policy.ObjectRef{}
+	var detour policy.ObjectRef
+	var pulls []policy.ObjectRef
+	for s, by := range sendings(after, touched) {
+		_, earlier := known[s]
+		switch {
+		case s.use == resource.PullSecret:
+			pulls = append(pulls, s.secret)
+		case earlier:
+		case s.use == resource.Credential:
+			newly[s.secret] = by
+		case detour.Name == "" || by.String() < detour.String():
+			detour = by
+		}
+	}
+	if detour.Name != "" {
+		for _, secret := range pulls {
+			newly[secret] = detour
+		}
+	}
+	return newly
+}
+
+// sending is a Secret with all that decides where it goes. With [resource.Authority] it is no
+// Secret, but a way to registries that may lead elsewhere.
+type sending struct {
+	use    resource.Use
+	secret policy.ObjectRef
+	to     string
+}
+
+// sendings returns what resources send, each with a resource that does.
+func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending]policy.ObjectRef {
+	all, pulls := map[sending]policy.ObjectRef{}, o.PullSecrets()
+	for _, object := range o.Resources {
+		var spec any
+		detour := false
+		switch object := object.(type) {
+		case *v1beta1.TrustStore:
+			spec = object.Spec
+		case *v1beta1.ClusterTrustStore:
+			spec = object.Spec
+		case *v1beta1.Store:
+			spec, detour = route(object.Spec)
+		case *v1beta1.ClusterStore:
+			spec, detour = route(object.Spec)
+		default:
+			continue
+		}
+		by, owner := resource.RefOf(object), object.GetNamespace()
+		var sent []sending
+		changed := false
+		for _, f := range resource.FieldsOf(object) {
+			for _, source := range f.Named(o.ReferenceNamespace(owner), pulls) {
+				switch {
+				case f.Use == resource.Authority:
+					changed = changed || touched[source]
+				case f.Use == resource.Credential:
+					sent = append(sent, sending{use: f.Use, secret: source})
+				case f.Use != resource.TrustMaterial && source.Kind == resource.KindSecret: // a key that is in a Secret is sent to nobody
+					sent = append(sent, sending{use: resource.PullSecret, secret: source})
+				}
+			}
+		}
+		to := destination(owner, changed, spec)
+		if detour {
+			all[sending{use: resource.Authority, to: to}] = by
+		}
+		for _, s := range sent {
+			s.to = to
+			all[s] = by
+		}
+	}
+	return all
+}
+
+// route returns a store without its pull secrets, which say themselves where they go, and
+// whether it lets somebody else than its registries answer for them.
+func route(spec v1beta1.StoreSpec) (v1beta1.StoreSpec, bool) {
+	spec.ImagePullSecrets, spec.ImagePullSecretsFrom = nil, nil
+	return spec, spec.CABundle != nil || len(spec.AdditionalCABundles) > 0 || spec.InsecurePlainHTTP || spec.Proxy != nil
+}
+
+// destination returns a text that is the same only for the same servers and ways.
+func destination(namespace string, changed bool, spec any) string {
+	text, err := json.Marshal([]any{namespace, changed, spec})
+	if err != nil {
+		return "" // unreachable: specs were read from JSON
+	}
+	return string(text)
 }

@@ -6,15 +6,26 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Person reads a cluster with one person's permissions. It is safe for concurrent use.
@@ -40,3 +51,124 @@ func New(config *rest.Config) (*Person, error) {
 
 // Client returns the client of the person, for reads that this package has no method for.
 func (p *Person) Client() client.Reader { return p.client }
+
+// Decider decides about images by the objects of a [State].
+type Decider interface {
+	Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
+}
+
+// Judging returns what decides as far as the person can know it.
+func (s State) Judging(by Decider) Judge {
+	return func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+		return s.known(by.Verify(ctx, namespace, ref))
+	}
+}
+
+// WithoutBreakGlass leaves break-glass out of s, for whoever does not know whether the server
+// lets it count, and why. Where it would be in force now, a denial is then Undecided.
+func (s *State) WithoutBreakGlass(why string, now time.Time) {
+	s.unsure = map[verify.Namespace]string{}
+	s.Objects.Namespaces = slices.Clone(s.Objects.Namespaces)
+	for i := range s.Objects.Namespaces {
+		n := &s.Objects.Namespaces[i]
+		from, errFrom := time.Parse(time.RFC3339, n.Annotations[v1beta1.AnnotationBreakGlassFrom])
+		until, errUntil := time.Parse(time.RFC3339, n.Annotations[v1beta1.AnnotationBreakGlassUntil])
+		if errFrom == nil && errUntil == nil && !now.Before(from) && now.Before(until) {
+			s.unsure[verify.Namespace(n.Name)] = why
+		}
+		n.Annotations = maps.Clone(n.Annotations)
+		for _, key := range compile.BreakGlassAnnotations() {
+			delete(n.Annotations, key)
+		}
+	}
+}
+
+// known returns a result as far as the person can know it. A denial is Undecided if an
+// exception might lift it that the person may not read: break-glass is an annotation of
+// the Namespace, and counts if the server says so.
+func (s State) known(result verify.Result) verify.Result {
+	if result.Verdict.Outcome() != policy.Denied {
+		return result
+	}
+	what, why := "break-glass of Namespace "+string(result.Namespace), s.unsure[result.Namespace]
+	if why == "" {
+		i := slices.IndexFunc(s.Objects.Hidden, func(h resource.Hidden) bool { return lifts(h.Source, result.Namespace) })
+		if i < 0 {
+			return result
+		}
+		what, why = "an exception", s.Objects.Hidden[i].Why
+	}
+	denied := result.Verdict
+	result.Verdict = policy.NotDecided(denied.Policy, "it is denied unless "+what+" allows it, and "+why+" (denied: "+denied.Reason+")")
+	return result
+}
+
+// lifts reports whether objects of this source can lift a denial in a namespace.
+func lifts(source policy.ObjectRef, namespace verify.Namespace) bool {
+	switch {
+	case namespace == verify.Cluster:
+		return strings.HasPrefix(source.Kind, "ClusterException")
+	case source.Kind == "Namespace":
+		return source.Name == string(namespace)
+	}
+	return strings.HasPrefix(source.Kind, "ClusterException") || strings.HasPrefix(source.Kind, "Exception")
+}
+
+// ClusterRoles of the chart, by their names if the release is called landwaiter.
+// ReaderRole reads the rules of a namespace and what runs there, but no Secrets; admins of
+// the namespace have all of it, so they may bind it. ClusterReaderRole reads the rules of the
+// cluster, and TenantReaderRole who is in which team. ReportReaderRole reads reports, as the
+// roles view, edit and admin do.
+const (
+	ReaderRole        = "landwaiter-reader"
+	ClusterReaderRole = "landwaiter-cluster-reader"
+	TenantReaderRole  = "landwaiter-tenant-reader"
+	ReportReaderRole  = "landwaiter-report-reader"
+)
+
+// Right is a permission that the person lacks.
+type Right struct {
+	Verb      string
+	Resource  schema.GroupResource
+	Namespace string // "" for resources of the cluster, and for those of all namespaces
+	Name      string // "" for all
+}
+
+// String says that the permission is missing, and how to get it.
+func (r Right) String() string {
+	object, where := r.Resource.String(), ""
+	if r.Name != "" {
+		object += "/" + r.Name
+	}
+	if r.Namespace != "" {
+		where = " in namespace " + r.Namespace
+	}
+	return fmt.Sprintf("you may not %s %s%s; %s", r.Verb, object, where, r.Remedy())
+}
+
+// Remedy says who can grant the permission, and how.
+func (r Right) Remedy() string {
+	switch r.Resource.Resource {
+	case "secrets", "configmaps", "serviceaccounts":
+		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
+	}
+	role := ReaderRole
+	if r.Resource.Group == v1beta1.ReportGroup {
+		role = ReportReaderRole
+	} else if r.Resource.Group == v1beta1.GroupVersion.Group && slices.ContainsFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
+		role = ClusterReaderRole
+		if kind, _ := v1beta1.KindNamed(v1beta1.KindTenant); r.Resource.Resource == kind.Plural {
+			role = TenantReaderRole
+		}
+	}
+	if role == ReaderRole && r.Namespace != "" {
+		return "ask an admin of the namespace to bind ClusterRole " + ReaderRole + " there"
+	}
+	return "ask a cluster admin to bind ClusterRole " + role
+}
+
+// MissingError is the error for a read without which there is nothing to say.
+type MissingError struct{ Right Right }
+
+// Error says which permission is missing, and how to get it.
+func (e MissingError) Error() string { return e.Right.String() }

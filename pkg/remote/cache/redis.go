@@ -204,3 +204,165 @@ func (r *Redis) remove(ctx context.Context, namespace verify.Namespace) {
 		r.Stats.Failures.Add(1)
 	}
 }
+
+// breaker is the circuit breaker of one server.
+type breaker = gobreaker.CircuitBreaker[string]
+
+// breakers holds one circuit breaker per cluster master, so that a failing master does not
+// trip the others. Without a cluster there is a single breaker.
+type breakers struct {
+	// common is the breaker of a Redis without cluster, and otherwise that of finding the
+	// master of a key.
+	common  *breaker
+	cluster *redis.ClusterClient // nil without a cluster
+
+	mu sync.Mutex
+	of map[string]*breaker // by address
+}
+
+func newBreakers(client redis.UniversalClient) *breakers {
+	b := &breakers{of: map[string]*breaker{}}
+	b.cluster, _ = client.(*redis.ClusterClient)
+	b.common = b.newBreaker("redis")
+	return b
+}
+
+// newBreaker returns a closed breaker.
+//
+//nolint:contextcheck,nolintlint // finding who took over outlives the read that noticed; the first reads this, the second does not see that
+func (b *breakers) newBreaker(name string) *breaker {
+	return gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: name, Timeout: breakFor,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
+		IsSuccessful: func(err error) bool {
+			return err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled)
+		},
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			if to == gobreaker.StateOpen && b.cluster != nil {
+				// Another server may have taken over its slots. The client would look once a
+				// minute; this returns at once.
+				b.cluster.ReloadState(context.Background())
+			}
+		},
+	})
+}
+
+// find returns the breaker of the master that has a key.
+func (b *breakers) find(ctx context.Context, key string) (*breaker, error) {
+	if b.cluster == nil {
+		return b.common, nil
+	}
+	address, err := b.common.Execute(func() (string, error) {
+		master, err := b.cluster.MasterForKey(ctx, key)
+		if err != nil {
+			return "", fmt.Errorf("find the master of a key: %w", err)
+		}
+		return master.Options().Addr, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, ok := b.of[address]
+	if !ok {
+		if len(b.of) >= maxBreakers {
+			clear(b.of) // they start over with no failures
+		}
+		found = b.newBreaker(address)
+		b.of[address] = found
+	}
+	return found, nil
+}
+
+// read is one value that a request waits for.
+type read struct {
+	name   string
+	answer chan readAnswer // has room for one
+}
+
+type readAnswer struct {
+	value string
+	err   error
+}
+
+// ask returns a value, empty if there is none. Concurrent reads, such as those for the
+// images of one request, share a round trip.
+func (r *Redis) ask(ctx context.Context, name string) (string, error) {
+	asked := read{name: name, answer: make(chan readAnswer, 1)}
+	select {
+	case r.reads <- asked:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	select {
+	case got := <-asked.answer:
+		return got.value, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// gather adds the reads that are waiting already. It never waits.
+func (r *Redis) gather(first read) []read {
+	batch := []read{first}
+	for len(batch) < maxBatch {
+		select {
+		case next := <-r.reads:
+			batch = append(batch, next)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// readBatch asks every server for its values in parallel: a server that is down must not
+// cost the values of others.
+func (r *Redis) readBatch(ctx context.Context, batch []read) {
+	ctx, cancel := context.WithTimeout(ctx, redisBudget)
+	defer cancel()
+	byServer := map[*breaker][]read{}
+	for _, wanted := range batch {
+		server, err := r.breakers.find(ctx, wanted.name)
+		if err != nil {
+			wanted.answer <- readAnswer{err: err}
+			continue
+		}
+		byServer[server] = append(byServer[server], wanted)
+	}
+	if len(byServer) == 1 {
+		for server, reads := range byServer {
+			r.readFrom(ctx, server, reads)
+		}
+		return
+	}
+	var running sync.WaitGroup
+	for server, reads := range byServer {
+		running.Go(func() { r.readFrom(ctx, server, reads) })
+	}
+	running.Wait()
+}
+
+// readFrom asks one server for values in one round trip. It reads a range of each, because
+// whoever wrote a value chose its length.
+func (r *Redis) readFrom(ctx context.Context, server *breaker, reads []read) {
+	values := make([]*redis.StringCmd, len(reads))
+	_, err := server.Execute(func() (string, error) {
+		r.Stats.RoundTrips.Add(1)
+		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, wanted := range reads {
+				values[i] = pipe.GetRange(ctx, wanted.name, 0, maxValueBytes)
+			}
+			return nil
+		})
+		return "", err
+	})
+	for i, wanted := range reads {
+		got := readAnswer{err: err}
+		// An open breaker asked for nothing; otherwise each value has its own answer.
+		if values[i] != nil {
+			got.value, got.err = values[i].Result()
+		}
+		wanted.answer <- got
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -143,3 +144,111 @@ func kindOf(name string) string {
 	}
 	return ""
 }
+
+// lookKey is in no namespace: a namespace has no underscore.
+const lookKey = "landwaiter:_look:probe"
+
+// Condition is what Redis lets Landwaiter do.
+type Condition struct {
+	// Err says why Redis does not answer, nil if it does.
+	Err error
+	// Denied are the commands that Landwaiter needs and its user may not send.
+	Denied []string
+	// Memory is false if the user may not ask for the settings of memory. Full is the policy of
+	// a Redis that refuses writes once it is full.
+	Memory bool
+	Full   string
+}
+
+// Look tries each command that Landwaiter sends, on a key of its own.
+func (r *Redis) Look(ctx context.Context) Condition {
+	ctx, cancel := context.WithTimeout(ctx, lookBudget)
+	defer cancel()
+	var found Condition
+	for _, try := range []struct {
+		command string
+		send    func() error
+	}{
+		{"SET", func() error { return r.client.Set(ctx, lookKey, "", lookLifetime).Err() }},
+		{"GETRANGE", func() error { return r.client.GetRange(ctx, lookKey, 0, 1).Err() }},
+		{"SCAN", func() error { return r.client.Scan(ctx, 0, lookKey, 1).Err() }},
+		{"UNLINK", func() error { return r.client.Unlink(ctx, lookKey).Err() }},
+	} {
+		err := try.send()
+		switch {
+		case err == nil || redis.HasErrorPrefix(err, "OOM"):
+		case redis.HasErrorPrefix(err, "NOPERM"):
+			found.Denied = append(found.Denied, try.command)
+		default:
+			found.Err = fmt.Errorf("send %s: %w", try.command, err)
+			return found
+		}
+	}
+	settings, err := r.client.Info(ctx, "memory").Result()
+	if err != nil {
+		return found
+	}
+	found.Memory = true
+	limit, policy := setting(settings, "maxmemory"), setting(settings, "maxmemory_policy")
+	if limit != "0" && policy == "noeviction" {
+		found.Full = policy
+	}
+	return found
+}
+
+// setting returns a line of INFO.
+func setting(text, name string) string {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// MemoryStats counts what happens to the entries of one kind in memory. All fields may be
+// read at any time.
+type MemoryStats struct {
+	// Hits and Misses are lookups. An expired entry is a miss.
+	Hits, Misses atomic.Int64
+	// Overflowed are entries that had to go because the memory was full, OverShare those
+	// that had to go because their account had no more of it.
+	Overflowed, OverShare atomic.Int64
+	// Entries and Bytes are what is kept now, in estimated bytes.
+	Entries, Bytes atomic.Int64
+}
+
+func (s *MemoryStats) entered(weight uint32) {
+	s.Entries.Add(1)
+	s.Bytes.Add(int64(weight))
+}
+
+func (s *MemoryStats) left(weight uint32, overflow bool) {
+	s.Entries.Add(-1)
+	s.Bytes.Add(-int64(weight))
+	if overflow {
+		s.Overflowed.Add(1)
+	}
+}
+
+// memoryStats has the counters of each kind, on cache lines of their own: all requests
+// count here.
+type memoryStats struct {
+	_       [64]byte
+	verdict MemoryStats
+	_       [64]byte
+	tag     MemoryStats
+}
+
+func (m *memoryStats) of(kind verify.Kind) *MemoryStats {
+	if kind == verify.KindTag {
+		return &m.tag
+	}
+	return &m.verdict
+}
+
+// Stats returns the counters of a kind of entries.
+func (m *Memory) Stats(kind verify.Kind) *MemoryStats { return m.stats.of(kind) }
+
+// Size returns how many bytes the entries may take.
+func (m *Memory) Size() int64 { return m.size }

@@ -5,15 +5,21 @@ package external
 import (
 	"context"
 	"crypto"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -184,4 +190,121 @@ func ecrLogin(ctx context.Context, n network, host string, as Identity) (login, 
 		ends = *said
 	}
 	return login{user: user, password: password}.lasts(ends), nil
+}
+
+const (
+	// awsSession begins the name of sessions, which AWS writes into its own logs, and
+	// maxAWSSession is how long the name may be.
+	awsSession    = "landwaiter-"
+	maxAWSSession = 64
+	// awsSeconds is how long a session lasts: the least that AWS gives.
+	awsSeconds = "900"
+)
+
+// awsRole returns a configuration with the credentials of the role that trusts a
+// ServiceAccount, by AssumeRoleWithWebIdentity. The request is ours: AWS does not want it
+// signed, and the SDK would read the token from a file.
+func (n network) awsRole(ctx context.Context, as account, region string) (made awssdk.Config, err error) {
+	made.Region = region
+	at := as.federation.AWSRegion
+	if region == "" {
+		made.Region = at
+	}
+	if at == "" {
+		at = region
+	}
+	if !isRegion(made.Region) || !isRegion(at) {
+		return made, problemf("%.64q is not a region of AWS; set serviceAccount.aws.region", at)
+	}
+	if as.federation.AWSRoleARN == "" {
+		return made, problem("serviceAccount.aws.roleARN is missing: the role to assume")
+	}
+	token, err := n.token(ctx, as, audienceAWS)
+	if err != nil {
+		return made, err
+	}
+	session := awsSession + as.namespace
+	form := url.Values{"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {as.federation.AWSRoleARN},
+		"RoleSessionName": {session[:min(len(session), maxAWSSession)]}, "WebIdentityToken": {token}, "DurationSeconds": {awsSeconds}}
+	host := "sts." + at + "." + awsDomain(at)
+	client, err := n.to(ctx, "", host)
+	if err != nil {
+		return made, err
+	}
+	defer client.Close()
+	r, err := newForm(ctx, "https://"+host+"/", form)
+	if err != nil {
+		return made, err
+	}
+	status, body, err := client.Read(r)
+	const who = "AWS's " + tokens
+	if status == http.StatusForbidden || status == http.StatusBadRequest {
+		return made, problemf("%s does not let ServiceAccount %s/%s assume the role (%d): check the role's trust policy", who, as.namespace, as.name, status)
+	}
+	if err := refused(who, status, err); err != nil {
+		return made, err
+	}
+	var answer struct {
+		Key    string `xml:"AssumeRoleWithWebIdentityResult>Credentials>AccessKeyId"`
+		Secret string `xml:"AssumeRoleWithWebIdentityResult>Credentials>SecretAccessKey"`
+		Token  string `xml:"AssumeRoleWithWebIdentityResult>Credentials>SessionToken"`
+	}
+	if xml.Unmarshal(body, &answer) != nil || answer.Key == "" || answer.Secret == "" || answer.Token == "" {
+		return made, problemf("the answer of %s is malformed", who)
+	}
+	made.Credentials = credentials.NewStaticCredentialsProvider(answer.Key, answer.Secret, answer.Token)
+	return made, nil
+}
+
+// KnowsAWS reports whether this build can ask AWS.
+func KnowsAWS() bool { return true }
+
+// notationPlatform is the platform of all signatures of container images.
+const notationPlatform = "Notation-OCI-SHA384-ECDSA"
+
+// askAWSSigner asks for the revocation status of one signature (GetRevocationStatus of the
+// AWS Signer API, 2017-08-25). The host follows from the region.
+func (n network) askAWSSigner(ctx context.Context, q awsQuestion) ([]string, error) {
+	if !isRegion(q.region) {
+		return nil, problemf("%.64q is not a region of AWS", q.region)
+	}
+	own, err := n.awsConfig(ctx, q.as, q.region)
+	if err != nil {
+		return nil, err
+	}
+	host := "data-signer." + q.region + "." + awsDomain(q.region)
+	client, err := n.to(ctx, "", host)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	query := url.Values{"certificateHashes": strings.Split(q.certificates, ","), "jobArn": {q.job}, "platformId": {notationPlatform},
+		"profileVersionArn": {q.profileVersion}, "signatureTimestamp": {q.signedAt}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/revocations?"+query.Encode(), nil)
+	if err != nil {
+		return nil, problem("the address is malformed")
+	}
+	held, err := own.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, awsError("AWS", err)
+	}
+	empty := sha256.Sum256(nil)
+	if err := v4.NewSigner().SignHTTP(ctx, held, r, hex.EncodeToString(empty[:]), "signer", q.region, time.Now()); err != nil {
+		return nil, problem("the request to AWS Signer cannot be signed")
+	}
+	status, body, err := client.Read(r)
+	var answer struct {
+		RevokedEntities []string `json:"revokedEntities"`
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case status == http.StatusForbidden, status == http.StatusUnauthorized:
+		return nil, problemf("AWS Signer refuses the credentials, or they lack the permission signer:GetRevocationStatus (%d)", status)
+	case status != http.StatusOK:
+		return nil, answered("AWS Signer", status)
+	case json.Unmarshal(body, &answer) != nil || !strings.HasPrefix(strings.TrimSpace(string(body)), "{"):
+		return nil, problem("the answer of AWS Signer is malformed")
+	}
+	return answer.RevokedEntities, nil
 }

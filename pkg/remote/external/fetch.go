@@ -1,9 +1,13 @@
 package external
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -112,4 +116,140 @@ func (s Source) own() bool {
 		return as.namespace == string(s.Owner)
 	}
 	return false
+}
+
+// ask sends a request and reads the answer, which is JSON.
+func ask(client *egress.Client, who string, r *http.Request, into any) error {
+	status, body, err := client.Read(r)
+	if err := refused(who, status, err); err != nil {
+		return err
+	}
+	if json.Unmarshal(body, into) != nil {
+		return problemf("the answer of %s is malformed", who)
+	}
+	return nil
+}
+
+// refused returns an error unless the answer is the one that was asked for.
+func refused(who string, status int, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask %s: %w", who, err)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusBadRequest && strings.HasSuffix(who, tokens):
+		return problemf("%s refuses the credentials (%d)", who, status)
+	case status == http.StatusNotFound:
+		return problemf("%s has nothing of that name (404)", who)
+	case status != http.StatusOK && status != http.StatusCreated:
+		return answered(who, status)
+	}
+	return nil
+}
+
+// postJSON sends a document, with a bearer token unless it is empty.
+func postJSON(ctx context.Context, client *egress.Client, who, address, token string, header http.Header, document, into any) error {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return problem("the request cannot be written")
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(text))
+	if err != nil {
+		return problem("the address is malformed")
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return ask(client, who, r, into)
+}
+
+// tokens ends the name of a server that answers 400 to wrong credentials (RFC 6749
+// section 5.2).
+const tokens = "token server"
+
+// network makes the clients of one process. The zero value is the real network.
+type network struct {
+	tokens    Tokens
+	endpoints egress.Endpoints
+	// dial and roots replace connections and certificates, for tests.
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	roots []byte
+	// proxy is that of the environment, nil for none.
+	proxy *egress.Environment
+}
+
+// of returns the network for a source. Only hosts that a cluster admin, or we, name are
+// reached through the proxy: it resolves names where no guard sees it.
+func (n network) of(source Source) network {
+	if source.Owner != verify.Cluster {
+		n.proxy = nil
+	}
+	return n
+}
+
+// to returns a client for hosts that an admin or a cloud's own domain names. They may
+// have private addresses, as a cluster's Vault and a cloud's private endpoints have.
+// The caller closes it, which ends what a library left behind.
+func (n network) to(ctx context.Context, authority string, hosts ...string) (*egress.Client, error) {
+	return n.client(ctx, egress.Options{Hosts: hosts, Reach: egress.Private, Roots: []byte(authority)})
+}
+
+func (n network) client(ctx context.Context, options egress.Options) (*egress.Client, error) {
+	options.MaxBytes, options.Timeout, options.Dial, options.Endpoints, options.Proxy = maxReply, fetchTimeout, n.dial, n.endpoints, n.proxy
+	if len(options.Roots) == 0 {
+		options.Roots = n.roots
+	}
+	client, err := egress.New(ctx, options)
+	if err != nil {
+		return nil, problem(err.Error()) // of a host list or a bundle that we were given
+	}
+	return client, nil
+}
+
+// problem is an error in our own words. It may be shown to the owner of a resource,
+// because it holds nothing that a server said, save numbers.
+type problem string
+
+// Error implements error.
+func (p problem) Error() string { return string(p) }
+
+func problemf(format string, values ...any) problem { return problem(fmt.Sprintf(format, values...)) }
+
+// RefusedError says why the content of a TUF repository does not count: its keys did not
+// sign it, it is incomplete, or it has expired.
+type RefusedError struct{ why problem }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return string(e.why) }
+
+// Unwrap returns the reason, which may be shown.
+func (e *RefusedError) Unwrap() error { return e.why }
+
+// errUnusable stands for everything that is not said in our own words: the errors of
+// libraries repeat what servers send.
+const errUnusable = problem("its answer cannot be used")
+
+// shown reduces an error to what the owner of a resource may read.
+func shown(err error) error {
+	var network *egress.Error
+	var own problem
+	var tokens ownWords
+	switch {
+	case errors.As(err, &tokens):
+		return tokens
+	case errors.As(err, &network):
+		return network
+	case errors.As(err, &own):
+		return own
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return problem("it took too long")
+	}
+	return errUnusable
+}
+
+// answered returns the error for an answer with the wrong status.
+func answered(who string, status int) error {
+	return problemf("%s answered with status %d", who, status)
 }

@@ -1,8 +1,11 @@
 package external
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -96,4 +99,142 @@ type Value struct {
 	KeptUntil time.Time
 	// Err is why the last fetch failed, or why there is no content.
 	Err error
+}
+
+// The audiences of tokens. They are fixed, so that a token that is meant for one service
+// is of no use at another, and at the API server least of all.
+const (
+	audienceAWS    = "sts.amazonaws.com"
+	audienceAzure  = "api://AzureADTokenExchange"  // China and the US government have a suffix
+	audienceGoogle = "https://iam.googleapis.com/" // and the provider
+	audienceVault  = "vault://"                    // and the host, with its port if it has one
+)
+
+// Tokens gets tokens of ServiceAccounts from the Kubernetes API.
+type Tokens interface {
+	// Token returns a token with this audience alone, which lives for minutes. The owner
+	// of the resource may read its error.
+	Token(ctx context.Context, namespace, name, audience string) (string, error)
+}
+
+// ErrNoRight means that this process may not get tokens of a ServiceAccount.
+var ErrNoRight = errors.New("landwaiter has no permission to get its tokens")
+
+// Federation says who trusts the tokens of a ServiceAccount, and for what. Each kind of
+// source uses its own part.
+type Federation struct {
+	AWSRoleARN, AWSRegion                string
+	AzureTenantID, AzureClientID         string
+	GoogleProvider, GoogleServiceAccount string
+	VaultRole, VaultMount                string
+	VaultNamespace                       string // of Vault
+}
+
+// account is a ServiceAccount. Its fields are exported for no one: only [ServiceAccount]
+// decides whose accounts a resource may name.
+type account struct {
+	namespace, name string
+	federation      Federation
+}
+
+func (account) identity() {}
+
+// ServiceAccount returns the identity of a ServiceAccount. It returns an error if a
+// namespace's resource names an account of another namespace.
+func ServiceAccount(owner verify.Namespace, namespace, name string, federation Federation) (Identity, error) {
+	switch {
+	case namespace == "" || name == "":
+		return nil, errors.New("the reference to a ServiceAccount needs a namespace and a name")
+	case owner != verify.Cluster && namespace != string(owner):
+		return nil, fmt.Errorf("a resource of namespace %s cannot act as a ServiceAccount of namespace %s", owner, namespace)
+	}
+	return account{namespace: namespace, name: name, federation: federation}, nil
+}
+
+// token returns a token of an account for one audience.
+func (n network) token(ctx context.Context, as account, audience string) (string, error) {
+	if n.tokens == nil {
+		return "", problemf("a token of ServiceAccount %s/%s needs the Kubernetes API, and resources in files do without it: use secretRef", as.namespace, as.name)
+	}
+	token, err := n.tokens.Token(ctx, as.namespace, as.name, audience)
+	if err != nil {
+		return "", ownWords{err}
+	}
+	if token == "" {
+		return "", problemf("the Kubernetes API gave no token of ServiceAccount %s/%s", as.namespace, as.name)
+	}
+	return token, nil
+}
+
+// ownWords is an error of [Tokens], which may be shown.
+type ownWords struct{ error }
+
+// Unwrap returns the error.
+func (o ownWords) Unwrap() error { return o.error }
+
+// Identity is as whom a source is fetched: with credentials that a resource gives, as a
+// ServiceAccount, or as the pod of this process. The types are of this package alone, so
+// nobody else can make one but by [Given], [ServiceAccount] and [Pod]. Nil is nobody, which
+// suffices for public repositories.
+type Identity interface{ identity() }
+
+// given are credentials, as a JSON object of strings. It is comparable, as a [Source] is.
+type given string
+
+// pod is the identity of this process.
+type pod struct{}
+
+func (given) identity() {}
+func (pod) identity()   {}
+
+// String, GoString and MarshalText return placeholders.
+func (given) String() string               { return "(secret)" }
+func (given) GoString() string             { return "(secret)" }
+func (given) MarshalText() ([]byte, error) { return []byte("(secret)"), nil }
+
+// Given returns the identity of credentials. It returns an error if there are none: an
+// empty Secret must not pass for "no credentials are needed".
+func Given(credentials map[string]string) (Identity, error) {
+	kept := make(map[string]string, len(credentials))
+	for name, value := range credentials {
+		if value = strings.TrimSpace(value); value != "" {
+			kept[name] = value
+		}
+	}
+	if len(kept) == 0 {
+		return nil, errors.New("it holds no credentials")
+	}
+	text, err := json.Marshal(kept)
+	return given(text), err
+}
+
+// Pod returns the identity of this process. It returns an error for a namespace: only
+// resources of the cluster may use it.
+func Pod(owner verify.Namespace) (Identity, error) {
+	if owner != verify.Cluster {
+		return nil, errors.New("a namespace's resource needs credentials of its own")
+	}
+	return pod{}, nil
+}
+
+// held returns what an identity holds, with the names that are needed. Ambient
+// says that it is the pod's instead, which holds nothing.
+func held(as Identity, needed ...string) (values map[string]string, ambient bool, err error) {
+	switch as := as.(type) {
+	case pod:
+		return nil, true, nil
+	case given:
+		if err := json.Unmarshal([]byte(as), &values); err != nil {
+			return nil, false, problem("the credentials cannot be read")
+		}
+		for _, name := range needed {
+			if values[name] == "" {
+				return nil, false, problemf("the credentials have no %s; needed: %s", name, strings.Join(needed, ", "))
+			}
+		}
+		return values, false, nil
+	case account:
+		return nil, false, problem("a ServiceAccount is not supported here: use secretRef")
+	}
+	return nil, false, problem("there are no credentials")
 }

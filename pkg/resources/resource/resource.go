@@ -10,6 +10,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -188,4 +189,69 @@ func ReasonOf(err error) policy.Reason {
 		return r.reason
 	}
 	return policy.ReasonInvalid
+}
+
+// Hidden names something that whoever read the objects may not read: one object, or
+// without a name all of a kind in a namespace or of the cluster. It is neither missing nor
+// broken: what it says is unknown.
+type Hidden struct {
+	Source policy.ObjectRef
+	// Why says which permission is missing, in one clause.
+	Why string
+	// Known is what is known of a kind all the same.
+	Known Known
+}
+
+// HiddenName stands for the name of what is hidden, where a resource is named.
+const HiddenName = "(unreadable)"
+
+// hiddenError is the error of something that is [Hidden].
+type hiddenError string
+
+// Error returns which permission is missing.
+func (e hiddenError) Error() string { return string(e) }
+
+// HiddenError returns an error that says why something is hidden.
+func HiddenError(why string) error {
+	return Reasoned(policy.ReasonUnreadable, hiddenError(why))
+}
+
+// IsHidden reports whether err only says that something is hidden. Whatever it makes
+// impossible is then unknown, and neither denied nor allowed.
+func IsHidden(err error) bool {
+	var hidden hiddenError
+	return errors.As(err, &hidden)
+}
+
+// refusedBecause is the annotation of a resource that this version's schema refuses, with the
+// reason. No object of an API server has it: the key is none that an API server accepts.
+const refusedBecause = v1beta1.Group + "/refused because"
+
+// Refuse returns an object in the place of one that this version's schema refuses, though the
+// cluster stored it. It is broken: it has the identity, the status and the size of the object,
+// but no spec, so that nothing that the spec names is read. Only a Tenant keeps its spec, which
+// says what namespaces the Tenant denies, and a ClusterStore its registries and proxy: no Store
+// of a namespace may go around the proxy.
+func Refuse(object v1beta1.Object, why error) v1beta1.Object {
+	made, _ := object.DeepCopyObject().(v1beta1.Object)
+	annotations := map[string]string{refusedBecause: why.Error()}
+	switch made := made.(type) {
+	case *v1beta1.Tenant:
+	case *v1beta1.ClusterStore:
+		made.Spec = v1beta1.StoreSpec{Registries: made.Spec.Registries, Proxy: made.Spec.Proxy}
+	default:
+		annotations[withheldBytes] = strconv.Itoa(Size(object))
+		field(made, "Spec").SetZero()
+	}
+	made.SetAnnotations(annotations)
+	return made
+}
+
+// refused returns why the schema refuses a resource, nil if it does not.
+func refused(object v1beta1.Object) error {
+	why, noted := object.GetAnnotations()[refusedBecause]
+	if !noted {
+		return nil
+	}
+	return Reasoned(policy.ReasonInvalid, errors.New(why))
 }

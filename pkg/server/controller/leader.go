@@ -4,13 +4,20 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // leaseName is the name of the leader's Lease.
@@ -86,4 +93,105 @@ func (c *Controller) duties(ctx context.Context) {
 		})
 	}
 	running.Wait()
+}
+
+const (
+	// operatedManager applies the rules of the role.
+	operatedManager = "landwaiter-operated-tenants"
+	// operatedInterval is how often the rules are applied without a change of Tenants, in
+	// case somebody else changed them.
+	operatedInterval = time.Minute
+)
+
+// listOperated keeps the names of all Tenants in a ClusterRole, until ctx ends. A guardrail
+// cannot ask whether an object exists, but whether somebody has a permission: so the operator
+// gets a permission that names each Tenant, from an account other than its own.
+func (c *Controller) listOperated(ctx context.Context) error {
+	watched := &metav1.PartialObjectMetadata{}
+	watched.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))
+	informer, err := c.manager.GetCache().GetInformer(ctx, watched)
+	if err != nil {
+		return fmt.Errorf("watch Tenants: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // it is to be read already
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { notify() }, DeleteFunc: func(any) { notify() },
+		UpdateFunc: func(old, now any) {
+			before, ok := old.(*metav1.PartialObjectMetadata)
+			after, too := now.(*metav1.PartialObjectMetadata)
+			if !ok || !too || before.Generation != after.Generation || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
+				notify()
+			}
+		}})
+	if err != nil {
+		return fmt.Errorf("watch Tenants: %w", err)
+	}
+	defer func() { _ = informer.RemoveEventHandler(registration) }() // fails only if the informer has ended
+	for again := time.Tick(operatedInterval); ; {
+		if err := c.applyOperated(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-again:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// operatedRules list Tenants by what the operator may do for them: operate while they are
+// there, end once they are deleted, and purge if their namespaces go, too.
+func operatedRules(tenants []unstructured.Unstructured) []any {
+	names := map[string][]string{}
+	for i := range tenants {
+		name := tenants[i].GetName()
+		if tenants[i].GetDeletionTimestamp() == nil {
+			names["operate"] = append(names["operate"], name)
+			continue
+		}
+		names["end"] = append(names["end"], name)
+		if namespaceReclaimPolicy, _, _ := unstructured.NestedString(tenants[i].Object, "spec", "namespaceReclaimPolicy"); namespaceReclaimPolicy == string(v1beta1.NamespaceReclaimPolicyDeleteCreated) {
+			names["purge"] = append(names["purge"], name)
+		}
+	}
+	rules := []any{}
+	for _, verb := range []string{"operate", "end", "purge"} {
+		if len(names[verb]) == 0 {
+			continue // a rule without names would cover all of them
+		}
+		slices.Sort(names[verb])
+		listed := make([]any, len(names[verb]))
+		for i, name := range names[verb] {
+			listed[i] = name
+		}
+		rules = append(rules, map[string]any{"apiGroups": []any{v1beta1.Group}, "resources": []any{"tenants"}, "resourceNames": listed, "verbs": []any{verb}})
+	}
+	return rules
+}
+
+// applyOperated writes the rules. They give nothing but to be listed: their verbs are those
+// of no API.
+func (c *Controller) applyOperated(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	// Not as Tenants: a single one that Go cannot read must not freeze the list of all.
+	tenants := &unstructured.UnstructuredList{}
+	tenants.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant + "List"))
+	if err := c.manager.GetAPIReader().List(ctx, tenants); err != nil {
+		return fmt.Errorf("list Tenants: %w", err)
+	}
+	rules := operatedRules(tenants.Items)
+	role := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+		"metadata": map[string]any{"name": c.options.OperatedRole}, "rules": rules}}
+	if err := c.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(role), client.FieldOwner(operatedManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply ClusterRole %s: %w", c.options.OperatedRole, err)
+	}
+	return nil
 }

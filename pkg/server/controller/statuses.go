@@ -6,16 +6,22 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -274,4 +280,95 @@ func (w *statusWriter) forget(namespace verify.Namespace) {
 			delete(w.refused, source)
 		}
 	}
+}
+
+// fieldManager owns the fields of statuses that the controller applies. Others may own
+// further conditions.
+const fieldManager = "landwaiter"
+
+// own returns the part of an object that the controller applies: its status with the
+// conditions that are the controller's.
+func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstructured, error) {
+	copied, ok := object.DeepCopyObject().(v1beta1.Object)
+	if !ok {
+		return nil, fmt.Errorf("its copy is a %T", object)
+	}
+	status := copied.CommonStatus()
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
+		return c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && c.Type != v1beta1.ConditionExpiresSoon
+	})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(copied)
+	if err != nil {
+		return nil, err
+	}
+	applied := &unstructured.Unstructured{Object: map[string]any{"status": content["status"]}}
+	applied.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(source.Kind))
+	applied.SetNamespace(object.GetNamespace())
+	applied.SetName(object.GetName())
+	applied.SetUID(object.GetUID()) // an object that was made again since is refused
+	return applied, nil
+}
+
+// applyStatus writes the controller's part of a status.
+func (w *statusWriter) applyStatus(ctx context.Context, source policy.ObjectRef, object v1beta1.Object) error {
+	applied, err := own(source, object)
+	if err != nil {
+		return fmt.Errorf("write status of %s: %w", source, err)
+	}
+	if err := w.writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("write status of %s: %w", source, err)
+	}
+	return nil
+}
+
+// actionCompile is the action of events.
+const actionCompile = "Compile"
+
+// setStatus copies the report, as of now, to the status of object, and returns its
+// condition Ready.
+func setStatus(object v1beta1.Object, report compile.Report, now time.Time) metav1.Condition {
+	status := object.CommonStatus()
+	status.ObservedGeneration = report.Generation
+	ready := condition(v1beta1.ConditionReady, report.Ready, report.Generation)
+	meta.SetStatusCondition(&status.Conditions, ready)
+	meta.SetStatusCondition(&status.Conditions, condition(v1beta1.ConditionEffective, report.EffectiveAt(now), report.Generation))
+	if expires, ok := report.ExpiresSoon(now); ok {
+		meta.SetStatusCondition(&status.Conditions, condition(v1beta1.ConditionExpiresSoon, expires, report.Generation))
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionExpiresSoon)
+	}
+	if keys, ok := object.(interface{ Trusts() *[]string }); ok {
+		*keys.Trusts() = report.Fingerprints
+	}
+	if store, ok := object.(interface {
+		Details() *v1beta1.TrustStoreStatus
+	}); ok {
+		details := store.Details()
+		details.FetchedAt = nil
+		if !report.FetchedAt.IsZero() {
+			at := metav1.NewTime(report.FetchedAt).Rfc3339Copy()
+			details.FetchedAt = &at
+		}
+	}
+	return ready
+}
+
+func condition(kind string, c compile.Condition, generation int64) metav1.Condition {
+	status := metav1.ConditionFalse
+	switch {
+	case c.True:
+		status = metav1.ConditionTrue
+	case c.Unknown:
+		status = metav1.ConditionUnknown
+	}
+	return metav1.Condition{Type: kind, Status: status, Reason: string(c.Reason), Message: c.Message, ObservedGeneration: generation}
+}
+
+// recordEvent records a change of the condition Ready as an event.
+func recordEvent(events recorder.EventRecorder, object v1beta1.Object, condition metav1.Condition) {
+	kind := corev1.EventTypeNormal
+	if condition.Status != metav1.ConditionTrue {
+		kind = corev1.EventTypeWarning
+	}
+	events.Eventf(object, nil, kind, condition.Reason, actionCompile, "%s", policy.Cut(condition.Message, maxMessage))
 }

@@ -1,15 +1,18 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/sirupsen/logrus"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // work decides about one target. It should return before ctx ends, and returns
@@ -82,4 +85,99 @@ func (h *handler) recovering(ctx context.Context, traceID string, t target, do w
 		}
 	}()
 	return do(ctx, t)
+}
+
+// decision is the answer about one target. The zero value is undecided.
+type decision struct {
+	answer verify.Answer
+	judged bool          // result comes from the Decider
+	result verify.Result // of verification; of resolution, the digest or why there is none
+
+	began time.Time     // when a worker began; zero if it was recalled
+	took  time.Duration // from then on
+}
+
+const lateReason = "not finished in time, try again"
+
+func undecided(reason string) decision {
+	return decision{answer: verify.AnswerUndecided, result: verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, reason)}}
+}
+
+// decided reports whether d is final: it comes from the Decider or the Resolver.
+func (d *decision) decided() bool { return d.answer.Allows() || d.answer == verify.AnswerDenied }
+
+// answer returns the answer to a key, and why.
+func (k distinctKey) answer(decisions []decision) (verify.Answer, string) {
+	if k.err != nil {
+		return verify.AnswerInvalid, k.err.Error()
+	}
+	switch d := &decisions[k.target]; {
+	case d.decided():
+		return d.answer, d.result.Verdict.Reason
+	default:
+		return verify.AnswerUndecided, cmp.Or(d.result.Verdict.Reason, lateReason)
+	}
+}
+
+// text returns why a target is not allowed and what to do about it, on one line of at most
+// room bytes.
+func (d *decision) text(room int) string {
+	verdict := d.result.Verdict
+	verdict.Reason = cmp.Or(verdict.Reason, lateReason)
+	return policy.OneLine(verdict.TextWithin(room))
+}
+
+// verify asks the Decider about a target.
+func (h *handler) verify(ctx context.Context, t target) (decision, bool) {
+	return decisionOf(h.decider.Verify(ctx, t.namespace, t.ref), t), true
+}
+
+// recall asks the Decider without waiting.
+func (h *handler) recall(_ context.Context, t target) (decision, bool) {
+	result, known := h.decider.Recall(t.namespace, t.ref)
+	if !known {
+		return decision{}, false
+	}
+	return decisionOf(result, t), true
+}
+
+// decisionOf turns a Decider's result into a decision about t. A verdict about another image must
+// not allow this one: that would be a mix-up in a lower layer.
+func decisionOf(result verify.Result, t target) decision {
+	d := decision{answer: result.Answer(), judged: true, result: result}
+	if d.answer.Allows() && !answers(result, t) {
+		return undecided("internal error: the verdict is about another image")
+	}
+	d.result.Namespace = t.namespace
+	return d
+}
+
+func answers(result verify.Result, t target) bool {
+	return result.Namespace == t.namespace &&
+		result.Reference.Host == t.ref.Host && result.Reference.Repository == t.ref.Repository &&
+		result.Reference.Tag == t.ref.Tag &&
+		(t.ref.Digest == "" || result.Digest == t.ref.Digest)
+}
+
+// resolve pins a target. A target with a digest is pinned already and needs no call
+// of the Resolver, which may use the network.
+func (h *handler) resolve(ctx context.Context, t target) (decision, bool) {
+	if t.ref.Digest != "" {
+		return pinnedTo(t.ref.Digest), true
+	}
+	ref, err := h.resolver.Resolve(ctx, t.namespace, t.ref)
+	switch {
+	case err != nil:
+		result := verify.Unanswered(t.namespace, t.ref, err)
+		return decision{answer: result.Answer(), result: result}, true
+	case ref.Host != t.ref.Host || ref.Repository != t.ref.Repository:
+		return undecided("internal error: the digest is of another image"), true
+	case ref.Digest.Validate() != nil || ref.Digest.Algorithm() != digest.SHA256:
+		return undecided("internal error: there is no sha256 digest"), true
+	}
+	return pinnedTo(ref.Digest), true
+}
+
+func pinnedTo(digest digest.Digest) decision {
+	return decision{answer: verify.AnswerAllowed, result: verify.Result{Digest: digest}}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -286,5 +287,40 @@ func (t *term) missed(exists map[string]bool) {
 				t.mark(namespace, soon)
 			}
 		}
+	}
+}
+
+// gauge is the collector of running images. Only the replica that leads has series, so that
+// they can be added up.
+type gauge struct {
+	reporter *Reporter
+	desc     *prometheus.Desc
+}
+
+func newGauge(r *Reporter) *gauge {
+	return &gauge{r, prometheus.NewDesc("landwaiter_running_images",
+		"Distinct images of running pods, by namespace and the result of the last verification: pass, fail, warn, error or skip. Of the replica that leads. With --reports.",
+		[]string{"namespace", "outcome"}, nil)}
+}
+
+// Describe implements [prometheus.Collector].
+func (g *gauge) Describe(into chan<- *prometheus.Desc) { into <- g.desc }
+
+// Collect implements [prometheus.Collector].
+func (g *gauge) Collect(into chan<- prometheus.Metric) {
+	t := g.reporter.leading.Load()
+	if t == nil {
+		return
+	}
+	counts := map[[2]string]int{}
+	t.mu.Lock()
+	for namespace, s := range t.spaces {
+		for result, n := range s.counts() {
+			counts[[2]string{t.accounts.NamespaceLabel(namespace), result}] += n
+		}
+	}
+	t.mu.Unlock()
+	for labels, n := range counts {
+		into <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}
 }

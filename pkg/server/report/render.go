@@ -185,3 +185,20 @@ func split(rule string, count int, at func(i int) openreports.ReportResult, limi
 	}
 	return parts
 }
+
+// stamp returns a time as properties have it, "" for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// parseStamp reads what stamp wrote. What it did not write is the zero time.
+func parseStamp(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}

@@ -3,9 +3,12 @@ package report
 import (
 	"time"
 
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
 // state is what a report says of an image in a namespace. The zero value says nothing: the
@@ -100,3 +103,83 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 
 // sourceOf returns the resource that decided, which a result must name.
 func sourceOf(source policy.ObjectRef) string { return policy.Shown(source.String(), maxNameBytes) }
+
+// load takes over what a report says, which the last leader wrote, and returns how many bytes
+// that is, of what runs at most limit. Other writers' reports are replaced. Whoever may write
+// reports in the namespace can imitate ours, so what one says never leaves the namespace.
+func (s *space) load(r *openreports.Report, now time.Time, limit int) (taken int) {
+	s.written[r.Name] = written{version: r.ResourceVersion}
+	if !v1beta1.IsOwnReport(r, r.Source) || len(r.Results) > maxResults {
+		return 0
+	}
+	s.written[r.Name] = written{version: r.ResourceVersion, hash: hashOf(r)}
+	for i := range r.Results {
+		switch result := &r.Results[i]; {
+		case result.Properties[v1beta1.PropertyLeftOut] != "":
+		case r.Labels[v1beta1.LabelReport] == v1beta1.ReportRunning:
+			if size := weight(result); taken+size <= limit {
+				taken += size
+				s.loadRunning(result, now)
+			}
+		case r.Labels[v1beta1.LabelReport] == v1beta1.ReportDenied:
+			s.loadDenied(result, now)
+		}
+	}
+	return taken
+}
+
+// weight returns about how many bytes a result takes.
+func weight(r *openreports.ReportResult) int {
+	size := minResultBytes + len(r.Policy) + len(r.Description)
+	for name, value := range r.Properties {
+		size += len(name) + len(value)
+	}
+	for i := range r.Subjects {
+		of := &r.Subjects[i]
+		size += len(of.APIVersion) + len(of.Kind) + len(of.Name) + len(of.UID)
+	}
+	return size
+}
+
+// loadRunning takes over the state of an image, and that a container had it: its pod may be
+// about to come back.
+func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
+	p := r.Properties
+	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
+		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
+		exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
+		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince])}
+	name := p[v1beta1.PropertyImage]
+	if name == "" || len(name) > maxImageBytes || st.since.IsZero() || st.since.After(now.Add(maxAhead)) || severityOrder(st.result) < 0 {
+		return
+	}
+	if st.lastResult != "" && severityOrder(st.lastResult) < 0 {
+		return
+	}
+	if _, known := s.images[name]; !known {
+		s.images[name] = st
+	}
+	if len(r.Subjects) != 1 {
+		return
+	}
+	of := r.Subjects[0]
+	s.rows[workload.Running{Of: workload.Ref{APIVersion: policy.Shown(of.APIVersion, maxNameBytes), Kind: policy.Shown(of.Kind, maxNameBytes), Name: policy.Shown(of.Name, maxNameBytes), UID: of.UID},
+		ContainerType: workload.ContainerType(policy.Shown(p[v1beta1.PropertyContainerType], maxNameBytes)), Container: policy.Shown(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
+}
+
+func (s *space) loadDenied(r *openreports.ReportResult, now time.Time) {
+	p := r.Properties
+	d := &denial{image: policy.Shown(p[v1beta1.PropertyImage], maxImageBytes), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
+		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes), traceID: p[v1beta1.PropertyTraceID],
+		first: parseStamp(p[v1beta1.PropertyFirst]), last: parseStamp(p[v1beta1.PropertyLast])}
+	if d.first.IsZero() || d.last.Before(d.first) || d.last.After(now.Add(maxAhead)) || now.Sub(d.last) > keepDenials || !traceName.MatchString(d.traceID) || !d.restore(p[v1beta1.PropertyCounters]) {
+		return
+	}
+	if known := s.denials[d.image]; known != nil {
+		known.merge(d, now)
+		return
+	}
+	if len(s.denials) < maxDenials {
+		s.denials[d.image] = d
+	}
+}

@@ -8,12 +8,15 @@
 package serving
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -258,4 +261,87 @@ func (i *Identity) updateClientCAs(next *state, now time.Time) (again time.Time,
 	}
 	next.clientCAs, i.authority = pool, content
 	return again, nil
+}
+
+// notify puts a token into changed, unless there is one already.
+func notify(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits for a token in changed or for a time, zero for no time. It returns
+// false once ctx has ended.
+func sleep(ctx context.Context, changed <-chan struct{}, until time.Time) bool {
+	var timer <-chan time.Time
+	if !until.IsZero() {
+		timer = time.After(time.Until(until))
+	}
+	select {
+	case <-changed:
+	case <-timer:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// earlier returns the earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// pair is a certificate with its intermediates and its key, in PEM.
+type pair struct{ certificate, key []byte }
+
+func (p pair) equal(other pair) bool {
+	return bytes.Equal(p.certificate, other.certificate) && bytes.Equal(p.key, other.key)
+}
+
+// pairReader returns the pair to serve, and when it has to be read again even if
+// nobody announces a change; zero for never.
+type pairReader func(now time.Time) (pair, time.Time, error)
+
+// caReader is a pairReader for CAs in PEM.
+type caReader func(now time.Time) ([]byte, time.Time, error)
+
+// pairFromFiles reads files again after interval. It polls, because a mounted
+// Secret is a chain of symbolic links that are swapped, which file notifications
+// miss in some forms.
+func pairFromFiles(certificate, key string, interval time.Duration) pairReader {
+	return func(now time.Time) (p pair, again time.Time, err error) {
+		again = now.Add(interval)
+		if p.certificate, err = readFile(certificate); err != nil {
+			return p, again, err
+		}
+		p.key, err = readFile(key)
+		return p, again, err
+	}
+}
+
+// caFromFile reads a file again after interval.
+func caFromFile(name string, interval time.Duration) caReader {
+	return func(now time.Time) ([]byte, time.Time, error) {
+		content, err := readFile(name)
+		return content, now.Add(interval), err
+	}
+}
+
+func readFile(name string) (content []byte, err error) {
+	file, err := os.Open(name) //nolint:gosec // the path is an operator's setting
+	if err != nil {
+		return nil, fmt.Errorf("read certificate file: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	content, err = io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read certificate file: %w", err)
+	}
+	if len(content) > maxFileBytes {
+		return nil, fmt.Errorf("read certificate file %s: it is larger than %d bytes", name, maxFileBytes)
+	}
+	return content, nil
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -60,4 +62,78 @@ func Flux(tenant *v1beta1.Tenant, o FluxOptions) ([]byte, error) {
 				}})
 	}
 	return YAML(documents...)
+}
+
+// API groups and kinds of Flux. Its types are not imported: they would bring all of Flux.
+const (
+	fluxSource    = "source.toolkit.fluxcd.io/v1"
+	fluxKustomize = "kustomize.toolkit.fluxcd.io/v1"
+	// applyInterval is how often Flux applies a repository that has not changed.
+	applyInterval = "10m"
+	// retryInterval is how soon it tries again after a failure, such as in a namespace that the
+	// repository has just made and that nobody has provisioned yet.
+	retryInterval = "1m"
+	// fetchTimeout is Flux's own default.
+	fetchTimeout = "60s"
+)
+
+// sync makes Flux apply the team's repository as the team's account.
+func (r *rendering) sync() {
+	if isDemo(r.Tenant) {
+		r.demo()
+		return
+	}
+	if r.Spec.Reconciler == nil || r.Spec.Reconciler.Source == nil {
+		return
+	}
+	kind := r.source(r.Name, r.Spec.Reconciler.Source)
+	spec := map[string]any{
+		"force": false, "interval": applyInterval, "path": r.Spec.Reconciler.Path, "prune": true, "retryInterval": retryInterval,
+		"serviceAccountName": Account(r.Tenant),
+		"sourceRef":          map[string]any{"kind": kind, "name": r.Name},
+	}
+	if len(r.Spec.Reconciler.Variables) > 0 {
+		spec["postBuild"] = map[string]any{"substituteFrom": substituteFrom()}
+	}
+	if alone(r.Tenant) {
+		spec["targetNamespace"] = r.Spec.HomeNamespace
+	}
+	if r.Spec.Reconciler.CreateNamespaces {
+		spec["patches"] = []any{map[string]any{"patch": r.forceLabels(), "target": map[string]any{"kind": "Namespace", "version": "v1"}}}
+	}
+	r.flux(fluxKustomize, "Kustomization", r.Name, spec)
+}
+
+// source renders where Flux fetches from, and returns its kind.
+func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
+	spec := map[string]any{"interval": string(source.Interval), "timeout": fetchTimeout, "url": source.URL}
+	if source.SecretRef != nil {
+		spec["secretRef"] = map[string]any{"name": source.SecretRef.Name}
+	}
+	kind := "GitRepository"
+	if isArtifact(source) {
+		kind = "OCIRepository"
+		spec["provider"], spec["ref"] = "generic", map[string]any{"tag": source.Branch}
+	} else {
+		spec["ref"] = map[string]any{"branch": source.Branch}
+	}
+	r.flux(fluxSource, kind, name, spec)
+	return kind
+}
+
+func isArtifact(source *v1beta1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }
+
+func (r *rendering) flux(version, kind, name string, spec map[string]any) {
+	r.objects = append(r.objects, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": version, "kind": kind,
+		"metadata": map[string]any{"namespace": r.Spec.HomeNamespace, "name": name, "labels": texts(r.owned())},
+		"spec":     spec,
+	}})
+}
+
+// forceLabels is a strategic merge patch for every namespace in the team's repository:
+// whatever team the file names, the namespace is this Tenant's.
+func (r *rendering) forceLabels() string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: any\n  labels:\n    %s: %q\n    %s: %q\n",
+		v1beta1.LabelTenant, r.Name, v1beta1.LabelFluxTenant, r.Name)
 }

@@ -1,0 +1,266 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/intake"
+)
+
+// pace is how fast an account may ask registries, and read what they answer: reading,
+// hashing and scanning take processor time too.
+type pace struct {
+	requests, bytes *rate.Limiter
+}
+
+// pace returns the pace of an account.
+func (c *Client) pace(access Access) *pace {
+	perSecond := cmp.Or(max(access.PerSecond, 0), c.options.PerSecond)
+	p, ok := c.paces.GetIfPresent(access.account())
+	if !ok {
+		bytes := c.options.BytesPerSecond
+		p, _ = c.paces.SetIfAbsent(access.account(), &pace{requests: rate.NewLimiter(rate.Limit(perSecond), 2*perSecond),
+			bytes: rate.NewLimiter(rate.Limit(bytes), bytes)})
+	}
+	if p.requests.Burst() != 2*perSecond { // the limit has changed
+		p.requests.SetLimit(rate.Limit(perSecond))
+		p.requests.SetBurst(2 * perSecond)
+	}
+	return p
+}
+
+// errPace is transient: the account reads more than its share for the moment.
+var errPace = errors.New("overloaded: too many bytes are being read")
+
+// pacedBody waits for the account before what was read is used.
+type pacedBody struct {
+	io.ReadCloser
+	ctx   context.Context //nolint:containedctx // of the request whose answer this is
+	bytes *rate.Limiter
+}
+
+// Read implements [io.Reader].
+func (b *pacedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.bytes.Burst())])
+	if n > 0 {
+		if late := b.bytes.WaitN(b.ctx, n); late != nil {
+			return 0, fmt.Errorf("%w: %w", errPace, late)
+		}
+	}
+	return n, err
+}
+
+// turns bounds the requests in flight to one host. Accounts that wait are served round
+// robin, so that the first request of one waits for one request of another account and not
+// for its whole queue. No account has more than half of the capacity, so that there is
+// some left for the next one.
+type turns struct {
+	mu         sync.Mutex
+	free, each int
+	held       map[verify.Account]int
+	waiting    map[verify.Account][]chan struct{}
+	order      []verify.Account // accounts that wait, in the order of their turns
+	longest    int              // queue of one account
+}
+
+// newTurns returns turns for at most so many requests in flight, at least one.
+func newTurns(capacity int) *turns {
+	capacity = max(capacity, 1)
+	return &turns{free: capacity, each: max(capacity/2, 1), longest: maxQueue,
+		held: map[verify.Account]int{}, waiting: map[verify.Account][]chan struct{}{}}
+}
+
+// acquire waits for capacity until ctx ends. It returns errOverloaded at once if too many
+// requests of the account are waiting.
+func (t *turns) acquire(ctx context.Context, account verify.Account) error {
+	t.mu.Lock()
+	if t.free > 0 && t.held[account] < t.each && len(t.waiting[account]) == 0 {
+		t.take(account)
+		t.mu.Unlock()
+		return nil
+	}
+	queue := t.waiting[account]
+	if len(queue) >= t.longest {
+		t.mu.Unlock()
+		return errOverloaded
+	}
+	turn := make(chan struct{})
+	if len(queue) == 0 {
+		t.order = append(t.order, account)
+	}
+	t.waiting[account] = append(queue, turn)
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leave(account, turn) {
+		return ctx.Err()
+	}
+	// The turn came at the same moment: pass it on.
+	t.give(account)
+	return ctx.Err()
+}
+
+// release ends a request of the account.
+func (t *turns) release(account verify.Account) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.give(account)
+}
+
+func (t *turns) take(account verify.Account) {
+	t.free--
+	t.held[account]++
+}
+
+func (t *turns) give(account verify.Account) {
+	t.free++
+	if t.held[account]--; t.held[account] == 0 {
+		delete(t.held, account)
+	}
+	t.serve()
+}
+
+// serve admits the next requests while there is capacity.
+func (t *turns) serve() {
+	for i := 0; t.free > 0 && i < len(t.order); {
+		account := t.order[i]
+		if t.held[account] >= t.each {
+			i++
+			continue
+		}
+		queue := t.waiting[account]
+		t.take(account)
+		close(queue[0])
+		t.order = slices.Delete(t.order, i, i+1)
+		if t.waiting[account] = queue[1:]; len(queue) == 1 {
+			delete(t.waiting, account)
+			continue
+		}
+		t.order = append(t.order, account) // behind all others
+	}
+}
+
+// leave removes a request from the queue. It returns false if its turn has come.
+func (t *turns) leave(account verify.Account, turn chan struct{}) bool {
+	queue := t.waiting[account]
+	at := slices.Index(queue, turn)
+	if at < 0 {
+		return false
+	}
+	if t.waiting[account] = slices.Delete(queue, at, at+1); len(queue) == 1 {
+		delete(t.waiting, account)
+		t.order = slices.DeleteFunc(t.order, func(a verify.Account) bool { return a == account })
+	}
+	return true
+}
+
+// errMemory is transient: other answers of the account may have been read by then.
+var errMemory = errors.New("overloaded: too many large answers are being read")
+
+// hold returns the memory that the account uses for one answer.
+func (s *session) hold() *fair.Hold[verify.Account] {
+	return s.client.memory.Hold(s.access.account())
+}
+
+// heldBody takes memory for what is read, until it is closed.
+type heldBody struct {
+	io.ReadCloser
+	memory *fair.Hold[verify.Account]
+}
+
+// Read implements [io.Reader].
+func (b *heldBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if !b.memory.Take(int64(n)) {
+		return 0, errMemory
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *heldBody) Close() error {
+	b.memory.Release()
+	return b.ReadCloser.Close()
+}
+
+// lists reads lists of referrers before oras-go decodes them, since a short text can stand
+// for many descriptors. It also counts them: its requests come one after the other.
+type lists struct {
+	remote.Client
+	session *session
+	pages   int
+}
+
+// Do implements [remote.Client].
+func (l *lists) Do(req *http.Request) (*http.Response, error) {
+	resp, err := l.Client.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return resp, err
+	}
+	stated := resp.Header.Get("Content-Type")
+	// oras-go decodes the fallback tag if this is an index, and a page of the API only if
+	// the header is nothing else.
+	mediaType, _, err := mime.ParseMediaType(stated)
+	if err != nil || !intake.IsIndex(mediaType) {
+		return resp, nil //nolint:nilerr // oras-go refuses it undecoded
+	}
+	if intake.IsIndex(stated) {
+		l.pages++
+	}
+	list := &list{body: resp.Body, memory: l.session.hold()}
+	if err := list.read(); err != nil {
+		return nil, errors.Join(err, list.Close())
+	}
+	resp.Body = list
+	return resp, nil
+}
+
+// list is a list of referrers that has been read, and has memory to be decoded.
+type list struct {
+	bytes.Reader
+	body   io.ReadCloser
+	memory *fair.Hold[verify.Account]
+}
+
+func (l *list) read() error {
+	content, err := io.ReadAll(l.body) // guard bounds it
+	if err != nil {
+		return err
+	}
+	switch err := intake.List(content); {
+	case intake.IsLimit(err):
+		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the list of referrers %w", err))
+	case err != nil:
+		return fmt.Errorf("the list of referrers %w", err)
+	}
+	if !l.memory.Take(decodedListBytes * int64(len(content))) {
+		return errMemory
+	}
+	l.Reset(content)
+	return nil
+}
+
+// Close implements [io.Closer].
+func (l *list) Close() error {
+	l.memory.Release()
+	return l.body.Close()
+}

@@ -50,7 +50,9 @@ func (s *Snapshot) link(own *level) *view {
 	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(), v.policyChoices())
 	s.addLayers(v)
 	v.config.Generation = s.generation(v)
-	v.config.MandatoryGeneration = s.mandatoryGeneration(v)
+	if len(s.cluster.mandatory) > 0 {
+		v.config.MandatoryGeneration = s.mandatoryGeneration(v)
+	}
 	exceptional := s.addExceptions(v)
 	v.config.BreakGlass = own.glass
 	v.problems = slices.Concat(own.problems, slow, exceptional)

@@ -24,7 +24,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	read "github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -103,8 +103,8 @@ func (s surroundings) says(t *testing.T, object v1beta1.Object) []string {
 	o.Resources = s.namedBy(t, object)
 	object.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)))
 	o.Resources = append(slices.Clip(o.Resources), object)
-	fetched := compile.Fetched{}
-	for _, sources := range compile.Group(o).Externals() {
+	fetched := external.Fetched{}
+	for _, sources := range resolve.Group(o).Externals() {
 		for _, source := range sources {
 			content := s.key
 			if source.Kind == external.TUF {
@@ -113,7 +113,7 @@ func (s surroundings) says(t *testing.T, object v1beta1.Object) []string {
 			fetched[source] = external.Value{Content: content, FetchedAt: time.Now()}
 		}
 	}
-	_, problems := compile.New(o, fetched, compile.Outside{Registry: func(registry.Access) verify.Registry { return nil },
+	_, problems := resolve.New(o, fetched, resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil },
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
 		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil }})
 	var said []string

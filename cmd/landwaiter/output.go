@@ -20,7 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -89,7 +89,7 @@ const levelUnknown = "unknown"
 
 // printableChoice says which resources of a kind apply, or if the person may not read all
 // that may apply, that it is not known.
-func printableChoice(c compile.Choice, known bool) printedChoice {
+func printableChoice(c resolve.Choice, known bool) printedChoice {
 	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
 		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}
 	}

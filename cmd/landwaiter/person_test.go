@@ -15,7 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -51,10 +51,10 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 }
 
 func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
-	choice := compile.Choice{Kind: "Store", Level: compile.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
+	choice := resolve.Choice{Kind: "Store", Level: resolve.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
 	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}, printableChoice(choice, true))
 	choice.Applied[0].Name = "hub"
-	require.Equal(t, compile.LevelCluster, printableChoice(choice, true).Level)
+	require.Equal(t, resolve.LevelCluster, printableChoice(choice, true).Level)
 	require.Equal(t, levelUnknown, printableChoice(choice, false).Level)
 	hidden := rules{state: &live.State{Objects: resource.Objects{Hidden: []resource.Hidden{{Source: policy.ObjectRef{Kind: v1beta1.KindTenant}}}}}}
 	require.False(t, hidden.knowsTenants())

@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // printedStatus is what status prints.
@@ -208,7 +208,7 @@ func printableNamespace(n live.NamespaceStatus) printedNamespace {
 			return printedExcused{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
 		}),
 	}
-	printed.Rules = mapped(n.Rules, func(c compile.Choice) printedChoice { return printableChoice(c, !printed.unknown(c.Kind)) })
+	printed.Rules = mapped(n.Rules, func(c resolve.Choice) printedChoice { return printableChoice(c, !printed.unknown(c.Kind)) })
 	return printed
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // shopStatus is the example of docs/denied.md.
@@ -26,7 +26,7 @@ func shopStatus() live.Status {
 	}
 	return live.Status{Namespaces: []live.NamespaceStatus{{
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
-		Rules: []compile.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: compile.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
+		Rules: []resolve.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: resolve.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
 		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: at("2026-11-20T10:00:00Z"),
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
 			Remediation: "have the signer's public key added to ClusterTrustStore keys, or sign the image with a key of it: cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},

@@ -6,7 +6,9 @@
 //   - configdir: resources in files.
 //   - watch: the Kubernetes API in bounded memory, and single Secrets and ConfigMaps by their names.
 //   - workload: images of pods, and pods of workloads.
-//   - compile: resources into a Snapshot: what applies in each namespace.
+//   - compile: one resource into its compiled part.
+//   - resolve: what applies in each namespace: levels, Tenants, limits, and the Snapshot of all.
+//   - conditions: what statuses say about a Snapshot.
 //   - lint: what is wrong with files, before a cluster has them.
 //   - service: everything between a reference and its verdict, wired once.
 //

@@ -20,8 +20,9 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -231,9 +232,9 @@ func compiled(kind v1beta1.Kind) (err error) {
 		namespace = "team-a"
 		object.SetNamespace(string(namespace))
 	}
-	snapshot, _ := compile.New(resource.Objects{Resources: []v1beta1.Object{object}}, nil,
-		compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
-	if _, ok := snapshot.Reports(namespace)[resource.RefOf(object)]; !ok {
+	snapshot, _ := resolve.New(resource.Objects{Resources: []v1beta1.Object{object}}, nil,
+		resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	if _, ok := conditions.Reports(snapshot, namespace)[resource.RefOf(object)]; !ok {
 		return fmt.Errorf("nothing says anything of %s", resource.RefOf(object))
 	}
 	return nil

@@ -21,8 +21,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
@@ -99,7 +99,7 @@ func fetched(t *testing.T, objects resource.Objects) map[external.Source]externa
 	root, err := instance.TrustedRoot()
 	require.NoError(t, err)
 	known := map[external.Source]external.Value{}
-	for _, sources := range compile.Group(objects).Externals() {
+	for _, sources := range resolve.Group(objects).Externals() {
 		for _, source := range sources {
 			known[source] = external.Value{Content: key.PEM}
 			switch source.Kind {
@@ -123,7 +123,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			objects, problems, err := configdir.Load(t.Context(), dir)
 			require.NoError(t, err)
 			require.Empty(t, problems)
-			_, problems = compile.New(objects, fetched(t, objects), compile.Outside{
+			_, problems = resolve.New(objects, fetched(t, objects), resolve.Outside{
 				Registry:   func(registry.Access) verify.Registry { return nil },
 				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
 				AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },

@@ -12,7 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -33,9 +34,9 @@ func TestTheResourcesOfThePageOnExceptionsAreInForce(t *testing.T) {
 		}
 	}
 	require.Len(t, o.Resources, 3)
-	s, problems := compile.New(o, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	s, problems := resolve.New(o, nil, resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
 	require.Empty(t, problems)
-	require.Empty(t, s.Ended(written))
+	require.Empty(t, conditions.Ended(s, written))
 	require.Len(t, s.For("batch").Exceptions, 1)
 	require.Len(t, s.For("team-a").Exceptions, 1)
 	require.Empty(t, s.For("team-b").Exceptions)

@@ -19,6 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -293,7 +294,7 @@ func TestANewRootOfGitHubIsTakenOverAtTheNextRefresh(t *testing.T) {
 	e.eventually(t, old, policy.Allowed, "") // signed while the first generation was in use
 	e.eventually(t, late, policy.Denied, "does not hold under ClusterTrustStore github")
 
-	report := e.Set().Snapshot().Reports(verify.Cluster)[policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: "github"}]
+	report := conditions.Reports(e.Set().Snapshot(), verify.Cluster)[policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: "github"}]
 	require.Equal(t, policy.ReasonValid, report.Ready.Reason)
 	require.NotZero(t, report.FetchedAt)
 

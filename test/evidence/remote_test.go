@@ -20,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -118,7 +119,7 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 	}, suite.Patience, time.Millisecond)
 	require.Len(t, problems(), 2, "the trust store of team-b, and its verifier")
 	require.Equal(t, policy.ReasonUnreadable, problems()[0].Reason)
-	report := e.Set().Snapshot().Reports("team-a")[policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: "team-a", Name: "release"}]
+	report := conditions.Reports(e.Set().Snapshot(), "team-a")[policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: "team-a", Name: "release"}]
 	require.Len(t, report.Fingerprints, 1)
 	require.NotZero(t, report.FetchedAt)
 

@@ -26,7 +26,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
@@ -169,7 +169,7 @@ func BenchmarkCompile(b *testing.B) {
 	objects := resources("127.0.0.1:5000", string(key.PEM), 1000)
 	s := newService(b, cold(), resource.Objects{})
 	for b.Loop() {
-		_, problems := compile.New(objects, nil, s.Outside())
+		_, problems := resolve.New(objects, nil, s.Outside())
 		require.Empty(b, problems)
 	}
 }
@@ -181,7 +181,7 @@ func BenchmarkChange(b *testing.B) {
 	snapshot := newService(b, cold(), resources("127.0.0.1:5000", string(key.PEM), 1000)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {
-		_, problems := snapshot.With(team(0), compile.Group(one), nil)
+		_, problems := snapshot.With(team(0), resolve.Group(one), nil)
 		require.Empty(b, problems)
 	}
 }
@@ -200,7 +200,7 @@ func BenchmarkClusterChange(b *testing.B) {
 		if with {
 			o.Resources = append(o.Resources, verifier)
 		}
-		snapshot, _ = snapshot.WithCluster(compile.Group(o), nil)
+		snapshot, _ = snapshot.WithCluster(resolve.Group(o), nil)
 	}
 }
 

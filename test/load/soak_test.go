@@ -25,7 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -163,7 +163,7 @@ func (s *soak) churn(ctx context.Context, t *testing.T) {
 		if life%7 != 0 { // else the namespace is gone
 			o = s.resources(i, key, life/50)
 		}
-		snapshot, _ := s.service.Set().Snapshot().With(team(i), compile.Group(o), nil)
+		snapshot, _ := s.service.Set().Snapshot().With(team(i), resolve.Group(o), nil)
 		s.service.Set().Swap(snapshot)
 		if len(o.Namespaces) == 0 {
 			s.service.Forget(team(i))

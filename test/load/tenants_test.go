@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -50,9 +50,9 @@ func BenchmarkTenantsCompile(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	var snapshot *compile.Snapshot
+	var snapshot *resolve.Snapshot
 	for b.Loop() {
-		snapshot, _ = compile.New(objects, nil, s.Outside())
+		snapshot, _ = resolve.New(objects, nil, s.Outside())
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -66,7 +66,7 @@ func BenchmarkTenantsHomeChange(b *testing.B) {
 	snapshot := newService(b, cold(), ofTenants(key)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", key, 1)
 	for b.Loop() {
-		next, problems := snapshot.With(team(0), compile.Group(one), nil)
+		next, problems := snapshot.With(team(0), resolve.Group(one), nil)
 		require.Empty(b, problems)
 		require.NotSame(b, snapshot.For(team(0)+"-web"), next.For(team(0)+"-web"))
 	}
@@ -88,9 +88,9 @@ func BenchmarkTenantsChange(b *testing.B) {
 	}
 	for with := false; b.Loop(); with = !with {
 		if with {
-			snapshot, _ = snapshot.WithCluster(compile.Group(objects), nil)
+			snapshot, _ = snapshot.WithCluster(resolve.Group(objects), nil)
 		} else {
-			snapshot, _ = snapshot.WithCluster(compile.Group(without), nil)
+			snapshot, _ = snapshot.WithCluster(resolve.Group(without), nil)
 		}
 	}
 }

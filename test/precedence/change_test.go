@@ -9,15 +9,15 @@ import (
 	"sync/atomic"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -38,7 +38,7 @@ func of(o resource.Objects, level string) resource.Objects {
 }
 
 // changed returns w with another level, the name of that level, and the snapshot that follows.
-func (d dice) changed(w World, before *compile.Snapshot) (World, string, *compile.Snapshot) {
+func (d dice) changed(w World, before *resolve.Snapshot) (World, string, *resolve.Snapshot) {
 	drawn, level := d.world(), pick(d, "", home, web, prod)
 	w.Namespaces = maps.Clone(w.Namespaces)
 	if level == "" {
@@ -46,7 +46,7 @@ func (d dice) changed(w World, before *compile.Snapshot) (World, string, *compil
 		if d.once(2) {
 			w.Tenants = drawn.Tenants
 		}
-		after, _ := before.WithCluster(compile.Group(of(w.objects(), level)), nil)
+		after, _ := before.WithCluster(resolve.Group(of(w.objects(), level)), nil)
 		return w, level, after
 	}
 	was, existed := w.Namespaces[level]
@@ -59,7 +59,7 @@ func (d dice) changed(w World, before *compile.Snapshot) (World, string, *compil
 	default:
 		delete(w.Namespaces, level)
 	}
-	after, _ := before.With(verify.Namespace(level), compile.Group(of(w.objects(), level)), nil)
+	after, _ := before.With(verify.Namespace(level), resolve.Group(of(w.objects(), level)), nil)
 	return w, level, after
 }
 
@@ -91,15 +91,15 @@ func TestASnapshotThatChangedIsLikeOneThatIsNew(t *testing.T) {
 		d := newDice(seed)
 		w, shelves := d.world(), &shelves{}
 		require.NoError(t, shelves.fill(d.evidence()))
-		snapshot, _ := compile.New(w.objects(), nil, shelves.outside())
+		snapshot, _ := resolve.New(w.objects(), nil, shelves.outside())
 		for range changes {
 			var level string
 			w, level, snapshot = d.changed(w, snapshot)
-			fresh, _ := compile.New(w.objects(), nil, shelves.outside())
+			fresh, _ := resolve.New(w.objects(), nil, shelves.outside())
 			for _, namespace := range []string{"", home, web, prod} {
 				is, should := snapshot.For(verify.Namespace(namespace)), fresh.For(verify.Namespace(namespace))
 				require.Equal(t, should.Generation, is.Generation, "seed %d: %q after a change of %q", seed, namespace, level)
-				require.Equal(t, fresh.Reports(verify.Namespace(namespace)), snapshot.Reports(verify.Namespace(namespace)), "seed %d: %q after a change of %q", seed, namespace, level)
+				require.Equal(t, conditions.Reports(fresh, verify.Namespace(namespace)), conditions.Reports(snapshot, verify.Namespace(namespace)), "seed %d: %q after a change of %q", seed, namespace, level)
 				for _, asked := range images() {
 					require.Equal(t, ask(t, engine, fresh, namespace, asked), ask(t, engine, snapshot, namespace, asked), "seed %d: %s in %q after a change of %q", seed, asked.Name, namespace, level)
 					compared++
@@ -116,7 +116,7 @@ type moment struct {
 	configs map[string]*verify.Config
 }
 
-func newMoment(w World, snapshot *compile.Snapshot) *moment {
+func newMoment(w World, snapshot *resolve.Snapshot) *moment {
 	m := &moment{world: w, configs: map[string]*verify.Config{"": rigged(snapshot.For(verify.Cluster))}}
 	for namespace := range w.Namespaces {
 		m.configs[namespace] = rigged(snapshot.For(verify.Namespace(namespace)))
@@ -136,7 +136,7 @@ func TestAnswersAreThoseOfTheRulesInForceWhileRulesChange(t *testing.T) {
 		memory, err := cache.NewMemory(1<<20, now)
 		require.NoError(t, err)
 		engine := verify.NewEngine(memory, now, verify.Options{})
-		snapshot, _ := compile.New(w.objects(), nil, shelves.outside())
+		snapshot, _ := resolve.New(w.objects(), nil, shelves.outside())
 		var current atomic.Pointer[moment]
 		current.Store(newMoment(w, snapshot))
 		ended := make(chan struct{})

@@ -24,7 +24,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // count returns how many random worlds are compared.
@@ -88,7 +89,7 @@ func (i Image) reference() image.Reference {
 func compareWorlds(seed uint64, counted func(Answer, policy.Outcome), engine *verify.Engine) error {
 	d := newDice(seed)
 	w, shelves := d.world(), &shelves{}
-	snapshot, _ := compile.New(w.objects(), nil, shelves.outside())
+	snapshot, _ := resolve.New(w.objects(), nil, shelves.outside())
 	configs := map[string]*verify.Config{"": rigged(snapshot.For(verify.Cluster))}
 	for namespace := range w.Namespaces {
 		configs[namespace] = rigged(snapshot.For(verify.Namespace(namespace)))
@@ -131,11 +132,11 @@ func (nothing) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
 // shelves are the repositories of a world, each with one manifest that lists the evidence.
 type shelves struct{ listed map[string]ocispec.Descriptor }
 
-func (s *shelves) outside() compile.Outside {
-	return compile.Outside{
+func (s *shelves) outside() resolve.Outside {
+	return resolve.Outside{
 		Registry:   func(access registry.Access) verify.Registry { return &shelf{shelves: s, access: access} },
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
-		Exceptions: compile.ExceptionLimits{BreakGlass: 24 * time.Hour},
+		Exceptions: resource.ExceptionLimits{BreakGlass: 24 * time.Hour},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
@@ -31,12 +31,12 @@ func TestNothingIsAllowedBecauseTheSchemaRefusesAResource(t *testing.T) {
 		d.damage(damaged)
 		why := schemas.Refuses(t.Context(), damaged)
 		require.Error(t, why, "seed %d: %+v", seed, damaged)
-		before, _ := compile.New(objects, nil, shelves.outside())
+		before, _ := resolve.New(objects, nil, shelves.outside())
 		for name, object := range map[string]v1beta1.Object{"as it is read": resource.Refuse(damaged, why), "unread": damaged} {
 			changed := objects
 			changed.Resources = slices.Clone(objects.Resources)
 			changed.Resources[i] = object
-			after, problems := compile.New(changed, nil, shelves.outside())
+			after, problems := resolve.New(changed, nil, shelves.outside())
 			require.True(t, slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == resource.RefOf(object) }), "seed %d, %s: nobody is told of %s: %v", seed, name, resource.RefOf(object), why)
 			for namespace := range w.Namespaces {
 				for _, asked := range images() {
@@ -168,7 +168,7 @@ type verdict struct {
 }
 
 // ask returns the verdict on an image.
-func ask(t *testing.T, engine *verify.Engine, snapshot *compile.Snapshot, namespace string, asked Image) verdict {
+func ask(t *testing.T, engine *verify.Engine, snapshot *resolve.Snapshot, namespace string, asked Image) verdict {
 	t.Helper()
 	result := engine.Verify(t.Context(), rigged(snapshot.For(verify.Namespace(namespace))), asked.reference())
 	return verdict{result.Verdict.Outcome(), result.Exception}

@@ -24,8 +24,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -230,10 +230,10 @@ func trusted(o resource.Objects) (stores []v1beta1.Object) {
 func (l *lab) judge(t *testing.T, resources string) map[string]string {
 	t.Helper()
 	objects := l.read(t, resources)
-	s, err := service.New(service.Options{Exceptions: compile.ExceptionLimits{BreakGlass: 24 * time.Hour}, Wait: true}, service.AnyNamespace{})
+	s, err := service.New(service.Options{Exceptions: resource.ExceptionLimits{BreakGlass: 24 * time.Hour}, Wait: true}, service.AnyNamespace{})
 	require.NoError(t, err)
 	defer s.Close()
-	snapshot, _ := compile.New(objects, nil, s.Outside())
+	snapshot, _ := resolve.New(objects, nil, s.Outside())
 	engine, verdicts := verify.NewEngine(nothing{}, func() time.Time { return l.now }, verify.Options{}), map[string]string{}
 	namespaces := []string{""}
 	for _, n := range objects.Namespaces {

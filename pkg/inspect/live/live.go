@@ -24,7 +24,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -77,7 +77,7 @@ func (s *State) WithoutBreakGlass(why string, now time.Time) {
 			s.unsure[verify.Namespace(n.Name)] = why
 		}
 		n.Annotations = maps.Clone(n.Annotations)
-		for _, key := range compile.BreakGlassAnnotations() {
+		for _, key := range resolve.BreakGlassAnnotations() {
 			delete(n.Annotations, key)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
@@ -266,7 +266,7 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 		if !change.SendSecrets {
 			sent = newlySent(before, *o, touched)
 		}
-		for _, sources := range compile.References(*o) {
+		for _, sources := range resolve.References(*o) {
 			for i, source := range sources {
 				if have[source] {
 					continue

@@ -14,7 +14,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -47,7 +47,7 @@ func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State
 			hidden[h.Source] = true
 		}
 		present := presentIn(*o)
-		for _, sources := range compile.References(*o) {
+		for _, sources := range resolve.References(*o) {
 			for _, source := range sources {
 				// What does not exist, and what the person cannot see, is not allowed anyway.
 				if _, said := q.verdicts[source]; !said && (!present[source] || hidden[source]) {
@@ -104,7 +104,7 @@ func (q *readable) fromConditions(o resource.Objects) {
 			if refuses != refusing || !refuses && ready.Status != metav1.ConditionTrue {
 				continue
 			}
-			for _, sources := range compile.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}) {
+			for _, sources := range resolve.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts, ClusterResourceNamespace: o.ClusterResourceNamespace}) {
 				for _, source := range sources {
 					switch {
 					case !refuses:

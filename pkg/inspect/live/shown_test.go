@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -97,7 +97,7 @@ func (l *lab) shown(t require.TestingT, w world) *corev1.ConfigMap {
 	for _, o := range w {
 		require.NoError(t, objects.Add(o.DeepCopyObject()))
 	}
-	snapshot, _ := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }})
+	snapshot, _ := resolve.New(objects, nil, resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }})
 	shown, ok := snapshot.Shown(team)
 	require.True(t, ok, "the team is a Tenant's")
 	text, err := shown.Text()

@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
@@ -46,7 +46,7 @@ type NamespaceStatus struct {
 	// Resources of the namespace that need attention.
 	Resources []Attention
 	// Rules say which level decides about each kind, and mandatory policies hold in any case.
-	Rules     []compile.Choice
+	Rules     []resolve.Choice
 	Mandatory []string
 	// Hidden are the kinds of which the person may not read all that may apply, so that
 	// Rules and mandatory policies are incomplete.
@@ -127,7 +127,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		return Status{}, err
 	}
 	// Only levels are asked of it, so it needs neither Secrets nor registries.
-	snapshot, _ := compile.New(r.objects, nil, compile.Nowhere())
+	snapshot, _ := resolve.New(r.objects, nil, resolve.Nowhere())
 	s := Status{Missing: r.missing}
 	found := attention(r.objects)
 	s.Resources = found[verify.Cluster]

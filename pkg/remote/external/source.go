@@ -101,6 +101,9 @@ type Value struct {
 	Err error
 }
 
+// Fetched maps sources to their values.
+type Fetched = map[Source]Value
+
 // The audiences of tokens. They are fixed, so that a token that is meant for one service
 // is of no use at another, and at the API server least of all.
 const (

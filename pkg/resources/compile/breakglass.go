@@ -12,28 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// breakGlassAnnotations returns the annotations of a Namespace that matter, nil if there are
-// none.
-func breakGlassAnnotations(all map[string]string) map[string]string {
-	var found map[string]string
-	for _, key := range BreakGlassAnnotations() {
-		if value, ok := all[key]; ok {
-			if found == nil {
-				found = map[string]string{}
-			}
-			found[key] = value
-		}
-	}
-	return found
-}
-
-// BreakGlassAnnotations returns the annotations of a Namespace that compiling reads.
-func BreakGlassAnnotations() []string {
-	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
-}
-
-// breakGlassOf compiles break-glass of a namespace, which may last most.
-func breakGlassOf(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
+// NewBreakGlass compiles break-glass of a namespace, which may last most.
+func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
 	if most <= 0 {
 		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")
 	}

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // The command writes to a transparency log only if the rule wants one: the default of cosign
 // is a public one, and what is in it stays.
 func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
-	keys := inlineKey(string(newKey(t).PEM))
+	keys := written.InlineKey(string(written.NewKey(t).PEM))
 	const (
 		keyed    = "keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}"
 		logged   = "keys: {trustStoreRefs: [{name: keys}], rootTrustStoreRef: {name: root}}"
@@ -34,9 +36,9 @@ func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 		"an odd type": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"a; reboot\"}", "cosign attest --key KEY" + unlogged + " --predicate FILE --type TYPE"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys),
-				object("TrustStore", "team-a", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t))),
-				object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")), object("Verifier", "team-a", "release", c.spec)))
+			snapshot, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "keys", keys),
+				written.Object("TrustStore", "team-a", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t))),
+				written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")), written.Object("Verifier", "team-a", "release", c.spec)))
 			config := snapshot.For("team-a")
 			require.Len(t, config.Layers[0].Verifiers, 1)
 			require.Empty(t, config.Layers[0].Verifiers[0].Broken)

@@ -21,11 +21,18 @@ type Ends struct {
 	Unknown string
 }
 
-// Due returns the ends that somebody should act on now, the earliest first.
-func (e Ends) Due(now time.Time) []trust.End {
+// Due describes the ends that somebody should act on now, the earliest first, and reports whether
+// the first of them has passed.
+func (e Ends) Due(now time.Time) (texts []string, passed bool) {
 	due := slices.DeleteFunc(slices.Clone(e.List), func(end trust.End) bool { return !end.Due(now) })
 	slices.SortStableFunc(due, func(a, b trust.End) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Part, b.Part)) })
-	return due
+	return MapSlice(due, func(end trust.End) string {
+		verb := "ends"
+		if !end.At.After(now) {
+			verb = "ended"
+		}
+		return fmt.Sprintf("%s %s at %s", end.Part, verb, end.At.UTC().Format(time.RFC3339))
+	}), len(due) > 0 && !due[0].At.After(now)
 }
 
 // First returns the first end that is due or to come, and false if there is none. An end
@@ -40,20 +47,20 @@ func (e Ends) First(now time.Time) (first time.Time, ok bool) {
 	return first, ok
 }
 
-// endsIn returns the ends of a trust store's trust material, and those that the ConfigMap it is
+// EndsIn returns the ends of a trust store's trust material, and those that the ConfigMap it is
 // from says of the repository that it was exported from.
-func (t *trustStore) endsIn(m referenced, from *v1beta1.KeyReference) *Ends {
-	if t.err != nil {
+func (t *TrustStore) EndsIn(m Referenced, from *v1beta1.KeyReference) *Ends {
+	if t.Err != nil {
 		return &Ends{Unknown: "the trust material cannot be used; see the condition Ready"}
 	}
-	found := &Ends{List: slices.Concat(trust.CertificateEnds(t.certificates), trust.ListEnds(t.lists), t.fetchedEnds)}
-	if t.root != nil {
-		found.List = append(found.List, trust.RootEnds(t.root)...)
+	found := &Ends{List: slices.Concat(trust.CertificateEnds(t.Certificates), trust.ListEnds(t.lists), t.fetchedEnds)}
+	if t.Root != nil {
+		found.List = append(found.List, trust.RootEnds(t.Root)...)
 	}
 	if from == nil {
 		return found
 	}
-	source := policy.ObjectRef{Kind: resource.KindConfigMap, Namespace: m.namespace, Name: from.Name}
+	source := policy.ObjectRef{Kind: resource.KindConfigMap, Namespace: m.Namespace, Name: from.Name}
 	roles, err := external.DecodeRoles(m.roles[source])
 	if err != nil {
 		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1beta1.AnnotationTUFRoles, source, err)
@@ -86,8 +93,8 @@ func keptEnds(value external.Value) []trust.End {
 	return ends
 }
 
-// ends returns the ends of the certificates that a store connects with.
-func (s store) ends() *Ends {
+// Ends returns the ends of the certificates that a store connects with.
+func (s Store) Ends() *Ends {
 	if s.Broken != "" {
 		return &Ends{Unknown: "the store cannot be used; see the condition Ready"}
 	}

@@ -1,3 +1,7 @@
+// Package compile turns one resource into its compiled part: a Verifier into a Checker with its
+// keys, a Store into credentials and mirrors, a policy into rules. It reads what the resource refers
+// to and knows no other, so it does not say where it applies. An error is for the resource's owner,
+// and what has one denies.
 package compile
 
 import (
@@ -14,8 +18,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// digestOf hashes parts with their lengths, so that different lists never collide.
-func digestOf(parts []string) string {
+// DigestOf hashes parts with their lengths, so that different lists never collide.
+func DigestOf(parts []string) string {
 	hash := sha256.New()
 	for _, part := range parts {
 		fmt.Fprintf(hash, "%d:%s", len(part), part)
@@ -23,21 +27,21 @@ func digestOf(parts []string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// fingerprint hashes everything that determines a resource's meaning: its spec, the
+// Fingerprint hashes everything that determines a resource's meaning: its spec, the
 // trust material that it uses, and its error.
-func fingerprint(source policy.ObjectRef, spec any, content []byte, err error) string {
+func Fingerprint(source policy.ObjectRef, spec any, content []byte, err error) string {
 	encoded, encodeErr := json.Marshal(spec)
 	if encodeErr != nil {
 		encoded = fmt.Appendf(nil, "%#v", spec)
 	}
-	return digestOf([]string{source.String(), string(encoded), string(content), fmt.Sprint(err)})
+	return DigestOf([]string{source.String(), string(encoded), string(content), fmt.Sprint(err)})
 }
 
-// sortedKeys returns the keys of a map, sorted.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// SortedKeys returns the keys of a map, sorted.
+func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// mapSlice returns what a function makes of each item of a list.
-func mapSlice[T, R any](list []T, of func(T) R) []R {
+// MapSlice returns what a function makes of each item of a list.
+func MapSlice[T, R any](list []T, of func(T) R) []R {
 	mapped := make([]R, len(list))
 	for i, item := range list {
 		mapped[i] = of(item)
@@ -45,32 +49,32 @@ func mapSlice[T, R any](list []T, of func(T) R) []R {
 	return mapped
 }
 
-// entry is one resource of either scope. A namespaced kind and its Cluster twin have
+// Entry is one resource of either scope. A namespaced kind and its Cluster twin have
 // the same entry type.
-type entry[S any] struct {
-	source     policy.ObjectRef
-	generation int64
-	created    time.Time // zero for an object that no API server has
-	spec       S
-	broken     error // the content could not be read
-	refused    error // the content may not be compiled: the cluster is over its limit
+type Entry[S any] struct {
+	Source     policy.ObjectRef
+	Generation int64
+	Created    time.Time // zero for an object that no API server has
+	Spec       S
+	Broken     error // the content could not be read
+	Refused    error // the content may not be compiled: the cluster is over its limit
 }
 
-// err returns why the resource cannot be compiled, if it cannot.
-func (e entry[S]) err() error {
-	if e.broken != nil {
-		return e.broken
+// Err returns why the resource cannot be compiled, if it cannot.
+func (e Entry[S]) Err() error {
+	if e.Broken != nil {
+		return e.Broken
 	}
-	return e.refused
+	return e.Refused
 }
 
-// newEntry returns a resource with its spec; broken says why that cannot be used.
-func newEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) entry[S] {
-	return entry[S]{source: source, generation: object.GetGeneration(), created: object.GetCreationTimestamp().Time, spec: spec, broken: broken}
+// NewEntry returns a resource with its spec; broken says why that cannot be used.
+func NewEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) Entry[S] {
+	return Entry[S]{Source: source, Generation: object.GetGeneration(), Created: object.GetCreationTimestamp().Time, Spec: spec, Broken: broken}
 }
 
-// kindOf returns the name of a kind at the level of namespace.
-func kindOf(namespace verify.Namespace, kind string) string {
+// KindOf returns the name of a kind at the level of namespace.
+func KindOf(namespace verify.Namespace, kind string) string {
 	if namespace == verify.Cluster {
 		return "Cluster" + kind
 	}

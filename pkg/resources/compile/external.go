@@ -1,9 +1,12 @@
 package compile
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -12,15 +15,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 )
 
-// publicGood returns the source of Sigstore's public-good root, the default of
+// PublicGood returns the source of Sigstore's public-good root, the default of
 // cosign and attestation verifiers.
-func publicGood(owner verify.Namespace) external.Source {
+func PublicGood(owner verify.Namespace) external.Source {
 	return external.Source{Owner: owner, Kind: external.TUF}
 }
 
-// usesPublicGood reports whether a verifier trusts that root. Keys trust only its logs.
-func usesPublicGood(spec v1beta1.VerifierSpec) bool {
-	signers := signersOf(spec)
+// UsesPublicGood reports whether a verifier trusts that root. Keys trust only its logs.
+func UsesPublicGood(spec v1beta1.VerifierSpec) bool {
+	signers := SignersOf(spec)
 	switch {
 	case signers == nil || logOf(*signers).RootTrustStoreRef != nil:
 		return false
@@ -30,9 +33,9 @@ func usesPublicGood(spec v1beta1.VerifierSpec) bool {
 	return signers.Keys != nil && !signers.Keys.InsecureIgnoreTransparencyLog
 }
 
-// externalSource returns the source from which a trust store's trust material is fetched,
+// ExternalSource returns the source from which a trust store's trust material is fetched,
 // nil if the trust material is in the cluster.
-func externalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referenced) (*external.Source, error) {
+func ExternalSource(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
 		if err := checkCloud(*s.KMS); err != nil {
@@ -70,7 +73,7 @@ func checkCloud(kms v1beta1.KMSSource) error {
 	return nil
 }
 
-func vaultSource(owner verify.Namespace, kind v1beta1.TrustStoreType, v v1beta1.VaultSource, m referenced) (*external.Source, error) {
+func vaultSource(owner verify.Namespace, kind v1beta1.TrustStoreType, v v1beta1.VaultSource, m Referenced) (*external.Source, error) {
 	as, err := vaultIdentity(owner, v, m)
 	if err != nil {
 		return nil, err
@@ -86,8 +89,8 @@ func vaultSource(owner verify.Namespace, kind v1beta1.TrustStoreType, v v1beta1.
 	return source, nil
 }
 
-// loginSources returns the sources of a store's registry credentials, one per host.
-func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) ([]external.Source, error) {
+// LoginSources returns the sources of a store's registry credentials, one per host.
+func LoginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) ([]external.Source, error) {
 	if spec.Identity == nil {
 		return nil, nil
 	}
@@ -99,7 +102,7 @@ func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) 
 	if err != nil {
 		return nil, err
 	}
-	return mapSlice(list, func(host string) external.Source {
+	return MapSlice(list, func(host string) external.Source {
 		return external.Source{Owner: owner, Kind: external.Registry, Path: string(spec.Identity.Provider), Address: host, As: as}
 	}), nil
 }
@@ -107,8 +110,8 @@ func loginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) 
 // logins returns the fetched credentials for a store's registries, and bytes that
 // identify the cloud identity. The fingerprint covers the identity instead of the
 // tokens, which change every hour.
-func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) (map[string]registry.Credential, []byte, error) {
-	sources, err := loginSources(owner, spec, m)
+func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) (map[string]registry.Credential, []byte, error) {
+	sources, err := LoginSources(owner, spec, m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,4 +130,30 @@ func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m referenced) (map[s
 		maps.Copy(all, found)
 	}
 	return all, identity, nil
+}
+
+// Reaches says which servers a verifier needs beside registries, as the end of a sentence: that of
+// Sigstore's public-good root, and those that certificates name for revocation.
+func Reaches(spec v1beta1.VerifierSpec, certificates []*x509.Certificate) string {
+	said := ""
+	if UsesPublicGood(spec) {
+		said = "; it needs " + external.PublicGoodHost + ", where Sigstore's public-good root is fetched"
+	}
+	if spec.Notation == nil || revocationOf(*spec.Notation) != v1beta1.RevocationModeCheck {
+		return said
+	}
+	said = "; revocation is checked, so the hosts that signing certificates name for it must be reachable and in --egress-host"
+	var hosts []string
+	for _, certificate := range certificates {
+		for _, address := range slices.Concat(certificate.OCSPServer, certificate.CRLDistributionPoints) {
+			if u, err := url.Parse(address); err == nil && plainWord.MatchString(u.Host) {
+				hosts = append(hosts, u.Host)
+			}
+		}
+	}
+	slices.Sort(hosts)
+	if hosts = slices.Compact(hosts); len(hosts) > 0 {
+		said += ", among them " + JoinNames(hosts)
+	}
+	return said
 }

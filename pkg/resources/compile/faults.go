@@ -19,33 +19,33 @@ func faultsOf(err error) []error {
 	return all
 }
 
-// refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
+// Refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
 // a namespace is only linked again if what it is bound to has changed.
-type refusal struct {
-	text   string
-	hidden bool // it is about what may not be read
+type Refusal struct {
+	Text   string
+	Hidden bool // it is about what may not be read
 }
 
-// refusalOf returns err as a refusal.
-func refusalOf(err error) error {
-	return refusal{text: cut(err.Error()), hidden: resource.IsHidden(err)}
+// RefusalOf returns err as a refusal.
+func RefusalOf(err error) error {
+	return Refusal{Text: Cut(err.Error()), Hidden: resource.IsHidden(err)}
 }
 
 // Error returns the reason.
-func (r refusal) Error() string { return r.text }
+func (r Refusal) Error() string { return r.Text }
 
 // Unwrap lets [resource.IsHidden] tell what may not be read.
-func (r refusal) Unwrap() error {
-	if r.hidden {
-		return resource.HiddenError(r.text)
+func (r Refusal) Unwrap() error {
+	if r.Hidden {
+		return resource.HiddenError(r.Text)
 	}
 	return nil
 }
 
-// problemsOf returns a problem for each fault of a resource or, unless all are wanted, for
+// ProblemsOf returns a problem for each fault of a resource or, unless all are wanted, for
 // the first: a server keeps problems for every namespace, and a team chooses how many faults
 // its resources have.
-func problemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem {
+func ProblemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem {
 	if err == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func problemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem
 	if !all {
 		faults = faults[:1]
 	}
-	return mapSlice(faults, func(fault error) resource.Problem {
-		return resource.Problem{Source: source, Reason: resource.ReasonOf(fault), Message: cut(fault.Error())}
+	return MapSlice(faults, func(fault error) resource.Problem {
+		return resource.Problem{Source: source, Reason: resource.ReasonOf(fault), Message: Cut(fault.Error())}
 	})
 }

@@ -13,7 +13,7 @@ import (
 // identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
 // ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
 // may leave out.
-func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m referenced) (external.Identity, error) {
+func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m Referenced) (external.Identity, error) {
 	if err := atMostOne(field, member{"secretRef", secret != nil}, member{"serviceAccount", as != nil}); err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func federationOf(field string, as v1beta1.CloudServiceAccount) (external.Federa
 }
 
 // accountOf returns the identity of a ServiceAccount.
-func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation external.Federation, m referenced) (external.Identity, error) {
+func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation external.Federation, m Referenced) (external.Identity, error) {
 	source, err := m.locate("ServiceAccount", ref.Name)
 	if err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func accountOf(owner verify.Namespace, ref v1beta1.Reference, federation externa
 }
 
 // secretIdentity returns the identity of the credentials in a Secret.
-func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, error) {
+func secretIdentity(ref v1beta1.Reference, m Referenced) (external.Identity, error) {
 	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return nil, err
 	}
-	content, err := m.object(source)
+	content, err := m.Object(source)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +91,10 @@ func secretIdentity(ref v1beta1.Reference, m referenced) (external.Identity, err
 }
 
 // registryIdentity returns as whom a store logs in.
-func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m referenced) (external.Identity, error) {
+func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m Referenced) (external.Identity, error) {
 	const field = "spec.identity"
 	as, provider := identity.ServiceAccount, identity.Provider
-	if err := knownWord(field+".provider", provider, v1beta1.RegistryProviderECR, v1beta1.RegistryProviderACR, v1beta1.RegistryProviderGAR, v1beta1.RegistryProviderGHCR); err != nil {
+	if err := KnownWord(field+".provider", provider, v1beta1.RegistryProviderECR, v1beta1.RegistryProviderACR, v1beta1.RegistryProviderGAR, v1beta1.RegistryProviderGHCR); err != nil {
 		return nil, err
 	}
 	needs := ""
@@ -116,7 +116,7 @@ func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity,
 }
 
 // vaultIdentity returns as whom Vault is read.
-func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m referenced) (external.Identity, error) {
+func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m Referenced) (external.Identity, error) {
 	const field = "spec.source.vault"
 	if err := exactlyOne(field, member{"tokenSecretKeyRef", v.TokenSecretKeyRef != nil}, member{"serviceAccount", v.ServiceAccount != nil}); err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
@@ -37,23 +38,23 @@ func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
 	for what, spec := range specs {
 		kind := map[bool]string{true: "TrustStore", false: "Store"}[what[0] == 'T']
 		for which, ref := range refs {
-			o := objects(t, namespace("team-a", "1"), object(kind, "team-a", "own", fmt.Sprintf(spec, ref)))
+			o := written.Objects(t, written.Namespace("team-a", "1"), written.Object(kind, "team-a", "own", fmt.Sprintf(spec, ref)))
 			o.Secrets = append(o.Secrets, *secret("creds", nil), *secret("blanks", map[string][]byte{"accessKeyID": []byte(" \n"), "credentials.json": nil}))
-			require.Empty(t, compile.Group(o).Externals()["team-a"], "%s with %s", what, which)
-			_, problems := compiled(o)
+			require.Empty(t, resolve.Group(o).Externals()["team-a"], "%s with %s", what, which)
+			_, problems := written.Compiled(o)
 			require.NotEmpty(t, problems, "%s with %s", what, which)
 			require.Contains(t, problems[0].Message, "secretRef", "%s with %s", what, which)
 		}
 	}
-	o := objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "own", fmt.Sprintf(specs["TrustStore of AWS"], ", secretRef: {name: creds}")))
+	o := written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "own", fmt.Sprintf(specs["TrustStore of AWS"], ", secretRef: {name: creds}")))
 	o.Secrets = append(o.Secrets, *secret("creds", map[string][]byte{"accessKeyID": []byte("AKID")}))
-	require.Equal(t, "AKID", compile.Group(o).Externals()["team-a"][0].Credential("accessKeyID"))
-	cluster := objects(t, object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], "")))
-	require.Len(t, compile.Group(cluster).Externals()[verify.Cluster], 1, "only the cluster may")
+	require.Equal(t, "AKID", resolve.Group(o).Externals()["team-a"][0].Credential("accessKeyID"))
+	cluster := written.Objects(t, written.Object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], "")))
+	require.Len(t, resolve.Group(cluster).Externals()[verify.Cluster], 1, "only the cluster may")
 	for _, ref := range []string{", secretRef: {name: creds}", ", secretRef: {name: gone}"} {
-		cluster = objects(t, object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], ref)))
+		cluster = written.Objects(t, written.Object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], ref)))
 		cluster.Secrets = append(cluster.Secrets, *secret("creds", nil))
-		require.Empty(t, compile.Group(cluster).Externals(), "a Secret that is named and empty is a mistake there too")
+		require.Empty(t, resolve.Group(cluster).Externals(), "a Secret that is named and empty is a mistake there too")
 	}
 }
 
@@ -67,8 +68,8 @@ func TestAServiceAccountIsOneOfTheResourcesOwnNamespace(t *testing.T) {
 	for what, spec := range specs {
 		kind := map[bool]string{true: "TrustStore", false: "Store"}[what[0] == 'T']
 		own := func(owner verify.Namespace, account string) external.Source {
-			o := objects(t, object(map[bool]string{true: "Cluster" + kind, false: kind}[owner == verify.Cluster], string(owner), "own", fmt.Sprintf(spec, account)))
-			found := compile.Group(o).Externals()[owner]
+			o := written.Objects(t, written.Object(map[bool]string{true: "Cluster" + kind, false: kind}[owner == verify.Cluster], string(owner), "own", fmt.Sprintf(spec, account)))
+			found := resolve.Group(o).Externals()[owner]
 			require.Len(t, found, 1, what)
 			return found[0]
 		}

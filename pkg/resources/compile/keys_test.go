@@ -12,9 +12,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // holding is a specification of a verifier that holds keys itself.
@@ -25,26 +27,26 @@ func holding(more string, pem ...string) string {
 const ignoringLogs = ", insecureIgnoreTransparencyLog: true"
 
 func TestAVerifierThatHoldsItsKeysNeedsNoOtherResource(t *testing.T) {
-	first, second := string(newKey(t).PEM), string(newKey(t).PEM)
-	snapshot, problems := compiled(objects(t, namespace("team-a", "1"), namespace("team-b", "2"), object("Verifier", "team-a", "release", holding(ignoringLogs, first))))
+	first, second := string(written.NewKey(t).PEM), string(written.NewKey(t).PEM)
+	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"), written.Object("Verifier", "team-a", "release", holding(ignoringLogs, first))))
 	require.Empty(t, problems)
 	layer := snapshot.For("team-a").Layers[0]
 	require.Equal(t, verify.ByVerifiers(), layer.Judge)
 	require.Empty(t, layer.Judge.Why())
 	require.Empty(t, layer.Verifiers[0].Broken)
-	report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
+	report := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
 	require.True(t, report.Ready.True)
 	require.True(t, report.Effective.True)
 	require.Len(t, report.Fingerprints, 1)
 	require.Contains(t, report.Fingerprints[0], "sha256:")
-	changed, _ := compiled(objects(t, namespace("team-a", "1"), namespace("team-b", "2"), object("Verifier", "team-a", "release", holding(ignoringLogs, second))))
+	changed, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"), written.Object("Verifier", "team-a", "release", holding(ignoringLogs, second))))
 	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation, "another key is another configuration")
 	require.Equal(t, snapshot.For("team-b").Generation, changed.For("team-b").Generation)
 }
 
 func TestKeysThatAVerifierHoldsAreCountedAsSigners(t *testing.T) {
-	first, second := string(newKey(t).PEM), string(newKey(t).PEM)
-	policies := object("VerificationPolicy", "team-a", "two", "rules: [{images: ['**'], require: [{anyOf: [a, b], atLeast: 2}]}]")
+	first, second := string(written.NewKey(t).PEM), string(written.NewKey(t).PEM)
+	policies := written.Object("VerificationPolicy", "team-a", "two", "rules: [{images: ['**'], require: [{anyOf: [a, b], atLeast: 2}]}]")
 	for name, c := range map[string]struct {
 		a, b   string
 		reason policy.Reason
@@ -54,18 +56,18 @@ func TestKeysThatAVerifierHoldsAreCountedAsSigners(t *testing.T) {
 		"the same key":     {first, first, policy.ReasonUnsatisfiable},
 		"twice in a field": {first + first, first, policy.ReasonUnsatisfiable},
 	} {
-		snapshot, problems := compiled(objects(t, namespace("team-a", "1"), policies, object("Verifier", "team-a", "a", holding(ignoringLogs, c.a)), object("Verifier", "team-a", "b", holding(ignoringLogs, c.b))))
+		snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), policies, written.Object("Verifier", "team-a", "a", holding(ignoringLogs, c.a)), written.Object("Verifier", "team-a", "b", holding(ignoringLogs, c.b))))
 		require.Empty(t, problems, name)
-		report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "two"}]
+		report := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "two"}]
 		require.Equal(t, c.reason, report.Effective.Reason, name)
 	}
 }
 
 // Keys and identities have the same default root.
 func TestKeysNeedThePublicLogUnlessTheyNameAnotherOrIgnoreLogs(t *testing.T) {
-	key := string(newKey(t).PEM)
+	key := string(written.NewKey(t).PEM)
 	now := time.Now()
-	root := object("TrustStore", "team-a", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t)))
+	root := written.Object("TrustStore", "team-a", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t)))
 	ref := policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}
 	for name, c := range map[string]struct {
 		spec      string
@@ -80,21 +82,21 @@ func TestKeysNeedThePublicLogUnlessTheyNameAnotherOrIgnoreLogs(t *testing.T) {
 		"keyless, by default": {"type: Cosign\ncosign: {keyless: {identities: [{issuer: i, subject: s}]}}", true, "; it needs tuf-repo-cdn.sigstore.dev, where Sigstore's public-good root is fetched"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := objects(t, namespace("team-a", "1"), root, object("Verifier", "team-a", "release", c.spec))
-			sources := compile.Group(o).Externals()["team-a"]
+			o := written.Objects(t, written.Namespace("team-a", "1"), root, written.Object("Verifier", "team-a", "release", c.spec))
+			sources := resolve.Group(o).Externals()["team-a"]
 			require.Equal(t, c.fetches, len(sources) == 1)
-			fetched := compile.Fetched{}
+			fetched := external.Fetched{}
 			for _, source := range sources {
-				_, problems := compiled(o)
+				_, problems := written.Compiled(o)
 				require.Len(t, problems, 1, "until it is fetched")
 				require.Equal(t, policy.ReasonUnreadable, problems[0].Reason)
 				require.Contains(t, problems[0].Message, "rootTrustStoreRef: ")
 				require.Contains(t, problems[0].Message, "it is fetched from tuf-repo-cdn.sigstore.dev")
 				fetched[source] = external.Value{Content: []byte(rootWithout(t)), FetchedAt: now}
 			}
-			snapshot, problems := compile.New(o, fetched, outsideOf(&asked{}))
+			snapshot, problems := resolve.New(o, fetched, outsideOf(&asked{}))
 			require.Empty(t, problems)
-			report := snapshot.Reports("team-a")[ref]
+			report := conditions.Reports(snapshot, "team-a")[ref]
 			require.True(t, strings.HasSuffix(report.Ready.Message, c.condition), report.Ready.Message)
 			_, ends := report.ExpiresSoon(now)
 			require.Equal(t, c.fetches, ends, "the root's ends are the Verifier's")
@@ -120,11 +122,11 @@ func TestRevocationIsCheckedUnlessAVerifierIgnoresIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a asked
-			snapshot, problems := compile.New(objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")),
-				object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")), object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, outsideOf(&a))
+			snapshot, problems := resolve.New(written.Objects(t, written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")),
+				written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")), written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, outsideOf(&a))
 			require.Empty(t, problems)
 			require.Equal(t, c.asks, len(a.revocation) == 1)
-			report := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
+			report := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}]
 			require.Equal(t, c.asks, strings.Contains(report.Ready.Message, "--egress-host"), report.Ready.Message)
 		})
 	}
@@ -150,21 +152,21 @@ func TestAVerifierSaysWhichHostsRevocationNeedsAsFarAsItsTrustStoresTell(t *test
 		if strings.Contains(c.ref, "Cluster") {
 			kind, namespaceOf = "ClusterTrustStore", ""
 		}
-		snapshot, problems := compile.New(objects(t, namespace("team-a", "1"), secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
-			object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source), object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref))), nil, outsideOf(&asked{}))
+		snapshot, problems := resolve.New(written.Objects(t, written.Namespace("team-a", "1"), written.Secret("landwaiter-system", "ca", "ca.crt", string(issuing.CertificatePEM)),
+			written.Object(kind, namespaceOf, "ca", "type: Certificates\nsource:\n  "+c.source), written.Object("Verifier", "team-a", "release", fmt.Sprintf(notation, c.ref))), nil, outsideOf(&asked{}))
 		require.Empty(t, problems, name)
-		message := snapshot.Reports("team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}].Ready.Message
+		message := conditions.Reports(snapshot, "team-a")[policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "release"}].Ready.Message
 		require.Equal(t, c.named, strings.HasSuffix(message, ", among them crl.example.com, ocsp.example.com"), "%s: %s", name, message)
 		require.Contains(t, message, "--egress-host", name)
 	}
 }
 
 func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *testing.T) {
-	key := string(newKey(t).PEM)
+	key := string(written.NewKey(t).PEM)
 	world := func(text string) resource.Objects {
-		return objects(t, namespace("iris", "1"), namespace("iris-web", "2"), object("Tenant", "", "iris", iris), object("ClusterVerifier", "", "release", holding(ignoringLogs, text)))
+		return written.Objects(t, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Object("Tenant", "", "iris", written.Iris), written.Object("ClusterVerifier", "", "release", holding(ignoringLogs, text)))
 	}
-	snapshot, problems := compiled(world("# kept by zzforeign\n" + key))
+	snapshot, problems := written.Compiled(world("# kept by zzforeign\n" + key))
 	require.Empty(t, problems)
 	shown, ok := snapshot.Shown("iris-web")
 	require.True(t, ok)
@@ -180,14 +182,14 @@ func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *tes
 	}
 	require.True(t, seen)
 	// Whoever pastes the wrong text.
-	snapshot, _ = compiled(world("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEEE\n-----END PRIVATE KEY-----\n"))
+	snapshot, _ = written.Compiled(world("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEEE\n-----END PRIVATE KEY-----\n"))
 	shown, ok = snapshot.Shown("iris-web")
 	require.True(t, ok)
 	text, err = shown.Text()
 	require.NoError(t, err)
 	require.NotContains(t, text, "PRIVATE KEY")
 	require.Contains(t, shown.Withheld, resource.Withheld{Kind: v1beta1.KindClusterVerifier})
-	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
+	require.Equal(t, policy.Denied, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome())
 	for _, layer := range snapshot.For("iris-web").Layers {
 		for _, v := range layer.Verifiers {
 			require.NotContains(t, v.Broken, "PRIVATE")

@@ -1,20 +1,12 @@
 package compile
 
-import "time"
-
-// DefaultMaxException is how long after its creation an exception may end,
-// DefaultMaxDelegation the same for a delegation, and DefaultMaxBreakGlass how long
-// break-glass may last, unless flags say otherwise: three months to replace an image, a year
-// until somebody asks whether a team still needs exceptions, and a day to repair an outage.
-const (
-	DefaultMaxException  = 90 * 24 * time.Hour
-	DefaultMaxDelegation = 365 * 24 * time.Hour
-	DefaultMaxBreakGlass = 24 * time.Hour
+import (
+	"time"
 )
 
 const (
-	// maxExceptionImages is how many images an exception may have.
-	maxExceptionImages = 64
+	// MaxExceptionImages is how many images an exception may have.
+	MaxExceptionImages = 64
 	// maxDelegationSteps bounds how long the images of an Exception are compared with those that
 	// are delegated, to say in its status that it is for none of them: 64 Exceptions in each of
 	// 256 namespaces take a third of a second at worst. Past it the status does not say so.

@@ -16,24 +16,24 @@ func fieldError(field string, err error) error {
 	return nil
 }
 
-// unusable says that a resource cannot be used, to everyone it applies to. Only the
+// Unusable says that a resource cannot be used, to everyone it applies to. Only the
 // status of a cluster resource says why it is broken: that may name objects of other
 // namespaces.
-func unusable(source policy.ObjectRef, err error) string {
+func Unusable(source policy.ObjectRef, err error) string {
 	err = faultsOf(err)[0]
 	if source.Namespace == "" && !resource.IsHidden(err) {
 		return source.String() + " cannot be used; its condition Ready says why"
 	}
-	return cut(fmt.Sprintf("%s cannot be used: %v", source, err))
+	return Cut(fmt.Sprintf("%s cannot be used: %v", source, err))
 }
 
-// cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server
+// Cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server
 // refuses a condition that is too long.
-func cut(message string) string { return policy.Cut(message, maxMessage) }
+func Cut(message string) string { return policy.Cut(message, maxMessage) }
 
-// joinNames joins the first names of a list: at most [maxNames], and as many as fit in
+// JoinNames joins the first names of a list: at most [maxNames], and as many as fit in
 // half a message.
-func joinNames(list []string) string {
+func JoinNames(list []string) string {
 	shown, size := 0, 0
 	for shown < min(len(list), maxNames) && size+len(list[shown]) <= maxMessage/2 {
 		size += len(list[shown])

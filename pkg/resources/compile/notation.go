@@ -13,12 +13,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 )
 
-func notationChecker(name string, spec v1beta1.NotationVerifier, stores trustStores, outside Outside) (verify.Checker, []string, error) {
+func notationChecker(name string, spec v1beta1.NotationVerifier, stores TrustStores, revokers Revokers) (verify.Checker, []string, error) {
 	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
 	if err := checkSchemes(spec); err != nil {
 		return nil, nil, err
 	}
-	if err := notationModes(&options, spec, stores.owner(), outside); err != nil {
+	if err := notationModes(&options, spec, stores.owner(), revokers); err != nil {
 		return nil, nil, err
 	}
 	used, err := notationAnchors(&options, spec, stores)
@@ -26,7 +26,7 @@ func notationChecker(name string, spec v1beta1.NotationVerifier, stores trustSto
 		return nil, nil, err
 	}
 	if spec.AWSSigner != nil {
-		if options.AWSSigner, err = awsSigner(spec, stores, outside); err != nil {
+		if options.AWSSigner, err = awsSigner(spec, stores, revokers); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -58,7 +58,7 @@ func checkSchemes(spec v1beta1.NotationVerifier) error {
 }
 
 // notationAnchors looks up the trust stores of each kind, and returns their fingerprints.
-func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, stores trustStores) (used []string, err error) {
+func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, stores TrustStores) (used []string, err error) {
 	type kind struct {
 		field string
 		refs  []v1beta1.TrustStoreRef
@@ -88,16 +88,16 @@ func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, s
 }
 
 // awsSigner returns which signatures of AWS Signer count.
-func awsSigner(spec v1beta1.NotationVerifier, stores trustStores, outside Outside) (*notation.AWSSigner, error) {
+func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revokers) (*notation.AWSSigner, error) {
 	made := &notation.AWSSigner{Profiles: spec.AWSSigner.Profiles}
-	if err := knownWord("spec.notation.awsSigner.revocation", spec.AWSSigner.Revocation, "", v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore); err != nil {
+	if err := KnownWord("spec.notation.awsSigner.revocation", spec.AWSSigner.Revocation, "", v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore); err != nil {
 		return nil, err
 	}
 	if spec.AWSSigner.Revocation == v1beta1.RevocationModeIgnore {
 		return made, nil
 	}
 	const orIgnore = "or set spec.notation.awsSigner.revocation to Ignore"
-	if outside.AWSSigner == nil {
+	if revokers.AWSSigner == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use the image landwaiter:full, " + orIgnore)
 	}
 	as, err := awsSignerAsker(spec.SigningAuthorities.TrustStoreRefs, stores)
@@ -107,7 +107,7 @@ func awsSigner(spec v1beta1.NotationVerifier, stores trustStores, outside Outsid
 	if as == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities says as whom AWS Signer is asked: set spec.awsSigner there, " + orIgnore)
 	}
-	revoked := outside.AWSSigner(stores.owner(), as)
+	revoked := revokers.AWSSigner(stores.owner(), as)
 	made.Revoked = func(ctx context.Context, job notation.AWSJob) ([]string, error) {
 		return revoked(ctx, external.AWSSignature(job))
 	}
@@ -117,14 +117,14 @@ func awsSigner(spec v1beta1.NotationVerifier, stores trustStores, outside Outsid
 // awsSignerAsker returns the identity that one of the trust stores names. A trust store of
 // another scope may not stand beside it: a namespace could make signatures that AWS Signer
 // is asked about as the cluster.
-func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores trustStores) (as external.Identity, err error) {
+func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores TrustStores) (as external.Identity, err error) {
 	scopes := map[string]bool{}
 	for i, ref := range refs {
 		store, err := stores.find(ref, v1beta1.TrustStoreTypeSigningAuthorities)
 		if err != nil {
 			return nil, fmt.Errorf("trustStoreRefs[%d]: %w", i, err)
 		}
-		scopes[store.source.Kind] = true
+		scopes[store.Source.Kind] = true
 		switch {
 		case store.awsSigner != nil && as != nil:
 			return nil, errors.New("trustStoreRefs names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
@@ -139,14 +139,14 @@ func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores trustStores) (as extern
 }
 
 // notationModes converts the enum fields.
-func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, owner verify.Namespace, outside Outside) (err error) {
+func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, owner verify.Namespace, revokers Revokers) (err error) {
 	timestamps, revocation := v1beta1.TimestampMode(""), revocationOf(spec)
 	if spec.Timestamps != nil {
 		timestamps = spec.Timestamps.VerifyTimestamp
 	}
-	if err := cmp.Or(knownWord("spec.notation.level", spec.Level, "", v1beta1.NotationLevelStrict, v1beta1.NotationLevelPermissive),
-		knownWord("spec.notation.timestamps.verifyTimestamp", timestamps, "", v1beta1.TimestampModeAlways, v1beta1.TimestampModeAfterCertificateExpiry),
-		knownWord("spec.notation.revocation", revocation, v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore)); err != nil {
+	if err := cmp.Or(KnownWord("spec.notation.level", spec.Level, "", v1beta1.NotationLevelStrict, v1beta1.NotationLevelPermissive),
+		KnownWord("spec.notation.timestamps.verifyTimestamp", timestamps, "", v1beta1.TimestampModeAlways, v1beta1.TimestampModeAfterCertificateExpiry),
+		KnownWord("spec.notation.revocation", revocation, v1beta1.RevocationModeCheck, v1beta1.RevocationModeIgnore)); err != nil {
 		return err
 	}
 	options.Level = notation.Strict
@@ -155,10 +155,10 @@ func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, own
 	}
 	options.TimestampAfterExpiry = timestamps == v1beta1.TimestampModeAfterCertificateExpiry
 	if revocation == v1beta1.RevocationModeCheck {
-		if outside.Revocation == nil {
+		if revokers.Revocation == nil {
 			return errors.New("spec.notation.revocation is Check (the default), but revocation checks are not available")
 		}
-		options.Revocation = outside.Revocation(owner)
+		options.Revocation = revokers.Revocation(owner)
 	}
 	options.Overrides, err = notationOverrides(spec.Overrides)
 	return err
@@ -190,7 +190,7 @@ func notationOverrides(spec *v1beta1.NotationOverrides) (overrides notation.Over
 		{"expiry", spec.Expiry, &overrides.Expiry}, {"authenticTimestamp", spec.AuthenticTimestamp, &overrides.AuthenticTimestamp},
 		{"revocation", spec.Revocation, &overrides.Revocation},
 	} {
-		if err := knownWord("spec.notation.overrides."+check.name, check.from, "", v1beta1.OverrideActionEnforce, v1beta1.OverrideActionLog); err != nil {
+		if err := KnownWord("spec.notation.overrides."+check.name, check.from, "", v1beta1.OverrideActionEnforce, v1beta1.OverrideActionLog); err != nil {
 			return overrides, err
 		}
 		*check.action = map[v1beta1.OverrideAction]notation.Action{v1beta1.OverrideActionEnforce: notation.Enforce, v1beta1.OverrideActionLog: notation.Log}[check.from]
@@ -200,7 +200,7 @@ func notationOverrides(spec *v1beta1.NotationOverrides) (overrides notation.Over
 
 // certificates returns the certificates of trust stores of one type, and the stores'
 // fingerprints.
-func (ts trustStores) certificates(field string, refs []v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (all []*x509.Certificate, used []string, err error) {
+func (ts TrustStores) certificates(field string, refs []v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (all []*x509.Certificate, used []string, err error) {
 	var wrong []error
 	for i, ref := range refs {
 		store, err := ts.find(ref, want)
@@ -208,8 +208,8 @@ func (ts trustStores) certificates(field string, refs []v1beta1.TrustStoreRef, w
 			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
 			continue
 		}
-		used = append(used, store.fingerprint)
-		all = append(all, store.certificates...)
+		used = append(used, store.Fingerprint)
+		all = append(all, store.Certificates...)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, nil, err
@@ -219,7 +219,7 @@ func (ts trustStores) certificates(field string, refs []v1beta1.TrustStoreRef, w
 
 // revocationLists adds the lists of trust stores to options, and returns the stores'
 // fingerprints.
-func (ts trustStores) revocationLists(options *notation.Options, spec v1beta1.NotationVerifier) (used []string, err error) {
+func (ts TrustStores) revocationLists(options *notation.Options, spec v1beta1.NotationVerifier) (used []string, err error) {
 	const field = "spec.notation.revocationListTrustStoreRefs"
 	if len(spec.RevocationListTrustStoreRefs) > 0 && revocationOf(spec) != v1beta1.RevocationModeCheck {
 		return nil, fmt.Errorf("%s needs spec.notation.revocation: Check", field)
@@ -229,7 +229,7 @@ func (ts trustStores) revocationLists(options *notation.Options, spec v1beta1.No
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
-		used = append(used, store.fingerprint)
+		used = append(used, store.Fingerprint)
 		for _, list := range store.lists {
 			options.RevocationLists = append(options.RevocationLists, list)
 		}

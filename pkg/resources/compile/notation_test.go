@@ -12,8 +12,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 const awsProfile = "arn:aws:signer:eu-west-1:123456789012:/signing-profiles/release"
@@ -34,14 +35,14 @@ type asked struct {
 }
 
 // outsideOf returns what is outside of the tests, and collects who asks for revocation.
-func outsideOf(a *asked) compile.Outside {
+func outsideOf(a *asked) resolve.Outside {
 	outside := a.outside()
-	outside.Registry = func(access registry.Access) verify.Registry { return &noRegistry{access: access} }
+	outside.Registry = func(access registry.Access) verify.Registry { return &written.NoRegistry{Access: access} }
 	return outside
 }
 
-func (a *asked) outside() compile.Outside {
-	return compile.Outside{
+func (a *asked) outside() resolve.Outside {
+	return resolve.Outside{
 		Registry: func(registry.Access) verify.Registry { return nil },
 		Revocation: func(namespace verify.Namespace) http.RoundTripper {
 			a.revocation = append(a.revocation, namespace)
@@ -86,9 +87,9 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a asked
-			_, problems := compile.New(objects(t, credentials, object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", c.store)),
-				object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
-				object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, a.outside())
+			_, problems := resolve.New(written.Objects(t, credentials, written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", c.store)),
+				written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
+				written.Object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, a.outside())
 			if c.want == "" {
 				require.Empty(t, problems)
 				return
@@ -102,7 +103,7 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
 	var a asked
 	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
-	_, problems := compile.New(objects(t, credentials, object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))), nil, a.outside())
+	_, problems := resolve.New(written.Objects(t, credentials, written.Object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))), nil, a.outside())
 	require.Contains(t, fmt.Sprint(problems), "spec.awsSigner is only for spec.type SigningAuthorities")
 }
 
@@ -110,9 +111,9 @@ func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
 // whose Verifiers name it.
 func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
 	var a asked
-	_, problems := compile.New(objects(t,
-		object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
-		object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+	_, problems := resolve.New(written.Objects(t,
+		written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
+		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
 	), nil, a.outside())
 	require.Empty(t, problems)
 	pod, err := external.Pod(verify.Cluster)
@@ -123,37 +124,37 @@ func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
 
 func TestATeamsOwnAuthorityHasNothingAskedAsTheCluster(t *testing.T) {
 	var a asked
-	_, problems := compile.New(objects(t,
-		object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
-		object("TrustStore", "team-a", "own", certificates(t, "SigningAuthorities", "")),
-		object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: own}, {kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+	_, problems := resolve.New(written.Objects(t,
+		written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
+		written.Object("TrustStore", "team-a", "own", certificates(t, "SigningAuthorities", "")),
+		written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: own}, {kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
 	), nil, a.outside())
 	require.Contains(t, fmt.Sprint(problems), "name trust stores of one kind")
 	require.Empty(t, a.identities)
 }
 
 func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
-	verifier := object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
-	store := object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", ""))
-	_, problems := compiled(objects(t, store, fmt.Sprintf(verifier, "")))
+	verifier := written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
+	store := written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", ""))
+	_, problems := written.Compiled(written.Objects(t, store, fmt.Sprintf(verifier, "")))
 	require.Contains(t, fmt.Sprint(problems), "use the image landwaiter:full, or set spec.notation.awsSigner.revocation to Ignore")
-	_, problems = compiled(objects(t, store, fmt.Sprintf(verifier, ", revocation: Ignore")))
+	_, problems = written.Compiled(written.Objects(t, store, fmt.Sprintf(verifier, ", revocation: Ignore")))
 	require.Empty(t, problems)
 }
 
 // Verifiers hold the identity that asks, so they are compiled again when it changes.
 func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
-	store := object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {secretRef: {name: aws}}\n"))
+	store := written.Object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {secretRef: {name: aws}}\n"))
 	const spec = "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\"" + awsProfile + "\"]}"
-	for _, verifier := range []string{object("Verifier", "team-a", "release", spec), object("ClusterVerifier", "", "release", spec)} {
+	for _, verifier := range []string{written.Object("Verifier", "team-a", "release", spec), written.Object("ClusterVerifier", "", "release", spec)} {
 		var a asked
 		with := func(key string) []string {
-			return []string{store, "kind: Secret\nmetadata: {name: aws, namespace: landwaiter-system}\nstringData: {accessKeyID: AKID, secretAccessKey: " + key + "}", namespace("team-a", "1"), verifier}
+			return []string{store, "kind: Secret\nmetadata: {name: aws, namespace: landwaiter-system}\nstringData: {accessKeyID: AKID, secretAccessKey: " + key + "}", written.Namespace("team-a", "1"), verifier}
 		}
-		snapshot, problems := compile.New(objects(t, with("old")...), nil, a.outside())
+		snapshot, problems := resolve.New(written.Objects(t, with("old")...), nil, a.outside())
 		require.Empty(t, problems)
 		before := snapshot.For("team-a").Layers[0].Verifiers[0].Checker
-		snapshot, _ = snapshot.WithCluster(compile.Group(objects(t, with("new")...)), nil)
+		snapshot, _ = snapshot.WithCluster(resolve.Group(written.Objects(t, with("new")...)), nil)
 		require.NotSame(t, before, snapshot.For("team-a").Layers[0].Verifiers[0].Checker)
 	}
 }

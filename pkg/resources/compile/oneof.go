@@ -28,9 +28,9 @@ func atMostOne(field string, of ...member) error {
 	return nil
 }
 
-// knownWord returns an error unless a word of an enum is among those that are known. Nothing that
+// KnownWord returns an error unless a word of an enum is among those that are known. Nothing that
 // is not known lets an image in.
-func knownWord[W ~string](field string, said W, words ...W) error {
+func KnownWord[W ~string](field string, said W, words ...W) error {
 	if slices.Contains(words, said) {
 		return nil
 	}
@@ -54,5 +54,5 @@ func countSet(of []member) (n int) {
 }
 
 func namesOf(of []member) []string {
-	return mapSlice(of, func(m member) string { return m.name })
+	return MapSlice(of, func(m member) string { return m.name })
 }

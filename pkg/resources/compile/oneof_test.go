@@ -8,6 +8,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // Whoever adds a kind of verifier or source to the types and forgets the compiler
@@ -23,25 +24,25 @@ func TestCompileKnowsEveryOneOfField(t *testing.T) {
 			}
 		}
 		v.Name, v.Namespace = "v", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&v}})
+		_, problems := written.Compiled(resource.Objects{Resources: []v1beta1.Object{&v}})
 		return problems
 	}
 	compileSource := func(source v1beta1.TrustSource) []resource.Problem {
 		s := v1beta1.TrustStore{Spec: v1beta1.TrustStoreSpec{Type: v1beta1.TrustStoreTypePublicKeys, Source: source}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
+		_, problems := written.Compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
 		return problems
 	}
 	compileBundle := func(bundle v1beta1.CABundle) []resource.Problem {
 		s := v1beta1.Store{Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}, CABundle: &bundle}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
+		_, problems := written.Compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
 		return problems
 	}
 	compileRequirement := func(r v1beta1.Requirement) []resource.Problem {
 		p := v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{"**"}, Require: []v1beta1.Requirement{r}}}}}
 		p.Name, p.Namespace = "p", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&p}})
+		_, problems := written.Compiled(resource.Objects{Resources: []v1beta1.Object{&p}})
 		return problems
 	}
 	eachField(t, []string{"Images", "Type"}, compileVerifier)

@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 func pull(namespace, name, host, user string) string {
-	return secret(namespace, name, ".dockerconfigjson", `{"auths":{"`+host+`":{"username":"`+user+`","password":"p"}}}`)
+	return written.Secret(namespace, name, ".dockerconfigjson", `{"auths":{"`+host+`":{"username":"`+user+`","password":"p"}}}`)
 }
 
 // via returns the store that reaches the only mirror of the store that applies to
@@ -30,24 +31,24 @@ const hubMirror = "registries: [hub.example.com]\nmirrors: [{host: mirror.exampl
 
 func TestALocationIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 	clusterSecret := pull("landwaiter-system", "admin", "mirror.example.com", "admin")
-	cluster := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: admin}]")
-	own := object("Store", "team-a", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: own}]")
+	cluster := written.Object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: admin}]")
+	own := written.Object("Store", "team-a", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: own}]")
 	ownSecret := pull("team-a", "own", "mirror.example.com", "team")
 	for name, c := range map[string]struct {
 		documents []string
 		user      string
 		named     bool
 	}{
-		"a namespace's, listed by itself":             {[]string{object("Store", "team-a", "hub", hubMirror), own, ownSecret, cluster, clusterSecret}, "team", false},
-		"a namespace's, listed by the cluster":        {[]string{object("Store", "team-a", "hub", hubMirror), cluster, clusterSecret}, "admin", false},
-		"a namespace's, listed nowhere":               {[]string{object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), ownSecret}, "team", false},
-		"the cluster's, which a namespace lists too":  {[]string{object("ClusterStore", "", "hub", hubMirror), own, ownSecret, cluster, clusterSecret}, "admin", true},
-		"the cluster's, which only a namespace lists": {[]string{object("ClusterStore", "", "hub", hubMirror), own, ownSecret}, "", true},
+		"a namespace's, listed by itself":             {[]string{written.Object("Store", "team-a", "hub", hubMirror), own, ownSecret, cluster, clusterSecret}, "team", false},
+		"a namespace's, listed by the cluster":        {[]string{written.Object("Store", "team-a", "hub", hubMirror), cluster, clusterSecret}, "admin", false},
+		"a namespace's, listed nowhere":               {[]string{written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), ownSecret}, "team", false},
+		"the cluster's, which a namespace lists too":  {[]string{written.Object("ClusterStore", "", "hub", hubMirror), own, ownSecret, cluster, clusterSecret}, "admin", true},
+		"the cluster's, which only a namespace lists": {[]string{written.Object("ClusterStore", "", "hub", hubMirror), own, ownSecret}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, problems := compiled(objects(t, append(c.documents, namespace("team-a", "1"))...))
+			snapshot, problems := written.Compiled(written.Objects(t, append(c.documents, written.Namespace("team-a", "1"))...))
 			require.Empty(t, problems)
-			location, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores)
+			location, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
 			require.Equal(t, c.user, reached.Credentials["mirror.example.com"].Username)
 			require.Equal(t, []string{"mirror.example.com"}, reached.Registries)
 			require.Equal(t, c.named, location.Named)
@@ -56,27 +57,27 @@ func TestALocationIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 }
 
 func TestALocationThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
-	both := secret("team-a", "own", ".dockerconfigjson", `{"auths":{"hub.example.com":{"username":"hub","password":"p"},"third.example.com":{"username":"third","password":"p"}}}`)
-	snapshot, problems := compiled(objects(t, object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), both, namespace("team-a", "1")))
+	both := written.Secret("team-a", "own", ".dockerconfigjson", `{"auths":{"hub.example.com":{"username":"hub","password":"p"},"third.example.com":{"username":"third","password":"p"}}}`)
+	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), both, written.Namespace("team-a", "1")))
 	require.Empty(t, problems)
-	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores)
+	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
 	require.Empty(t, reached.Credentials)
 }
 
 func TestABrokenStoreOfALocationBreaksTheLocation(t *testing.T) {
-	broken := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: gone}]")
-	snapshot, _ := compiled(objects(t, object("Store", "team-a", "hub", hubMirror), broken, namespace("team-a", "1")))
-	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores)
+	broken := written.Object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: gone}]")
+	snapshot, _ := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror), broken, written.Namespace("team-a", "1")))
+	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
 	require.Contains(t, reached.Broken, "ClusterStore mirror")
 }
 
 func TestMandatoryPoliciesNeverReadTheLocationsOfANamespace(t *testing.T) {
-	mandatory := object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+policySpec("{types: [Cosign]}"))
-	snapshot, _ := compiled(objects(t, mandatory, object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
-		object("ClusterStore", "", "hub", "registries: [hub.example.com]"), namespace("team-a", "1")))
+	mandatory := written.Object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+written.PolicySpec("{types: [Cosign]}"))
+	snapshot, _ := written.Compiled(written.Objects(t, mandatory, written.Object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
+		written.Object("ClusterStore", "", "hub", "registries: [hub.example.com]"), written.Namespace("team-a", "1")))
 	layers := snapshot.For("team-a").Layers
 	require.Len(t, layers, 2)
-	for _, s := range layers[1].Registry.(*noRegistry).access.Stores {
+	for _, s := range layers[1].Registry.(*written.NoRegistry).Access.Stores {
 		require.Empty(t, s.Mirrors)
 		require.Empty(t, s.Evidence)
 	}
@@ -84,15 +85,15 @@ func TestMandatoryPoliciesNeverReadTheLocationsOfANamespace(t *testing.T) {
 
 func TestAnEditOfWhatReachesALocationIsANewGeneration(t *testing.T) {
 	generation := func(documents ...string) string {
-		snapshot, _ := compiled(objects(t, append(documents, namespace("team-a", "1"))...))
+		snapshot, _ := written.Compiled(written.Objects(t, append(documents, written.Namespace("team-a", "1"))...))
 		return snapshot.For("team-a").Generation
 	}
 	mirror := func(secret string) string {
-		return object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: "+secret+"}]")
+		return written.Object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: "+secret+"}]")
 	}
-	own := object("Store", "team-a", "mirror", "registries: [mirror.example.com]") // hides the ClusterStore for images
+	own := written.Object("Store", "team-a", "mirror", "registries: [mirror.example.com]") // hides the ClusterStore for images
 	hub := func(spec string) string {
-		return object("ClusterStore", "", "hub", "registries: [hub.example.com]\n"+spec)
+		return written.Object("ClusterStore", "", "hub", "registries: [hub.example.com]\n"+spec)
 	}
 	const named = "mirrors: [{host: mirror.example.com}]"
 	a, b := pull("landwaiter-system", "a", "mirror.example.com", "a"), pull("landwaiter-system", "b", "mirror.example.com", "b")
@@ -122,10 +123,10 @@ func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 		"evidence: {repositories: [{repository: a.example.com/X}]}":      "spec.evidence.repositories[0].repository",
 	} {
 		t.Run(spec, func(t *testing.T) {
-			snapshot, problems := compiled(objects(t, object("Store", "team-a", "hub", "registries: [hub.example.com]\n"+spec), namespace("team-a", "1")))
+			snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", "registries: [hub.example.com]\n"+spec), written.Namespace("team-a", "1")))
 			require.Len(t, problems, 1)
 			require.Contains(t, problems[0].Message, why)
-			s, _ := registry.StoreFor(snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores, "hub.example.com")
+			s, _ := registry.StoreFor(snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores, "hub.example.com")
 			require.NotEmpty(t, s.Broken, "it denies")
 		})
 	}
@@ -136,8 +137,8 @@ func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 func TestTwoRegistriesShareNoRepositoryOfAMirror(t *testing.T) {
 	for registries, ok := range map[string]bool{"quay.io": true, "quay.io, ghcr.io": false, "'*.dkr.ecr.eu-west-1.amazonaws.com'": false} {
 		for path, apart := range map[string]bool{"": false, ", path: 'hub/{repository}'": false, ", path: '{registry}/{repository}'": true} {
-			_, problems := compiled(objects(t, namespace("team-a", "1"),
-				object("ClusterStore", "", "hub", fmt.Sprintf("registries: [%s]\nmirrors: [{host: harbor.example.com%s}]", registries, path))))
+			_, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
+				written.Object("ClusterStore", "", "hub", fmt.Sprintf("registries: [%s]\nmirrors: [{host: harbor.example.com%s}]", registries, path))))
 			if ok || apart {
 				require.Empty(t, problems, "%s %s", registries, path)
 				continue

@@ -13,71 +13,71 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// compiledPolicy is a compiled VerificationPolicy. A broken one denies.
-type compiledPolicy struct {
-	source      policy.ObjectRef
-	rules       []verify.Rule
-	fallback    v1beta1.DefaultAction // for images that no rule matches; empty is Deny
-	tags        v1beta1.TagAction     // empty if the policy does not say
-	mandatory   bool
-	warns       bool // only adds warnings
-	broken      error
-	fingerprint string
+// Policy is a compiled VerificationPolicy. A broken one denies.
+type Policy struct {
+	Source      policy.ObjectRef
+	Rules       []verify.Rule
+	Fallback    v1beta1.DefaultAction // for images that no rule matches; empty is Deny
+	Tags        v1beta1.TagAction     // empty if the policy does not say
+	Mandatory   bool
+	Warns       bool // only adds warnings
+	Broken      error
+	Fingerprint string
 }
 
-// decides reports whether p can deny, and not only warn.
-func (p compiledPolicy) decides() bool { return !p.warns }
+// Decides reports whether p can deny, and not only warn.
+func (p Policy) Decides() bool { return !p.Warns }
 
-// compilePolicy compiles a VerificationPolicy. One with an error denies.
-func compilePolicy(e entry[v1beta1.VerificationPolicySpec]) (compiledPolicy, error) {
-	p := compiledPolicy{source: e.source}
+// NewPolicy compiles a VerificationPolicy. One with an error denies.
+func NewPolicy(e Entry[v1beta1.VerificationPolicySpec]) (Policy, error) {
+	p := Policy{Source: e.Source}
 	err := p.read(e)
 	if err != nil {
-		p.rules, p.fallback = nil, v1beta1.DefaultActionDeny
-		p.broken = refusal{text: unusable(e.source, err)}
+		p.Rules, p.Fallback = nil, v1beta1.DefaultActionDeny
+		p.Broken = Refusal{Text: Unusable(e.Source, err)}
 	}
-	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
+	p.Fingerprint = Fingerprint(e.Source, e.Spec, nil, err)
 	return p, err
 }
 
 // read fills p from its spec. It reads scope, enforcement and tags first, so that a policy
 // that is broken otherwise keeps them.
-func (p *compiledPolicy) read(e entry[v1beta1.VerificationPolicySpec]) (err error) {
-	if p.mandatory, err = isMandatory(e); err != nil {
+func (p *Policy) read(e Entry[v1beta1.VerificationPolicySpec]) (err error) {
+	if p.Mandatory, err = isMandatory(e); err != nil {
 		return err
 	}
-	p.warns = e.spec.EnforcementAction == v1beta1.EnforcementActionWarn
-	if err := knownWord("spec.enforcementAction", e.spec.EnforcementAction, "", v1beta1.EnforcementActionDeny, v1beta1.EnforcementActionWarn); err != nil {
+	p.Warns = e.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
+	if err := KnownWord("spec.enforcementAction", e.Spec.EnforcementAction, "", v1beta1.EnforcementActionDeny, v1beta1.EnforcementActionWarn); err != nil {
 		return err
 	}
-	if err := knownWord("spec.tags", e.spec.Tags, "", v1beta1.TagActionPin, v1beta1.TagActionLeave); err != nil {
+	if err := KnownWord("spec.tags", e.Spec.Tags, "", v1beta1.TagActionPin, v1beta1.TagActionLeave); err != nil {
 		return err
 	}
-	p.tags = e.spec.Tags
-	if e.refused != nil {
-		return e.refused
+	p.Tags = e.Spec.Tags
+	if e.Refused != nil {
+		return e.Refused
 	}
 	var none error
-	p.rules, err = rules(e.source, e.spec.Rules)
-	p.fallback, none = fallback(e.source, e.spec.DefaultAction)
+	p.Rules, err = rules(e.Source, e.Spec.Rules)
+	p.Fallback, none = fallback(e.Source, e.Spec.DefaultAction)
 	return errors.Join(err, none)
 }
 
 // isMandatory reports whether the policy applies to every namespace. If the scope is
 // unknown, it returns an error, and true for a cluster policy: an unreadable mandatory policy
 // must not vanish.
-func isMandatory(e entry[v1beta1.VerificationPolicySpec]) (bool, error) {
-	inCluster := e.source.Kind == v1beta1.KindClusterVerificationPolicy
-	if e.broken != nil {
-		return inCluster, e.broken
+func isMandatory(e Entry[v1beta1.VerificationPolicySpec]) (bool, error) {
+	inCluster := e.Source.Kind == v1beta1.KindClusterVerificationPolicy
+	if e.Broken != nil {
+		return inCluster, e.Broken
 	}
-	if !inCluster && e.spec.Scope != "" {
+	if !inCluster && e.Spec.Scope != "" {
 		return false, errors.New("only a ClusterVerificationPolicy has spec.scope; remove it")
 	}
-	if err := knownWord("spec.scope", e.spec.Scope, "", v1beta1.PolicyScopeFallback, v1beta1.PolicyScopeMandatory); err != nil {
+	if err := KnownWord("spec.scope", e.Spec.Scope, "", v1beta1.PolicyScopeFallback, v1beta1.PolicyScopeMandatory); err != nil {
 		return inCluster, err
 	}
-	return e.spec.Scope == v1beta1.PolicyScopeMandatory, nil
+	return e.Spec.Scope == v1beta1.PolicyScopeMandatory, nil
 }
 
 func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) (v1beta1.DefaultAction, error) {
@@ -85,7 +85,7 @@ func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) (v1beta1.De
 		return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
 	}
 	action = cmp.Or(action, v1beta1.DefaultActionDeny)
-	return action, knownWord("spec.defaultAction", action, v1beta1.DefaultActionDeny, v1beta1.DefaultActionAllow, v1beta1.DefaultActionInherit)
+	return action, KnownWord("spec.defaultAction", action, v1beta1.DefaultActionDeny, v1beta1.DefaultActionAllow, v1beta1.DefaultActionInherit)
 }
 
 func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, error) {
@@ -103,10 +103,10 @@ func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, 
 
 func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule) (verify.Rule, error) {
 	images, err := patterns(field+".images", spec.Images)
-	if unknown := knownWord(field+".action", spec.Action, "", v1beta1.RuleActionRequire, v1beta1.RuleActionAllow, v1beta1.RuleActionDeny); unknown != nil {
+	if unknown := KnownWord(field+".action", spec.Action, "", v1beta1.RuleActionRequire, v1beta1.RuleActionAllow, v1beta1.RuleActionDeny); unknown != nil {
 		return verify.Rule{}, errors.Join(err, unknown)
 	}
-	wrong := []error{err, knownWord(field+".index", spec.Index, "", v1beta1.IndexModeItself, v1beta1.IndexModeItselfOrEveryManifest)}
+	wrong := []error{err, KnownWord(field+".index", spec.Index, "", v1beta1.IndexModeItself, v1beta1.IndexModeItselfOrEveryManifest)}
 	rule := verify.Rule{Source: source, Images: images, IndexManifests: spec.Index == v1beta1.IndexModeItselfOrEveryManifest}
 	switch spec.Action {
 	case v1beta1.RuleActionAllow:
@@ -175,19 +175,19 @@ func condition(text string) (policy.Condition, error) {
 	}, nil
 }
 
-// strictest returns the policy whose default applies to images that no rule of several
+// Strictest returns the policy whose default applies to images that no rule of several
 // policies matches: Deny wins over Inherit, and Inherit over Allow. Of none it is the zero
 // value.
-func strictest(policies []compiledPolicy) compiledPolicy {
+func Strictest(policies []Policy) Policy {
 	if len(policies) == 0 {
-		return compiledPolicy{}
+		return Policy{}
 	}
-	return slices.MinFunc(policies, func(x, y compiledPolicy) int { return x.leniency() - y.leniency() })
+	return slices.MinFunc(policies, func(x, y Policy) int { return x.leniency() - y.leniency() })
 }
 
 // leniency orders default actions, the strictest first.
-func (p compiledPolicy) leniency() int {
-	switch p.fallback {
+func (p Policy) leniency() int {
+	switch p.Fallback {
 	case v1beta1.DefaultActionAllow:
 		return 2
 	case v1beta1.DefaultActionInherit:
@@ -197,23 +197,31 @@ func (p compiledPolicy) leniency() int {
 	return 0
 }
 
-// inherits reports whether the next level judges images that no rule of p matches.
-func (p compiledPolicy) inherits() bool { return p.fallback == v1beta1.DefaultActionInherit }
+// Inherits reports whether the next level judges images that no rule of p matches.
+func (p Policy) Inherits() bool { return p.Fallback == v1beta1.DefaultActionInherit }
 
-// sourceOf returns which policy p is.
-func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
+// SourceOf returns which policy p is.
+func SourceOf(p Policy) policy.ObjectRef { return p.Source }
 
-// costOf bounds the steps to match an image with patterns.
-func costOf(patterns []image.Pattern) (steps int) {
+// CostOf bounds the steps to match an image with patterns.
+func CostOf(patterns []image.Pattern) (steps int) {
 	for _, p := range patterns {
 		steps += p.Cost()
 	}
 	return steps
 }
 
-// refuse returns p as one that denies, and says why.
-func (p compiledPolicy) refuse(why error) compiledPolicy {
-	p.rules, p.fallback, p.broken = nil, "", why
-	p.fingerprint = digestOf([]string{p.fingerprint, why.Error()})
+// Refuse returns p as one that denies, and says why.
+func (p Policy) Refuse(why error) Policy {
+	p.Rules, p.Fallback, p.Broken = nil, "", why
+	p.Fingerprint = DigestOf([]string{p.Fingerprint, why.Error()})
 	return p
+}
+
+// ExpressionBytes returns what a compiled expression keeps in memory, in bytes; "" is none.
+func ExpressionBytes(text string) int {
+	if text == "" {
+		return 0
+	}
+	return cel.Bytes(text)
 }

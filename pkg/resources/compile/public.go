@@ -11,24 +11,24 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// plain reports whether a ClusterStore names nothing but its registries: no other host, no
+// Plain reports whether a ClusterStore names nothing but its registries: no other host, no
 // Secret and no identity.
-func plain(spec v1beta1.StoreSpec) bool {
+func Plain(spec v1beta1.StoreSpec) bool {
 	return spec.Identity == nil && spec.Proxy == nil &&
 		!slices.ContainsFunc(resource.FieldsOfStore(spec), func(f resource.Field) bool { return f.Use != resource.Registry })
 }
 
-// public returns what t proves, without comments, headers and addresses, and false if it
+// Public returns what t proves, without comments, headers and addresses, and false if it
 // cannot be shown: trust material from a Secret, a server or a key management service never is.
-func (t *trustStore) public(spec v1beta1.TrustStoreSpec) (string, bool) {
-	if t.err != nil || !t.open || spec.AWSSigner != nil || len(t.text) > maxShownTrust {
+func (t *TrustStore) Public(spec v1beta1.TrustStoreSpec) (string, bool) {
+	if t.Err != nil || !t.Open || spec.AWSSigner != nil || len(t.Text) > maxShownTrust {
 		return "", false
 	}
-	text := publicPEM(t.text)
+	text := publicPEM(t.Text)
 	if spec.Type == v1beta1.TrustStoreTypeSigstoreRoot {
-		text = withoutAddresses(t.text)
+		text = withoutAddresses(t.Text)
 	}
-	again := &trustStore{kind: spec.Type}
+	again := &TrustStore{kind: spec.Type}
 	if len(text) == 0 || again.parse(spec, text) != nil || !slices.Equal(again.shape(), t.shape()) {
 		return "", false
 	}
@@ -36,12 +36,12 @@ func (t *trustStore) public(spec v1beta1.TrustStoreSpec) (string, bool) {
 }
 
 // shape counts what t has of each kind of trust material.
-func (t *trustStore) shape() []int {
+func (t *TrustStore) shape() []int {
 	root := 0
-	if t.root != nil {
-		root = 1 + len(t.root.RekorLogs())
+	if t.Root != nil {
+		root = 1 + len(t.Root.RekorLogs())
 	}
-	return []int{len(t.keys), len(t.certificates), len(t.lists), root}
+	return []int{len(t.Keys), len(t.Certificates), len(t.lists), root}
 }
 
 // publicPEM returns the blocks of PEM text that are public by their kind, without headers.
@@ -58,10 +58,10 @@ func publicPEM(text []byte) []byte {
 	return public.Bytes()
 }
 
-// publicKeys reduces the keys that a verifier holds itself to what [publicPEM] returns, and
+// PublicKeys reduces the keys that a verifier holds itself to what [publicPEM] returns, and
 // returns false if they cannot be shown: who pastes the wrong text pastes a private key.
-func publicKeys(spec *v1beta1.VerifierSpec) bool {
-	text := inlineKeys(*spec)
+func PublicKeys(spec *v1beta1.VerifierSpec) bool {
+	text := InlineKeys(*spec)
 	if text == "" {
 		return true
 	}
@@ -74,7 +74,7 @@ func publicKeys(spec *v1beta1.VerifierSpec) bool {
 		return false
 	}
 	*spec = *spec.DeepCopy()
-	signersOf(*spec).Keys.Inline = string(public)
+	SignersOf(*spec).Keys.Inline = string(public)
 	return true
 }
 

@@ -9,18 +9,18 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// accountsOf returns the accounts that a quota lists.
-func accountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
-	return slices.Concat(mapSlice(spec.Namespaces, func(name string) verify.Account { return verify.Namespace(name).Account() }),
-		mapSlice(spec.Tenants, verify.TenantAccount))
+// AccountsOf returns the accounts that a quota lists.
+func AccountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
+	return slices.Concat(MapSlice(spec.Namespaces, func(name string) verify.Account { return verify.Namespace(name).Account() }),
+		MapSlice(spec.Tenants, verify.TenantAccount))
 }
 
-// compileQuota compiles a ClusterQuota.
-func compileQuota(r entry[v1beta1.ClusterQuotaSpec]) (verify.Limits, error) {
-	spec := r.spec
+// NewQuota compiles a ClusterQuota.
+func NewQuota(r Entry[v1beta1.ClusterQuotaSpec]) (verify.Limits, error) {
+	spec := r.Spec
 	switch {
-	case r.broken != nil:
-		return verify.Limits{}, r.broken
+	case r.Broken != nil:
+		return verify.Limits{}, r.Broken
 	case len(spec.Namespaces) == 0 && len(spec.Tenants) == 0:
 		return verify.Limits{}, errors.New("spec.namespaces and spec.tenants are empty, so the quota would be for nobody")
 	case spec.MaxInFlight != 0 && spec.MaxInFlight < verify.MinInFlight:

@@ -11,28 +11,25 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Fetched maps the sources of [Externals] to their values.
-type Fetched = map[external.Source]external.Value
-
-// referenced is what resources reference: the content of Secrets and ConfigMaps, the pull secrets of
+// Referenced is what resources reference: the content of Secrets and ConfigMaps, the pull secrets of
 // ServiceAccounts, and external values.
-type referenced struct {
+type Referenced struct {
 	objects map[policy.ObjectRef]map[string][]byte
-	pulls   map[policy.ObjectRef][]string
+	Pulls   map[policy.ObjectRef][]string
 	broken  map[policy.ObjectRef]error
 	// roles holds the annotation [v1beta1.AnnotationTUFRoles] of ConfigMaps that have it.
 	roles   map[policy.ObjectRef]string
-	fetched Fetched
+	Fetched external.Fetched
 	hidden  map[policy.ObjectRef]error
 	person  bool // as [resource.Objects.Person]
 	// namespace is where the references of the level at hand are.
-	namespace string
+	Namespace string
 }
 
-// newReferenced returns what the objects in o hold, without a namespace and what is fetched.
-func newReferenced(o resource.Objects) referenced {
-	m := referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
-		hidden: map[policy.ObjectRef]error{}, person: o.Person, pulls: o.PullSecrets()}
+// NewReferenced returns what the objects in o hold, without a namespace and what is fetched.
+func NewReferenced(o resource.Objects) Referenced {
+	m := Referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
+		hidden: map[policy.ObjectRef]error{}, person: o.Person, Pulls: o.PullSecrets()}
 	for _, h := range o.Hidden {
 		m.hidden[h.Source] = resource.HiddenError(h.Why)
 	}
@@ -69,12 +66,12 @@ func newReferenced(o resource.Objects) referenced {
 }
 
 // locate returns the object that a reference names.
-func (m referenced) locate(kind, name string) (policy.ObjectRef, error) {
-	return resource.Locate(m.namespace, kind, name)
+func (m Referenced) locate(kind, name string) (policy.ObjectRef, error) {
+	return resource.Locate(m.Namespace, kind, name)
 }
 
 // unreadable returns why an object is hidden or broken, nil if it is neither.
-func (m referenced) unreadable(source policy.ObjectRef) error {
+func (m Referenced) unreadable(source policy.ObjectRef) error {
 	if err := m.hidden[source]; err != nil {
 		return err
 	}
@@ -84,8 +81,8 @@ func (m referenced) unreadable(source policy.ObjectRef) error {
 	return nil
 }
 
-// object returns the content of a Secret or ConfigMap.
-func (m referenced) object(source policy.ObjectRef) (map[string][]byte, error) {
+// Object returns the content of a Secret or ConfigMap.
+func (m Referenced) Object(source policy.ObjectRef) (map[string][]byte, error) {
 	if err := m.unreadable(source); err != nil {
 		return nil, err
 	}
@@ -97,12 +94,12 @@ func (m referenced) object(source policy.ObjectRef) (map[string][]byte, error) {
 }
 
 // key returns one value of a Secret or ConfigMap.
-func (m referenced) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
+func (m Referenced) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
 	source, err := m.locate(kind, ref.Name)
 	if err != nil {
 		return nil, err
 	}
-	content, err := m.object(source)
+	content, err := m.Object(source)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +116,7 @@ func (m referenced) key(kind string, ref v1beta1.KeyReference) ([]byte, error) {
 }
 
 // caBundle returns the PEM text of a bundle, empty if there is none.
-func (m referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, error) {
+func (m Referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, error) {
 	if bundle == nil {
 		return nil, nil
 	}
@@ -139,7 +136,7 @@ func (m referenced) caBundle(field string, bundle *v1beta1.CABundle) ([]byte, er
 
 // pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
 // without any is an error: who names one asks for a login.
-func (m referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
+func (m Referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, error) {
 	source, err := m.locate(resource.KindServiceAccount, ref.Name)
 	if err != nil {
 		return nil, err
@@ -147,7 +144,7 @@ func (m referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, err
 	if err := m.unreadable(source); err != nil {
 		return nil, err
 	}
-	names, ok := m.pulls[source]
+	names, ok := m.Pulls[source]
 	switch {
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
@@ -156,11 +153,11 @@ func (m referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, err
 	case len(names) > resource.MaxPullSecrets:
 		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), resource.MaxPullSecrets)
 	}
-	return mapSlice(names, func(name string) v1beta1.Reference { return v1beta1.Reference{Name: name} }), nil
+	return MapSlice(names, func(name string) v1beta1.Reference { return v1beta1.Reference{Name: name} }), nil
 }
 
 // accountCredentials returns the credentials of a ServiceAccount's pull secrets.
-func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]registry.Credential, error) {
+func (m Referenced) accountCredentials(ref v1beta1.Reference) (map[string]registry.Credential, error) {
 	const field = "spec.imagePullSecretsFrom.serviceAccount"
 	secrets, err := m.pullSecrets(ref)
 	if err != nil {
@@ -168,7 +165,7 @@ func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]regist
 	}
 	all := map[string]registry.Credential{}
 	for i, secret := range secrets {
-		if err := addCredentials(all, fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, m.namespace, ref.Name), secret, m); err != nil {
+		if err := addCredentials(all, fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, m.Namespace, ref.Name), secret, m); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +173,7 @@ func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]regist
 }
 
 // get returns the fetched value of a source. What a person cannot fetch, the cluster may.
-func (m referenced) get(source external.Source) (external.Value, error) {
+func (m Referenced) get(source external.Source) (external.Value, error) {
 	value, err := m.known(source)
 	if err != nil && m.person {
 		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
@@ -184,8 +181,8 @@ func (m referenced) get(source external.Source) (external.Value, error) {
 	return value, err
 }
 
-func (m referenced) known(source external.Source) (external.Value, error) {
-	known, ok := m.fetched[source]
+func (m Referenced) known(source external.Source) (external.Value, error) {
+	known, ok := m.Fetched[source]
 	switch {
 	case !ok:
 		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s "+resource.NotFetched, source))

@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 )
 
-// signersOf returns the Signers of a Cosign or Attestation verifier, nil for others.
-func signersOf(spec v1beta1.VerifierSpec) *v1beta1.Signers {
+// SignersOf returns the Signers of a Cosign or Attestation verifier, nil for others.
+func SignersOf(spec v1beta1.VerifierSpec) *v1beta1.Signers {
 	switch {
 	case spec.Cosign != nil:
 		return &spec.Cosign.Signers
@@ -24,9 +24,9 @@ func signersOf(spec v1beta1.VerifierSpec) *v1beta1.Signers {
 	return nil
 }
 
-// inlineKeys returns the keys that a verifier holds itself, "" if there are none.
-func inlineKeys(spec v1beta1.VerifierSpec) string {
-	if s := signersOf(spec); s != nil && s.Keys != nil {
+// InlineKeys returns the keys that a verifier holds itself, "" if there are none.
+func InlineKeys(spec v1beta1.VerifierSpec) string {
+	if s := SignersOf(spec); s != nil && s.Keys != nil {
 		return s.Keys.Inline
 	}
 	return ""
@@ -50,7 +50,7 @@ type signers struct {
 	used []string // fingerprints of the trust stores
 }
 
-func cosignChecker(source policy.ObjectRef, spec v1beta1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+func cosignChecker(source policy.ObjectRef, spec v1beta1.CosignVerifier, stores TrustStores) (verify.Checker, []string, []string, error) {
 	s, untrusted := compileSigners("spec.cosign", source, spec.Signers, stores)
 	checker, err := cosign.New(cosign.Options{Signers: s.Signers, Annotations: spec.Annotations, MatchRepository: spec.MatchRepository})
 	if err := ownFirst("spec.cosign", err, untrusted); err != nil {
@@ -59,7 +59,7 @@ func cosignChecker(source policy.ObjectRef, spec v1beta1.CosignVerifier, stores 
 	return checker, s.keys, s.used, nil
 }
 
-func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifier, stores TrustStores) (verify.Checker, []string, []string, error) {
 	s, untrusted := compileSigners("spec.attestation", source, spec.Signers, stores)
 	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
 	if err := ownFirst("spec.attestation", err, untrusted); err != nil {
@@ -91,7 +91,7 @@ func belowField(field string, err error) error {
 	return fmt.Errorf("%s: %w", field, err)
 }
 
-func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers, stores trustStores) (compiled signers, err error) {
+func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers, stores TrustStores) (compiled signers, err error) {
 	if err := exactlyOne(field, member{"keys", spec.Keys != nil}, member{"keyless", spec.Keyless != nil}); err != nil {
 		return compiled, err
 	}
@@ -104,7 +104,7 @@ func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers,
 }
 
 // trustKeys trusts keys, which are named after source where it holds them itself.
-func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.Keys, stores trustStores) error {
+func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.Keys, stores TrustStores) error {
 	if err := exactlyOne(field, member{"inline", spec.Inline != ""}, member{"trustStoreRefs", len(spec.TrustStoreRefs) > 0}); err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.
 			wrong = append(wrong, fmt.Errorf("%s.trustStoreRefs[%d]: %w", field, i, err))
 			continue
 		}
-		s.used = append(s.used, store.fingerprint)
-		s.add(store.source, store.hash, store.keys)
+		s.used = append(s.used, store.Fingerprint)
+		s.add(store.Source, store.hash, store.Keys)
 	}
 	slices.Sort(s.keys)
 	s.keys = slices.Compact(s.keys)
@@ -138,7 +138,7 @@ func (s *signers) add(source policy.ObjectRef, hash crypto.Hash, keys []trust.Pu
 
 // demandLog sets which logs signatures by keys must be in. A key alone proves who signed, not
 // when.
-func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores trustStores) error {
+func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores TrustStores) error {
 	if spec.InsecureIgnoreTransparencyLog && spec.RootTrustStoreRef != nil {
 		return fmt.Errorf("%s.rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one", field)
 	}
@@ -151,18 +151,18 @@ func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores t
 		return fmt.Errorf("%s.rootTrustStoreRef: signatures by keys must be in a transparency log; %w; set it to another log's root, or %s.insecureIgnoreTransparencyLog to true if they are in no log", field, err, field)
 	case err != nil:
 		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
-	case len(store.root.RekorLogs()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true", field, store.source, field)
+	case len(store.Root.RekorLogs()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true", field, store.Source, field)
 	}
-	s.Log, s.used = store.root, append(s.used, store.fingerprint)
+	s.Log, s.used = store.Root, append(s.used, store.Fingerprint)
 	return nil
 }
 
 // trustIdentities sets all but the root before it returns an error about the trust store.
-func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores trustStores) (err error) {
+func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores TrustStores) (err error) {
 	k := &cosign.Keyless{Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
 	for _, identity := range spec.Identities {
-		k.Identities = append(k.Identities, signerIdentity(identity))
+		k.Identities = append(k.Identities, SignerIdentity(identity))
 	}
 	if spec.Thresholds != nil {
 		if k.Thresholds, err = thresholds(field+".thresholds", *spec.Thresholds); err != nil {
@@ -174,31 +174,31 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores tru
 	if err != nil {
 		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
 	}
-	k.Root, k.Name, s.used = store.root, store.source.String(), []string{store.fingerprint}
+	k.Root, k.Name, s.used = store.Root, store.Source.String(), []string{store.Fingerprint}
 	return canVouch(field, spec, store)
 }
 
 // canVouch returns an error if no signature could ever count, because the root has nobody
 // who vouches as the verifier demands. GitHub's root, for one, has no logs.
-func canVouch(field string, spec v1beta1.Keyless, store *trustStore) error {
-	timestamps := len(store.root.TimestampingAuthorities()) > 0
+func canVouch(field string, spec v1beta1.Keyless, store *TrustStore) error {
+	timestamps := len(store.Root.TimestampingAuthorities()) > 0
 	switch {
 	case spec.InsecureIgnoreTransparencyLog && !timestamps:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true", field, store.source)
-	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0 && timestamps:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true; its timestamp authorities then vouch for the time of signing", field, store.source, field)
-	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the time of signing", field, store.source)
-	case !spec.InsecureIgnoreSCT && len(store.root.CTLogs()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.source, field)
-	case len(store.root.FulcioCertificateAuthorities()) == 0:
-		return fmt.Errorf("%s.rootTrustStoreRef: %s has no CA", field, store.source)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true", field, store.Source)
+	case !spec.InsecureIgnoreTransparencyLog && len(store.Root.RekorLogs()) == 0 && timestamps:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true; its timestamp authorities then vouch for the time of signing", field, store.Source, field)
+	case !spec.InsecureIgnoreTransparencyLog && len(store.Root.RekorLogs()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the time of signing", field, store.Source)
+	case !spec.InsecureIgnoreSCT && len(store.Root.CTLogs()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.Source, field)
+	case len(store.Root.FulcioCertificateAuthorities()) == 0:
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no CA", field, store.Source)
 	}
 	return nil
 }
 
-// signerIdentity returns an identity as the checker compares it.
-func signerIdentity(spec v1beta1.Identity) cosign.Identity {
+// SignerIdentity returns an identity as the checker compares it.
+func SignerIdentity(spec v1beta1.Identity) cosign.Identity {
 	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }
 

@@ -14,87 +14,87 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// store is a compiled Store; its fingerprint covers the credentials.
-type store struct {
+// Store is a compiled Store; its fingerprint covers the credentials.
+type Store struct {
 	registry.Store
-	fingerprint string
-	credentials string // a hash of the credentials, tokens included
-	proxy       *registry.Proxy
+	Fingerprint     string
+	CredentialsHash string // a hash of the credentials, tokens included
+	Proxy           *registry.Proxy
 }
 
-// compileStore compiles a Store. One with an error denies the images of its registries.
-func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (store, error) {
-	s := store{Store: registry.Store{Source: e.source}}
+// NewStore compiles a Store. One with an error denies the images of its registries.
+func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) (Store, error) {
+	s := Store{Store: registry.Store{Source: e.Source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		s.Broken, s.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
+		s.Broken, s.Hidden = Unusable(e.Source, err), resource.IsHidden(faultsOf(err)[0])
 		s.Broken, s.Fix = resource.CutGrant(s.Broken, faultsOf(err)[0])
 	}
 	var secrets []string
-	for _, host := range sortedKeys(s.Credentials) {
+	for _, host := range SortedKeys(s.Credentials) {
 		secrets = append(secrets, fmt.Sprintf("%q %q", host, s.Credentials[host]))
 	}
-	s.credentials = digestOf(secrets)
-	login := s.credentials
+	s.CredentialsHash = DigestOf(secrets)
+	login := s.CredentialsHash
 	if identity != nil { // its tokens rotate, and change no verdict
-		login = digestOf([]string{string(identity)})
+		login = DigestOf([]string{string(identity)})
 	}
 	content := append([]byte(login), s.RootCAs...)
 	if s.ClientCertificate != nil {
 		content = fmt.Appendf(content, "%x", s.ClientCertificate.Certificate)
 	}
-	s.fingerprint = fingerprint(e.source, e.spec, content, err)
+	s.Fingerprint = Fingerprint(e.Source, e.Spec, content, err)
 	return s, err
 }
 
 // read fills s from its spec, and returns the cloud identity that logs in, if any.
-func (s *store) read(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenced) (identity []byte, err error) {
+func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) (identity []byte, err error) {
 	// Registries first, so that a store that is broken otherwise denies only these.
-	named, patterns, err := hosts(owner, e.spec.Registries)
+	named, patterns, err := Hosts(owner, e.Spec.Registries)
 	if err == nil {
 		s.Registries, s.Patterns = named, patterns
 	}
-	if err := cmp.Or(e.broken, err); err != nil {
-		if e.spec.Proxy != nil { // also of a ClusterStore that the schema refuses
-			s.proxy = brokenProxy(e.source, err)
+	if err := cmp.Or(e.Broken, err); err != nil {
+		if e.Spec.Proxy != nil { // also of a ClusterStore that the schema refuses
+			s.Proxy = brokenProxy(e.Source, err)
 		}
 		return nil, err
 	}
-	if owner != verify.Cluster && (e.spec.Proxy != nil || e.spec.InsecurePlainHTTP) {
+	if owner != verify.Cluster && (e.Spec.Proxy != nil || e.Spec.InsecurePlainHTTP) {
 		return nil, errors.New("only a ClusterStore can have spec.proxy and spec.insecurePlainHTTP; remove them")
 	}
 	// The proxy is in force for the Stores of namespaces, too, whatever else is broken.
-	if s.proxy, err = m.proxy(e.spec); err != nil {
-		s.proxy = brokenProxy(e.source, err)
+	if s.Proxy, err = m.proxy(e.Spec); err != nil {
+		s.Proxy = brokenProxy(e.Source, err)
 		return nil, err
 	}
-	if err := s.readPlaces(e.spec); err != nil {
+	if err := s.readPlaces(e.Spec); err != nil {
 		return nil, err
 	}
-	if err := atMostOne("spec", member{"identity", e.spec.Identity != nil}, member{"imagePullSecrets", len(e.spec.ImagePullSecrets) > 0}, member{"imagePullSecretsFrom", e.spec.ImagePullSecretsFrom != nil}); err != nil {
+	if err := atMostOne("spec", member{"identity", e.Spec.Identity != nil}, member{"imagePullSecrets", len(e.Spec.ImagePullSecrets) > 0}, member{"imagePullSecretsFrom", e.Spec.ImagePullSecretsFrom != nil}); err != nil {
 		return nil, err
 	}
 	switch {
-	case e.refused != nil:
-		return nil, e.refused
-	case len(s.Patterns) > 0 && e.spec.InsecurePlainHTTP:
+	case e.Refused != nil:
+		return nil, e.Refused
+	case len(s.Patterns) > 0 && e.Spec.InsecurePlainHTTP:
 		return nil, errors.New("spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host")
-	case e.spec.Identity != nil:
-		if s.Credentials, identity, err = logins(owner, e.spec, m); err == nil {
-			s.Logins, err = patternLogins(e.spec, s.Credentials)
+	case e.Spec.Identity != nil:
+		if s.Credentials, identity, err = logins(owner, e.Spec, m); err == nil {
+			s.Logins, err = patternLogins(e.Spec, s.Credentials)
 		}
-	case e.spec.ImagePullSecretsFrom != nil:
-		s.Credentials, err = m.accountCredentials(e.spec.ImagePullSecretsFrom.ServiceAccount)
+	case e.Spec.ImagePullSecretsFrom != nil:
+		s.Credentials, err = m.accountCredentials(e.Spec.ImagePullSecretsFrom.ServiceAccount)
 	default:
-		s.Credentials, err = credentials(e.spec.ImagePullSecrets, m)
+		s.Credentials, err = credentials(e.Spec.ImagePullSecrets, m)
 	}
 	var errAuthorities, errCertificate error
-	s.RootCAs, errAuthorities = m.authorities(e.spec)
-	s.ClientCertificate, errCertificate = m.clientCertificate(e.spec.ClientCertificate)
+	s.RootCAs, errAuthorities = m.Authorities(e.Spec)
+	s.ClientCertificate, errCertificate = m.clientCertificate(e.Spec.ClientCertificate)
 	return identity, errors.Join(err, errAuthorities, errCertificate)
 }
 
-func credentials(refs []v1beta1.Reference, m referenced) (map[string]registry.Credential, error) {
+func credentials(refs []v1beta1.Reference, m Referenced) (map[string]registry.Credential, error) {
 	all := map[string]registry.Credential{}
 	var wrong []error
 	for i, ref := range refs {
@@ -108,12 +108,12 @@ func credentials(refs []v1beta1.Reference, m referenced) (map[string]registry.Cr
 
 // addCredentials adds those of a pull secret that an earlier one does not have: the first
 // secret wins, as with kubelet.
-func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m referenced) error {
+func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m Referenced) error {
 	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return fieldError(field, err)
 	}
-	content, err := m.object(source)
+	content, err := m.Object(source)
 	if err != nil {
 		return fieldError(field, err)
 	}
@@ -135,24 +135,24 @@ func addCredentials(all map[string]registry.Credential, field string, ref v1beta
 	return nil
 }
 
-// touches reports whether s says something about a host without naming it, or as a place
+// Touches reports whether s says something about a host without naming it, or as a place
 // of other registries.
-func (s store) touches(host string) bool {
+func (s Store) Touches(host string) bool {
 	matches := func(p image.HostPattern) bool { return p.Match(host) }
-	return slices.ContainsFunc(s.Patterns, matches) || s.proxy != nil && slices.ContainsFunc(s.proxy.AdditionalHosts, matches)
+	return slices.ContainsFunc(s.Patterns, matches) || s.Proxy != nil && slices.ContainsFunc(s.Proxy.AdditionalHosts, matches)
 }
 
-// takesAll reports whether s is broken and for every host.
-func (s store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
+// TakesAll reports whether s is broken and for every host.
+func (s Store) TakesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
 
-// lists returns the hosts and patterns of s.
-func (s store) lists() []string {
-	return slices.Concat(s.Registries, mapSlice(s.Patterns, image.HostPattern.String))
+// Lists returns the hosts and patterns of s.
+func (s Store) Lists() []string {
+	return slices.Concat(s.Registries, MapSlice(s.Patterns, image.HostPattern.String))
 }
 
 // readPlaces fills in where the images of s and their evidence are. In a ClusterStore, a
 // cluster admin names the hosts.
-func (s *store) readPlaces(spec v1beta1.StoreSpec) error {
+func (s *Store) readPlaces(spec v1beta1.StoreSpec) error {
 	named := s.Source.Namespace == ""
 	if n := len(spec.Mirrors); n > maxPlaces {
 		return fmt.Errorf("spec.mirrors has %d mirrors, the limit is %d", n, maxPlaces)
@@ -173,7 +173,7 @@ func (s *store) readPlaces(spec v1beta1.StoreSpec) error {
 			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories would be one at the mirror; "+
 				"write \"{registry}/{repository}\", or a store for each registry", field)
 		}
-		if err := knownWord(field+".fallback", m.Fallback, "", v1beta1.MirrorFallbackNever, v1beta1.MirrorFallbackOrigin); err != nil {
+		if err := KnownWord(field+".fallback", m.Fallback, "", v1beta1.MirrorFallbackNever, v1beta1.MirrorFallbackOrigin); err != nil {
 			return err
 		}
 		s.Mirrors = append(s.Mirrors, registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1beta1.MirrorFallbackOrigin})
@@ -181,7 +181,7 @@ func (s *store) readPlaces(spec v1beta1.StoreSpec) error {
 	return s.readEvidence(spec.Evidence, named)
 }
 
-func (s *store) readEvidence(spec *v1beta1.Evidence, named bool) error {
+func (s *Store) readEvidence(spec *v1beta1.Evidence, named bool) error {
 	if spec == nil {
 		return nil
 	}
@@ -207,14 +207,23 @@ func (s *store) readEvidence(spec *v1beta1.Evidence, named bool) error {
 	return nil
 }
 
-// asFarAsKnown returns s, or a hidden store for the same hosts if s has places about which
+// AsFarAsKnown returns s, or a hidden store for the same hosts if s has places about which
 // hidden, the cluster's, may say more.
-func (s store) asFarAsKnown(hidden *store) store {
-	places := slices.Concat(s.lists(), mapSlice(s.Mirrors, func(m registry.Mirror) string { return m.Template.Host() }),
-		mapSlice(s.Evidence, func(e registry.Location) string { return e.Template.Host() }))
+func (s Store) AsFarAsKnown(hidden *Store) Store {
+	places := slices.Concat(s.Lists(), MapSlice(s.Mirrors, func(m registry.Mirror) string { return m.Template.Host() }),
+		MapSlice(s.Evidence, func(e registry.Location) string { return e.Template.Host() }))
 	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
 		return s
 	}
-	return store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
-		fingerprint: digestOf([]string{s.fingerprint, hidden.fingerprint})}
+	return Store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
+		Fingerprint: DigestOf([]string{s.Fingerprint, hidden.Fingerprint})}
+}
+
+// HostOf returns the host that an image pattern begins with, "" if that is none or has a wildcard.
+func HostOf(pattern string) string {
+	host, _, _ := strings.Cut(pattern, "/")
+	if parsed, err := image.ParseHostPattern(host); err == nil && !image.IsHostPattern(host) {
+		return parsed.String()
+	}
+	return ""
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// hosts reads spec.registries: hosts, and patterns in resources of the cluster. With an error it
+// Hosts reads spec.registries: hosts, and patterns in resources of the cluster. With an error it
 // returns the entries that are right.
-func hosts(owner verify.Namespace, list []string) (named []string, patterns []image.HostPattern, err error) {
+func Hosts(owner verify.Namespace, list []string) (named []string, patterns []image.HostPattern, err error) {
 	if len(list) == 0 {
 		return nil, nil, errors.New("spec.registries is empty, so the store would be for no registry")
 	}
@@ -40,8 +40,8 @@ func hosts(owner verify.Namespace, list []string) (named []string, patterns []im
 	return named, patterns, errors.Join(wrong...)
 }
 
-// authorities returns the PEM text of all CA bundles of a store, empty if there is none.
-func (m referenced) authorities(spec v1beta1.StoreSpec) ([]byte, error) {
+// Authorities returns the PEM text of all CA bundles of a store, empty if there is none.
+func (m Referenced) Authorities(spec v1beta1.StoreSpec) ([]byte, error) {
 	fields, bundles := []string{"spec.caBundle"}, []*v1beta1.CABundle{spec.CABundle}
 	for i := range spec.AdditionalCABundles {
 		fields, bundles = append(fields, fmt.Sprintf("spec.additionalCABundles[%d]", i)), append(bundles, &spec.AdditionalCABundles[i])
@@ -68,7 +68,7 @@ func (m referenced) authorities(spec v1beta1.StoreSpec) ([]byte, error) {
 }
 
 // clientCertificate returns the certificate of a Secret, nil if there is none.
-func (m referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Certificate, error) {
+func (m Referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Certificate, error) {
 	if spec == nil {
 		return nil, nil //nolint:nilnil // most registries ask for none
 	}
@@ -77,7 +77,7 @@ func (m referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 	if err != nil {
 		return nil, fieldError(field, err)
 	}
-	content, err := m.object(source)
+	content, err := m.Object(source)
 	if err != nil {
 		return nil, fieldError(field, err)
 	}
@@ -90,11 +90,11 @@ func (m referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 
 // brokenProxy returns what is in the place of a proxy that cannot be used: nothing is sent.
 func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
-	return &registry.Proxy{Broken: unusable(store, err), Hidden: resource.IsHidden(err)}
+	return &registry.Proxy{Broken: Unusable(store, err), Hidden: resource.IsHidden(err)}
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.
-func (m referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
+func (m Referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	p := spec.Proxy
 	if p == nil {
 		return nil, nil //nolint:nilnil // that of the environment
@@ -141,12 +141,12 @@ func (m referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 }
 
 // login returns the username and password of a Secret, as of type kubernetes.io/basic-auth.
-func (m referenced) login(ref v1beta1.Reference) (username, password string, err error) {
+func (m Referenced) login(ref v1beta1.Reference) (username, password string, err error) {
 	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return "", "", err
 	}
-	content, err := m.object(source)
+	content, err := m.Object(source)
 	if err != nil {
 		return "", "", err
 	}
@@ -166,7 +166,7 @@ func (m referenced) login(ref v1beta1.Reference) (username, password string, err
 // lists, and one for each pattern. A pattern must lie within the provider's own hosts, and
 // all hosts that it matches must have the same login.
 func loginHosts(owner verify.Namespace, spec v1beta1.StoreSpec) ([]string, error) {
-	named, patterns, err := hosts(owner, spec.Registries)
+	named, patterns, err := Hosts(owner, spec.Registries)
 	if err != nil {
 		return nil, err
 	}
@@ -228,14 +228,14 @@ func patternLogins(spec v1beta1.StoreSpec, credentials map[string]registry.Crede
 	return found, nil
 }
 
-// way identifies the proxy of s with its credentials.
-func (s store) way() string {
-	if s.proxy == nil {
+// Way identifies the proxy of s with its credentials.
+func (s Store) Way() string {
+	if s.Proxy == nil {
 		return ""
 	}
-	parts := mapSlice(s.proxy.AdditionalHosts, image.HostPattern.String)
-	if own := s.proxy.Own; own != nil {
+	parts := MapSlice(s.Proxy.AdditionalHosts, image.HostPattern.String)
+	if own := s.Proxy.Own; own != nil {
 		parts = append(parts, fmt.Sprintf("%q %t %q %q %q", own.Address, own.TLS, own.Username, own.Password, own.Roots))
 	}
-	return digestOf(append(parts, s.proxy.Broken))
+	return DigestOf(append(parts, s.Proxy.Broken))
 }

@@ -12,20 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // accessOf returns the registry access of a namespace.
-func accessOf(t *testing.T, s *compile.Snapshot, namespace verify.Namespace) registry.Access {
+func accessOf(t *testing.T, s *resolve.Snapshot, namespace verify.Namespace) registry.Access {
 	t.Helper()
-	reached, ok := s.For(namespace).Layers[0].Registry.(*noRegistry)
+	reached, ok := s.For(namespace).Layers[0].Registry.(*written.NoRegistry)
 	require.True(t, ok)
-	return reached.access
+	return reached.Access
 }
 
 // storeFor returns the store that applies to a host.
@@ -48,9 +51,9 @@ func account(namespace, name, pulls string) string {
 }
 
 func TestNamesComeBeforePatternsAndNearLevelsBeforeBoth(t *testing.T) {
-	snapshot, problems := compiled(objects(t, namespace("team-a", "1"),
-		store("", "a-wide", `"*.*.example.com", "*.example.com:5000"`), store("", "b-first", `"*.eu.example.com"`), store("", "c-named", "one.eu.example.com"),
-		store("", "d-same", `"*.*.example.com"`), store("team-a", "own", "two.eu.example.com")))
+	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
+		written.Store("", "a-wide", `"*.*.example.com", "*.example.com:5000"`), written.Store("", "b-first", `"*.eu.example.com"`), written.Store("", "c-named", "one.eu.example.com"),
+		written.Store("", "d-same", `"*.*.example.com"`), written.Store("team-a", "own", "two.eu.example.com")))
 	require.Empty(t, problems)
 	access := accessOf(t, snapshot, "team-a")
 	for host, want := range map[string]string{"one.eu.example.com": "c-named", "two.eu.example.com": "own", "three.eu.example.com": "a-wide", "one.example.com:5000": "a-wide",
@@ -66,8 +69,8 @@ func TestNamesComeBeforePatternsAndNearLevelsBeforeBoth(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"namespace: for two.eu.example.com", "cluster: for *.*.example.com, *.eu.example.com, *.example.com:5000, one.eu.example.com, which no nearer level lists"}, said)
-	require.Equal(t, "!Overridden", short(reportOn(t, snapshot, "ClusterStore d-same").Effective))
-	wider, _ := snapshot.WithCluster(compile.Group(objects(t, store("", "a-wide", `"*.example.com:5000"`))), nil)
+	require.Equal(t, policy.ReasonOverridden, conditions.Reports(snapshot, verify.Cluster)[policy.ObjectRef{Kind: "ClusterStore", Name: "d-same"}].Effective.Reason)
+	wider, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, written.Store("", "a-wide", `"*.example.com:5000"`))), nil)
 	require.NotEqual(t, snapshot.For("team-a").Generation, wider.For("team-a").Generation)
 }
 
@@ -78,7 +81,7 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 	require.NoError(t, err)
 	other, err := authority.IssueClient("other")
 	require.NoError(t, err)
-	material := []string{namespace("team-a", "1"), namespace("landwaiter-system", "2"),
+	material := []string{written.Namespace("team-a", "1"), written.Namespace("landwaiter-system", "2"),
 		secretOf("team-a", "good", map[string]string{"tls.crt": string(client.CertificatePEM), "tls.key": string(client.KeyPEM)}),
 		secretOf("team-a", "mixed", map[string]string{"tls.crt": string(client.CertificatePEM), "tls.key": string(other.KeyPEM)}),
 		secretOf("team-a", "large", map[string]string{"tls.crt": strings.Repeat("x", 65<<10), "tls.key": "x"}),
@@ -123,7 +126,7 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 			if c.namespace == "" {
 				kind = "ClusterStore"
 			}
-			snapshot, problems := compiled(objects(t, append(material, object(kind, c.namespace, "s", c.spec))...))
+			snapshot, problems := written.Compiled(written.Objects(t, append(material, written.Object(kind, c.namespace, "s", c.spec))...))
 			require.Len(t, problems, 1)
 			require.Contains(t, problems[0].Message, c.says)
 			require.NotContains(t, problems[0].Message, "BEGIN")
@@ -132,14 +135,14 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 			}
 		})
 	}
-	snapshot, problems := compiled(objects(t, append(material, object("Store", "team-a", "s", host+"clientCertificate: {secretRef: {name: good}}"))...))
+	snapshot, problems := written.Compiled(written.Objects(t, append(material, written.Object("Store", "team-a", "s", host+"clientCertificate: {secretRef: {name: good}}"))...))
 	require.Empty(t, problems)
 	require.NotNil(t, storeFor(accessOf(t, snapshot, "team-a"), "registry.example.com").ClientCertificate)
 }
 
 func TestABrokenProxyIsNotGoneAround(t *testing.T) {
-	snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: gone}}"),
-		store("team-a", "own", "registry.example.com")))
+	snapshot, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: gone}}"),
+		written.Store("team-a", "own", "registry.example.com")))
 	access := accessOf(t, snapshot, "team-a")
 	require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
 	require.Equal(t, "ClusterStore corp cannot be used; its condition Ready says why", access.Hosts["registry.example.com"].Proxy.Broken)
@@ -148,8 +151,8 @@ func TestABrokenProxyIsNotGoneAround(t *testing.T) {
 
 func TestTheProxyOfAClusterStoreWithOneWrongRegistryIsNotGoneAround(t *testing.T) {
 	for _, wrong := range []string{"https://x.example.com", ""} {
-		snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", fmt.Sprintf("registries: [registry.example.com, %q]\nproxy: {url: \"http://proxy:3128\"}", wrong)),
-			store("team-a", "own", "registry.example.com")))
+		snapshot, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", fmt.Sprintf("registries: [registry.example.com, %q]\nproxy: {url: \"http://proxy:3128\"}", wrong)),
+			written.Store("team-a", "own", "registry.example.com")))
 		access := accessOf(t, snapshot, "team-a")
 		require.NotNil(t, access.Hosts["registry.example.com"].Proxy)
 		require.NotEmpty(t, access.Hosts["registry.example.com"].Proxy.Broken)
@@ -158,14 +161,14 @@ func TestTheProxyOfAClusterStoreWithOneWrongRegistryIsNotGoneAround(t *testing.T
 }
 
 func TestAClusterStoreThatTheSchemaRefusesAllowsNothing(t *testing.T) {
-	o := objects(t, namespace("team-a", "1"), object("ClusterStore", "", "a", "registries: [registry.example.com, private.example.com, \"*.corp.example\"]"),
-		object("ClusterStore", "", "b", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\"}"), store("team-a", "own", "registry.example.com"))
+	o := written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "a", "registries: [registry.example.com, private.example.com, \"*.corp.example\"]"),
+		written.Object("ClusterStore", "", "b", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\"}"), written.Store("team-a", "own", "registry.example.com"))
 	for i, made := range o.Resources {
 		if made, ok := made.(*v1beta1.ClusterStore); ok && made.Name == "a" {
 			o.Resources[i] = resource.Refuse(made, errors.New("why"))
 		}
 	}
-	snapshot, _ := compiled(o)
+	snapshot, _ := written.Compiled(o)
 	access := accessOf(t, snapshot, "team-a")
 	require.NotNil(t, access.Hosts["registry.example.com"].Proxy, "that of the sound one")
 	require.Empty(t, access.Hosts["registry.example.com"].Proxy.Broken)
@@ -175,13 +178,13 @@ func TestAClusterStoreThatTheSchemaRefusesAllowsNothing(t *testing.T) {
 
 func TestTheProxyOfAClusterStoreThatTheSchemaRefusesIsNotGoneAround(t *testing.T) {
 	for text, broken := range map[string]bool{"\nproxy: {url: \"http://proxy:3128\"}": true, "": false} {
-		o := objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]"+text), store("team-a", "own", "registry.example.com"))
+		o := written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]"+text), written.Store("team-a", "own", "registry.example.com"))
 		for i, made := range o.Resources {
 			if made, ok := made.(*v1beta1.ClusterStore); ok {
 				o.Resources[i] = resource.Refuse(made, errors.New("why"))
 			}
 		}
-		snapshot, _ := compiled(o)
+		snapshot, _ := written.Compiled(o)
 		access := accessOf(t, snapshot, "team-a")
 		require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
 		require.Equal(t, broken, access.Hosts["registry.example.com"].Proxy != nil && access.Hosts["registry.example.com"].Proxy.Broken != "")
@@ -191,10 +194,10 @@ func TestTheProxyOfAClusterStoreThatTheSchemaRefusesIsNotGoneAround(t *testing.T
 }
 
 func TestAProxysCredentialsChangeWithoutChangingVerdicts(t *testing.T) {
-	documents := []string{namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: login}}")}
-	snapshot, problems := compiled(objects(t, append(documents, secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "old"}))...))
+	documents := []string{written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", "registries: [registry.example.com]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: login}}")}
+	snapshot, problems := written.Compiled(written.Objects(t, append(documents, secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "old"}))...))
 	require.Empty(t, problems)
-	next, _ := snapshot.WithCluster(compile.Group(objects(t, documents[1], secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "new"}))), nil)
+	next, _ := snapshot.WithCluster(resolve.Group(written.Objects(t, documents[1], secretOf("landwaiter-system", "login", map[string]string{"username": "u", "password": "new"}))), nil)
 	require.Equal(t, "new", accessOf(t, next, "team-a").Hosts["registry.example.com"].Proxy.Own.Password)
 	require.Equal(t, snapshot.For("team-a").Generation, next.For("team-a").Generation)
 }
@@ -205,7 +208,7 @@ func TestAnEditedClientCertificateIsAnotherGeneration(t *testing.T) {
 	generation := func() string {
 		client, err := authority.IssueClient("team-a")
 		require.NoError(t, err)
-		snapshot, problems := compiled(objects(t, namespace("team-a", "1"), object("Store", "team-a", "s", "registries: [registry.example.com]\nclientCertificate: {secretRef: {name: c}}"),
+		snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("Store", "team-a", "s", "registries: [registry.example.com]\nclientCertificate: {secretRef: {name: c}}"),
 			secretOf("team-a", "c", map[string]string{"tls.crt": string(client.CertificatePEM), "tls.key": string(client.KeyPEM)})))
 		require.Empty(t, problems)
 		return snapshot.For("team-a").Generation
@@ -214,18 +217,18 @@ func TestAnEditedClientCertificateIsAnotherGeneration(t *testing.T) {
 }
 
 func TestPullSecretsOfAServiceAccountAreReferenced(t *testing.T) {
-	o := objects(t, namespace("team-a", "1"), object("Store", "team-a", "s", "registries: [registry.example.com]\nimagePullSecretsFrom: {serviceAccount: {name: builder}}"),
-		object("ClusterStore", "", "c", "registries: [other.example.com]\nimagePullSecretsFrom: {serviceAccount: {name: puller}}\nadditionalCABundles: [{configMapKeyRef: {name: ca, key: a}}]\n"+
+	o := written.Objects(t, written.Namespace("team-a", "1"), written.Object("Store", "team-a", "s", "registries: [registry.example.com]\nimagePullSecretsFrom: {serviceAccount: {name: builder}}"),
+		written.Object("ClusterStore", "", "c", "registries: [other.example.com]\nimagePullSecretsFrom: {serviceAccount: {name: puller}}\nadditionalCABundles: [{configMapKeyRef: {name: ca, key: a}}]\n"+
 			"clientCertificate: {secretRef: {name: tls}}\nproxy: {url: \"http://proxy\", secretRef: {name: login}, caBundle: {secretKeyRef: {name: proxy-ca, key: a}}}"))
 	names := func(namespace verify.Namespace) (all []string) {
-		for _, ref := range compile.References(o)[namespace] {
+		for _, ref := range resolve.References(o)[namespace] {
 			all = append(all, ref.String())
 		}
 		return all
 	}
 	require.Equal(t, []string{"ServiceAccount team-a/builder"}, names("team-a"))
 	require.Equal(t, []string{"ConfigMap landwaiter-system/ca", "Secret landwaiter-system/login", "Secret landwaiter-system/proxy-ca", "Secret landwaiter-system/tls", "ServiceAccount landwaiter-system/puller"}, names(verify.Cluster))
-	more := objects(t, account("team-a", "builder", "{name: one}, {name: two}"), account("landwaiter-system", "puller", "{name: one}"), account("team-a", "other", "{name: three}"))
+	more := written.Objects(t, account("team-a", "builder", "{name: one}, {name: two}"), account("landwaiter-system", "puller", "{name: one}"), account("team-a", "other", "{name: three}"))
 	o.ServiceAccounts = more.ServiceAccounts
 	require.Equal(t, []string{"Secret team-a/one", "Secret team-a/two", "ServiceAccount team-a/builder"}, names("team-a"), "only those of the account that is named")
 	require.Contains(t, names(verify.Cluster), "Secret landwaiter-system/one")
@@ -240,13 +243,13 @@ func TestOneLoginServesTheHostsOfAPatternThatAreTheProviders(t *testing.T) {
 			[]string{"evil.dkr.ecr.eu-west-1.amazonaws.com", "123456789012.dkr.ecr.eu-west-2.amazonaws.com"}},
 		"GAR": {"europe-*-docker.pkg.dev", "europe-x-docker.pkg.dev", []string{"europe-west4-docker.pkg.dev"}, []string{"us-docker.pkg.dev", "europe-west4-docker.pkg.dev.example.com"}},
 	} {
-		o := objects(t, namespace("team-a", "1"), object("ClusterStore", "", "cloud", fmt.Sprintf("registries: [%q]\nidentity: {provider: %s}", c.pattern, provider)))
-		sources := compile.Group(o).Externals()[verify.Cluster]
+		o := written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "cloud", fmt.Sprintf("registries: [%q]\nidentity: {provider: %s}", c.pattern, provider)))
+		sources := resolve.Group(o).Externals()[verify.Cluster]
 		require.Len(t, sources, 1)
 		require.Equal(t, c.sample, sources[0].Address)
 		login := fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, c.sample)
-		snapshot, problems := compile.New(o, compile.Fetched{sources[0]: external.Value{Content: []byte(login), FetchedAt: time.Now()}}, compile.Outside{
-			Registry: func(a registry.Access) verify.Registry { return &noRegistry{access: a} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }})
+		snapshot, problems := resolve.New(o, external.Fetched{sources[0]: external.Value{Content: []byte(login), FetchedAt: time.Now()}}, resolve.Outside{
+			Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }})
 		require.Empty(t, problems)
 		logins := storeFor(accessOf(t, snapshot, "team-a"), c.yes[0]).Logins
 		require.Len(t, logins, 1)

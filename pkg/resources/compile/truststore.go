@@ -18,49 +18,49 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// trustStore is a compiled TrustStore. If err is set, everything that uses it is broken
+// TrustStore is a compiled TrustStore. If err is set, everything that uses it is broken
 // too.
-type trustStore struct {
-	source       policy.ObjectRef
+type TrustStore struct {
+	Source       policy.ObjectRef
 	kind         v1beta1.TrustStoreType
 	hash         crypto.Hash // for signatures by keys; 0 means cosign's default
-	keys         []trust.PublicKey
-	certificates []*x509.Certificate
-	root         *trust.SigstoreRoot
+	Keys         []trust.PublicKey
+	Certificates []*x509.Certificate
+	Root         *trust.SigstoreRoot
 	lists        []*trust.RevocationList
-	open         bool      // the text is in the resource or a ConfigMap
-	fetchedAt    time.Time // zero for trust material in the cluster
+	Open         bool      // the text is in the resource or a ConfigMap
+	FetchedAt    time.Time // zero for trust material in the cluster
 	fetchedEnds  []trust.End
 	awsSigner    external.Identity // as whom AWS Signer is asked; nil if nobody is named
-	text         []byte
-	fingerprint  string // changes whenever the store's meaning changes
-	err          error
+	Text         []byte
+	Fingerprint  string // changes whenever the store's meaning changes
+	Err          error
 }
 
-// compileTrustStore compiles a TrustStore. Its error is a field, for what uses it.
-func compileTrustStore(e entry[v1beta1.TrustStoreSpec], m referenced) *trustStore {
-	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err(), open: e.spec.Source.Inline != "" || e.spec.Source.ConfigMapKeyRef != nil}
-	if t.err == nil {
+// NewTrustStore compiles a TrustStore. Its error is a field, for what uses it.
+func NewTrustStore(e Entry[v1beta1.TrustStoreSpec], m Referenced) *TrustStore {
+	t := &TrustStore{Source: e.Source, kind: e.Spec.Type, Err: e.Err(), Open: e.Spec.Source.Inline != "" || e.Spec.Source.ConfigMapKeyRef != nil}
+	if t.Err == nil {
 		var value external.Value
-		value, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
-		t.text, t.fetchedAt, t.fetchedEnds = value.Content, value.FetchedAt, keptEnds(value)
+		value, t.Err = TrustContent(verify.Namespace(e.Source.Namespace), e.Spec, m)
+		t.Text, t.FetchedAt, t.fetchedEnds = value.Content, value.FetchedAt, keptEnds(value)
 	}
-	if t.err == nil {
-		t.err = t.parse(e.spec, t.text)
+	if t.Err == nil {
+		t.Err = t.parse(e.Spec, t.Text)
 	}
-	if t.err == nil && e.spec.AWSSigner != nil {
-		t.awsSigner, t.err = awsSignerIdentity(verify.Namespace(e.source.Namespace), e.spec, m)
+	if t.Err == nil && e.Spec.AWSSigner != nil {
+		t.awsSigner, t.Err = awsSignerIdentity(verify.Namespace(e.Source.Namespace), e.Spec, m)
 	}
-	content := t.text
+	content := t.Text
 	if t.awsSigner != nil { // a new key has to reach the Verifiers, although it changes no verdict
-		content = append(slices.Clone(t.text), external.Source{As: t.awsSigner}.Fingerprint()...)
+		content = append(slices.Clone(t.Text), external.Source{As: t.awsSigner}.Fingerprint()...)
 	}
-	t.fingerprint = fingerprint(e.source, e.spec, content, t.err)
+	t.Fingerprint = Fingerprint(e.Source, e.Spec, content, t.Err)
 	return t
 }
 
 // awsSignerIdentity returns as whom a trust store has AWS Signer asked.
-func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referenced) (external.Identity, error) {
+func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (external.Identity, error) {
 	if spec.Type != v1beta1.TrustStoreTypeSigningAuthorities {
 		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1beta1.TrustStoreTypeSigningAuthorities)
 	}
@@ -70,21 +70,21 @@ func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m re
 	return identityOf(owner, "spec.awsSigner", spec.AWSSigner.SecretRef, spec.AWSSigner.ServiceAccount, m)
 }
 
-// fingerprints returns the fingerprints of the trust material for the status, at most
+// Fingerprints returns the fingerprints of the trust material for the status, at most
 // [maxFingerprints].
-func (t *trustStore) fingerprints() []string {
+func (t *TrustStore) Fingerprints() []string {
 	var list []string
-	for _, key := range t.keys {
+	for _, key := range t.Keys {
 		list = append(list, key.Fingerprint)
 	}
-	for _, certificate := range t.certificates {
+	for _, certificate := range t.Certificates {
 		list = append(list, hashed(certificate.RawSubjectPublicKeyInfo))
 	}
 	for _, revoked := range t.lists {
 		list = append(list, hashed(revoked.Raw))
 	}
-	if t.root != nil {
-		list = append(list, hashed(t.text))
+	if t.Root != nil {
+		list = append(list, hashed(t.Text))
 	}
 	return list[:min(len(list), maxFingerprints)]
 }
@@ -94,9 +94,9 @@ func hashed(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// trustContent reads the trust material from the source in spec. That of the
+// TrustContent reads the trust material from the source in spec. That of the
 // cluster has no times.
-func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referenced) (external.Value, error) {
+func TrustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (external.Value, error) {
 	s := spec.Source
 	if err := exactlyOne("spec.source", member{"inline", s.Inline != ""}, member{"secretKeyRef", s.SecretKeyRef != nil}, member{"configMapKeyRef", s.ConfigMapKeyRef != nil},
 		member{"kms", s.KMS != nil}, member{"vault", s.Vault != nil}, member{"tuf", s.TUF != nil}); err != nil {
@@ -105,7 +105,7 @@ func trustContent(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m referen
 	if err := checkSourceType(spec); err != nil {
 		return external.Value{}, err
 	}
-	source, err := externalSource(owner, spec, m)
+	source, err := ExternalSource(owner, spec, m)
 	switch {
 	case err != nil:
 		return external.Value{}, err
@@ -137,7 +137,7 @@ func checkSourceType(spec v1beta1.TrustStoreSpec) error {
 	return nil
 }
 
-func (t *trustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err error) {
+func (t *TrustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err error) {
 	if spec.Hash != "" && spec.Type != v1beta1.TrustStoreTypePublicKeys {
 		return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
 	}
@@ -146,11 +146,11 @@ func (t *trustStore) parse(spec v1beta1.TrustStoreSpec, content []byte) (err err
 		if t.hash, err = hashOf(spec.Hash); err != nil {
 			return err
 		}
-		t.keys, err = trust.ParsePublicKeys(content)
+		t.Keys, err = trust.ParsePublicKeys(content)
 	case v1beta1.TrustStoreTypeCertificates, v1beta1.TrustStoreTypeSigningAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities:
-		t.certificates, err = trust.ParseCertificates(content)
+		t.Certificates, err = trust.ParseCertificates(content)
 	case v1beta1.TrustStoreTypeSigstoreRoot:
-		t.root, err = trust.ParseSigstoreRoot(content)
+		t.Root, err = trust.ParseSigstoreRoot(content)
 	case v1beta1.TrustStoreTypeRevocationLists:
 		t.lists, err = trust.ParseRevocationLists(content)
 	default:
@@ -174,38 +174,38 @@ func sourceField(source v1beta1.TrustSource) string {
 
 func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
 	hashes := map[v1beta1.HashAlgorithm]crypto.Hash{v1beta1.HashAlgorithmSHA256: crypto.SHA256, v1beta1.HashAlgorithmSHA384: crypto.SHA384, v1beta1.HashAlgorithmSHA512: crypto.SHA512}
-	return hashes[name], knownWord("spec.hash", name, "", v1beta1.HashAlgorithmSHA256, v1beta1.HashAlgorithmSHA384, v1beta1.HashAlgorithmSHA512)
+	return hashes[name], KnownWord("spec.hash", name, "", v1beta1.HashAlgorithmSHA256, v1beta1.HashAlgorithmSHA384, v1beta1.HashAlgorithmSHA512)
 }
 
-// shelf holds the trust stores of one level, by name.
-type shelf struct {
-	owner  verify.Namespace
-	stores map[string]*trustStore
-	hidden error // why they may not be read
+// Shelf holds the trust stores of one level, by name.
+type Shelf struct {
+	Owner  verify.Namespace
+	Stores map[string]*TrustStore
+	Hidden error // why they may not be read
 }
 
-// trustStores resolves references of one level's resources to trust stores.
-type trustStores struct {
-	levels []shelf // nearest first: the own level, then the cluster's
+// TrustStores resolves references of one level's resources to trust stores.
+type TrustStores struct {
+	Levels []Shelf // nearest first: the own level, then the cluster's
 	// publicGood is the default root of keys and identities, nil if no verifier uses it.
-	publicGood *trustStore
+	PublicGood *TrustStore
 }
 
 // owner returns the namespace of the referencing resources.
-func (ts trustStores) owner() verify.Namespace { return ts.levels[0].owner }
+func (ts TrustStores) owner() verify.Namespace { return ts.Levels[0].Owner }
 
 // find returns the store that ref names. It returns an error unless the store is usable
 // and has the type want.
-func (ts trustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (*trustStore, error) {
+func (ts TrustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (*TrustStore, error) {
 	kind := string(ref.Kind)
 	if kind == "" {
-		kind = kindOf(ts.owner(), v1beta1.KindTrustStore)
+		kind = KindOf(ts.owner(), v1beta1.KindTrustStore)
 	}
 	if ref.Name == "" {
 		return nil, errors.New("the reference to a trust store has no name")
 	}
-	for _, l := range ts.levels {
-		if kindOf(l.owner, v1beta1.KindTrustStore) == kind {
+	for _, l := range ts.Levels {
+		if KindOf(l.Owner, v1beta1.KindTrustStore) == kind {
 			return ts.at(l, kind, ref.Name, want)
 		}
 	}
@@ -215,21 +215,21 @@ func (ts trustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreTyp
 	return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
 }
 
-func (ts trustStores) at(l shelf, kind, name string, want v1beta1.TrustStoreType) (*trustStore, error) {
-	source := policy.ObjectRef{Kind: kind, Namespace: string(l.owner), Name: name}
-	store, ok := l.stores[name]
+func (ts TrustStores) at(l Shelf, kind, name string, want v1beta1.TrustStoreType) (*TrustStore, error) {
+	source := policy.ObjectRef{Kind: kind, Namespace: string(l.Owner), Name: name}
+	store, ok := l.Stores[name]
 	switch {
-	case !ok && l.hidden != nil:
-		return nil, l.hidden
+	case !ok && l.Hidden != nil:
+		return nil, l.Hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
-	case resource.IsHidden(store.err):
-		return nil, fmt.Errorf("%s cannot be read: %w", source, store.err)
-	case store.err != nil:
+	case resource.IsHidden(store.Err):
+		return nil, fmt.Errorf("%s cannot be read: %w", source, store.Err)
+	case store.Err != nil:
 		if ts.owner() == verify.Cluster { // its own status may say why
-			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.err))
+			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.Err))
 		}
-		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, errors.New(unusable(source, store.err)))
+		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, errors.New(Unusable(source, store.Err)))
 	case store.kind != want:
 		return nil, fmt.Errorf("%s is of type %s, it must be of type %s", source, store.kind, want)
 	}
@@ -237,26 +237,26 @@ func (ts trustStores) at(l shelf, kind, name string, want v1beta1.TrustStoreType
 }
 
 // sigstoreRoot returns the root that spec names or, by default, Sigstore's public-good one.
-func (ts trustStores) sigstoreRoot(spec v1beta1.TransparencyLog) (*trustStore, error) {
+func (ts TrustStores) sigstoreRoot(spec v1beta1.TransparencyLog) (*TrustStore, error) {
 	switch {
 	case spec.RootTrustStoreRef != nil:
 		return ts.find(*spec.RootTrustStoreRef, v1beta1.TrustStoreTypeSigstoreRoot)
-	case ts.publicGood == nil:
+	case ts.PublicGood == nil:
 		return nil, errors.New("the default is Sigstore's public-good root, which " + resource.NotFetched)
-	case ts.publicGood.err != nil:
-		return nil, fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w (it is fetched from %s)", ts.publicGood.err, external.PublicGoodHost)
+	case ts.PublicGood.Err != nil:
+		return nil, fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w (it is fetched from %s)", ts.PublicGood.Err, external.PublicGoodHost)
 	}
-	return ts.publicGood, nil
+	return ts.PublicGood, nil
 }
 
-// publicGoodStore returns Sigstore's public-good root as an implicit trust store.
-func publicGoodStore(owner verify.Namespace, m referenced) *trustStore {
-	t := &trustStore{source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1beta1.TrustStoreTypeSigstoreRoot}
-	known, err := m.get(publicGood(owner))
+// NewPublicGood returns Sigstore's public-good root as an implicit trust store.
+func NewPublicGood(owner verify.Namespace, m Referenced) *TrustStore {
+	t := &TrustStore{Source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1beta1.TrustStoreTypeSigstoreRoot}
+	known, err := m.get(PublicGood(owner))
 	if err == nil {
-		t.root, err = trust.ParseSigstoreRoot(known.Content)
+		t.Root, err = trust.ParseSigstoreRoot(known.Content)
 	}
-	t.err, t.fetchedEnds = err, keptEnds(known)
-	t.fingerprint = fingerprint(t.source, "", known.Content, err)
+	t.Err, t.fetchedEnds = err, keptEnds(known)
+	t.Fingerprint = Fingerprint(t.Source, "", known.Content, err)
 	return t
 }

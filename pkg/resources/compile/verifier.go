@@ -4,50 +4,62 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// verifier is a compiled Verifier. Its fingerprint covers the trust material.
-type verifier struct {
+// Verifier is a compiled Verifier. Its fingerprint covers the trust material.
+type Verifier struct {
 	*verify.Verifier
-	fingerprint string
+	Fingerprint string
 	// uses lists the trust stores that it names.
-	uses []policy.ObjectRef
+	Uses []policy.ObjectRef
 	// signers lists the fingerprints of the trusted keys; nil means that the number of
 	// signers is unbounded.
-	signers []string
+	Signers []string
 	// holds lists the fingerprints of the keys in its own spec.
-	holds []string
+	Holds []string
 }
 
-// compileVerifier compiles a Verifier, whose trust stores are in stores. One with an error denies.
-func compileVerifier(e entry[v1beta1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
-	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
-	used, err := v.read(e, stores, outside)
+// Revokers say what is revoked. They are called for every namespace and must be cheap.
+type Revokers struct {
+	// Revocation returns the transport for one namespace's revocation checks. It never blocks on
+	// the network. Without it no certificate can be checked.
+	Revocation func(verify.Namespace) http.RoundTripper
+	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
+	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
+	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
+}
+
+// NewVerifier compiles a Verifier, whose trust stores are in stores. One with an error denies.
+func NewVerifier(e Entry[v1beta1.VerifierSpec], stores TrustStores, revokers Revokers) (Verifier, error) {
+	v := Verifier{Verifier: &verify.Verifier{Source: e.Source, Type: string(e.Spec.Type)}}
+	used, err := v.read(e, stores, revokers)
 	if err != nil {
-		v.Checker, v.signers, v.holds, used = nil, nil, nil, nil
-		v.Broken, v.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
+		v.Checker, v.Signers, v.Holds, used = nil, nil, nil, nil
+		v.Broken, v.Hidden = Unusable(e.Source, err), resource.IsHidden(faultsOf(err)[0])
 	}
-	v.fingerprint = fingerprint(e.source, e.spec, fmt.Appendf(nil, "%q", used), err)
+	v.Fingerprint = Fingerprint(e.Source, e.Spec, fmt.Appendf(nil, "%q", used), err)
 	return v, err
 }
 
 // read fills v from its spec, and returns the fingerprints of the trust stores that it
 // uses.
-func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outside Outside) ([]string, error) {
-	if e.err() != nil {
-		return nil, e.err()
+func (v *Verifier) read(e Entry[v1beta1.VerifierSpec], stores TrustStores, revokers Revokers) ([]string, error) {
+	if e.Err() != nil {
+		return nil, e.Err()
 	}
 	// Patterns first, so that a verifier that is broken otherwise denies only its images.
 	var wrong, err error
-	v.Images, wrong = patternsOrAll("spec.images", e.spec.Images)
-	v.uses = trustStoresOf(stores.owner(), e.spec)
-	spec := e.spec
+	v.Images, wrong = patternsOrAll("spec.images", e.Spec.Images)
+	v.Uses = TrustStoresOf(stores.owner(), e.Spec)
+	spec := e.Spec
 	types := []struct {
 		name  v1beta1.VerifierType
 		field string
@@ -69,21 +81,21 @@ func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outsi
 	var used []string
 	switch spec.Type {
 	case v1beta1.VerifierTypeCosign:
-		v.Checker, v.signers, used, err = cosignChecker(e.source, *spec.Cosign, stores)
+		v.Checker, v.Signers, used, err = cosignChecker(e.Source, *spec.Cosign, stores)
 	case v1beta1.VerifierTypeNotation:
-		v.Checker, used, err = notationChecker(e.source.String(), *spec.Notation, stores, outside)
+		v.Checker, used, err = notationChecker(e.Source.String(), *spec.Notation, stores, revokers)
 	case v1beta1.VerifierTypeAttestation:
-		v.Checker, v.signers, used, err = attestationChecker(e.source, *spec.Attestation, stores)
+		v.Checker, v.Signers, used, err = attestationChecker(e.Source, *spec.Attestation, stores)
 	}
-	if inlineKeys(spec) != "" { // then it trusts no others
-		v.holds = v.signers
+	if InlineKeys(spec) != "" { // then it trusts no others
+		v.Holds = v.Signers
 	}
 	return used, errors.Join(wrong, err)
 }
 
-// trustStoresOf returns the trust stores that a verifier names, even missing ones.
-func trustStoresOf(owner verify.Namespace, spec v1beta1.VerifierSpec) []policy.ObjectRef {
-	return mapSlice(resource.FieldsOfVerifier(spec), func(f resource.Field) policy.ObjectRef {
+// TrustStoresOf returns the trust stores that a verifier names, even missing ones.
+func TrustStoresOf(owner verify.Namespace, spec v1beta1.VerifierSpec) []policy.ObjectRef {
+	return MapSlice(resource.FieldsOfVerifier(spec), func(f resource.Field) policy.ObjectRef {
 		if f.Kind == v1beta1.KindClusterTrustStore || owner == verify.Cluster {
 			return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: f.Name}
 		}

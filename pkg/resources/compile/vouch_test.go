@@ -9,6 +9,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // rootWithout is a trusted root without the named parts.
@@ -48,9 +49,9 @@ func TestARootMustHaveWhatTheVerifierDemandsOfIt(t *testing.T) {
 		"no CA":                              {[]string{"certificateAuthorities"}, "", "ClusterTrustStore root has no CA"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := objects(t, object("ClusterTrustStore", "", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t, c.without...))),
-				object("ClusterVerifier", "", "release", "type: Cosign\ncosign: {keyless: {rootTrustStoreRef: {name: root}, identities: [{issuer: i, subject: s}], "+c.ignores+"}}"))
-			_, problems := compiled(o)
+			o := written.Objects(t, written.Object("ClusterTrustStore", "", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t, c.without...))),
+				written.Object("ClusterVerifier", "", "release", "type: Cosign\ncosign: {keyless: {rootTrustStoreRef: {name: root}, identities: [{issuer: i, subject: s}], "+c.ignores+"}}"))
+			_, problems := written.Compiled(o)
 			if c.says == "" {
 				require.Empty(t, problems)
 				return

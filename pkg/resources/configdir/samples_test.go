@@ -8,8 +8,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // closed is a registry that is never called.
@@ -20,7 +20,7 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, objects.Broken)
-	snapshot, problems := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
+	snapshot, problems := resolve.New(objects, nil, resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
 		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }})
 	require.Empty(t, problems)
 	for namespace, layers := range map[verify.Namespace][]string{

@@ -10,7 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // Finder reports whether a namespace exists. An error means that this is unknown. A
@@ -76,7 +76,7 @@ func (d *Decider) Account(namespace verify.Namespace) verify.Account {
 }
 
 // covers reports whether snapshot can answer for a namespace.
-func (d *Decider) covers(snapshot *compile.Snapshot, namespace verify.Namespace) bool {
+func (d *Decider) covers(snapshot *resolve.Snapshot, namespace verify.Namespace) bool {
 	return namespace == verify.Cluster || d.everywhere || snapshot.Has(namespace)
 }
 
@@ -137,7 +137,7 @@ var ErrNotReady = errors.New("resources are not loaded yet, try again")
 // Set holds the current Snapshot. Its zero value is not ready. It is safe for
 // concurrent use; readers never block.
 type Set struct {
-	current atomic.Pointer[compile.Snapshot]
+	current atomic.Pointer[resolve.Snapshot]
 	changed atomic.Int64 // when current was swapped in, in Unix nanoseconds
 
 	mu      sync.Mutex
@@ -146,7 +146,7 @@ type Set struct {
 
 // Swap replaces the current snapshot. Requests in flight finish with the snapshot
 // that they began with.
-func (s *Set) Swap(snapshot *compile.Snapshot) {
+func (s *Set) Swap(snapshot *resolve.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current.Store(snapshot)
@@ -158,7 +158,7 @@ func (s *Set) Swap(snapshot *compile.Snapshot) {
 }
 
 // watch returns the current snapshot, and a channel that the next Swap closes.
-func (s *Set) watch() (*compile.Snapshot, <-chan struct{}) {
+func (s *Set) watch() (*resolve.Snapshot, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.swapped == nil {
@@ -178,7 +178,7 @@ func (s *Set) For(namespace verify.Namespace) (*verify.Config, error) {
 }
 
 // Snapshot returns the current snapshot, nil before the first Swap.
-func (s *Set) Snapshot() *compile.Snapshot { return s.current.Load() }
+func (s *Set) Snapshot() *resolve.Snapshot { return s.current.Load() }
 
 // Changed returns when the current snapshot was swapped in, the zero time before the first
 // Swap.

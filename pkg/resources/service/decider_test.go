@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
@@ -24,8 +24,8 @@ import (
 // closed is a registry that no test here asks anything.
 type closed struct{ verify.Registry }
 
-func outside() compile.Outside {
-	return compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }}
+func outside() resolve.Outside {
+	return resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }}
 }
 
 func namespace(name, uid string) corev1.Namespace {
@@ -45,7 +45,7 @@ func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
 	require.False(t, known)
 	_, err = decider.Resolve(t.Context(), "team-a", ref)
 	require.ErrorIs(t, err, service.ErrNotReady)
-	snapshot, _ := compile.New(resource.Objects{}, nil, outside())
+	snapshot, _ := resolve.New(resource.Objects{}, nil, outside())
 	set.Swap(snapshot)
 	require.NoError(t, set.Ready())
 }
@@ -61,7 +61,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	set := &service.Set{}
 	allowAll := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "lax"}}
 	allowAll.Spec.DefaultAction = v1beta1.DefaultActionAllow
-	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}, nil, outside())
+	snapshot, _ := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}, nil, outside())
 	set.Swap(snapshot)
 	asked := 0
 	answer := func(verify.Namespace) (bool, error) { return false, nil }
@@ -104,7 +104,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 
 	answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
 		strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
-		next, _ := snapshot.With(n, compile.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}), nil)
+		next, _ := snapshot.With(n, resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}), nil)
 		time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
 		return true, nil
 	}
@@ -125,8 +125,8 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 		team := namespace("team-a", "1")
 		team.Annotations = annotations
 		o := outside()
-		o.Exceptions = compile.ExceptionLimits{Max: 24 * time.Hour, BreakGlass: 24 * time.Hour}
-		snapshot, problems := compile.New(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}, nil, o)
+		o.Exceptions = resource.ExceptionLimits{Max: 24 * time.Hour, BreakGlass: 24 * time.Hour}
+		snapshot, problems := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}, nil, o)
 		require.Empty(t, problems)
 		set.Swap(snapshot)
 		return [2]string{decider.Generation("team-a"), decider.Generation("team-b")}
@@ -158,7 +158,7 @@ func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 	decider := service.NewDecider(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
 	require.Equal(t, verify.Namespace("iris-dev-1").Account(), decider.Account("iris-dev-1"), "nothing is known yet")
 	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
-	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}, nil, outside())
+	snapshot, _ := resolve.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}, nil, outside())
 	set.Swap(snapshot)
 	for name, want := range map[verify.Namespace]verify.Account{"iris": "tenant/green", "iris-dev-1": "tenant/green", "rose": "namespace/rose", verify.Cluster: "namespace/-"} {
 		require.Equal(t, want, decider.Account(name), name)

@@ -11,8 +11,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -65,8 +66,8 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 // Check compiles objects without reaching out, and returns what their owners should
 // correct: problems, and resources that can never be met or that nothing uses.
 func Check(objects resource.Objects) []resource.Problem {
-	s, problems := compile.New(objects, nil, nothingOutside())
-	return slices.Concat(problems, s.Ineffective(), s.Ended(time.Now()))
+	s, problems := resolve.New(objects, nil, nothingOutside())
+	return slices.Concat(problems, conditions.Ineffective(s), conditions.Ended(s, time.Now()))
 }
 
 // MayAllow compiles objects without reaching out. The function that it returns reports
@@ -74,7 +75,7 @@ func Check(objects resource.Objects) []resource.Problem {
 // not. Without an image it reports that of any image, and without a namespace of any
 // namespace.
 func MayAllow(objects resource.Objects) func(namespace, name string) bool {
-	s, _ := compile.New(objects, nil, nothingOutside())
+	s, _ := resolve.New(objects, nil, nothingOutside())
 	return func(namespace, name string) bool {
 		var ref image.Reference
 		if name != "" {
@@ -91,8 +92,8 @@ func MayAllow(objects resource.Objects) func(namespace, name string) bool {
 }
 
 // nothingOutside is for compiling what is only looked at.
-func nothingOutside() compile.Outside {
-	return compile.Outside{
+func nothingOutside() resolve.Outside {
+	return resolve.Outside{
 		Registry:   func(registry.Access) verify.Registry { return nil },
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
 		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
@@ -135,7 +136,7 @@ func Open(ctx context.Context, objects resource.Objects, options Options) (*Serv
 func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehearsal, []resource.Problem) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	levels := compile.Group(objects)
+	levels := resolve.Group(objects)
 	wanted := levels.Externals()
 	for namespace, sources := range wanted {
 		s.external.Want(namespace, united(s.wanted[namespace], sources))

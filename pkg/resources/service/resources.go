@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // maxNamespaceLabels bounds the namespaces that have series of their own. The others are
@@ -23,7 +24,7 @@ type resources struct {
 	now                                 func() time.Time
 
 	mu      sync.Mutex
-	of      *compile.Snapshot // that metrics are about
+	of      *resolve.Snapshot // that metrics are about
 	at      time.Time         // when they were computed
 	metrics []prometheus.Metric
 }
@@ -72,12 +73,12 @@ func (r *resources) current() []prometheus.Metric {
 	return r.metrics
 }
 
-func (r *resources) compute(snapshot *compile.Snapshot) []prometheus.Metric {
+func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 	all, notReady := map[string]int{}, map[[2]string]int{}
 	namespaces, labels := 0, 0
 	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series
 		broken := map[string]int{}
-		for kind, count := range snapshot.Counts(namespace) {
+		for kind, count := range conditions.Counts(snapshot, namespace) {
 			all[kind] += count.All
 			if count.NotReady > 0 || namespace == verify.Cluster {
 				broken[kind] = count.NotReady
@@ -111,7 +112,7 @@ const endsKept = time.Hour
 
 // ends returns the first end of each kind in each namespace. Past [maxNamespaceLabels], a
 // namespace shares a series with others, which has the first end of all of them.
-func (r *resources) ends(snapshot *compile.Snapshot, now time.Time) []prometheus.Metric {
+func (r *resources) ends(snapshot *resolve.Snapshot, now time.Time) []prometheus.Metric {
 	first := map[[2]string]time.Time{}
 	labels := 0
 	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series

@@ -23,7 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -51,13 +51,13 @@ const (
 )
 
 // ExceptionLimits are what an admin allows of exceptions.
-type ExceptionLimits = compile.ExceptionLimits
+type ExceptionLimits = resource.ExceptionLimits
 
 // Defaults of ExceptionLimits, for flags.
 const (
-	DefaultMaxException  = compile.DefaultMaxException
-	DefaultMaxDelegation = compile.DefaultMaxDelegation
-	DefaultMaxBreakGlass = compile.DefaultMaxBreakGlass
+	DefaultMaxException  = resource.DefaultMaxException
+	DefaultMaxDelegation = resource.DefaultMaxDelegation
+	DefaultMaxBreakGlass = resource.DefaultMaxBreakGlass
 )
 
 // Options configure a [Service]. The zero value is safe and keeps results in
@@ -285,8 +285,8 @@ func (s *Service) Set() *Set { return &s.set }
 
 // Outside returns the clients for registries and revocation that compiled resources
 // use.
-func (s *Service) Outside() compile.Outside {
-	outside := compile.Outside{Registry: s.registry.For, Revocation: s.revocation.For, Exceptions: s.exceptions}
+func (s *Service) Outside() resolve.Outside {
+	outside := resolve.Outside{Registry: s.registry.For, Revocation: s.revocation.For, Exceptions: s.exceptions}
 	if external.KnowsAWS() {
 		outside.AWSSigner = s.external.AWSSigner
 	}
@@ -324,7 +324,7 @@ func (s *Service) Apply(ctx context.Context, objects resource.Objects) []resourc
 	defer s.applying.Unlock()
 	objects.ClusterResourceNamespace = cmp.Or(objects.ClusterResourceNamespace, s.clusterResources)
 	s.objects = objects
-	levels := compile.Group(objects)
+	levels := resolve.Group(objects)
 	s.wanted = levels.Externals()
 	s.external.KeepOnly(s.wanted)
 	for namespace, sources := range s.wanted {
@@ -345,17 +345,17 @@ func (s *Service) Reapply(report func([]resource.Problem)) {
 		}
 		s.applying.Lock()
 		defer s.applying.Unlock()
-		report(s.swap(compile.Group(s.objects)))
+		report(s.swap(resolve.Group(s.objects)))
 	})
 }
 
-func (s *Service) swap(levels compile.Levels) []resource.Problem {
+func (s *Service) swap(levels resolve.Levels) []resource.Problem {
 	snapshot, problems := levels.Compile(s.known(s.wanted), s.Outside())
 	s.set.Swap(snapshot)
 	return problems
 }
 
 // known returns what has been fetched of what all namespaces want.
-func (s *Service) known(wanted map[verify.Namespace][]external.Source) compile.Fetched {
+func (s *Service) known(wanted map[verify.Namespace][]external.Source) external.Fetched {
 	return s.external.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
@@ -73,7 +74,7 @@ func TestAChangeOfBreakGlassIsAChangeOfItsNamespace(t *testing.T) {
 	with := func(annotations map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "1", Annotations: annotations}}
 	}
-	for _, key := range compile.BreakGlassAnnotations() {
+	for _, key := range resolve.BreakGlassAnnotations() {
 		require.True(t, strings.HasPrefix(key, "landwaiter.dev/break-glass-"))
 		for name, change := range map[string][2]map[string]string{"set": {nil, {key: "x"}}, "set empty": {nil, {key: ""}}, "changed": {{key: "x"}, {key: "y"}}, "removed": {{key: "x"}, nil}} {
 			require.True(t, namespaceChanged().Update(event.UpdateEvent{ObjectOld: with(change[0]), ObjectNew: with(change[1])}), "%s %s", key, name)
@@ -85,6 +86,6 @@ func TestAChangeOfBreakGlassIsAChangeOfItsNamespace(t *testing.T) {
 func TestTheLeaderLooksAgainWhenTheNextExceptionEnds(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	ref := func(name string) policy.ObjectRef { return policy.ObjectRef{Kind: "ClusterException", Name: name} }
-	require.True(t, nextEnd(map[policy.ObjectRef]compile.Report{ref("none"): {}, ref("ended"): {Until: now}}, now).IsZero())
-	require.Equal(t, now.Add(time.Minute), nextEnd(map[policy.ObjectRef]compile.Report{ref("later"): {Until: now.Add(time.Hour)}, ref("next"): {Until: now.Add(time.Minute)}, ref("ended"): {Until: now.Add(-1)}}, now))
+	require.True(t, nextEnd(map[policy.ObjectRef]conditions.Report{ref("none"): {}, ref("ended"): {Until: now}}, now).IsZero())
+	require.Equal(t, now.Add(time.Minute), nextEnd(map[policy.ObjectRef]conditions.Report{ref("later"): {Until: now.Add(time.Hour)}, ref("next"): {Until: now.Add(time.Minute)}, ref("ended"): {Until: now.Add(-1)}}, now))
 }

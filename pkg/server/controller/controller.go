@@ -32,7 +32,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/resources/watch"
@@ -79,7 +79,7 @@ type Duty struct {
 // Controller fills a [service.Set] from the Kubernetes API. Call Run once.
 type Controller struct {
 	set     *service.Set
-	outside compile.Outside
+	outside resolve.Outside
 	log     *logrus.Logger
 	options Options
 
@@ -113,7 +113,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 // New returns a Controller for the API server of config. It compiles with
 // outside into set and logs to log.
-func New(config *rest.Config, set *service.Set, outside compile.Outside, log *logrus.Logger, options Options) (*Controller, error) {
+func New(config *rest.Config, set *service.Set, outside resolve.Outside, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}

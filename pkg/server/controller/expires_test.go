@@ -13,12 +13,13 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func TestTimeAloneChangesExpiresSoon(t *testing.T) {
 	end := time.Date(2027, 6, 1, 0, 0, 0, 0, time.UTC)
-	report := compile.Report{Ends: &compile.Ends{List: []trust.End{{Part: "certificate x", At: end}}}}
+	report := conditions.Report{Ends: &compile.Ends{List: []trust.End{{Part: "certificate x", At: end}}}}
 	object := &v1beta1.TrustStore{}
 	at := func(now time.Time) *metav1.Condition {
 		setStatus(object, report, now)

@@ -15,6 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
 )
 
@@ -40,7 +41,7 @@ func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 	require.Contains(t, first.Judge.Why(), "the limit is 65536: split it into several resources")
 	require.Empty(t, set.Snapshot().For(verify.Namespace(other)).Layers[0].Judge.Why())
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: large, Name: "wide"}
-	require.Equal(t, policy.ReasonInvalid, set.Snapshot().Reports(verify.Namespace(large))[source].Ready.Reason)
+	require.Equal(t, policy.ReasonInvalid, conditions.Reports(set.Snapshot(), verify.Namespace(large))[source].Ready.Reason)
 	eventually(t, func(ctx context.Context) error {
 		var found v1beta1.VerificationPolicy
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(wide), &found); err != nil {
@@ -108,7 +109,7 @@ func TestMorePoliciesThanAreKeptDenyInTheirNamespaceAloneAndTheRestComesBack(t *
 		if why := broken(hoard); why != "" {
 			return fmt.Errorf("still broken: %s", why)
 		}
-		reports := set.Snapshot().Reports(verify.Namespace(hoard))
+		reports := conditions.Reports(set.Snapshot(), verify.Namespace(hoard))
 		for source, report := range reports {
 			if len(reports) > 3 || !report.Ready.True {
 				return fmt.Errorf("of %d, %s is %v", len(reports), source, report.Ready)

@@ -28,7 +28,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/resources/watch"
@@ -78,7 +78,7 @@ func specChanged() predicate.Predicate {
 func namespaceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		for _, key := range compile.BreakGlassAnnotations() {
+		for _, key := range resolve.BreakGlassAnnotations() {
 			was, had := before[key]
 			if is, has := after[key]; is != was || has != had {
 				return true
@@ -103,7 +103,7 @@ func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
 
 func reduceNamespace(namespace *corev1.Namespace) {
 	annotations := map[string]string{}
-	for _, key := range compile.BreakGlassAnnotations() {
+	for _, key := range resolve.BreakGlassAnnotations() {
 		value, ok := namespace.Annotations[key]
 		switch {
 		case ok && len(value) <= maxAnnotation:

@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 var _ reconcile.TypedReconciler[verify.Namespace] = (*Controller)(nil)
@@ -48,7 +49,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	for _, wanted := range references {
 		c.secrets.fill(&objects, wanted)
 	}
-	levels := compile.Group(objects)
+	levels := resolve.Group(objects)
 	fetched, wait := c.fetchAll(levels)
 	if wait > 0 && remaining > 0 { // whoever names new sources all the time must not delay the start
 		return reconcile.Result{RequeueAfter: min(wait, remaining)}, nil // or sooner, once the data is fetched
@@ -82,7 +83,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
 	}
 	c.secrets.fill(&objects, wanted)
-	levels := compile.Group(objects)
+	levels := resolve.Group(objects)
 	fetched, wait := c.fetchOne(levels, level)
 	if wait := c.pace.postpone(level, wait, time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
@@ -99,7 +100,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	return reconcile.Result{}, nil // done
 }
 
-func (c *Controller) compileNow(level verify.Namespace, levels compile.Levels, fetched compile.Fetched) {
+func (c *Controller) compileNow(level verify.Namespace, levels resolve.Levels, fetched external.Fetched) {
 	before := c.set.Snapshot()
 	if level == verify.Cluster {
 		snapshot, _ := before.WithCluster(levels, fetched)
@@ -120,7 +121,7 @@ func (c *Controller) compileNow(level verify.Namespace, levels compile.Levels, f
 
 // resettle schedules the namespaces whose specs are to be read again, or no longer, because
 // of what others of their account take since an earlier snapshot.
-func (c *Controller) resettle(before *compile.Snapshot) {
+func (c *Controller) resettle(before *resolve.Snapshot) {
 	for _, namespace := range c.set.Snapshot().Resettled(before) {
 		c.enqueue(namespace)
 	}
@@ -128,7 +129,7 @@ func (c *Controller) resettle(before *compile.Snapshot) {
 
 // fetchAll returns the external data of objects, and how long to wait for data whose
 // fetch has not completed once.
-func (c *Controller) fetchAll(levels compile.Levels) (compile.Fetched, time.Duration) {
+func (c *Controller) fetchAll(levels resolve.Levels) (external.Fetched, time.Duration) {
 	if c.options.External == nil {
 		return nil, 0
 	}
@@ -142,7 +143,7 @@ func (c *Controller) fetchAll(levels compile.Levels) (compile.Fetched, time.Dura
 }
 
 // fetchOne is fetchAll for one level. It keeps the sources of others.
-func (c *Controller) fetchOne(levels compile.Levels, level verify.Namespace) (compile.Fetched, time.Duration) {
+func (c *Controller) fetchOne(levels resolve.Levels, level verify.Namespace) (external.Fetched, time.Duration) {
 	if c.options.External == nil {
 		return nil, 0
 	}

@@ -32,7 +32,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
@@ -66,7 +67,7 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 	b := &bench{api: builder.Build(), events: events.NewFakeRecorder(100)}
 	b.Controller = &Controller{set: &service.Set{}, schemas: newValidated(), log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
 		reader: objectReader{Reader: b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
-		outside: compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
+		outside: resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
 	b.secrets, b.withheld = newSecretWatches(b.clients, b.ledger.Holder, b.enqueue), newWithheldSpecs(b.api, &b.ledger, b.enqueue)
 	ctx, stop := context.WithCancel(context.Background())
@@ -201,14 +202,14 @@ func TestSecretsThatResourcesNameAreReadBeforeAnythingIsInForce(t *testing.T) {
 		require.Positive(t, result.RequeueAfter)
 	}
 	b.reconcile(t, verify.Cluster)
-	reports := b.set.Snapshot().Reports("team-a")
+	reports := conditions.Reports(b.set.Snapshot(), "team-a")
 	require.Equal(t, policy.ReasonInvalid, reports[policy.ObjectRef{Kind: "TrustStore", Namespace: "team-a", Name: "keys"}].Ready.Reason, "the Secret was read, and holds no key")
 	moved := keyStore("team-a", "elsewhere")
 	require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
 	moved.Spec.Source.SecretKeyRef.Name = "elsewhere"
 	require.NoError(t, b.api.Update(t.Context(), moved))
 	b.reconcile(t, "team-a")
-	require.Equal(t, policy.ReasonNotFound, b.set.Snapshot().Reports("team-a")[policy.ObjectRef{Kind: "TrustStore", Namespace: "team-a", Name: "keys"}].Ready.Reason)
+	require.Equal(t, policy.ReasonNotFound, conditions.Reports(b.set.Snapshot(), "team-a")[policy.ObjectRef{Kind: "TrustStore", Namespace: "team-a", Name: "keys"}].Ready.Reason)
 }
 
 func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
@@ -229,7 +230,7 @@ func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
 	ref := policy.ObjectRef{Kind: "ClusterTrustStore", Name: "kms"}
 	for range 2 { // at the start, and by a change
 		b.reconcile(t, verify.Cluster)
-		require.Equal(t, policy.ReasonInvalid, b.set.Snapshot().Reports(verify.Cluster)[ref].Ready.Reason, "it was fetched, and is no key")
+		require.Equal(t, policy.ReasonInvalid, conditions.Reports(b.set.Snapshot(), verify.Cluster)[ref].Ready.Reason, "it was fetched, and is no key")
 	}
 }
 
@@ -262,7 +263,7 @@ func TestAResourceThatChangedSinceKeepsItsStatusUntilItIsCompiled(t *testing.T) 
 	b.reconcile(t, verify.Cluster)
 	newer := lax("team-a", "p")
 	newer.Generation = 4
-	tried, err := newStatusWriter(b.Controller).apply(t.Context(), newer, b.set.Snapshot(), b.set.Snapshot().Reports("team-a"))
+	tried, err := newStatusWriter(b.Controller).apply(t.Context(), newer, b.set.Snapshot(), conditions.Reports(b.set.Snapshot(), "team-a"))
 	require.NoError(t, err)
 	require.False(t, tried)
 	require.Empty(t, newer.Status.Conditions)
@@ -379,7 +380,7 @@ func TestAReplicaWithoutElectionDoesItsDutiesAtOnceAndNoneBeforeItHasRead(t *tes
 func TestAControllerIsAssembledWithoutAnAPIServerAndEndsWithItsContext(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, &service.Set{}, compile.Outside{}, log, Options{External: external.New(external.Options{}, time.Now)})
+	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, &service.Set{}, resolve.Outside{}, log, Options{External: external.New(external.Options{}, time.Now)})
 	require.NoError(t, err)
 	require.Equal(t, "landwaiter-reference-reader", c.options.ReferenceReaderRole)
 	ctx, end := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 )
 
 // crowded has more rules than the CRD lets through, and compiles.
@@ -30,7 +31,7 @@ func TestAStoredResourceThatOnlyThisVersionsSchemaRefusesDenies(t *testing.T) {
 	for range 2 {
 		require.Contains(t, b.set.Snapshot().For("team-a").Layers[0].Judge.Why(), "this version's CRD refuses it: spec.rules: must have at most 64 items; shorten it")
 		require.Empty(t, b.set.Snapshot().For("team-b").Layers[0].Judge.Why())
-		report := b.set.Snapshot().Reports("team-a")[policy.ObjectRef{Kind: v1beta1.KindVerificationPolicy, Namespace: "team-a", Name: "crowded"}]
+		report := conditions.Reports(b.set.Snapshot(), "team-a")[policy.ObjectRef{Kind: v1beta1.KindVerificationPolicy, Namespace: "team-a", Name: "crowded"}]
 		require.Equal(t, policy.ReasonInvalid, report.Ready.Reason)
 		require.EqualValues(t, 3, report.Generation)
 		b.reconcile(t, "team-a") // with what is remembered

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/watch"
 )
@@ -85,7 +85,7 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 // references returns what resources reference, with the pull secrets of ServiceAccounts
 // that are known already. The arrival of another one triggers a new compilation.
 func (w *secretWatches) references(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
-	direct := compile.References(o)
+	direct := resolve.References(o)
 	seen := len(o.ServiceAccounts)
 	for _, sources := range direct {
 		for _, source := range sources {
@@ -100,7 +100,7 @@ func (w *secretWatches) references(o resource.Objects) map[verify.Namespace][]po
 	if len(o.ServiceAccounts) == seen {
 		return direct
 	}
-	return compile.References(o)
+	return resolve.References(o)
 }
 
 // fill adds referenced objects to o, unreadable ones as broken. It skips objects that

@@ -16,7 +16,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -28,7 +28,7 @@ const shownManager = "landwaiter-effective-rules"
 // [pausePerCompile] times as long as the round computed. Waiting to write is no work.
 func (c *Controller) showRules(ctx context.Context) error {
 	w := &ruleWriter{Controller: c, written: map[verify.Namespace][sha256.Size]byte{}, told: map[verify.Namespace]bool{}, limiter: rate.NewLimiter(shownPerSecond, shownBurst)}
-	var last *compile.Snapshot
+	var last *resolve.Snapshot
 	var looked, tried time.Time
 	for {
 		snapshot, began := c.set.Snapshot(), time.Now()
@@ -64,7 +64,7 @@ type ruleWriter struct {
 // round writes what differs from what was written, and removes what no Tenant's namespace
 // needs. With look it also finds what earlier leaders have written. The rules are those of
 // the moment: a change during the round is in the rest of it.
-func (w *ruleWriter) round(ctx context.Context, snapshot *compile.Snapshot, look bool) error {
+func (w *ruleWriter) round(ctx context.Context, snapshot *resolve.Snapshot, look bool) error {
 	w.failed = false
 	stale := map[verify.Namespace]bool{}
 	for namespace := range w.written {

@@ -19,7 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
@@ -66,7 +66,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 }
 
 func TestRefusesToElectWithoutANamespace(t *testing.T) {
-	_, err := New(&rest.Config{}, &service.Set{}, compile.Outside{}, nil, Options{LeaderElection: true})
+	_, err := New(&rest.Config{}, &service.Set{}, resolve.Outside{}, nil, Options{LeaderElection: true})
 	require.ErrorContains(t, err, "own namespace")
 }
 

@@ -26,7 +26,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -64,7 +65,7 @@ func (o *outdated) markAt(namespace verify.Namespace, at time.Time) {
 }
 
 // nextEnd returns when the next exception of a level ends, the zero time if none will.
-func nextEnd(reports map[policy.ObjectRef]compile.Report, now time.Time) (next time.Time) {
+func nextEnd(reports map[policy.ObjectRef]conditions.Report, now time.Time) (next time.Time) {
 	for _, report := range reports {
 		if report.Until.After(now) && (next.IsZero() || report.Until.Before(next)) {
 			next = report.Until
@@ -128,9 +129,9 @@ func newStatusWriter(c *Controller) *statusWriter {
 // attempt identifies a status that was to be written.
 type attempt struct {
 	uid      string
-	ready    compile.Condition
-	effect   compile.Condition
-	expires  compile.Condition
+	ready    conditions.Condition
+	effect   conditions.Condition
+	expires  conditions.Condition
 	observed int64
 }
 
@@ -162,7 +163,7 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	snapshot := w.set.Snapshot()
-	reports := snapshot.Reports(namespace)
+	reports := conditions.Reports(snapshot, namespace)
 	if len(reports) == 0 {
 		w.forget(namespace)
 		return false, nil // the namespace has no resources
@@ -193,7 +194,7 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 
 // apply writes an object's status if it differs from the report. It reports whether it
 // asked the API server.
-func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapshot *compile.Snapshot, reports map[policy.ObjectRef]compile.Report) (tried bool, err error) {
+func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapshot *resolve.Snapshot, reports map[policy.ObjectRef]conditions.Report) (tried bool, err error) {
 	source := resource.RefOf(object)
 	report, compiled := reports[source]
 	if !compiled || report.Generation != object.GetGeneration() {
@@ -326,7 +327,7 @@ const actionCompile = "Compile"
 
 // setStatus copies the report, as of now, to the status of object, and returns its
 // condition Ready.
-func setStatus(object v1beta1.Object, report compile.Report, now time.Time) metav1.Condition {
+func setStatus(object v1beta1.Object, report conditions.Report, now time.Time) metav1.Condition {
 	status := object.CommonStatus()
 	status.ObservedGeneration = report.Generation
 	ready := condition(v1beta1.ConditionReady, report.Ready, report.Generation)
@@ -353,7 +354,7 @@ func setStatus(object v1beta1.Object, report compile.Report, now time.Time) meta
 	return ready
 }
 
-func condition(kind string, c compile.Condition, generation int64) metav1.Condition {
+func condition(kind string, c conditions.Condition, generation int64) metav1.Condition {
 	status := metav1.ConditionFalse
 	switch {
 	case c.True:

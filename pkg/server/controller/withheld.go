@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
@@ -97,7 +97,7 @@ func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects, cr
 func (w *withheldSpecs) fillAll(o *resource.Objects) (pending bool) {
 	all := *o
 	all.Resources = slices.Clone(o.Resources)
-	measured := sync.OnceValue(func() *compile.Snapshot { return compile.Measured(all) })
+	measured := sync.OnceValue(func() *resolve.Snapshot { return resolve.Measured(all) })
 	crowded := func(share resource.Share, size int) bool { return measured().Crowded(share, size) }
 	for namespace, resources := range byLevel(o) {
 		pending = w.fill(namespace, &resource.Objects{Resources: resources}, crowded) > 0 || pending

@@ -18,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -89,7 +90,7 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	require.Contains(t, broken("hoard"), "delete some")
 	require.Empty(t, broken("quiet"))
 	require.Zero(t, reads, "nothing is read again while there is no room for it")
-	for source, report := range b.set.Snapshot().Reports("hoard") {
+	for source, report := range conditions.Reports(b.set.Snapshot(), "hoard") {
 		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason, source)
 	}
 	var kept v1beta1.VerificationPolicyList
@@ -102,7 +103,7 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	b.reconcile(t, "hoard")
 	require.Empty(t, broken("hoard"))
 	require.Equal(t, 2, reads)
-	for source, report := range b.set.Snapshot().Reports("hoard") {
+	for source, report := range conditions.Reports(b.set.Snapshot(), "hoard") {
 		require.Equal(t, policy.ReasonValid, report.Ready.Reason, source)
 	}
 }
@@ -123,7 +124,7 @@ func TestNamespacesPastWhatIsKeptOfTheirTenantComeBackOnceTheyFit(t *testing.T) 
 	b.queue.Store(&queue)
 	broken := func(namespace verify.Namespace) string { return b.set.Snapshot().For(namespace).Layers[0].Judge.Why() }
 	unread := func(namespace verify.Namespace) (found int) {
-		for _, report := range b.set.Snapshot().Reports(namespace) {
+		for _, report := range conditions.Reports(b.set.Snapshot(), namespace) {
 			if report.Ready.Reason == policy.ReasonUnreadable {
 				found++
 			}

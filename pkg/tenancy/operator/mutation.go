@@ -19,7 +19,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
@@ -118,7 +118,7 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 		objects.Resources = append(objects.Resources, &everywhere.Items[i])
 	}
 	// What policies say about tags needs none of the Verifiers that they name.
-	pins := compile.Pins(objects)
+	pins := resolve.Pins(objects)
 	withStores := map[string]bool{}
 	for i := range stores.Items {
 		withStores[stores.Items[i].Namespace] = true

@@ -1,0 +1,152 @@
+package conditions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// exception returns the condition Effective of an exception that has not ended. [Report.EffectiveAt]
+// says that it has.
+func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
+	x := exceptionNamed(c.own, source)
+	if broken || x == nil {
+		return Condition{Reason: policy.ReasonNotInForce, Message: "it allows nothing; see the condition Ready"}
+	}
+	until := c.ends(source).UTC().Format(time.RFC3339)
+	switch {
+	case x.Delegates != nil:
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: "it delegates until " + until + ", and allows nothing itself"}
+	case source.Namespace == "" && !c.usage.Applies[source]:
+		return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces exists"}
+	case source.Namespace == "":
+		mandatory := "; mandatory policies hold"
+		if x.OverrideMandatory {
+			mandatory = ", even if a mandatory policy denies them"
+		}
+		where := compile.JoinNames(x.Namespaces)
+		if x.Everywhere {
+			where = "every namespace"
+		}
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s in %s%s", until, where, mandatory)}
+	}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s, as far as %s%s; mandatory policies hold", until, c.delegators(source), c.members(x))}
+}
+
+// members says where an Exception in a Tenant's home counts, "" for one that is elsewhere.
+func (c conditions) members(x *compile.Exception) string {
+	home := c.own.Objects.Namespace
+	if c.view.Tenant == "" || c.view.Home != c.own {
+		return ""
+	}
+	covered := map[string]bool{string(home): true}
+	for _, by := range c.snapshot.Delegations(home, home, c.view.Tenant) {
+		if !x.Fits(by.Delegates) {
+			continue
+		}
+		if slices.Contains(by.Delegates.Tenants, c.view.Tenant) {
+			return ", in the namespaces of Tenant " + c.view.Tenant
+		}
+		for _, name := range by.Delegates.Namespaces {
+			if holder := c.snapshot.Tenancy.Holder(name); holder != nil && holder.Name == c.view.Tenant && c.snapshot.Has(verify.Namespace(name)) {
+				covered[name] = true
+			}
+		}
+	}
+	where := ", in " + compile.JoinNames(slices.Sorted(maps.Keys(covered)))
+	if others := len(c.snapshot.Candidates()[c.view.Tenant]) - len(covered); others > 0 {
+		where += fmt.Sprintf("; nothing is delegated to the other namespaces of Tenant %s (%d), so it does not count there: ask a cluster admin to name the Tenant in delegate.tenants", c.view.Tenant, others)
+	}
+	return where
+}
+
+func exceptionNamed(l *resolve.Level, source policy.ObjectRef) *compile.Exception {
+	i := slices.IndexFunc(l.Exceptions, func(x *compile.Exception) bool { return x.Source == source })
+	if i < 0 {
+		return nil
+	}
+	return l.Exceptions[i]
+}
+
+// delegators says which ClusterExceptions let an Exception count in its namespace.
+func (c conditions) delegators(source policy.ObjectRef) string {
+	var names []string
+	x, namespace := exceptionNamed(c.own, source), verify.Namespace(source.Namespace)
+	for _, by := range c.snapshot.Delegations(namespace, namespace, c.view.Tenant) {
+		if x.Fits(by.Delegates) {
+			names = append(names, by.Source.String())
+		}
+	}
+	if len(names) == 1 {
+		return names[0] + " delegates them"
+	}
+	return "one of these delegates them: " + compile.JoinNames(names)
+}
+
+// ends returns when an exception ends, zero for what is none or is not in force.
+func (c conditions) ends(source policy.ObjectRef) time.Time {
+	if strings.TrimPrefix(source.Kind, "Cluster") != v1beta1.KindException {
+		return time.Time{}
+	}
+	x := exceptionNamed(c.own, source)
+	if x == nil || source.Namespace == "" {
+		if x == nil {
+			return time.Time{}
+		}
+		return x.Until
+	}
+	namespace := verify.Namespace(source.Namespace)
+	found, err := x.DelegatedBy(c.snapshot.Delegations(namespace, namespace, c.view.Tenant), namespace)
+	if err != nil {
+		return time.Time{}
+	}
+	var last time.Time
+	for _, by := range found {
+		if by.Until.After(last) {
+			last = by.Until
+		}
+	}
+	if last.After(x.Until) {
+		return x.Until
+	}
+	return last
+}
+
+// EffectiveAt returns the condition Effective at a moment: an exception that has ended is not
+// in force.
+func (r Report) EffectiveAt(now time.Time) Condition {
+	if r.Until.IsZero() || now.Before(r.Until) {
+		return r.Effective
+	}
+	return Condition{Reason: policy.ReasonExpired, Message: fmt.Sprintf("it ended at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
+}
+
+// Ended returns a problem for each exception that has ended at a moment.
+func Ended(s *resolve.Snapshot, now time.Time) []resource.Problem {
+	var found []resource.Problem
+	for _, namespace := range s.Namespaces() {
+		own := s.Views[namespace].Own
+		if namespace == verify.Cluster {
+			own = s.Cluster
+		}
+		for source, report := range Reports(s, namespace) {
+			if x := exceptionNamed(own, source); x != nil && report.Until.IsZero() { // in files, who delegates it may be missing
+				report.Until = x.Until
+			}
+			if at := report.EffectiveAt(now); !report.Until.IsZero() && at.Reason == policy.ReasonExpired {
+				found = append(found, resource.Problem{Source: source, Reason: at.Reason, Message: at.Message})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b resource.Problem) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	return found
+}

@@ -1,0 +1,37 @@
+package conditions
+
+import (
+	"crypto/x509"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+)
+
+// reaches returns what the condition Ready says about the servers that the verifiers of l
+// need, by verifier. cluster has the ClusterTrustStores.
+func reaches(l *resolve.Level, cluster *resolve.Level) map[policy.ObjectRef]string {
+	said := map[policy.ObjectRef]string{}
+	for _, e := range l.Objects.Verifiers {
+		var certificates []*x509.Certificate
+		for _, source := range compile.TrustStoresOf(l.Objects.Namespace, e.Spec) {
+			certificates = append(certificates, certificatesOf(l, source, cluster)...)
+		}
+		said[e.Source] = compile.Reaches(e.Spec, certificates)
+	}
+	return said
+}
+
+// certificatesOf returns the certificates of a trust store. A namespace is not told those of a
+// ClusterTrustStore whose text it may not be shown.
+func certificatesOf(l *resolve.Level, source policy.ObjectRef, cluster *resolve.Level) []*x509.Certificate {
+	from := l
+	if source.Namespace == "" {
+		from = cluster
+	}
+	t, ok := from.TrustStores[source.Name]
+	if !ok || from != l && !t.Open {
+		return nil
+	}
+	return t.Certificates
+}

@@ -1,0 +1,116 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// undelegated returns a problem for each of the namespace's own exceptions that is not
+// delegated to it.
+func (s *Snapshot) undelegated(v *View) []resource.Problem {
+	if len(v.Own.Exceptions) == 0 {
+		return nil
+	}
+	var problems []resource.Problem
+	namespace := v.Own.Objects.Namespace
+	by := s.Delegations(namespace, namespace, v.Tenant)
+	for _, x := range v.Own.Exceptions {
+		if _, err := x.DelegatedBy(by, namespace); err != nil {
+			problems = append(problems, resource.Problem{Source: x.Source, Reason: resource.ReasonOf(err), Message: compile.Cut(err.Error())})
+		}
+	}
+	return problems
+}
+
+// Delegations returns what delegates exceptions of a namespace to another one of the same
+// Tenant or the same one: it must be for both.
+func (s *Snapshot) Delegations(from, in verify.Namespace, tenant string) []*compile.Exception {
+	var found []*compile.Exception
+	for _, x := range s.Cluster.Exceptions {
+		d := x.Delegates
+		if d == nil || !d.Covers(from, tenant) || !d.Covers(in, tenant) {
+			continue
+		}
+		found = append(found, x)
+	}
+	return found
+}
+
+// exceptions compiles the exceptions of l. A broken one allows nothing and has no other
+// effect: it is not among the resources whose failure denies.
+func (c *compiler) exceptions(l *Level) {
+	limit, steps, weight := maxExceptions, maxExceptionSteps, maxExceptionWeight
+	if l.Objects.Namespace == verify.Cluster {
+		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
+	}
+	tooMany, past := l.Objects.excess(true), l.excess.refusalOfExceptions()
+	for i, e := range l.Objects.exceptions {
+		x, err := compile.NewException(e, c.outside.Exceptions)
+		switch {
+		case tooMany != nil: // some of them are not even read
+			err = resource.Reasoned(resource.ReasonOf(tooMany), fmt.Errorf("it is not in force: %w", tooMany))
+		case err == nil, l.excess.past[exceptionSpecsKept]:
+			err = past
+		}
+		if err == nil {
+			steps -= x.Cost()
+			weight -= weightOf(e.Spec)
+			if i >= limit || steps < 0 || weight < 0 {
+				err = resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: %s too many exceptions or images in them, and those that are earlier by name come first; delete some",
+					map[bool]string{true: "the cluster has", false: "the namespace has"}[l.Objects.Namespace == verify.Cluster]))
+			}
+		}
+		if err != nil {
+			l.problem(e.Source, err)
+			continue
+		}
+		l.Exceptions = append(l.Exceptions, x)
+	}
+}
+
+// addExceptions gives v the exceptions that count in it: the cluster's, then those of its
+// Tenant's home and its own as far as they are delegated. It returns the problems of its own.
+func (s *Snapshot) addExceptions(v *View) []resource.Problem {
+	namespace := v.Own.Objects.Namespace
+	if namespace == verify.Cluster {
+		return nil // requests without a namespace have none: nobody named their pods
+	}
+	problems := s.undelegated(v)
+	refused := func(x *compile.Exception) bool {
+		return slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == x.Source })
+	}
+	var used []policy.ObjectRef
+	for _, x := range s.Cluster.Exceptions {
+		if x.Delegates == nil && (x.Everywhere || slices.Contains(x.Namespaces, string(namespace))) {
+			v.config.Exceptions = append(v.config.Exceptions, verify.ByCluster(x.Counting()))
+			used = append(used, x.Source)
+		}
+	}
+	if len(used) > 0 {
+		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "each allows its images until it ends"))
+	}
+	for i, l := range v.Chain[:v.last()] {
+		if v.Broken != nil || len(l.Exceptions) == 0 {
+			continue // of a namespace that is broken it is not known whose exceptions count
+		}
+		by := s.Delegations(l.Objects.Namespace, namespace, v.Tenant)
+		grants := compile.GrantsOf(by)
+		var used []policy.ObjectRef
+		for _, x := range l.Exceptions {
+			if x.FitsAny(by) && !refused(x) {
+				v.config.Exceptions = append(v.config.Exceptions, verify.ByDelegation(x.Counting(), grants))
+				used = append(used, x.Source)
+			}
+		}
+		if len(used) > 0 {
+			v.choices = append(v.choices, v.choice(i, v1beta1.KindException, used, "each allows its images, as far as a ClusterException delegates them, until it ends"))
+		}
+	}
+	return problems
+}

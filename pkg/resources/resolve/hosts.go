@@ -1,0 +1,197 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+)
+
+// storesAt holds the Stores of one level that apply in a namespace.
+type storesAt struct {
+	at     int // index of the level in the chain
+	stores []compile.Store
+	hosts  []string // that they serve, sorted
+}
+
+// storesByHost selects Stores of the levels from one on by host: for each host, the first by
+// name at the nearest level that lists it. A Store none of whose hosts are left does not
+// apply. A pattern is left unless an equal one came before: which hosts it is for, requests
+// tell. A broken Store whose hosts are unknown might be for any, so it takes all that are left.
+//
+// For the hosts that none of these levels lists, the nearest Store of the chain lends how
+// they are reached, but not where else images or evidence are.
+func storesByHost(chain []Rung, first int) (byHost []storesAt, stores []compile.Store) {
+	if last := chain[len(chain)-1]; last.Objects.hidden[v1beta1.KindStore] != nil && last.hiddenStore() == nil {
+		// ClusterStores also say how the hosts of nearer Stores are reached.
+		return []storesAt{{at: len(chain) - 1, stores: last.stores}}, last.stores
+	}
+	all := selectStores(chain, first)
+	if hidden := chain[len(chain)-1].hiddenStore(); hidden != nil { // it is for what no other lists
+		all = append(all, storesAt{at: len(chain) - 1, stores: []compile.Store{*hidden}})
+	}
+	for i := range all {
+		if all[i].at < first {
+			return all[:i], merged(all)
+		}
+	}
+	return all, merged(all)
+}
+
+// selectStores returns the levels with Stores in the order in which they are looked at: those
+// from one on, then those that only lend theirs.
+func selectStores(chain []Rung, first int) []storesAt {
+	var all []storesAt
+	taken := map[string]bool{}
+	hidden := chain[len(chain)-1].hiddenStore()
+	for n := range chain {
+		i := (first + n) % len(chain)
+		l, here := chain[i], storesAt{at: i}
+		for _, s := range l.stores {
+			if len(s.Except) > 0 {
+				continue
+			}
+			if hidden != nil && l.Label != LevelCluster {
+				s = s.AsFarAsKnown(hidden)
+			}
+			hosts := slices.DeleteFunc(s.Lists(), func(host string) bool { return taken[host] })
+			if len(hosts) == 0 && !s.TakesAll() {
+				continue
+			}
+			for _, host := range hosts {
+				taken[host] = true
+			}
+			switch {
+			case i < first:
+				s.Store = s.WithoutLocations()
+			case l.Label != LevelCluster: // the cluster's are for all namespaces alike
+				s = reached(s, chain[i:])
+			}
+			here.stores, here.hosts = append(here.stores, s), append(here.hosts, hosts...)
+			if s.TakesAll() {
+				return append(all, here)
+			}
+		}
+		if i >= first && l.Label == LevelCluster && len(here.stores) == len(l.stores) {
+			here.stores = l.stores // as they are: hundreds of namespaces share them
+		}
+		if len(here.stores) > 0 {
+			slices.Sort(here.hosts)
+			here.hosts = slices.Compact(here.hosts)
+			all = append(all, here)
+		}
+	}
+	return all
+}
+
+// merged returns the Stores of all levels in their order, as registries look for them.
+func merged(levels []storesAt) []compile.Store {
+	if len(levels) == 1 {
+		return levels[0].stores
+	}
+	var all []compile.Store
+	for order, l := range levels {
+		all = append(all, compile.MapSlice(l.stores, func(s compile.Store) compile.Store {
+			s.Level = order
+			return s
+		})...)
+	}
+	return all
+}
+
+// storeChoices explains which Stores apply.
+func (v *View) storeChoices() []Choice {
+	var choices []Choice
+	told := map[policy.ObjectRef]bool{}
+	for _, a := range v.applies {
+		for _, c := range v.storesOf(a) {
+			if c.Applied = slices.DeleteFunc(c.Applied, func(source policy.ObjectRef) bool { return told[source] }); len(c.Applied) == 0 {
+				continue
+			}
+			for _, source := range c.Applied {
+				told[source] = true
+			}
+			choices = append(choices, c)
+		}
+	}
+	if len(choices) == 0 {
+		return []Choice{v.none(v1beta1.KindStore)}
+	}
+	return choices
+}
+
+// storesOf explains the Stores of a. Those that only lend apply to other images anyway.
+func (v *View) storesOf(a *Applicable) []Choice {
+	levels := a.byHost
+	return compile.MapSlice(levels, func(l storesAt) Choice {
+		why := "for " + compile.JoinNames(l.hosts)
+		switch {
+		case a != v.Applicable:
+			why = "for " + a.left()
+		case l.at == v.last() && len(levels) == 1:
+			why = v.whyAt(l.at, v1beta1.KindStore)
+		case slices.ContainsFunc(l.stores, compile.Store.TakesAll):
+			why = "one of them cannot be used and its registries are unknown, so it denies every registry that is not listed before it"
+		case l.at > levels[0].at:
+			why += ", which no nearer level lists"
+		}
+		return v.choice(l.at, v1beta1.KindStore, compile.MapSlice(l.stores, func(s compile.Store) policy.ObjectRef { return s.Source }), why)
+	})
+}
+
+// Shadowed reports whether Stores of the same level that come first by name list all
+// registries of a Store.
+func (l *Level) Shadowed(source policy.ObjectRef) bool {
+	taken := map[string]bool{}
+	for _, s := range l.stores {
+		if s.Source == source {
+			return !s.TakesAll() && !slices.ContainsFunc(s.Lists(), func(host string) bool { return !taken[host] })
+		}
+		for _, host := range s.Lists() {
+			taken[host] = true
+		}
+	}
+	return false
+}
+
+func registryStores(stores []compile.Store) []registry.Store {
+	return compile.MapSlice(stores, func(s compile.Store) registry.Store { return s.Store })
+}
+
+// reached returns a store with the store that says how to reach each of its places: the nearest
+// that lists the host, from the level of s on, or s itself. levels begin with that of s. A
+// ClusterStore's places are never reached with what a namespace says.
+func reached(s compile.Store, levels []Rung) compile.Store {
+	if len(s.Mirrors)+len(s.Evidence) == 0 {
+		return s
+	}
+	parts := []string{s.Fingerprint}
+	via := func(location registry.Location) registry.Location {
+		host := location.Template.Host()
+		for _, l := range levels {
+			if found, ok := registry.StoreFor(registryStores(l.stores), host); ok {
+				i := slices.IndexFunc(l.stores, func(other compile.Store) bool { return other.Source == found.Source })
+				parts = append(parts, l.stores[i].Fingerprint)
+				location.Via = &found
+				return location
+			}
+		}
+		location.Via = s.ViaItself(host)
+		return location
+	}
+	s.Mirrors = compile.MapSlice(s.Mirrors, func(m registry.Mirror) registry.Mirror {
+		m.Location = via(m.Location)
+		return m
+	})
+	s.Evidence = compile.MapSlice(s.Evidence, via)
+	s.Fingerprint = compile.DigestOf(parts)
+	return s
+}
+
+// reachStores makes the cluster's stores say how to reach their places.
+func (l *Level) reachStores() {
+	own := []Rung{{l, LevelCluster}}
+	l.stores = compile.MapSlice(l.stores, func(s compile.Store) compile.Store { return reached(s, own) })
+}

@@ -1,0 +1,351 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// View is the effective configuration of one namespace, with explanations.
+type View struct {
+	Own   *Level  // the namespace's own, whether or not it counts
+	bound binding // as [Snapshot.bind] returned it
+	binding
+	Chain    []Rung // the levels that count, nearest first, the cluster last
+	config   *verify.Config
+	choices  []Choice
+	problems []resource.Problem
+
+	*Applicable               // what judges an image first
+	applies     []*Applicable // as [applyAll] returns it, v.applicable first
+	slow        error         // why the view takes too many steps
+
+	counted sync.Once
+	usages  Usage // once counted
+}
+
+// link combines a namespace's level with its Tenant's and the cluster's. A namespace
+// without objects and the cluster itself have an empty own level.
+func (s *Snapshot) link(own *Level) *View {
+	bound := s.bind(own)
+	v := &View{Own: own, bound: bound, binding: bound}
+	v.Chain = chainOf(own, v.binding, s.Cluster)
+	if own.Objects.broken != nil || v.Counts() && own.Broken != nil && !resource.IsHidden(v.Broken) {
+		v.Broken, v.by = own.Broken, policy.ObjectRef{}
+	}
+	v.applies = applyAll(v.Chain)
+	v.Applicable = v.applies[0]
+	slow := v.limitSteps()
+
+	namespace := own.Objects.Namespace
+	v.config = &verify.Config{Namespace: namespace, Account: v.account, UID: own.Objects.uid, Limits: v.limits}
+	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(), v.policyChoices())
+	s.addLayers(v)
+	v.config.Generation = s.generation(v)
+	if len(s.Cluster.Mandatory) > 0 {
+		v.config.MandatoryGeneration = s.mandatoryGeneration(v)
+	}
+	exceptional := s.addExceptions(v)
+	v.config.BreakGlass = own.glass
+	v.problems = slices.Concat(own.problems, slow, exceptional)
+	if v.Counts() {
+		v.problems = append(v.problems, verifierProblems(own.Objects.policies, v.Verifiers, s.outside.AllFaults)...)
+	}
+	if namespace == verify.Cluster {
+		v.problems = append(slices.Clone(s.Cluster.problems), verifierProblems(s.Cluster.Objects.policies, s.Cluster.Verifiers, s.outside.AllFaults)...)
+	}
+	return v
+}
+
+// further returns what applies of the levels of v from one on, nil if no policy leaves images to
+// them.
+func (v *View) further(first int) *Applicable {
+	for _, a := range v.applies {
+		if a.first == first {
+			return a
+		}
+	}
+	return nil
+}
+
+// some reports whether something that applies in v is such. Every namespace is asked at each
+// change of the cluster.
+func (v *View) some(such func(*Applicable) bool) bool {
+	for _, a := range v.applies {
+		if such(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Path yields what judges images, each as far as those before leave them to it.
+func (v *View) Path() iter.Seq[*Applicable] {
+	return func(yield func(*Applicable) bool) {
+		for a := v.Applicable; yield(a) && compile.Strictest(a.Deciding.Policies).Inherits(); {
+			a = v.further(a.Deciding.At + 1)
+		}
+	}
+}
+
+// hasStores reports whether Stores of other levels than the cluster's apply.
+func (v *View) hasStores() bool { return len(v.byHost) > 0 && v.byHost[0].at < v.last() }
+
+// noVerifiers returns why the Verifiers of a are unknown, "" if they are not.
+func (v *View) noVerifiers(a *Applicable) string {
+	if a.from < len(v.Chain) {
+		return v.Chain[a.from].hiddenVerifiers()
+	}
+	return ""
+}
+
+// addLayers makes the layers of v: what decides, the mandatory policies, and what warns.
+func (s *Snapshot) addLayers(v *View) {
+	attestations := len(s.Cluster.Mandatory) > 0 && needAttestations(s.Cluster.Verifiers)
+	for _, a := range v.applies {
+		attestations = attestations || needAttestations(a.Verifiers)
+	}
+	client := s.outside.Registry(s.access(v, v.stores, attestations))
+	for _, a := range v.applies {
+		if a.client = client; a != v.Applicable && v.hasStores() {
+			a.client = s.outside.Registry(s.access(v, a.stores, attestations))
+		}
+	}
+	v.config.Layers = []verify.Layer{v.decidingLayer(v.Applicable, false)}
+	var warnings []verify.Layer
+	for a := range v.Path() {
+		for _, g := range warningLayers(a.Warning) {
+			warnings = append(warnings, v.judging(a, g, true))
+		}
+	}
+	if mandatory := s.Cluster.Mandatory; len(mandatory) > 0 {
+		if v.hasStores() {
+			client = s.outside.Registry(s.access(v, s.Cluster.stores, attestations))
+		}
+		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterVerificationPolicy, compile.MapSlice(mandatory, compile.SourceOf),
+			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
+		for _, p := range mandatory {
+			layer := v.layer([]compile.Policy{p}, s.Cluster.Verifiers, client)
+			layer.NoVerifiers, layer.Warns, layer.Mandatory = s.Cluster.hiddenVerifiers(), p.Warns, !p.Warns
+			if layer.Warns {
+				warnings = append(warnings, layer)
+			} else {
+				v.config.Layers = append(v.config.Layers, layer)
+			}
+		}
+	}
+	v.config.Layers = append(v.config.Layers, warnings...)
+}
+
+// verifierChoices explains which Verifiers apply.
+func (v *View) verifierChoices() []Choice {
+	const kind = v1beta1.KindVerifier
+	var choices []Choice
+	told := map[int]bool{} // levels whose Verifiers are in choices
+	for _, a := range v.applies {
+		if len(a.Verifiers) == 0 || told[a.from] {
+			continue
+		}
+		told[a.from] = true
+		why := ""
+		if a == v.Applicable {
+			why = v.whyAt(a.from, kind)
+		} else {
+			why = "for " + a.left()
+		}
+		choices = append(choices, v.choice(a.from, kind, compile.MapSlice(a.Verifiers, func(v compile.Verifier) policy.ObjectRef { return v.Source }), why))
+	}
+	switch {
+	case len(choices) == 0:
+		return []Choice{v.none(kind)}
+	case len(choices) > 1 && len(v.Verifiers) > 0: // that no other applies would not be true
+		choices[0].Why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[v.from]), kind)
+	}
+	return choices
+}
+
+// warningLayers groups policies that warn into layers: those of one level together, as
+// they would decide, and each broken one alone, so that no policy hides the warnings
+// of another level or of a sound one.
+func warningLayers(levels []group) []group {
+	var layers []group
+	for _, l := range levels {
+		sound := -1 // the index of the level's layer
+		for _, p := range l.Policies {
+			if p.Broken == nil && sound >= 0 {
+				layers[sound].Policies = append(layers[sound].Policies, p)
+				continue
+			}
+			if p.Broken == nil {
+				sound = len(layers)
+			}
+			layers = append(layers, group{At: l.At, Policies: []compile.Policy{p}})
+		}
+	}
+	return layers
+}
+
+// decidingLayer returns the layer of a that must allow even if all policies only warn. It
+// only warns itself if it judges what a policy that warns leaves to it.
+func (v *View) decidingLayer(a *Applicable, warns bool) verify.Layer {
+	deciding := a.Deciding
+	if !a.Denies() && len(a.Warning) > 0 {
+		// A broken policy denies, even one that only warns. It has a layer of its own.
+		layers := warningLayers(a.Warning)
+		i := slices.IndexFunc(layers, func(g group) bool { return g.Policies[0].Broken != nil })
+		if i < 0 {
+			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].Policies[0].Source, Judge: verify.OnlyWarnings(), Warns: warns})
+		}
+		deciding = layers[i]
+	}
+	layer := v.judging(a, deciding, warns)
+	if len(deciding.Policies) == 0 {
+		layer.Judge = verify.ByVerifiers()
+	}
+	if layer.Judge.Usable() && v.slow != nil {
+		layer.Judge = refusing(layer.Judge, v.slow)
+	}
+	return v.refused(layer)
+}
+
+// refused returns a layer that denies if nothing may be allowed in v.
+func (v *View) refused(layer verify.Layer) verify.Layer {
+	if v.Broken == nil {
+		return layer
+	}
+	layer.Judge = refusing(layer.Judge, v.Broken)
+	if v.by != (policy.ObjectRef{}) {
+		layer.Source = v.by
+	}
+	return layer
+}
+
+// judging returns the layer of a group of a, with what its default leaves to further levels
+// behind it. Whether the policies say so themselves does not decide whether it only warns.
+func (v *View) judging(a *Applicable, g group, warns bool) verify.Layer {
+	layer := v.layer(g.Policies, a.Verifiers, a.client)
+	layer.NoVerifiers, layer.Warns = v.noVerifiers(a), warns
+	layer.Home, layer.Lenient = v.homeOfVerifiers(), a.lenient(g)
+	rest := layer.Judge.Default()
+	if g.rules != nil && layer.Judge.Usable() {
+		layer.Judge = verify.ByRules(g.rules, rest) // a home may have many rules, and a Tenant many namespaces
+	}
+	if further := v.further(g.At + 1); rest == verify.DefaultInherit && further != nil { // without it, what is left is denied
+		next := v.decidingLayer(further, warns)
+		layer.Next = &next
+	}
+	return layer
+}
+
+// layer combines policies with the verifiers that they may name. Rules are tried in
+// the order of the policies' names. Whether the layer only warns, the caller says: no policy
+// among several does.
+func (v *View) layer(policies []compile.Policy, verifiers []compile.Verifier, client verify.Registry) verify.Layer {
+	layer := verify.Layer{Registry: client, Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier })}
+	if len(policies) == 0 {
+		return layer
+	}
+	last := compile.Strictest(policies)
+	layer.Source = last.Source
+	var rules []verify.Rule
+	for _, p := range policies {
+		rules = append(rules, p.Rules...)
+	}
+	layer.Judge = verify.ByRules(rules, rest(last))
+	for _, p := range policies {
+		// A broken policy might deny any image, so it denies all.
+		if p.Broken != nil && layer.Judge.Usable() {
+			layer.Source, layer.Judge = p.Source, refusing(layer.Judge, p.Broken)
+		}
+	}
+	return layer
+}
+
+// refusing returns j as the Judge of something that err says cannot be used, whatever its text is.
+func refusing(j verify.Judge, err error) verify.Judge {
+	why := cmp.Or(err.Error(), "it cannot be used")
+	if resource.IsHidden(err) {
+		return j.Unreadable(why)
+	}
+	return j.Unusable(why)
+}
+
+// rest returns what p says about images that no rule matches.
+func rest(p compile.Policy) verify.Default {
+	switch p.Fallback {
+	case v1beta1.DefaultActionAllow:
+		return verify.DefaultAllow
+	case v1beta1.DefaultActionInherit:
+		return verify.DefaultInherit
+	case v1beta1.DefaultActionDeny:
+	}
+	return verify.DefaultDeny
+}
+
+// access returns the access of a namespace's registry client.
+func (s *Snapshot) access(v *View, stores []compile.Store, attestations bool) registry.Access {
+	return registry.Access{Namespace: v.Own.Objects.Namespace, Account: v.account, UID: v.Own.Objects.uid, Hosts: s.Cluster.hosts, Patterns: s.Cluster.patterns, Attestations: attestations,
+		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores)}
+}
+
+// Origin returns a registry that reads the repositories that images name, with the
+// credentials of a namespace and as if no Store had mirrors or evidence. It is for
+// comparisons: no verdict is based on it.
+func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
+	v := s.view(namespace)
+	access := s.access(v, v.stores, true)
+	access.Stores = compile.MapSlice(access.Stores, registry.Store.WithoutLocations)
+	return s.outside.Registry(access)
+}
+
+// needAttestations reports whether any verifier checks attestations.
+func needAttestations(verifiers []compile.Verifier) bool {
+	return slices.ContainsFunc(verifiers, func(v compile.Verifier) bool { return v.Type == string(v1beta1.VerifierTypeAttestation) })
+}
+
+// generation hashes the effective configuration, and nothing else. An edit takes
+// effect immediately, reverting it finds the cached results, and a change that does
+// not affect the namespace keeps its results.
+func (s *Snapshot) generation(v *View) string {
+	parts := []string{textOf(v.Broken), v.noVerifiers(v.Applicable), s.Cluster.hiddenVerifiers()}
+	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
+	for _, a := range v.applies {
+		if a != v.Applicable {
+			parts = append(parts, "inherited", fmt.Sprint(a.Deciding.At), v.noVerifiers(a))
+		}
+		list("verifiers", compile.MapSlice(a.Verifiers, func(v compile.Verifier) string { return v.Fingerprint }))
+		list("stores", compile.MapSlice(a.stores, func(s compile.Store) string { return s.Fingerprint }))
+		parts = append(parts, "policies")
+		for p := range a.all() {
+			parts = append(parts, p.Fingerprint)
+		}
+	}
+	if len(s.Cluster.Mandatory) > 0 {
+		parts = append(parts, "mandatory", s.Cluster.shared.mandatory, s.Cluster.shared.verifiers, s.Cluster.shared.stores)
+	}
+	return compile.DigestOf(append(parts, "hosts", s.Cluster.shared.hosts))
+}
+
+// mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
+// changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
+func (s *Snapshot) mandatoryGeneration(v *View) string {
+	shared := s.Cluster.shared
+	return compile.DigestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
+		compile.MapSlice(v.stores, func(s compile.Store) string { return s.Fingerprint })...))
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

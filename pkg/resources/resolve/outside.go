@@ -1,0 +1,37 @@
+package resolve
+
+import (
+	"net/http"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Outside holds the network access of compiled resources. Its functions are called
+// for every namespace and must be cheap.
+type Outside struct {
+	// Registry returns a registry client with one namespace's access.
+	Registry func(registry.Access) verify.Registry
+	// Revocation returns the transport for one namespace's revocation checks. It
+	// never blocks on the network.
+	Revocation func(verify.Namespace) http.RoundTripper
+	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
+	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
+	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
+	// Exceptions are what an admin allows of exceptions.
+	Exceptions resource.ExceptionLimits
+	// AllFaults asks for a Problem for each fault of a resource, not only for the first.
+	AllFaults bool
+}
+
+// Nowhere returns an Outside that reaches nothing, for those who only ask which levels apply.
+func Nowhere() Outside {
+	return Outside{Registry: func(registry.Access) verify.Registry { return nil }}
+}
+
+func (o Outside) revokers() compile.Revokers {
+	return compile.Revokers{Revocation: o.Revocation, AWSSigner: o.AWSSigner}
+}

@@ -1,0 +1,167 @@
+package resolve
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// group holds the policies of one level that are tried together, by name.
+type group struct {
+	At       int // index of the level in the chain
+	Policies []compile.Policy
+	rules    []verify.Rule // of policies, shared by all views; nil if that is not known
+}
+
+// Applicable holds what applies if only some of a chain's levels are there: all of them or,
+// for images that are left to the next level, the further ones.
+type Applicable struct {
+	first     int              // the first of these levels
+	heir      policy.ObjectRef // the policy that leaves images to these levels, if one does
+	from      int              // the level of the Verifiers that apply
+	Verifiers []compile.Verifier
+	byHost    []storesAt      // nearest first, without those that only lend
+	stores    []compile.Store // in the order in which registries look for them
+	// deciding are those of the nearest level with a policy that denies, empty if there is
+	// none. Policies that warn only add warnings: a level that has only such policies counts
+	// as having none.
+	Deciding group
+	Warning  []group // of the levels up to that of deciding
+	client   verify.Registry
+}
+
+// apply returns what applies of the levels of chain from one on.
+func apply(chain []Rung, first int) Applicable {
+	a := Applicable{first: first}
+	a.from, a.Verifiers = nearestVerifiers(chain, first)
+	a.byHost, a.stores = storesByHost(chain, first)
+	for i := first; i < len(chain) && len(a.Deciding.Policies) == 0; i++ {
+		a.Deciding = group{At: i, rules: chain[i].rules}
+		warning := group{At: i}
+		for _, p := range chain[i].Policies {
+			if p.Decides() {
+				a.Deciding.Policies = append(a.Deciding.Policies, p)
+			}
+			if !p.Decides() || resource.IsHidden(p.Broken) {
+				warning.Policies = append(warning.Policies, p) // a hidden one may warn, too
+			}
+		}
+		if len(warning.Policies) > 0 {
+			a.Warning = append(a.Warning, warning)
+		}
+	}
+	return a
+}
+
+// Denies reports whether a has a policy that denies.
+func (a *Applicable) Denies() bool { return len(a.Deciding.Policies) > 0 }
+
+// all yields every policy of a, those that decide first.
+func (a *Applicable) all() iter.Seq[compile.Policy] {
+	return func(yield func(compile.Policy) bool) {
+		for _, p := range a.Deciding.Policies {
+			if !yield(p) {
+				return
+			}
+		}
+		for _, g := range a.Warning {
+			for _, p := range g.Policies {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// refuse makes every policy of a deny, and says why.
+func (a *Applicable) refuse(why error) {
+	refused := func(g group) group {
+		g.Policies = compile.MapSlice(g.Policies, func(p compile.Policy) compile.Policy { return p.Refuse(why) })
+		g.rules = nil
+		return g
+	}
+	a.Deciding, a.Warning = refused(a.Deciding), compile.MapSlice(a.Warning, refused)
+}
+
+// applyAll returns what applies in a chain of all levels and of those to which policies leave
+// images, by the level from which on they count. The cluster's policies leave none to others.
+func applyAll(chain []Rung) []*Applicable {
+	all := make([]*Applicable, len(chain)+1)
+	var from func(first int, heir policy.ObjectRef)
+	from = func(first int, heir policy.ObjectRef) {
+		if all[first] != nil {
+			return
+		}
+		a := apply(chain, first)
+		a.heir = heir
+		all[first] = &a
+		if p := compile.Strictest(a.Deciding.Policies); p.Inherits() {
+			from(a.Deciding.At+1, p.Source)
+		}
+		for _, g := range a.Warning {
+			if i := slices.IndexFunc(g.Policies, compile.Policy.Inherits); i >= 0 {
+				from(g.At+1, g.Policies[i].Source)
+			}
+		}
+	}
+	from(0, policy.ObjectRef{})
+	return slices.DeleteFunc(all, func(a *Applicable) bool { return a == nil })
+}
+
+// policyChoices explains which policies decide and which only add warnings.
+func (v *View) policyChoices() []Choice {
+	const kind = v1beta1.KindVerificationPolicy
+	var choices, warnings []Choice
+	told := map[int]bool{} // levels whose policies are in choices
+	if !v.Denies() {
+		none := v.none(kind)
+		if len(v.Warning) > 0 {
+			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.Chain), kind)
+		}
+		choices = append(choices, none)
+	}
+	for _, a := range v.applies {
+		g := a.Deciding
+		if !a.Denies() || told[g.At] {
+			continue
+		}
+		told[g.At] = true
+		var why string
+		switch {
+		case a != v.Applicable:
+			why = "it judges " + a.left()
+		case compile.Strictest(g.Policies).Inherits(): // that no other applies would not be true
+			why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[g.At]), kind)
+		default:
+			why = v.whyAt(g.At, kind)
+		}
+		choices = append(choices, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), why))
+	}
+	for a := range v.Path() {
+		for _, g := range a.Warning {
+			warnings = append(warnings, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), "their enforcementAction is Warn, so they only add warnings"))
+		}
+	}
+	return append(choices, warnings...)
+}
+
+// lenient returns the policy of a nearer level than g that would decide in its place if it
+// did not only warn, a zero value if there is none.
+func (a *Applicable) lenient(g group) policy.ObjectRef {
+	if len(a.Warning) == 0 || a.Warning[0].At >= g.At {
+		return policy.ObjectRef{}
+	}
+	return a.Warning[0].Policies[0].Source
+}
+
+// left names the images that are left to a.
+func (a *Applicable) left() string {
+	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)
+}

@@ -1,0 +1,48 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Tags returns whether tags of images in a namespace are pinned. The nearest level whose
+// policies say it decides, and Pin wins within a level. A mandatory policy that says Pin holds in
+// every namespace. The default is to leave tags as they are.
+func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
+	if tagsOf(s.Cluster.Mandatory) == v1beta1.TagActionPin {
+		return v1beta1.TagActionPin
+	}
+	for _, l := range s.view(namespace).Chain {
+		if l.Label == LevelCluster {
+			l.Level = s.Cluster // a view outlives changes of the cluster that do not affect verdicts
+		}
+		if said := tagsOf(slices.Concat(l.Policies, l.Mandatory)); said != "" {
+			return said
+		}
+	}
+	return v1beta1.TagActionLeave
+}
+
+// Pins compiles objects without what Verifiers need, and reports whether tags are pinned in a namespace, as
+// [Snapshot.Tags] says; "" is a namespace without rules of its own.
+func Pins(o resource.Objects) func(namespace string) bool {
+	s, _ := New(o, nil, Nowhere())
+	return func(namespace string) bool { return s.Tags(verify.Namespace(namespace)) == v1beta1.TagActionPin }
+}
+
+// tagsOf returns what the policies of one level say about tags, "" if they say nothing.
+func tagsOf(policies []compile.Policy) (said v1beta1.TagAction) {
+	for _, p := range policies {
+		if p.Tags == v1beta1.TagActionPin {
+			return p.Tags
+		}
+		if p.Tags != "" {
+			said = p.Tags
+		}
+	}
+	return said
+}

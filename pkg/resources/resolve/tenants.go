@@ -1,0 +1,339 @@
+package resolve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// maxTenantNamespaces is the number of namespaces in the status of a Tenant.
+const maxTenantNamespaces = 256
+
+// tenancy says which Tenant holds each namespace.
+type tenancy struct {
+	*resource.Tenants
+	names    []string                      // of Tenants whose members are known, sorted
+	Unusable map[policy.ObjectRef]error    // Tenants that cannot be used
+	hidden   bool                          // the members of some Tenant are unknown
+	unread   error                         // the Tenants may not be read
+	homes    map[verify.Namespace][]string // the Tenants with this home
+}
+
+func newTenancy(cluster *Objects) *tenancy {
+	t := &tenancy{unread: cluster.hidden[v1beta1.KindTenant], Unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
+	var known []*v1beta1.Tenant
+	for _, e := range cluster.tenants {
+		said, err := saidBy(e.Spec)
+		if err != nil {
+			t.Unusable[e.Source], t.hidden = cmp.Or(e.Broken, err), true
+		} else if e.Broken != nil {
+			t.Unusable[e.Source] = e.Broken
+		} else if err := cmp.Or(compile.KnownWord("spec.verification.policyLevel", e.Spec.Spec.Verification.PolicyLevel, "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster),
+			checkClaims(e.Spec.Spec, cluster.referenced.Namespace)); err != nil {
+			t.Unusable[e.Source] = err
+		}
+		if said == nil {
+			continue
+		}
+		known, t.names = append(known, said), append(t.names, e.Source.Name)
+		if home := verify.Namespace(said.Spec.HomeNamespace); home != verify.Cluster {
+			t.homes[home] = append(t.homes[home], e.Source.Name)
+		}
+	}
+	t.Tenants = resource.NewTenants(known)
+	return t
+}
+
+// saidBy returns a Tenant with the namespaces that it says, nil if it says none, and an error if it
+// may have others: then it denies those that it says, so that no other Tenant has them instead.
+func saidBy(tenant *v1beta1.Tenant) (said *v1beta1.Tenant, err error) {
+	spec := tenant.Spec
+	var wrong []error
+	namespace := func(field, name string) bool {
+		_, err := verify.ParseNamespace(name)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", field, err))
+		}
+		return err == nil
+	}
+	if !namespace("spec.homeNamespace", spec.HomeNamespace) {
+		spec.HomeNamespace = ""
+	}
+	spec.Namespaces = nil
+	for i, name := range tenant.Spec.Namespaces {
+		if namespace(fmt.Sprintf("spec.namespaces[%d]", i), name) {
+			spec.Namespaces = append(spec.Namespaces, name)
+		}
+	}
+	if prefix := spec.NamespacePrefix; prefix != "" && (len(prefix) < 3 || !strings.HasSuffix(prefix, "-") || len(validation.IsDNS1123Label(prefix+"x")) > 0) {
+		wrong = append(wrong, fmt.Errorf("spec.namespacePrefix is %.80q, it must be the beginning of the names of namespaces, have at least 3 characters and end with a dash", prefix))
+		spec.NamespacePrefix = ""
+	}
+	switch {
+	case len(wrong) == 0:
+		return tenant, nil
+	case spec.HomeNamespace+spec.NamespacePrefix == "" && len(spec.Namespaces) == 0:
+		return nil, wrong[0]
+	}
+	reduced := *tenant
+	reduced.Spec = spec
+	return &reduced, wrong[0]
+}
+
+// checkClaims returns an error if a Tenant would have the namespace of what cluster resources
+// reference: its admins could replace the keys of all.
+func checkClaims(spec v1beta1.TenantSpec, reserved string) error {
+	switch {
+	case reserved == "":
+		return nil
+	case spec.HomeNamespace == reserved:
+		return fmt.Errorf("spec.homeNamespace is %s, which has what cluster resources reference; name one of the team", reserved)
+	case slices.Contains(spec.Namespaces, reserved):
+		return fmt.Errorf("spec.namespaces has %s, which has what cluster resources reference; remove it", reserved)
+	case spec.NamespacePrefix != "" && strings.HasPrefix(reserved, spec.NamespacePrefix):
+		return fmt.Errorf("spec.namespacePrefix covers %s, which has what cluster resources reference; choose another", reserved)
+	}
+	return nil
+}
+
+// binding is what a namespace has from its Tenant and from quotas. A namespace is linked
+// again whenever it changes.
+type binding struct {
+	Tenant      string // "" if no Tenant holds the namespace
+	PolicyLevel v1beta1.PolicyLevel
+	Home        *Level // nil if there is none
+	account     verify.Account
+	limits      verify.Limits
+
+	Broken error // why every image is denied, a [refusal]; nil if none is for that reason
+	by     policy.ObjectRef
+}
+
+// bind returns the binding of a namespace whose own level is given.
+func (s *Snapshot) bind(own *Level) binding {
+	namespace := own.Objects.Namespace
+	b := binding{PolicyLevel: v1beta1.PolicyLevelNamespace}
+	var tenant *v1beta1.Tenant
+	if namespace != verify.Cluster {
+		tenant = s.Tenancy.Holder(string(namespace))
+	}
+	if tenant != nil {
+		b.Tenant = tenant.Name
+		if tenant.Spec.Verification.PolicyLevel != "" {
+			b.PolicyLevel = tenant.Spec.Verification.PolicyLevel
+		}
+		if err := s.HomeError(tenant); err != nil && (b.PolicyLevel != v1beta1.PolicyLevelCluster || s.Tenancy.Unusable[tenantRef(tenant.Name)] != nil) {
+			b.Broken, b.by = compile.RefusalOf(err), tenantRef(tenant.Name)
+		}
+		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {
+			b.Home = own
+		} else if s.holds(tenant, home) {
+			b.Home = s.levels[home]
+		}
+	}
+	if s.Tenancy.hidden && namespace != verify.Cluster && !s.Tenancy.Lists(string(namespace)) {
+		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
+		// another team's.
+		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
+		b.Broken = compile.Refusal{Text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
+	}
+	if err := s.Tenancy.unread; err != nil && namespace != verify.Cluster {
+		b.Broken, b.by = compile.RefusalOf(err), tenantRef(resource.HiddenName)
+	}
+	b.account = s.accountOf(namespace, tenant)
+	b.limits = s.Cluster.quotas[b.account]
+	return b
+}
+
+func tenantRef(name string) policy.ObjectRef {
+	return policy.ObjectRef{Kind: v1beta1.KindTenant, Name: name}
+}
+
+func (s *Snapshot) holds(tenant *v1beta1.Tenant, namespace verify.Namespace) bool {
+	holder := s.Tenancy.Holder(string(namespace))
+	return holder != nil && holder.Name == tenant.Name
+}
+
+// HomeError returns why the resources in a Tenant's home cannot be used, nil if they can.
+// Its namespaces then deny: the cluster's resources might be laxer.
+func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
+	if err := s.Tenancy.Unusable[tenantRef(tenant.Name)]; err != nil {
+		return fmt.Errorf("Tenant %s cannot be used: %w", tenant.Name, err)
+	}
+	home := verify.Namespace(tenant.Spec.HomeNamespace)
+	l, exists := s.levels[home]
+	switch {
+	case !s.holds(tenant, home):
+		return resource.Reasoned(policy.ReasonConflict, fmt.Errorf("the home namespace %s of Tenant %s belongs to another Tenant", home, tenant.Name))
+	case exists && l.Objects.unread != nil:
+		return l.Objects.unread
+	case !exists:
+		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("the home namespace %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
+	case l.Objects.ending:
+		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s is being deleted", home, tenant.Name))
+	case l.Broken != nil:
+		return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("the home namespace %s of Tenant %s cannot be used: %w", home, tenant.Name, l.Broken))
+	}
+	return nil
+}
+
+// concerned returns the namespaces in s that are linked again when a namespace changes:
+// itself, and the members of Tenants whose home it is.
+func (s *Snapshot) concerned(namespace verify.Namespace) []verify.Namespace {
+	list := []verify.Namespace{}
+	if _, ok := s.levels[namespace]; ok {
+		list = append(list, namespace)
+	}
+	for _, tenant := range s.Tenancy.homes[namespace] {
+		for _, other := range s.Candidates()[tenant] {
+			if other != namespace {
+				list = append(list, other)
+			}
+		}
+	}
+	return list
+}
+
+// Account returns the account that the work of a namespace counts against, whether or not
+// s was compiled with the namespace.
+func (s *Snapshot) Account(namespace verify.Namespace) verify.Account {
+	return s.view(namespace).config.Account
+}
+
+// Tenant returns the name of the Tenant that holds a namespace, "" if none does.
+func (s *Snapshot) Tenant(namespace verify.Namespace) string { return s.view(namespace).Tenant }
+
+// TenantNamespaces returns the namespaces of a Tenant with their states, home first and at
+// most 256. It returns nil for a Tenant that does not exist or whose members are unknown.
+func (s *Snapshot) TenantNamespaces(name string) []v1beta1.TenantNamespace {
+	found := s.NamespacesOf(name)
+	return found[:min(len(found), maxTenantNamespaces)]
+}
+
+// NamespacesOf returns all namespaces of a Tenant with their states.
+func (s *Snapshot) NamespacesOf(name string) []v1beta1.TenantNamespace {
+	tenant := s.Tenancy.Named(name)
+	if tenant == nil {
+		return nil
+	}
+	var existing []corev1.Namespace
+	for _, namespace := range s.Candidates()[name] {
+		if l, ok := s.levels[namespace]; ok {
+			existing = append(existing, asObject(l.Objects))
+		}
+	}
+	return s.Tenancy.Namespaces(tenant, existing)
+}
+
+// Members returns the existing namespaces of a Tenant that are not being deleted, home
+// first.
+func (s *Snapshot) Members(name string) []verify.Namespace {
+	var members []verify.Namespace
+	for _, n := range s.NamespacesOf(name) {
+		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceActive {
+			members = append(members, verify.Namespace(n.Name))
+		}
+	}
+	return members
+}
+
+// Candidates returns the existing namespaces that each Tenant holds, sorted.
+func (s *Snapshot) Candidates() map[string][]verify.Namespace {
+	s.members.once.Do(func() {
+		s.members.of = map[string][]verify.Namespace{}
+		for namespace := range s.levels {
+			if holder := s.Tenancy.Holder(string(namespace)); holder != nil {
+				s.members.of[holder.Name] = append(s.members.of[holder.Name], namespace)
+			}
+		}
+		for _, list := range s.members.of {
+			slices.Sort(list)
+		}
+	})
+	return s.members.of
+}
+
+// members caches the namespaces of each Tenant.
+type members struct {
+	once sync.Once
+	of   map[string][]verify.Namespace
+}
+
+// asObject returns what membership needs of a Namespace.
+func asObject(o *Objects) corev1.Namespace {
+	namespace := corev1.Namespace{ObjectMeta: v1.ObjectMeta{Name: string(o.Namespace)}}
+	if o.ending {
+		namespace.DeletionTimestamp = &v1.Time{}
+	}
+	return namespace
+}
+
+// tenantProblems returns what the owners of Tenants should correct.
+func (s *Snapshot) tenantProblems() []resource.Problem {
+	var problems []resource.Problem
+	for _, e := range s.Cluster.Objects.tenants {
+		if err := s.tenantError(e); err != nil {
+			problems = append(problems, resource.Problem{Source: e.Source, Reason: resource.ReasonOf(err), Message: compile.Cut(err.Error())})
+		}
+	}
+	return problems
+}
+
+func (s *Snapshot) tenantError(e compile.Entry[*v1beta1.Tenant]) error {
+	if err := s.Tenancy.Unusable[e.Source]; err != nil {
+		return err
+	}
+	conflict := s.Tenancy.Conflict(e.Spec)
+	err := s.HomeError(e.Spec)
+	switch {
+	case conflict != "" && err != nil && resource.ReasonOf(err) != policy.ReasonConflict:
+		return resource.Reasoned(policy.ReasonConflict, errors.New(conflict+"; "+err.Error()))
+	case conflict != "":
+		return resource.Reasoned(policy.ReasonConflict, errors.New(conflict))
+	}
+	return err
+}
+
+// CountOf returns a number of things in words.
+func CountOf(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Related returns the namespaces whose reports a change of one may concern: itself, the
+// members of a Tenant whose home it is, and the home of its Tenant, whose reports count
+// members.
+func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
+	list := s.concerned(namespace)
+	if holder := s.Tenancy.Holder(string(namespace)); holder != nil && holder.Spec.HomeNamespace != string(namespace) {
+		list = append(list, verify.Namespace(holder.Spec.HomeNamespace))
+	}
+	return list
+}
+
+// Relinked returns the namespaces of s whose configuration was made again since an earlier
+// snapshot: a change of one namespace may deny others of its account.
+func (s *Snapshot) Relinked(earlier *Snapshot) []verify.Namespace {
+	var list []verify.Namespace
+	for namespace, v := range s.Views {
+		if earlier.Views[namespace] != v {
+			list = append(list, namespace)
+		}
+	}
+	return list
+}

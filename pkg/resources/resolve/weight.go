@@ -1,0 +1,274 @@
+package resolve
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// weight is what the resources of one level keep once they are compiled, in bytes. It is a pure
+// function of the resources and their trust material, so that every replica agrees.
+type weight struct {
+	total int
+	most  *part // nil if there are no resources
+	// exceptions is what exceptions keep: they are weighed apart, because too many of them must
+	// not deny anything.
+	exceptions int
+	// refused says why the level is too much by itself, so that nothing of it is compiled.
+	refused error
+}
+
+// part is what one resource keeps.
+type part struct {
+	source policy.ObjectRef
+	weight int
+}
+
+// String names the resource and what it keeps.
+func (p *part) String() string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s with %d KiB", p.source, p.weight>>10)
+}
+
+// resources returns what counts against the account of the level.
+func (w weight) resources() int {
+	if w.refused != nil {
+		return 0
+	}
+	return w.total
+}
+
+// scale weighs the resources of one level before they are compiled.
+type scale struct {
+	referenced compile.Referenced
+	cluster    *Level // nil for the cluster's own level
+	uses       []use  // of the level's trust stores, sorted by name
+
+	weight
+}
+
+// pemBegin begins each block of PEM text.
+const pemBegin = "-----BEGIN "
+
+// use is what a trust store adds to each Verifier that names it.
+type use struct {
+	name          string
+	keys, anchors int
+}
+
+func useOf(content []byte, blocks int) use {
+	return use{keys: blocks*keyWeight + len(content)*keyByteWeight, anchors: blocks * anchorWeight}
+}
+
+// weighed returns o as a level that is not compiled yet; cluster is nil for the cluster's own.
+func weighed(o *Objects, cluster *Level) *Level {
+	s := &scale{referenced: o.referenced, cluster: cluster}
+	if s.refused = o.tooMany(); s.refused == nil {
+		s.refused = s.load(o)
+	}
+	if s.refused == nil {
+		s.exceptions = exceptionsOf(o)
+	}
+	l := &Level{Objects: o, weight: s.weight, load: loadOf(o, s.weight)}
+	if cluster != nil {
+		l.uses = usedOf(o, cluster)
+	}
+	return l
+}
+
+// lighten says what makes resources weigh less.
+const lighten = "shorten expressions and lists, use a key or certificate in fewer Verifiers, or delete what is not used"
+
+// load weighs o. It returns an error if its resources weigh more than one level may.
+func (s *scale) load(o *Objects) error {
+	limit, whose := maxWeight, "the resources of namespace "+string(o.Namespace)
+	if o.Namespace == verify.Cluster {
+		limit, whose = maxClusterWeight, "the cluster resources"
+	}
+	for _, e := range o.TrustStores {
+		s.add(e.Source, s.trustStore(e))
+	}
+	for _, e := range o.Stores {
+		s.add(e.Source, s.store(e.Spec))
+	}
+	for _, e := range o.policies {
+		s.add(e.Source, policyOf(e.Spec))
+	}
+	for _, e := range o.Verifiers {
+		weight := s.verifier(o.Namespace, e.Spec)
+		if s.total+weight <= limit { // sizing a regular expression takes time, too
+			weight += identities(e.Spec)
+		}
+		s.add(e.Source, weight)
+	}
+	if s.total <= limit {
+		return nil
+	}
+	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; the largest is %s: %s",
+		whose, s.total>>10, limit>>10, s.most, lighten))
+}
+
+func (s *scale) add(source policy.ObjectRef, weight int) {
+	s.total += weight
+	switch {
+	case s.most == nil:
+		s.most = &part{source, weight}
+	case weight > s.most.weight:
+		*s.most = part{source, weight}
+	}
+}
+
+// exceptionsOf weighs those of the exceptions that may be in force.
+func exceptionsOf(o *Objects) (weight int) {
+	for _, e := range o.exceptions[:min(len(o.exceptions), maxExceptions)] {
+		weight += weightOf(e.Spec)
+	}
+	return min(weight, maxExceptionWeight)
+}
+
+func (s *scale) trustStore(e compile.Entry[v1beta1.TrustStoreSpec]) int {
+	value, err := compile.TrustContent(verify.Namespace(e.Source.Namespace), e.Spec, s.referenced)
+	if err != nil {
+		return resourceWeight // it is not compiled
+	}
+	content := value.Content
+	if e.Spec.Type != v1beta1.TrustStoreTypeSigstoreRoot {
+		added := useOf(content, bytes.Count(content, []byte(pemBegin)))
+		added.name = e.Source.Name
+		s.uses = append(s.uses, added)
+	}
+	return resourceWeight + len(content)*trustMaterialWeight
+}
+
+func (s *scale) store(spec v1beta1.StoreSpec) int {
+	weight := resourceWeight
+	for _, f := range resource.FieldsOfStore(spec) {
+		switch f.Use { //nolint:exhaustive // what other fields refer to weighs nothing
+		case resource.Registry:
+			weight += textWeight(f.Name)
+		case resource.Place:
+			weight += placeWeight + textWeight(f.Name)
+		case resource.PullSecret, resource.PullAccount:
+			for _, source := range f.Named(s.referenced.Namespace, s.referenced.Pulls) {
+				content, _ := s.referenced.Object(source) // compiling reports errors
+				for _, value := range content {
+					weight += len(value) * loginWeight
+				}
+			}
+		}
+	}
+	for _, m := range spec.Mirrors {
+		weight += textWeight(m.Path)
+	}
+	if p := spec.Proxy; p != nil {
+		weight += texts(p.NoProxy) + texts(p.AdditionalHosts)
+	}
+	authorities, _ := s.referenced.Authorities(spec)
+	return weight + len(authorities)*trustMaterialWeight
+}
+
+func policyOf(spec v1beta1.VerificationPolicySpec) int {
+	weight := resourceWeight
+	for _, rule := range spec.Rules {
+		weight += ruleWeight + patternsOf(rule.Images)
+		for _, r := range rule.Require {
+			weight += requireWeight + texts(r.AnyOf) + texts(r.AllOf) + itemWeight*len(r.Types) + compile.ExpressionBytes(r.Expression)
+		}
+	}
+	return weight
+}
+
+func (s *scale) verifier(owner verify.Namespace, spec v1beta1.VerifierSpec) int {
+	weight := resourceWeight + patternsOf(spec.Images)
+	for _, store := range compile.TrustStoresOf(owner, spec) {
+		weight += itemWeight
+		if added := s.use(owner, store); spec.Notation != nil {
+			weight += added.anchors
+		} else {
+			weight += added.keys
+		}
+	}
+	if n := spec.Notation; n != nil {
+		weight += texts(n.TrustedIdentities)
+		if n.AWSSigner != nil {
+			weight += texts(n.AWSSigner.Profiles)
+		}
+	}
+	if c := spec.Cosign; c != nil {
+		for name, value := range c.Annotations {
+			weight += itemWeight + len(name) + len(value)
+		}
+	}
+	if a := spec.Attestation; a != nil {
+		weight += compile.ExpressionBytes(a.Expression)
+	}
+	if text := compile.InlineKeys(spec); text != "" {
+		weight += len(text)*trustMaterialWeight + useOf([]byte(text), strings.Count(text, pemBegin)).keys
+	}
+	if signers := compile.SignersOf(spec); signers != nil && signers.Keyless != nil {
+		weight += keylessWeight + compile.ExpressionBytes(signers.Keyless.Expression)
+		for _, identity := range signers.Keyless.Identities {
+			weight += texts([]string{identity.Issuer, identity.Subject})
+		}
+	}
+	return weight
+}
+
+// identities weighs the regular expressions of a verifier.
+func identities(spec v1beta1.VerifierSpec) (weight int) {
+	if signers := compile.SignersOf(spec); signers != nil && signers.Keyless != nil {
+		for _, identity := range signers.Keyless.Identities {
+			weight += compile.SignerIdentity(identity).Bytes()
+		}
+	}
+	return weight
+}
+
+// use returns what a trust store adds to a verifier.
+func (s *scale) use(owner verify.Namespace, source policy.ObjectRef) use {
+	if s.cluster == nil || source.Namespace == string(owner) {
+		if i, ok := slices.BinarySearchFunc(s.uses, source.Name, func(u use, name string) int { return strings.Compare(u.name, name) }); ok {
+			return s.uses[i]
+		}
+		return use{}
+	}
+	if t, ok := s.cluster.TrustStores[source.Name]; ok && t.Root == nil {
+		return useOf(t.Text, len(t.Keys)+len(t.Certificates))
+	}
+	return use{}
+}
+
+// patternsOf weighs image patterns: each is kept by its segments.
+func patternsOf(list []string) (weight int) {
+	for _, text := range list {
+		weight += patternWeight + 10*len(text)
+	}
+	return weight
+}
+
+// texts weighs a list of texts: each is kept as it is, and in parts.
+func texts(list []string) (weight int) {
+	for _, text := range list {
+		weight += textWeight(text)
+	}
+	return weight
+}
+
+func textWeight(text string) int { return itemWeight + 2*len(text) }
+
+func weightOf(spec v1beta1.ExceptionSpec) int {
+	weight := resourceWeight + patternsOf(spec.Images) + texts(spec.Namespaces)
+	if d := spec.Delegate; d != nil {
+		weight += patternsOf(d.Images) + texts(d.Namespaces) + texts(d.Tenants)
+	}
+	return weight
+}

@@ -1,0 +1,37 @@
+package resource
+
+import (
+	"cmp"
+	"time"
+)
+
+// DefaultMaxException is how long after its creation an exception may end,
+// DefaultMaxDelegation the same for a delegation, and DefaultMaxBreakGlass how long
+// break-glass may last, unless flags say otherwise: three months to replace an image, a year
+// until somebody asks whether a team still needs exceptions, and a day to repair an outage.
+const (
+	DefaultMaxException  = 90 * 24 * time.Hour
+	DefaultMaxDelegation = 365 * 24 * time.Hour
+	DefaultMaxBreakGlass = 24 * time.Hour
+)
+
+// ExceptionLimits are what an admin allows of exceptions, by flags.
+type ExceptionLimits struct {
+	// Max is how long after its creation an exception may end; zero means
+	// [DefaultMaxException].
+	Max time.Duration
+	// Delegation is how long after its creation a delegation may end; zero means
+	// [DefaultMaxDelegation].
+	Delegation time.Duration
+	// BreakGlass is how long break-glass of a namespace may last; zero means that there is
+	// none.
+	BreakGlass time.Duration
+}
+
+// Longest returns how long after its creation an exception may end.
+func (l ExceptionLimits) Longest() time.Duration { return cmp.Or(l.Max, DefaultMaxException) }
+
+// LongestDelegation returns how long after its creation a delegation may end.
+func (l ExceptionLimits) LongestDelegation() time.Duration {
+	return cmp.Or(l.Delegation, DefaultMaxDelegation)
+}

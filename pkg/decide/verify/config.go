@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -76,8 +77,7 @@ type Judge struct {
 	kind    judgeKind
 	rules   []Rule
 	rest    Default
-	refuses refusing
-	why     string // it refuses
+	refuses error // why it judges no image
 }
 
 type judgeKind uint8
@@ -86,15 +86,6 @@ const (
 	byRules judgeKind = iota
 	byVerifiers
 	onlyWarnings
-)
-
-// refusing says what a Judge answers whatever the image is.
-type refusing uint8
-
-const (
-	refusesNothing refusing = iota
-	refusesAll
-	refusesToKnow // all are Undecided
 )
 
 // Default is what happens to images that no rule matches. The zero value denies them.
@@ -120,15 +111,12 @@ func ByVerifiers() Judge { return Judge{kind: byVerifiers} }
 // allowed, with the warnings of other layers.
 func OnlyWarnings() Judge { return Judge{kind: onlyWarnings} }
 
-// Unusable returns j as the Judge of a resource that cannot be used, and why says why: it denies all.
-func (j Judge) Unusable(why string) Judge {
-	j.refuses, j.why = refusesAll, why
-	return j
-}
-
-// Unreadable returns j as the Judge of what whoever asks may not read: every image is Undecided.
-func (j Judge) Unreadable(why string) Judge {
-	j.refuses, j.why = refusesToKnow, why
+// Refusing returns j as the Judge of a resource that cannot be used, and why says why: it denies all.
+// If that is a [HiddenError], every image is Undecided.
+func (j Judge) Refusing(why error) Judge {
+	if j.refuses = why; why == nil {
+		j.refuses = errors.New("it cannot be used")
+	}
 	return j
 }
 
@@ -139,10 +127,15 @@ func (j Judge) Rules() []Rule { return j.rules }
 func (j Judge) Default() Default { return j.rest }
 
 // Why returns why j refuses all, "" if it does not.
-func (j Judge) Why() string { return j.why }
+func (j Judge) Why() string {
+	if j.refuses == nil {
+		return ""
+	}
+	return j.refuses.Error()
+}
 
 // Usable reports whether j judges images one by one, and does not refuse all.
-func (j Judge) Usable() bool { return j.refuses == refusesNothing }
+func (j Judge) Usable() bool { return j.refuses == nil }
 
 // Required returns the verifiers that l, and what judges the images that it leaves, require of some
 // image.
@@ -206,12 +199,9 @@ type Verifier struct {
 	// Command is the command that makes such evidence, as users type it, without the image
 	// at its end. It may be empty.
 	Command string
-	// Broken, if set, says why the verifier is unusable: all evidence is then invalid,
-	// and Checker is not called.
-	Broken string
-	// Hidden says that Broken is about what whoever asks may not read: all evidence is then
-	// unknown.
-	Hidden bool
+	// Broken, if set, says why the verifier is unusable: all evidence is then invalid, or
+	// unknown if it is a [HiddenError], and Checker is not called.
+	Broken error
 }
 
 // account returns the account that work counts against. It is never empty.
@@ -220,7 +210,7 @@ func (c *Config) account() Account { return cmp.Or(c.Account, c.Namespace.Accoun
 // matches reports whether v applies to ref. A broken verifier without patterns matches
 // every image: it must deny, not vanish.
 func (v *Verifier) matches(ref image.Reference) bool {
-	return matchesAny(v.Images, ref) || (v.Broken != "" && len(v.Images) == 0)
+	return matchesAny(v.Images, ref) || (v.Broken != nil && len(v.Images) == 0)
 }
 
 func matchesAny(patterns []image.Pattern, ref image.Reference) bool {

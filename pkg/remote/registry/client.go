@@ -84,14 +84,9 @@ type Store struct {
 	// or instead of all others if EvidenceExclusive is set.
 	Evidence          []Location
 	EvidenceExclusive bool
-	// Broken, if set, says why the store is unusable: every call for its registries
-	// then fails permanently. Without registries it applies to all hosts.
-	Broken string
-	// Fix is the command that ends that, "" if none is known.
-	Fix string
-	// Hidden says that Broken is about what whoever asks may not read: calls then fail
-	// transiently.
-	Hidden bool
+	// Broken, if set, says why the store is unusable, as [Unusable] does: it is the error of every
+	// call for its registries. Without registries it applies to all hosts.
+	Broken error
 	// Except are hosts that a broken store without registries does not apply to.
 	Except []string
 }

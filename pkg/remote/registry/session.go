@@ -2,7 +2,6 @@ package registry
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,12 +136,8 @@ func (p *location) repository(stage Stage) (*remote.Repository, error) {
 // repositoryWith is repository for content, if open is set; see [answers].
 func (p *location) repositoryWith(stage Stage, open *bool) (*remote.Repository, error) {
 	host, store := p.at.Host, p.store
-	if store.Broken != "" {
-		if store.Hidden {
-			return nil, errors.New(store.Broken)
-		}
-		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken),
-			cmp.Or(store.Fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter lint for files, says what is wrong"))
+	if store.Broken != nil {
+		return nil, store.Broken
 	}
 	credential := store.credential(host)
 	rule, _ := p.access.rule(host)

@@ -254,16 +254,24 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 	}
 }
 
+// errorText returns the text of an error that may be nil.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // whyUnusable returns what a configuration says is broken.
 func whyUnusable(config *verify.Config) string {
 	var why []string
 	for _, layer := range config.Layers {
 		why = append(why, layer.Judge.Why())
 		for _, v := range layer.Verifiers {
-			why = append(why, v.Broken)
+			why = append(why, errorText(v.Broken))
 		}
 		for _, s := range layer.Registry.(*noRegistry).access.Stores {
-			why = append(why, s.Broken)
+			why = append(why, errorText(s.Broken))
 		}
 	}
 	return strings.TrimSpace(strings.Join(why, " "))

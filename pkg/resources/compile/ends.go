@@ -88,7 +88,7 @@ func keptEnds(value external.Value) []trust.End {
 
 // ends returns the ends of the certificates that a store connects with.
 func (s store) ends() *Ends {
-	if s.Broken != "" {
+	if s.Broken != nil {
 		return &Ends{Unknown: "the store cannot be used; see the condition Ready"}
 	}
 	found := &Ends{List: trust.PEMEnds(s.RootCAs)}

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -21,25 +22,17 @@ func faultsOf(err error) []error {
 
 // refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
 // a namespace is only linked again if what it is bound to has changed.
-type refusal struct {
-	text   string
-	hidden bool // it is about what may not be read
-}
-
-// refusalOf returns err as a refusal.
-func refusalOf(err error) error {
-	return refusal{text: cut(err.Error()), hidden: resource.IsHidden(err)}
-}
+type refusal string
 
 // Error returns the reason.
-func (r refusal) Error() string { return r.text }
+func (r refusal) Error() string { return string(r) }
 
-// Unwrap lets [resource.IsHidden] tell what may not be read.
-func (r refusal) Unwrap() error {
-	if r.hidden {
-		return resource.HiddenError(r.text)
+// refusalOf returns err as a refusal. What is hidden stays so.
+func refusalOf(err error) error {
+	if verify.IsHidden(err) {
+		return resource.HiddenError(cut(err.Error()))
 	}
-	return nil
+	return refusal(cut(err.Error()))
 }
 
 // problemsOf returns a problem for each fault of a resource or, unless all are wanted, for

@@ -53,7 +53,7 @@ func (l *level) hide() {
 	}
 	if err := l.objects.hidden[v1beta1.KindStore]; err != nil {
 		source := hiddenSource(owner, v1beta1.KindStore)
-		hidden := store{Store: registry.Store{Source: source, Broken: err.Error(), Hidden: true}, fingerprint: fingerprint(source, "", nil, err)}
+		hidden := store{Store: registry.Store{Source: source, Broken: err}, fingerprint: fingerprint(source, "", nil, err)}
 		if len(l.objects.known.Hosts) == 0 {
 			l.stores = []store{hidden}
 			return

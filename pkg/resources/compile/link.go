@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -38,7 +37,7 @@ func (s *Snapshot) link(own *level) *view {
 	bound := s.bind(own)
 	v := &view{own: own, bound: bound, binding: bound}
 	v.chain = chainOf(own, v.binding, s.cluster)
-	if own.objects.broken != nil || v.counts() && own.broken != nil && !resource.IsHidden(v.broken) {
+	if own.objects.broken != nil || v.counts() && own.broken != nil && !verify.IsHidden(v.broken) {
 		v.broken, v.by = own.broken, policy.ObjectRef{}
 	}
 	v.applies = applyAll(v.chain)
@@ -211,7 +210,7 @@ func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
 		layer.Judge = verify.ByVerifiers()
 	}
 	if layer.Judge.Usable() && v.slow != nil {
-		layer.Judge = refusing(layer.Judge, v.slow)
+		layer.Judge = layer.Judge.Refusing(v.slow)
 	}
 	return v.refused(layer)
 }
@@ -221,7 +220,7 @@ func (v *view) refused(layer verify.Layer) verify.Layer {
 	if v.broken == nil {
 		return layer
 	}
-	layer.Judge = refusing(layer.Judge, v.broken)
+	layer.Judge = layer.Judge.Refusing(v.broken)
 	if v.by != (policy.ObjectRef{}) {
 		layer.Source = v.by
 	}
@@ -263,19 +262,10 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 	for _, p := range policies {
 		// A broken policy might deny any image, so it denies all.
 		if p.broken != nil && layer.Judge.Usable() {
-			layer.Source, layer.Judge = p.source, refusing(layer.Judge, p.broken)
+			layer.Source, layer.Judge = p.source, layer.Judge.Refusing(p.broken)
 		}
 	}
 	return layer
-}
-
-// refusing returns j as the Judge of something that err says cannot be used, whatever its text is.
-func refusing(j verify.Judge, err error) verify.Judge {
-	why := cmp.Or(err.Error(), "it cannot be used")
-	if resource.IsHidden(err) {
-		return j.Unreadable(why)
-	}
-	return j.Unusable(why)
 }
 
 // rest returns what p says about images that no rule matches.

@@ -20,7 +20,7 @@ func via(t *testing.T, stores []registry.Store) (registry.Location, *registry.St
 	t.Helper()
 	s, ok := registry.StoreFor(stores, "hub.example.com")
 	require.True(t, ok)
-	require.Empty(t, s.Broken)
+	require.NoError(t, s.Broken)
 	require.Len(t, s.Mirrors, 1)
 	require.NotNil(t, s.Mirrors[0].Via)
 	return s.Mirrors[0].Location, s.Mirrors[0].Via
@@ -67,7 +67,7 @@ func TestABrokenStoreOfALocationBreaksTheLocation(t *testing.T) {
 	broken := object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: gone}]")
 	snapshot, _ := compiled(objects(t, object("Store", "team-a", "hub", hubMirror), broken, namespace("team-a", "1")))
 	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores)
-	require.Contains(t, reached.Broken, "ClusterStore mirror")
+	require.ErrorContains(t, reached.Broken, "ClusterStore mirror")
 }
 
 func TestMandatoryPoliciesNeverReadTheLocationsOfANamespace(t *testing.T) {
@@ -126,7 +126,7 @@ func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 			require.Len(t, problems, 1)
 			require.Contains(t, problems[0].Message, why)
 			s, _ := registry.StoreFor(snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores, "hub.example.com")
-			require.NotEmpty(t, s.Broken, "it denies")
+			require.Error(t, s.Broken, "it denies")
 		})
 	}
 }

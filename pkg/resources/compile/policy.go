@@ -34,7 +34,7 @@ func compilePolicy(e entry[v1beta1.VerificationPolicySpec]) (compiledPolicy, err
 	err := p.read(e)
 	if err != nil {
 		p.rules, p.fallback = nil, v1beta1.DefaultActionDeny
-		p.broken = refusal{text: unusable(e.source, err)}
+		p.broken = refusal(unusable(e.source, err).Error())
 	}
 	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
 	return p, err

@@ -8,7 +8,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // group holds the policies of one level that are tried together, by name.
@@ -47,7 +46,7 @@ func apply(chain []rung, first int) applicable {
 			if p.decides() {
 				a.deciding.policies = append(a.deciding.policies, p)
 			}
-			if !p.decides() || resource.IsHidden(p.broken) {
+			if !p.decides() || verify.IsHidden(p.broken) {
 				warning.policies = append(warning.policies, p) // a hidden one may warn, too
 			}
 		}

@@ -15,7 +15,7 @@ func (s *showing) stores(visible []string) {
 	known := slices.DeleteFunc(visible, func(host string) bool {
 		for i, e := range specs {
 			if compiled := s.cluster.stores[i]; compiled.takesAll() || compiled.touches(host) ||
-				slices.Contains(compiled.Registries, host) && (compiled.Broken != "" || !plain(e.spec)) {
+				slices.Contains(compiled.Registries, host) && (compiled.Broken != nil || !plain(e.spec)) {
 				return true
 			}
 		}

@@ -100,7 +100,7 @@ func (l *level) limitSteps() {
 		l.verifiers = mapSlice(l.verifiers, func(v verifier) verifier {
 			l.problem(v.Source, err)
 			why := unusable(v.Source, err)
-			return verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, uses: v.uses, fingerprint: digestOf([]string{v.fingerprint, why})}
+			return verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, uses: v.uses, fingerprint: digestOf([]string{v.fingerprint, why.Error()})}
 		})
 	}
 	for _, list := range []*[]compiledPolicy{&l.policies, &l.mandatory} {
@@ -110,7 +110,7 @@ func (l *level) limitSteps() {
 		if err := checkSteps(*list, l.verifiers); err != nil {
 			*list = mapSlice(*list, func(p compiledPolicy) compiledPolicy {
 				l.problem(p.source, err)
-				return p.refuse(refusal{text: unusable(p.source, err)})
+				return p.refuse(unusable(p.source, err))
 			})
 		}
 	}

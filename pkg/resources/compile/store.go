@@ -27,8 +27,9 @@ func compileStore(owner verify.Namespace, e entry[v1beta1.StoreSpec], m referenc
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		s.Broken, s.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
-		s.Broken, s.Fix = resource.CutGrant(s.Broken, faultsOf(err)[0])
+		if s.Broken = unusable(e.source, err); !verify.IsHidden(s.Broken) {
+			s.Broken = registry.Unusable(resource.CutGrant(s.Broken.Error(), faultsOf(err)[0]))
+		}
 	}
 	var secrets []string
 	for _, host := range sortedKeys(s.Credentials) {
@@ -143,7 +144,7 @@ func (s store) touches(host string) bool {
 }
 
 // takesAll reports whether s is broken and for every host.
-func (s store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
+func (s store) takesAll() bool { return s.Broken != nil && len(s.Registries)+len(s.Patterns) == 0 }
 
 // lists returns the hosts and patterns of s.
 func (s store) lists() []string {
@@ -215,6 +216,6 @@ func (s store) asFarAsKnown(hidden *store) store {
 	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
 		return s
 	}
-	return store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
+	return store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken},
 		fingerprint: digestOf([]string{s.fingerprint, hidden.fingerprint})}
 }

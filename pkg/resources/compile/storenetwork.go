@@ -90,7 +90,10 @@ func (m referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 
 // brokenProxy returns what is in the place of a proxy that cannot be used: nothing is sent.
 func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
-	return &registry.Proxy{Broken: unusable(store, err), Hidden: resource.IsHidden(err)}
+	if err = unusable(store, err); !verify.IsHidden(err) {
+		err = verify.PermanentWith(policy.ReasonBrokenResource, err, "ask a cluster admin to correct the proxy of the ClusterStore")
+	}
+	return &registry.Proxy{Broken: err}
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.
@@ -237,5 +240,5 @@ func (s store) way() string {
 	if own := s.proxy.Own; own != nil {
 		parts = append(parts, fmt.Sprintf("%q %t %q %q %q", own.Address, own.TLS, own.Username, own.Password, own.Roots))
 	}
-	return digestOf(append(parts, s.proxy.Broken))
+	return digestOf(append(parts, textOf(s.proxy.Broken)))
 }

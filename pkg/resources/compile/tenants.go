@@ -147,7 +147,7 @@ func (s *Snapshot) bind(own *level) binding {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
 		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
-		b.broken = refusal{text: fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)}
+		b.broken = refusal(fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace))
 	}
 	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {
 		b.broken, b.by = refusalOf(err), tenantRef(resource.HiddenName)

@@ -223,13 +223,13 @@ func (ts trustStores) at(l shelf, kind, name string, want v1beta1.TrustStoreType
 		return nil, l.hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
-	case resource.IsHidden(store.err):
+	case verify.IsHidden(store.err):
 		return nil, fmt.Errorf("%s cannot be read: %w", source, store.err)
 	case store.err != nil:
 		if ts.owner() == verify.Cluster { // its own status may say why
 			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.err))
 		}
-		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, errors.New(unusable(source, store.err)))
+		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, unusable(source, store.err))
 	case store.kind != want:
 		return nil, fmt.Errorf("%s is of type %s, it must be of type %s", source, store.kind, want)
 	}

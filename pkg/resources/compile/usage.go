@@ -114,7 +114,7 @@ func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
 					continue
 				}
 				candidates++
-				if v.Broken != "" {
+				if v.Broken != nil {
 					continue
 				}
 				usable++

@@ -31,7 +31,7 @@ func compileVerifier(e entry[v1beta1.VerifierSpec], stores trustStores, outside 
 	used, err := v.read(e, stores, outside)
 	if err != nil {
 		v.Checker, v.signers, v.holds, used = nil, nil, nil, nil
-		v.Broken, v.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
+		v.Broken = unusable(e.source, err)
 	}
 	v.fingerprint = fingerprint(e.source, e.spec, fmt.Appendf(nil, "%q", used), err)
 	return v, err

@@ -130,9 +130,9 @@ func Open(ctx context.Context, objects resource.Objects, options Options) (*Serv
 	return s, s.Apply(ctx, objects), nil
 }
 
-// Rehearse returns what s would be with other objects, and the problems of these. Both
+// Rehearse returns what decides by other objects, and the problems of these. Both
 // share connections and caches, whose keys tell them apart. What is in force in s stays.
-func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehearsal, []resource.Problem) {
+func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Decider, []resource.Problem) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	levels := compile.Group(objects)
@@ -144,21 +144,10 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehe
 	defer cancel()
 	s.external.Await(ctx)
 	snapshot, problems := levels.Compile(s.known(wanted), s.Outside())
-	r := &Rehearsal{}
-	r.set.Swap(snapshot)
-	r.Decider = NewDecider(&r.set, s.engine, AnyNamespace{})
-	return r, problems
+	set := &Set{}
+	set.Swap(snapshot)
+	return NewDecider(set, s.engine, AnyNamespace{}), problems
 }
-
-// Rehearsal decides about images by objects that are not in force.
-type Rehearsal struct {
-	*Decider
-
-	set Set
-}
-
-// Set returns the holder of the snapshot.
-func (r *Rehearsal) Set() *Set { return &r.set }
 
 // united returns the sources of both lists, each once.
 func united(a, b []external.Source) []external.Source {

@@ -49,7 +49,7 @@ type location struct {
 
 // Locations implements [verify.Registry].
 func (s *session) Locations(ref image.Reference) verify.Locations {
-	store := s.store(ref.Host)
+	store := s.access.StoreFor(ref.Host)
 	own := &location{session: s, at: image.Reference{Host: ref.Host, Repository: ref.Repository}, role: verify.RoleOrigin, store: store}
 	if store.Broken != nil || len(store.Mirrors)+len(store.Evidence) == 0 {
 		only := add(nil, own)

@@ -30,14 +30,10 @@ type Loaded struct {
 // background work ends with ctx. With an empty dir there are no resources; a directory
 // without any is an error, since a verdict about it would only say that.
 func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, error) {
-	options.Wait = true
-	s, err := New(options, AnyNamespace{})
-	if err != nil {
-		return nil, Loaded{}, err
-	}
 	var objects resource.Objects
 	var problems []resource.Problem
 	if dir != "" {
+		var err error
 		if objects, problems, err = configdir.Load(ctx, dir); err != nil {
 			return nil, Loaded{}, err
 		}
@@ -57,9 +53,9 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 	if dir != "" && objects.CountResources() == 0 {
 		return nil, Loaded{}, fmt.Errorf("no resources: the files in %s have none of landwaiter.dev; objects of other kinds: %d", dir, loaded.Ignored)
 	}
-	go func() { _ = s.Run(ctx) }() // fails only with Redis, which commands do not use
-	loaded.Problems = distinct(problems, s.Apply(ctx, objects))
-	return s, loaded, nil
+	s, compiling, err := Open(ctx, objects, options)
+	loaded.Problems = distinct(problems, compiling)
+	return s, loaded, err
 }
 
 // Check compiles objects without reaching out, and returns what their owners should
@@ -118,8 +114,7 @@ func distinct(reading, compiling []resource.Problem) []resource.Problem {
 	})...)
 }
 
-// Open returns a Service with objects that a person has read from a cluster, for a command
-// that runs once. Its background work ends with ctx.
+// Open returns a Service with objects that somebody has read, for a command that runs once. Its background work ends with ctx.
 func Open(ctx context.Context, objects resource.Objects, options Options) (*Service, []resource.Problem, error) {
 	options.Wait = true
 	s, err := New(options, AnyNamespace{})

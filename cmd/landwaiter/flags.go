@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
@@ -83,7 +84,7 @@ func (f *serviceFlags) complete() (service.Options, error) {
 			return service.Options{}, err
 		}
 	}
-	endpoints, err := service.ParseEndpoints(f.endpoints)
+	endpoints, err := egress.ParseEndpoints(f.endpoints)
 	if err != nil {
 		return service.Options{}, fmt.Errorf("--cloud-endpoint: %w", err)
 	}
@@ -91,7 +92,7 @@ func (f *serviceFlags) complete() (service.Options, error) {
 	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
 		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
-	if options.Proxy, err = service.ParseProxy(os.Getenv); err != nil {
+	if options.Proxy, err = egress.ParseEnvironment(os.Getenv); err != nil {
 		return service.Options{}, err
 	}
 	options.Redis, err = f.redis.options()

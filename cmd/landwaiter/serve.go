@@ -19,7 +19,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 	"github.com/landwaiter/landwaiter/pkg/server/serving"
@@ -131,9 +133,9 @@ func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
 	f.IntVar(&flags.options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
 	f.Int64Var(&flags.options.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
-	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", service.DefaultRegistryPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
-	f.IntVar(&flags.options.Registry.BytesPerSecond, "registry-bytes-per-second", service.DefaultRegistryBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
-	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", service.DefaultRegistryPerHost, "requests in flight to one registry; a namespace gets at most half of them")
+	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
+	f.IntVar(&flags.options.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
+	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 }
 
 // exceptionFlags are the flags about exceptions.
@@ -204,7 +206,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return s.Watch(ctx, flags.configDir, func(problems []service.Problem) {
+		return s.Watch(ctx, flags.configDir, func(problems []resource.Problem) {
 			for _, p := range problems {
 				logOf(log, p.Source).WithFields(logrus.Fields{"resource": p.Source.String(), "reason": p.Reason, "problem": p.Message}).Warn("a resource has a problem")
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -32,7 +33,7 @@ func cold(t *testing.T) *service.Service {
 		at = append(at, fmt.Sprintf("%s=%s", name, running.Address()))
 		return true
 	})
-	endpoints, err := service.ParseEndpoints(at)
+	endpoints, err := egress.ParseEndpoints(at)
 	require.NoError(t, err)
 	s, err := service.New(service.Options{Endpoints: endpoints}, service.AnyNamespace{})
 	require.NoError(t, err)

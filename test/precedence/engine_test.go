@@ -186,25 +186,18 @@ func (s *shelves) fill(evidence map[string]map[string][]string) error {
 // repository has one manifest.
 type repository struct {
 	listed ocispec.Descriptor
-	broken string
-}
-
-func (r *repository) err() error {
-	if r.broken == "" {
-		return nil
-	}
-	return verify.Permanent(policy.ReasonBrokenResource, errors.New(r.broken))
+	broken error
 }
 
 // Resolve implements [verify.Repository].
 func (r *repository) Resolve(_ context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	found := cmp.Or(ref.Digest, digest.Digest("sha256:"+fmt.Sprintf("%064d", 2)))
-	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: found, Size: 2}, r.err()
+	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: found, Size: 2}, r.broken
 }
 
 // Referrers implements [verify.Repository].
 func (r *repository) Referrers(context.Context, image.Reference) ([]ocispec.Descriptor, error) {
-	if err := r.err(); err != nil {
+	if err := r.broken; err != nil {
 		return nil, err
 	}
 	return []ocispec.Descriptor{r.listed}, nil

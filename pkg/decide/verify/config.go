@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -76,8 +77,7 @@ type Judge struct {
 	kind    judgeKind
 	rules   []Rule
 	rest    Default
-	refuses refusing
-	why     string // it refuses
+	refuses error // why it judges no image
 }
 
 type judgeKind uint8
@@ -86,15 +86,6 @@ const (
 	byRules judgeKind = iota
 	byVerifiers
 	onlyWarnings
-)
-
-// refusing says what a Judge answers whatever the image is.
-type refusing uint8
-
-const (
-	refusesNothing refusing = iota
-	refusesAll
-	refusesToKnow // all are Undecided
 )
 
 // Default is what happens to images that no rule matches. The zero value denies them.
@@ -120,15 +111,12 @@ func ByVerifiers() Judge { return Judge{kind: byVerifiers} }
 // allowed, with the warnings of other layers.
 func OnlyWarnings() Judge { return Judge{kind: onlyWarnings} }
 
-// Unusable returns j as the Judge of a resource that cannot be used, and why says why: it denies all.
-func (j Judge) Unusable(why string) Judge {
-	j.refuses, j.why = refusesAll, why
-	return j
-}
-
-// Unreadable returns j as the Judge of what whoever asks may not read: every image is Undecided.
-func (j Judge) Unreadable(why string) Judge {
-	j.refuses, j.why = refusesToKnow, why
+// Refusing returns j as the Judge of a resource that cannot be used, and why says why: it denies all.
+// If that is a [HiddenError], every image is Undecided.
+func (j Judge) Refusing(why error) Judge {
+	if j.refuses = why; why == nil {
+		j.refuses = errors.New("it cannot be used")
+	}
 	return j
 }
 
@@ -139,10 +127,15 @@ func (j Judge) Rules() []Rule { return j.rules }
 func (j Judge) Default() Default { return j.rest }
 
 // Why returns why j refuses all, "" if it does not.
-func (j Judge) Why() string { return j.why }
+func (j Judge) Why() string {
+	if j.refuses == nil {
+		return ""
+	}
+	return j.refuses.Error()
+}
 
 // Usable reports whether j judges images one by one, and does not refuse all.
-func (j Judge) Usable() bool { return j.refuses == refusesNothing }
+func (j Judge) Usable() bool { return j.refuses == nil }
 
 // Required returns the verifiers that l, and what judges the images that it leaves, require of some
 // image.
@@ -206,12 +199,9 @@ type Verifier struct {
 	// Command is the command that makes such evidence, as users type it, without the image
 	// at its end. It may be empty.
 	Command string
-	// Broken, if set, says why the verifier is unusable: all evidence is then invalid,
-	// and Checker is not called.
-	Broken string
-	// Hidden says that Broken is about what whoever asks may not read: all evidence is then
-	// unknown.
-	Hidden bool
+	// Broken, if set, says why the verifier is unusable: all evidence is then invalid, or
+	// unknown if it is a [HiddenError], and Checker is not called.
+	Broken error
 }
 
 // account returns the account that work counts against. It is never empty.
@@ -220,7 +210,7 @@ func (c *Config) account() Account { return cmp.Or(c.Account, c.Namespace.Accoun
 // matches reports whether v applies to ref. A broken verifier without patterns matches
 // every image: it must deny, not vanish.
 func (v *Verifier) matches(ref image.Reference) bool {
-	return matchesAny(v.Images, ref) || (v.Broken != "" && len(v.Images) == 0)
+	return matchesAny(v.Images, ref) || (v.Broken != nil && len(v.Images) == 0)
 }
 
 func matchesAny(patterns []image.Pattern, ref image.Reference) bool {
@@ -256,77 +246,4 @@ func (p part) verdictKey(ref image.Reference) Key {
 // tagKey returns the cache key of the digest of a tag that every layer agrees on.
 func (p part) tagKey(ref image.Reference) Key {
 	return Key{Namespace: p.Namespace, Kind: KindTag, UID: p.UID, Generation: p.generation(), Image: ref.String()}
-}
-
-// MayAllow reports whether some evidence could get ref allowed, or any image at all if ref is
-// the zero Reference. It is for files that are checked before a cluster has them, which lack
-// Secrets: a verifier counts even if it is broken. It says nothing about what is allowed.
-func (c *Config) MayAllow(ref image.Reference) bool {
-	decides := false
-	for i := range c.Layers {
-		if l := &c.Layers[i]; !l.Warns {
-			decides = true
-			if !l.mayAllow(ref) {
-				return false
-			}
-		}
-	}
-	return decides
-}
-
-func (l *Layer) mayAllow(ref image.Reference) bool {
-	switch {
-	case !l.Judge.Usable():
-		return false
-	case l.Judge.kind == onlyWarnings:
-		return true
-	case l.Judge.kind == byVerifiers:
-		return l.anyVerifier(ref, func(*Verifier) bool { return true })
-	}
-	for _, rule := range l.Judge.rules {
-		if ref == (image.Reference{}) {
-			if l.mayMeet(rule, ref) {
-				return true
-			}
-		} else if matchesAny(rule.Images, ref) {
-			return l.mayMeet(rule, ref)
-		}
-	}
-	if l.Judge.rest == DefaultInherit {
-		return l.Next != nil && l.Next.mayAllow(ref)
-	}
-	return l.Judge.rest == DefaultAllow
-}
-
-// mayMeet reports whether a rule allows, or requires what some verifier could prove.
-func (l *Layer) mayMeet(rule Rule, ref image.Reference) bool {
-	switch rule.Action {
-	case Allow:
-		return true
-	case Require:
-		return len(rule.Require) > 0 && !slices.ContainsFunc(rule.Require, func(r Requirement) bool { return !l.mayProve(r, ref) })
-	case Deny:
-	}
-	return false
-}
-
-func (l *Layer) mayProve(r Requirement, ref image.Reference) bool {
-	named := func(name string) bool {
-		return l.anyVerifier(ref, func(v *Verifier) bool { return v.Source.Name == name })
-	}
-	switch {
-	case len(r.AllOf) > 0:
-		return !slices.ContainsFunc(r.AllOf, func(name string) bool { return !named(name) })
-	case len(r.AnyOf) > 0:
-		return slices.ContainsFunc(r.AnyOf, named)
-	case r.Condition != nil:
-		return l.anyVerifier(ref, func(*Verifier) bool { return true })
-	}
-	return l.anyVerifier(ref, func(v *Verifier) bool { return v.Type == "" || slices.Contains(r.Types, v.Type) })
-}
-
-func (l *Layer) anyVerifier(ref image.Reference, wanted func(*Verifier) bool) bool {
-	return slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool {
-		return wanted(v) && (ref == (image.Reference{}) || v.matches(ref))
-	})
 }

@@ -137,7 +137,7 @@ func numbered(n int) []string {
 func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	broken := &verify.Verifier{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "a"}, Broken: "Verifier team-a/a: Secret team-a/pub is not there"}
+	broken := &verify.Verifier{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "a"}, Broken: errors.New("Verifier team-a/a: Secret team-a/pub is not there")}
 	elsewhere := verifier(t, "a", "k1")
 	pattern, err := image.ParsePattern("other.example.com/**")
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	lax.Judge.Rules()[0].Images = elsewhere.Images
 	lax.Judge = verify.ByRules(lax.Judge.Rules(), verify.DefaultAllow)
 	brokenLayer := layer(t, r, anyA, verifier(t, "a", "k1"))
-	brokenLayer.Judge = brokenLayer.Judge.Unusable("VerificationPolicy team-a/strict cannot be used")
+	brokenLayer.Judge = brokenLayer.Judge.Refusing(errors.New("VerificationPolicy team-a/strict cannot be used"))
 	cases := map[string]struct {
 		config *verify.Config
 		reason string
@@ -198,7 +198,7 @@ func TestADenialWithoutANamespaceSaysToNameIt(t *testing.T) {
 // Resources from files have no conditions.
 func TestTheFixOfABrokenPolicyHoldsForFilesToo(t *testing.T) {
 	broken := layer(t, newRegistry(), anyA)
-	broken.Judge = broken.Judge.Unusable("VerificationPolicy team-a/strict cannot be used")
+	broken.Judge = broken.Judge.Refusing(errors.New("VerificationPolicy team-a/strict cannot be used"))
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(broken), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, "correct the resource; its condition Ready, or landwaiter lint for files, says what is wrong", verdict.Remediation)
 }

@@ -139,7 +139,7 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 		"unsigned":           {func(*registry, *verify.Layer) {}, "@" + appDigest.String(), 10 * time.Second},
 		"unreadable":         {func(r *registry, _ *verify.Layer) { r.list = func(context.Context) error { return errors.New("503") } }, "@" + appDigest.String(), 0},
 		"no such tag":        {func(*registry, *verify.Layer) {}, ":none", 0},
-		"a broken verifier":  {func(_ *registry, l *verify.Layer) { l.Verifiers[0].Broken = "no key" }, ":v1", 0},
+		"a broken verifier":  {func(_ *registry, l *verify.Layer) { l.Verifiers[0].Broken = errors.New("no key") }, ":v1", 0},
 		"no rule matches":    {func(_ *registry, l *verify.Layer) { l.Judge = verify.ByRules(nil, verify.DefaultDeny) }, ":v1", 0},
 		"no verifier by the": {func(_ *registry, l *verify.Layer) { l.Verifiers = nil }, ":v1", 0},
 	} {
@@ -189,7 +189,7 @@ func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome())
 	require.Contains(t, ask().Reason, "no Verifier applies to")
 	broken := verifier(t, "c", "k3")
-	broken.Broken = "Verifier team-a/c cannot be used"
+	broken.Broken = errors.New("Verifier team-a/c cannot be used")
 	verdict := ask(verifier(t, "a", "k1"), verifier(t, "b", "k2"), broken)
 	require.Equal(t, policy.Denied, verdict.Outcome())
 	require.Contains(t, verdict.Reason, "Verifier team-a/c cannot be used")

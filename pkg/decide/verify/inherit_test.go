@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,8 +24,8 @@ func TestOnlyTheLastLayerOfAChainAllowsByDefault(t *testing.T) {
 		"to unknown verifiers":          {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByVerifiers(), NoVerifiers: "hidden"}}, policy.Undecided, "hidden"},
 		"a next layer without the word": {Layer{Next: lax}, policy.Denied, "its defaultAction is Deny"},
 		"a lax next layer":              {Layer{Judge: ByRules(nil, DefaultInherit), Next: lax}, policy.Allowed, "its defaultAction is Allow"},
-		"a broken next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultAllow).Unusable("broken")}}, policy.Denied, "broken"},
-		"a broken layer":                {Layer{Judge: ByRules(nil, DefaultInherit).Unusable("broken"), Next: lax}, policy.Denied, "broken"},
+		"a broken next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultAllow).Refusing(errors.New("broken"))}}, policy.Denied, "broken"},
+		"a broken layer":                {Layer{Judge: ByRules(nil, DefaultInherit).Refusing(errors.New("broken")), Next: lax}, policy.Denied, "broken"},
 		"the zero next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{}}, policy.Denied, "its defaultAction is Deny"},
 		"two steps":                     {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultInherit), Next: lax}}, policy.Allowed, "its defaultAction is Allow"},
 	} {

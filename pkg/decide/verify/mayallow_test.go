@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ func TestMayAllowNeedsARuleOrAVerifier(t *testing.T) {
 	require.NoError(t, err)
 	images := []image.Pattern{pattern}
 	signed := &Verifier{Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "signed"}, Type: "Cosign", Images: images}
-	broken := &Verifier{Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "broken"}, Type: "Cosign", Images: images, Broken: "Secret keys does not exist"}
+	broken := &Verifier{Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "broken"}, Type: "Cosign", Images: images, Broken: errors.New("Secret keys does not exist")}
 	rules := func(action Action, require ...Requirement) []Rule {
 		return []Rule{{Images: images, Action: action, Require: require}}
 	}
@@ -37,13 +38,13 @@ func TestMayAllowNeedsARuleOrAVerifier(t *testing.T) {
 		"a rule that denies":           {[]Layer{{Judge: ByRules(rules(Deny), DefaultDeny)}}, false, false, false},
 		"a rule that denies some":      {[]Layer{{Judge: ByRules(rules(Deny), DefaultAllow)}}, true, false, true},
 		"a requirement of nothing":     {[]Layer{{Judge: ByRules(rules(Require), DefaultDeny)}}, false, false, false},
-		"a Verifier by name":           {[]Layer{{Judge: ByRules(rules(Require, Requirement{AnyOf: []string{"gone", "signed"}}), DefaultDeny), Verifiers: []*Verifier{signed}}}, true, true, false},
-		"a Verifier that is not there": {[]Layer{{Judge: ByRules(rules(Require, Requirement{AnyOf: []string{"gone"}}), DefaultDeny), Verifiers: []*Verifier{signed}}}, false, false, false},
-		"one of all":                   {[]Layer{{Judge: ByRules(rules(Require, Requirement{AllOf: []string{"gone", "signed"}}), DefaultDeny), Verifiers: []*Verifier{signed}}}, false, false, false},
-		"a type":                       {[]Layer{{Judge: ByRules(rules(Require, Requirement{Types: []string{"Cosign"}}), DefaultDeny), Verifiers: []*Verifier{signed}}}, true, true, false},
-		"another type":                 {[]Layer{{Judge: ByRules(rules(Require, Requirement{Types: []string{"Notation"}}), DefaultDeny), Verifiers: []*Verifier{signed}}}, false, false, false},
-		"a Verifier without its key":   {[]Layer{{Judge: ByRules(rules(Require, Requirement{AnyOf: []string{"broken"}}), DefaultDeny), Verifiers: []*Verifier{broken}}}, true, true, false},
-		"a broken policy":              {[]Layer{{Judge: ByRules(nil, DefaultAllow).Unusable("it is invalid")}}, false, false, false},
+		"a Verifier by name":           {[]Layer{{Judge: ByRules(rules(Require, Requirement{AnyOf: []string{"gone", "signed"}, AtLeast: 1}), DefaultDeny), Verifiers: []*Verifier{signed}}}, true, true, false},
+		"a Verifier that is not there": {[]Layer{{Judge: ByRules(rules(Require, Requirement{AnyOf: []string{"gone"}, AtLeast: 1}), DefaultDeny), Verifiers: []*Verifier{signed}}}, false, false, false},
+		"one of all":                   {[]Layer{{Judge: ByRules(rules(Require, Requirement{AllOf: []string{"gone", "signed"}, AtLeast: 1}), DefaultDeny), Verifiers: []*Verifier{signed}}}, false, false, false},
+		"a type":                       {[]Layer{{Judge: ByRules(rules(Require, Requirement{Types: []string{"Cosign"}, AtLeast: 1}), DefaultDeny), Verifiers: []*Verifier{signed}}}, true, true, false},
+		"another type":                 {[]Layer{{Judge: ByRules(rules(Require, Requirement{Types: []string{"Notation"}, AtLeast: 1}), DefaultDeny), Verifiers: []*Verifier{signed}}}, false, false, false},
+		"a Verifier without its key":   {[]Layer{{Judge: ByRules(rules(Require, Requirement{AnyOf: []string{"broken"}, AtLeast: 1}), DefaultDeny), Verifiers: []*Verifier{broken}}}, true, true, false},
+		"a broken policy":              {[]Layer{{Judge: ByRules(nil, DefaultAllow).Refusing(errors.New("it is invalid"))}}, false, false, false},
 		"the next level":               {[]Layer{{Judge: ByRules(rules(Deny), DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultAllow)}}}, true, false, true},
 		"no next level":                {[]Layer{{Judge: ByRules(nil, DefaultInherit)}}, false, false, false},
 		"a mandatory policy":           {[]Layer{{Judge: ByRules(nil, DefaultAllow)}, {Judge: ByRules(rules(Deny), DefaultDeny)}}, false, false, false},

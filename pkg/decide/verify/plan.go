@@ -70,10 +70,10 @@ func (l *Layer) unverified(source policy.ObjectRef, why string) task {
 
 func (l *Layer) plan(ref image.Reference) task {
 	switch {
-	case l.Judge.refuses == refusesToKnow:
-		return l.unknowable(l.Source, l.Judge.why)
+	case IsHidden(l.Judge.refuses):
+		return known(l, policy.NotDecided(l.Source, l.Judge.Why()))
 	case !l.Judge.Usable():
-		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.why, Remediation: repair(l.Source)})
+		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.Why(), Remediation: repair(l.Source)})
 	case l.Judge.kind == onlyWarnings:
 		return l.unverified(l.Source, fmt.Sprintf("%s and every other policy that applies only warn", l.Source))
 	case l.Judge.kind == byVerifiers:
@@ -109,12 +109,6 @@ func (l *Layer) empty(ref image.Reference) bool {
 	return l.Judge.kind == byVerifiers && l.Judge.Usable() && l.NoVerifiers == "" && !slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool { return v.matches(ref) })
 }
 
-// unknowable returns the task of a layer whose answer depends on what whoever asks may not
-// read.
-func (l *Layer) unknowable(source policy.ObjectRef, why string) task {
-	return known(l, policy.NotDecided(source, why))
-}
-
 // repair says what to do about a resource that cannot be used.
 func repair(source policy.ObjectRef) string {
 	return source.Owner("correct the resource; its condition Ready, or landwaiter lint for files, says what is wrong")
@@ -123,7 +117,7 @@ func repair(source policy.ObjectRef) string {
 // planMatching plans a layer without policies: all verifiers that match must pass.
 func (l *Layer) planMatching(ref image.Reference) task {
 	if l.NoVerifiers != "" {
-		return l.unknowable(l.Source, l.NoVerifiers)
+		return known(l, policy.NotDecided(l.Source, l.NoVerifiers))
 	}
 	names := l.applying(ref, func(*Verifier) bool { return true })
 	if len(names) == 0 {
@@ -145,7 +139,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 		return known(l, policy.Verdict{Policy: rule.Source, Reason: "internal error: unknown action"})
 	}
 	if l.NoVerifiers != "" {
-		return l.unknowable(rule.Source, l.NoVerifiers)
+		return known(l, policy.NotDecided(rule.Source, l.NoVerifiers))
 	}
 	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
 	deny := func(verdict policy.Verdict) task {
@@ -193,8 +187,8 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 // must not look like one without findings.
 func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	for _, v := range l.Verifiers {
-		if v.Broken != "" && !v.Hidden && v.matches(ref) {
-			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %s", v.Broken), repair(v.Source))
+		if v.Broken != nil && !IsHidden(v.Broken) && v.matches(ref) {
+			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %w", v.Broken), repair(v.Source))
 		}
 	}
 	names := l.applying(ref, func(*Verifier) bool { return true })
@@ -284,10 +278,10 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	v := l.Verifiers[i]
 	switch {
 	case slices.Contains(t.verifiers, v):
-	case v.Hidden && v.matches(ref):
-		t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken}))
-	case v.Broken != "" && !v.Hidden:
-		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken, Remediation: repair(v.Source)}))
+	case v.Broken != nil && !IsHidden(v.Broken):
+		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source)}))
+	case v.Broken != nil && v.matches(ref):
+		t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken.Error()}))
 	case !v.matches(ref):
 		t.missing = append(t.missing, v.elsewhere(ref))
 	default:
@@ -316,3 +310,51 @@ func (v *Verifier) finding(f policy.Finding) policy.Finding {
 	f.Verifier, f.Source, f.Type = v.Source.Name, v.Source, v.Type
 	return f
 }
+
+// MayAllow reports whether some evidence could get ref allowed, or any image at all if ref is
+// the zero Reference. It is for files that are checked before a cluster has them, which lack
+// Secrets: a verifier counts even if it is broken. It says nothing about what is allowed.
+func (c *Config) MayAllow(ref image.Reference) bool {
+	decides := false
+	for _, l := range c.Layers {
+		if !l.Warns && !l.mayAllow(ref) {
+			return false
+		}
+		decides = decides || !l.Warns
+	}
+	return decides
+}
+
+// mayAllow plans ref as if all verifiers of l were sound, and any image with each rule.
+func (l Layer) mayAllow(asked image.Reference) bool {
+	ref, any := asked, asked == (image.Reference{})
+	if any {
+		ref = image.Reference{Host: "registry.example.com", Repository: "any"}
+	}
+	sound := make([]*Verifier, len(l.Verifiers))
+	for i, v := range l.Verifiers {
+		sound[i] = &Verifier{Source: v.Source, Type: v.Type, Images: v.Images}
+		if any || len(v.Images) == 0 {
+			sound[i].Images = []image.Pattern{everything}
+		}
+	}
+	l.Verifiers = sound
+	for _, rule := range l.Judge.rules {
+		if any || matchesAny(rule.Images, ref) {
+			if may := l.Judge.Usable() && l.planRule(rule, ref).mayAllow(); may || !any {
+				return may
+			}
+		}
+	}
+	if l.Judge.Usable() && l.Judge.rest == DefaultInherit {
+		return l.Next != nil && l.Next.mayAllow(asked)
+	}
+	l.Judge.rules = nil
+	return l.plan(ref).mayAllow()
+}
+
+// mayAllow reports whether some evidence could get the image of t allowed.
+func (t task) mayAllow() bool { return !t.known || t.verdict.Outcome() == policy.Allowed }
+
+// everything matches every image.
+var everything, _ = image.ParsePattern("**")

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -96,19 +97,10 @@ func (c Change) namespaces(old []corev1.Namespace) []corev1.Namespace {
 			continue
 		}
 		merged := next[at].DeepCopy()
-		merged.Labels, merged.Annotations = mergedMaps(merged.Labels, made.Labels), mergedMaps(merged.Annotations, made.Annotations)
+		merged.Labels, merged.Annotations = labels.Merge(merged.Labels, made.Labels), labels.Merge(merged.Annotations, made.Annotations)
 		next[at] = *merged
 	}
 	return next
-}
-
-func mergedMaps(old, made map[string]string) map[string]string {
-	merged := maps.Clone(old)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	maps.Copy(merged, made)
-	return merged
 }
 
 // replaced returns old without what is gone or made again, and made.

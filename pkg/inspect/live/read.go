@@ -106,6 +106,11 @@ func (r *reading) hide(source policy.ObjectRef, right Right) {
 	r.objects.Hidden = append(r.objects.Hidden, resource.Hidden{Source: source, Why: r.lacks(right)})
 }
 
+// listing returns the permission to list a kind at a level.
+func listing(kind v1beta1.Kind, level verify.Namespace) Right {
+	return Right{Verb: "list", Resource: runtimeschema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
+}
+
 // kinds reads the resources of a level: the cluster's, those of a namespace, or with all
 // those of every namespace.
 func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) error {
@@ -118,7 +123,7 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 			return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
 		}
 		err := r.list(ctx, list, string(level), func(item runtime.Object) error { return r.keep(ctx, item) })
-		right := Right{Verb: "list", Resource: runtimeschema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
+		right := listing(kind, level)
 		switch {
 		case meta.IsNoMatchError(err) && kind.Name == v1beta1.KindClusterVerifier:
 			return errors.New("the cluster has no resources of Landwaiter: install it, or use --config-dir for files")

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -103,9 +102,7 @@ func (r *reading) use(ctx context.Context, shown *Shown, refused func(resource.H
 			continue
 		}
 		kind, _ := v1beta1.KindNamed(h.Source.Kind)
-		r.rights = slices.DeleteFunc(r.rights, func(right Right) bool {
-			return right == Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}}
-		})
+		r.rights = slices.DeleteFunc(r.rights, func(right Right) bool { return right == listing(kind, verify.Cluster) })
 	}
 	r.objects.Hidden = hidden
 	for _, object := range shown.Resources {
@@ -132,9 +129,8 @@ func (s *Shown) unknownAfter(change Change) []resource.Hidden {
 	for _, name := range s.Kinds {
 		if slices.ContainsFunc(touched, func(ref policy.ObjectRef) bool { return ref.Kind == name }) {
 			kind, _ := v1beta1.KindNamed(name)
-			right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}}
 			hidden = append(hidden, resource.Hidden{Source: policy.ObjectRef{Kind: name},
-				Why: right.String() + ", and the change has a " + name + ", so what " + shownIn(s.Namespace) + " shows is not enough"})
+				Why: listing(kind, verify.Cluster).String() + ", and the change has a " + name + ", so what " + shownIn(s.Namespace) + " shows is not enough"})
 		}
 	}
 	return hidden

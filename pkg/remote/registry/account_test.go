@@ -45,9 +45,9 @@ func TestNamespacesOfOneAccountShareItsTurns(t *testing.T) {
 	fetch("b", "shared")
 	reached(2)
 	fetch("a", "shared") // half of the connections are for others
-	c.host(h.Host()).turns.await(t, "shared", 1)
+	c.turns(h.Host()).await(t, "shared", 1)
 	fetch("b", "shared")
-	c.host(h.Host()).turns.await(t, "shared", 2)
+	c.turns(h.Host()).await(t, "shared", 2)
 	fetch("c", "")
 	fetch("d", "")
 	reached(4)

@@ -84,14 +84,9 @@ type Store struct {
 	// or instead of all others if EvidenceExclusive is set.
 	Evidence          []Location
 	EvidenceExclusive bool
-	// Broken, if set, says why the store is unusable: every call for its registries
-	// then fails permanently. Without registries it applies to all hosts.
-	Broken string
-	// Fix is the command that ends that, "" if none is known.
-	Fix string
-	// Hidden says that Broken is about what whoever asks may not read: calls then fail
-	// transiently.
-	Hidden bool
+	// Broken, if set, says why the store is unusable, as [Unusable] does: it is the error of every
+	// call for its registries. Without registries it applies to all hosts.
+	Broken error
 	// Except are hosts that a broken store without registries does not apply to.
 	Except []string
 }
@@ -131,9 +126,9 @@ func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.
 type Client struct {
 	options    Options
 	addresses  *egress.Guard
-	transports *otter.Cache[transportKey, *http.Transport]
+	transports *otter.Cache[poolKey, *http.Transport]
 	tokens     *otter.Cache[tokenKey, auth.Cache]
-	hosts      *otter.Cache[string, *hostState]
+	hosts      *otter.Cache[string, *turns]
 	apis       *otter.Cache[apiKey, struct{}] // have the referrers API
 	backOffs   *otter.Cache[backOffKey, time.Time]
 	paces      *otter.Cache[verify.Account, *pace]
@@ -159,15 +154,15 @@ func NewClient(options Options) *Client {
 	return &Client{
 		options:   options,
 		addresses: egress.NewGuard(options.DeniedPrefixes...).With(options.Endpoints),
-		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
-			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
+		transports: otter.Must(&otter.Options[poolKey, *http.Transport]{MaximumSize: maxTransports,
+			OnDeletion: func(e otter.DeletionEvent[poolKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
 			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
 		paces: otter.Must(&otter.Options[verify.Account, *pace]{MaximumSize: maxHosts,
 			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *pace](time.Minute)}),
 		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
 		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
-		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
+		hosts:    otter.Must(&otter.Options[string, *turns]{MaximumSize: maxHosts}),
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}
 }
@@ -211,9 +206,6 @@ func (c *Client) For(access Access) verify.Registry {
 // unrelated edits of the tenant's resources.
 func (c *Client) tokenCache(access Access, host string, credential Credential) auth.Cache {
 	key := tokenKey{namespace: access.Namespace, uid: access.UID, host: host, credential: sha256.Sum256(fmt.Appendf(nil, "%q", credential))}
-	cache, ok := c.tokens.GetIfPresent(key)
-	if !ok {
-		cache, _ = c.tokens.SetIfAbsent(key, auth.NewCache())
-	}
+	cache, _ := c.tokens.ComputeIfAbsent(key, func() (auth.Cache, bool) { return auth.NewCache(), false })
 	return cache
 }

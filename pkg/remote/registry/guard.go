@@ -15,20 +15,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// hostState is the state of a host that all tenants share.
-type hostState struct {
-	turns *turns // bounds the requests in flight
-}
-
-// host returns the state of a host.
-func (c *Client) host(name string) *hostState {
-	state, ok := c.hosts.GetIfPresent(name)
-	if !ok {
-		state, _ = c.hosts.SetIfAbsent(name, &hostState{turns: newTurns(c.options.PerHost)})
-	}
-	return state
-}
-
 // errOverloaded is transient: a retry may find a shorter queue.
 var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting")
 
@@ -79,7 +65,7 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if err := pace.requests.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
 	}
-	account, turns := g.session.access.account(), client.host(host).turns
+	account, turns := g.session.access.account(), client.turns(host)
 	if err := turns.acquire(req.Context(), account); err != nil {
 		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
 	}
@@ -162,7 +148,7 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 		realm, err := url.Parse(parameter(parameters, "realm"))
 		if err != nil || !g.trusted(hostOf(realm)) {
 			return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
-				"which no Store for %s lists", host, hostOfOrNone(realm), g.origin), "if that is right, add the token server to spec.registries of the Store")
+				"which no Store for %s lists", host, hostOf(realm), g.origin), "if that is right, add the token server to spec.registries of the Store")
 		}
 	}
 	return nil
@@ -189,21 +175,16 @@ func parameter(parameters, name string) string {
 	return ""
 }
 
-// hostOf returns the host of u as images name it.
+// hostOf returns the host of u as images name it, "" if u is nil.
 func hostOf(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
 	host, err := image.NormaliseHost(u.Host)
 	if err != nil {
 		return strings.ToLower(u.Host)
 	}
 	return host
-}
-
-// hostOfOrNone is hostOf for a URL that may be nil.
-func hostOfOrNone(u *url.URL) string {
-	if u == nil {
-		return ""
-	}
-	return hostOf(u)
 }
 
 // retryAfter returns the pause that a host asks for, in seconds or as a date (RFC 9110,

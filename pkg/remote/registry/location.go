@@ -31,7 +31,7 @@ type Mirror struct {
 // ViaItself returns s as it reaches a host that no store lists: with the credential for
 // that host and its CA, and nothing that is for its registries.
 func (s Store) ViaItself(host string) *Store {
-	via := &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken, Fix: s.Fix, Hidden: s.Hidden}
+	via := &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken}
 	if credential, ok := s.Credentials[host]; ok {
 		via.Credentials = map[string]Credential{host: credential}
 	}
@@ -49,9 +49,9 @@ type location struct {
 
 // Locations implements [verify.Registry].
 func (s *session) Locations(ref image.Reference) verify.Locations {
-	store := s.store(ref.Host)
+	store := s.access.StoreFor(ref.Host)
 	own := &location{session: s, at: image.Reference{Host: ref.Host, Repository: ref.Repository}, role: verify.RoleOrigin, store: store}
-	if store.Broken != "" || len(store.Mirrors)+len(store.Evidence) == 0 {
+	if store.Broken != nil || len(store.Mirrors)+len(store.Evidence) == 0 {
 		only := add(nil, own)
 		return verify.Locations{Content: only, Evidence: only}
 	}
@@ -83,7 +83,7 @@ func (s *session) located(role verify.Role, listed Location, by Store, ref image
 	var err error
 	if p.at, err = listed.Template.For(ref); err != nil {
 		p.at = image.Reference{Host: listed.Template.Host()}
-		p.store = Store{Broken: fmt.Sprintf("%s: %v", by.Source, err)}
+		p.store = Store{Broken: Unusable(fmt.Sprintf("%s: %v", by.Source, err), "")}
 	}
 	return p
 }

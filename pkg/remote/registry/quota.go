@@ -30,12 +30,10 @@ type pace struct {
 // pace returns the pace of an account.
 func (c *Client) pace(access Access) *pace {
 	perSecond := cmp.Or(max(access.PerSecond, 0), c.options.PerSecond)
-	p, ok := c.paces.GetIfPresent(access.account())
-	if !ok {
+	p, _ := c.paces.ComputeIfAbsent(access.account(), func() (*pace, bool) {
 		bytes := c.options.BytesPerSecond
-		p, _ = c.paces.SetIfAbsent(access.account(), &pace{requests: rate.NewLimiter(rate.Limit(perSecond), 2*perSecond),
-			bytes: rate.NewLimiter(rate.Limit(bytes), bytes)})
-	}
+		return &pace{requests: rate.NewLimiter(rate.Limit(perSecond), 2*perSecond), bytes: rate.NewLimiter(rate.Limit(bytes), bytes)}, false
+	})
 	if p.requests.Burst() != 2*perSecond { // the limit has changed
 		p.requests.SetLimit(rate.Limit(perSecond))
 		p.requests.SetBurst(2 * perSecond)
@@ -75,6 +73,12 @@ type turns struct {
 	waiting    map[verify.Account][]chan struct{}
 	order      []verify.Account // accounts that wait, in the order of their turns
 	longest    int              // queue of one account
+}
+
+// turns returns the turns at a host, which all tenants share.
+func (c *Client) turns(host string) *turns {
+	found, _ := c.hosts.ComputeIfAbsent(host, func() (*turns, bool) { return newTurns(c.options.PerHost), false })
+	return found
 }
 
 // newTurns returns turns for at most so many requests in flight, at least one.

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,9 +34,14 @@ type Proxy struct {
 	// AdditionalHosts are hosts that registries lead to and that are reached the same way.
 	AdditionalHosts []image.HostPattern
 	// Broken, if set, says why the proxy cannot be used. Its hosts are then not reached.
-	Broken string
-	// Hidden says that Broken is about what whoever asks may not read.
-	Hidden bool
+	Broken error
+}
+
+// Unusable returns the permanent error of a [Store] that cannot be used, and fix is the command that
+// ends that, "" if none is known.
+func Unusable(why, fix string) error {
+	return verify.PermanentWith(policy.ReasonBrokenResource, errors.New(why),
+		cmp.Or(fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter lint for files, says what is wrong"))
 }
 
 // Through leads the way of p through the proxy at url, but for the hosts of bypass, which has the form of
@@ -53,7 +60,7 @@ func (s Store) serves(host string) bool {
 }
 
 // takesAll reports whether s is broken and its hosts are unknown.
-func (s Store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
+func (s Store) takesAll() bool { return s.Broken != nil && len(s.Registries)+len(s.Patterns) == 0 }
 
 // WithoutLocations returns the store without mirrors and evidence repositories: how its
 // registries are reached, and nothing else.
@@ -144,10 +151,8 @@ func (c *Client) proxy(a Access, origin, host, address string) (*egress.Proxy, e
 	switch via := rule.Proxy; {
 	case rule.PlainHTTP:
 		return nil, nil //nolint:nilnil // a tunnel is for TLS
-	case via != nil && via.Broken != "" && via.Hidden:
-		return nil, brokenProxy(via.Broken)
-	case via != nil && via.Broken != "":
-		return nil, verify.PermanentWith(policy.ReasonBrokenResource, brokenProxy(via.Broken), "ask a cluster admin to correct the proxy of the ClusterStore")
+	case via != nil && via.Broken != nil:
+		return nil, via.Broken
 	case via == nil || via.Own == nil:
 		return c.options.Proxy.For(address), nil
 	case via.Bypass.Contains(address):
@@ -156,8 +161,3 @@ func (c *Client) proxy(a Access, origin, host, address string) (*egress.Proxy, e
 		return via.Own, nil
 	}
 }
-
-type brokenProxy string
-
-// Error implements error.
-func (b brokenProxy) Error() string { return string(b) }

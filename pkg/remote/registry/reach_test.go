@@ -2,6 +2,7 @@ package registry
 
 import (
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"net/url"
 	"testing"
@@ -28,7 +29,7 @@ func TestOnlyListedHostsAndThoseThatTheirStoreAddsUseAProxy(t *testing.T) {
 	own := &Proxy{Own: &egress.Proxy{Address: "own:3128"}, Bypass: egress.NewBypass("near.example.com"), AdditionalHosts: []image.HostPattern{pattern(t, "*.cdn.example.net")}}
 	access := Access{Hosts: map[string]HostRule{
 		"plain.example.com": {Private: true}, "own.example.com": {Private: true, Proxy: own}, "near.example.com": {Proxy: own}, "a.direct.example": {},
-		"http.example.com": {PlainHTTP: true}, "broken.example.com": {Proxy: &Proxy{Broken: "ClusterStore corp cannot be used"}},
+		"http.example.com": {PlainHTTP: true}, "broken.example.com": {Proxy: &Proxy{Broken: verify.Permanent(policy.ReasonBrokenResource, errors.New("ClusterStore corp cannot be used"))}},
 		"more.example.com": {Proxy: &Proxy{AdditionalHosts: []image.HostPattern{pattern(t, "tokens.example.net")}}}, "docker.io": {}},
 		Patterns: []PatternRule{{Hosts: pattern(t, "*.corp.example.com"), Rule: HostRule{Private: true, Proxy: own}}}}
 	for _, c := range []struct{ origin, host, want string }{

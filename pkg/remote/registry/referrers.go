@@ -27,7 +27,7 @@ func (p *location) Referrers(ctx context.Context, subject image.Reference) ([]oc
 	if subject.Digest == "" {
 		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("cannot list the referrers of %s: it has no digest", subject))
 	}
-	repository, err := p.repository(StageList)
+	repository, err := p.repository(StageList, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the referrers of %s: %w", subject, err)
 	}

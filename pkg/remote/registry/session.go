@@ -2,7 +2,6 @@ package registry
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,7 @@ type session struct {
 // Resolve implements [verify.Repository]. It sends HEAD, and GET if the answer lacks the
 // digest or size.
 func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
-	repository, err := p.repository(StageResolve)
+	repository, err := p.repository(StageResolve, nil)
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("cannot look up %s: %w", ref, err)
 	}
@@ -69,7 +68,7 @@ func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int
 		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", p.at.Name(), desc.Digest))
 	}
 	open := false
-	repository, err := p.repositoryWith(StageFetch, &open)
+	repository, err := p.repository(StageFetch, &open)
 	if err != nil {
 		return nil, fmt.Errorf("cannot %s: %w", doing, err)
 	}
@@ -129,20 +128,11 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 	return descriptor, read.Bytes(), nil
 }
 
-// repository returns oras-go's client for the location.
-func (p *location) repository(stage Stage) (*remote.Repository, error) {
-	return p.repositoryWith(stage, nil)
-}
-
-// repositoryWith is repository for content, if open is set; see [answers].
-func (p *location) repositoryWith(stage Stage, open *bool) (*remote.Repository, error) {
+// repository returns oras-go's client for the location: for content, if open is set; see [answers].
+func (p *location) repository(stage Stage, open *bool) (*remote.Repository, error) {
 	host, store := p.at.Host, p.store
-	if store.Broken != "" {
-		if store.Hidden {
-			return nil, errors.New(store.Broken)
-		}
-		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken),
-			cmp.Or(store.Fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter lint for files, says what is wrong"))
+	if store.Broken != nil {
+		return nil, store.Broken
 	}
 	credential := store.credential(host)
 	rule, _ := p.access.rule(host)
@@ -171,9 +161,6 @@ func (p *location) repositoryWith(stage Stage, open *bool) (*remote.Repository, 
 		ReferrerListMaxPages: maxReferrerPages,
 	}, nil
 }
-
-// store returns the store that applies to a host.
-func (s *session) store(host string) Store { return s.access.StoreFor(host) }
 
 // reference returns the digest of ref, or its tag if it has none.
 func reference(ref image.Reference) string {

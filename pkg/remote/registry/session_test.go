@@ -370,13 +370,13 @@ func TestABrokenStoreFailsForItsRegistriesOnly(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)
 	h.Handle("", "/manifests/v1", hostile.Manifest(`{}`))
-	broken := registry.Store{Registries: []string{"other.example.com"}, Broken: "Store team-a/own cannot be used"}
+	broken := registry.Store{Registries: []string{"other.example.com"}, Broken: registry.Unusable("Store team-a/own cannot be used", "")}
 	access := registry.Access{Hosts: plain(h.Host()), Stores: []registry.Store{broken}}
 	s := session(t, registry.Options{}, access)
 	require.NoError(t, resolve(t.Context(), s, parse(t, h.Host()+"/app:v1")))
 	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))))
 	require.Contains(t, verify.FindingOf(resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))).Remediation, "correct the Store")
-	access.Stores[0].Registries, access.Stores[0].Fix = nil, "kubectl create rolebinding r"
+	access.Stores[0].Registries, access.Stores[0].Broken = nil, registry.Unusable("Store team-a/own cannot be used", "kubectl create rolebinding r")
 	require.Equal(t, "kubectl create rolebinding r", verify.FindingOf(resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))).Remediation)
 	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))))
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,12 +15,22 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// transportKey identifies a connection pool: by its trust, by the addresses that it may
+// poolKey identifies a connection pool: by its trust, by the addresses that it may
 // reach, by the client certificate and by the proxy with its credentials. So no connection
 // that one store's certificate or proxy opened is used for another's requests.
-type transportKey struct {
-	ca, certificate, proxy string
-	reach                  egress.Reach
+type poolKey [sha256.Size]byte
+
+// keyOf returns the key of a pool. A certificate holds its public key, so the private key needs no
+// part in it.
+func keyOf(pool egress.Pool) poolKey {
+	all := fmt.Appendf(nil, "%d %x", pool.Reach, sha256.Sum256(pool.Roots))
+	if pool.Certificate != nil {
+		all = fmt.Appendf(all, " certificate %x", pool.Certificate.Certificate)
+	}
+	if p := pool.Proxy; p != nil {
+		all = fmt.Appendf(all, " proxy %q %t %q %q %q", p.Address, p.TLS, p.Username, p.Password, p.Roots)
+	}
+	return sha256.Sum256(all)
 }
 
 // transport returns the connection pool for a request to a host.
@@ -59,7 +68,7 @@ func (g *guard) presents(host string) bool {
 
 // transport returns the shared connection pool of that kind.
 func (c *Client) transport(pool egress.Pool) (*http.Transport, error) {
-	key := transportKey{ca: keyOf(pool.Roots), certificate: certificateKey(pool.Certificate), proxy: proxyKey(pool.Proxy), reach: pool.Reach}
+	key := keyOf(pool)
 	if transport, ok := c.transports.GetIfPresent(key); ok {
 		return transport, nil
 	}
@@ -70,31 +79,6 @@ func (c *Client) transport(pool egress.Pool) (*http.Transport, error) {
 	}
 	transport, _ := c.transports.SetIfAbsent(key, made)
 	return transport, nil
-}
-
-// keyOf hashes what a pool depends on; empty stays empty.
-func keyOf(content []byte) string {
-	if len(content) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
-
-// certificateKey identifies a client certificate. A certificate holds its public key, so
-// the private key needs no part in it.
-func certificateKey(certificate *tls.Certificate) string {
-	if certificate == nil {
-		return ""
-	}
-	return keyOf(fmt.Appendf(nil, "%x", certificate.Certificate))
-}
-
-func proxyKey(p *egress.Proxy) string {
-	if p == nil {
-		return ""
-	}
-	return keyOf(fmt.Appendf(nil, "%q %t %q %q %q", p.Address, p.TLS, p.Username, p.Password, p.Roots))
 }
 
 // ParseClientCertificate reads a certificate chain and its private key, both PEM, as in a

@@ -41,7 +41,7 @@ func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 				written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")), written.Object("Verifier", "team-a", "release", c.spec)))
 			config := snapshot.For("team-a")
 			require.Len(t, config.Layers[0].Verifiers, 1)
-			require.Empty(t, config.Layers[0].Verifiers[0].Broken)
+			require.NoError(t, config.Layers[0].Verifiers[0].Broken)
 			require.Equal(t, c.want, config.Layers[0].Verifiers[0].Command)
 		})
 	}

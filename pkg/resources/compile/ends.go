@@ -95,7 +95,7 @@ func keptEnds(value external.Value) []trust.End {
 
 // Ends returns the ends of the certificates that a store connects with.
 func (s Store) Ends() *Ends {
-	if s.Broken != "" {
+	if s.Broken != nil {
 		return &Ends{Unknown: "the store cannot be used; see the condition Ready"}
 	}
 	found := &Ends{List: trust.PEMEnds(s.RootCAs)}

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -21,25 +22,17 @@ func faultsOf(err error) []error {
 
 // Refusal is why images are denied. Unlike other errors, refusals that say the same are equal:
 // a namespace is only linked again if what it is bound to has changed.
-type Refusal struct {
-	Text   string
-	Hidden bool // it is about what may not be read
-}
-
-// RefusalOf returns err as a refusal.
-func RefusalOf(err error) error {
-	return Refusal{Text: Cut(err.Error()), Hidden: resource.IsHidden(err)}
-}
+type Refusal string
 
 // Error returns the reason.
-func (r Refusal) Error() string { return r.Text }
+func (r Refusal) Error() string { return string(r) }
 
-// Unwrap lets [resource.IsHidden] tell what may not be read.
-func (r Refusal) Unwrap() error {
-	if r.Hidden {
-		return resource.HiddenError(r.Text)
+// RefusalOf returns err as a refusal. What is hidden stays so.
+func RefusalOf(err error) error {
+	if verify.IsHidden(err) {
+		return resource.HiddenError(Cut(err.Error()))
 	}
-	return nil
+	return Refusal(Cut(err.Error()))
 }
 
 // ProblemsOf returns a problem for each fault of a resource or, unless all are wanted, for
@@ -56,4 +49,12 @@ func ProblemsOf(source policy.ObjectRef, err error, all bool) []resource.Problem
 	return MapSlice(faults, func(fault error) resource.Problem {
 		return resource.Problem{Source: source, Reason: resource.ReasonOf(fault), Message: Cut(fault.Error())}
 	})
+}
+
+// TextOf returns the text of an error, "" if there is none.
+func TextOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

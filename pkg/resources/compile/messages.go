@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // fieldError wraps err with the name of the field; nil stays nil.
@@ -18,13 +18,13 @@ func fieldError(field string, err error) error {
 
 // Unusable says that a resource cannot be used, to everyone it applies to. Only the
 // status of a cluster resource says why it is broken: that may name objects of other
-// namespaces.
-func Unusable(source policy.ObjectRef, err error) string {
+// namespaces. What is hidden stays so.
+func Unusable(source policy.ObjectRef, err error) error {
 	err = faultsOf(err)[0]
-	if source.Namespace == "" && !resource.IsHidden(err) {
-		return source.String() + " cannot be used; its condition Ready says why"
+	if source.Namespace == "" && !verify.IsHidden(err) {
+		return Refusal(source.String() + " cannot be used; its condition Ready says why")
 	}
-	return Cut(fmt.Sprintf("%s cannot be used: %v", source, err))
+	return RefusalOf(fmt.Errorf("%s cannot be used: %w", source, err))
 }
 
 // Cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server

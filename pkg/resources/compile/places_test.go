@@ -21,7 +21,7 @@ func via(t *testing.T, stores []registry.Store) (registry.Location, *registry.St
 	t.Helper()
 	s, ok := registry.StoreFor(stores, "hub.example.com")
 	require.True(t, ok)
-	require.Empty(t, s.Broken)
+	require.NoError(t, s.Broken)
 	require.Len(t, s.Mirrors, 1)
 	require.NotNil(t, s.Mirrors[0].Via)
 	return s.Mirrors[0].Location, s.Mirrors[0].Via
@@ -68,7 +68,7 @@ func TestABrokenStoreOfALocationBreaksTheLocation(t *testing.T) {
 	broken := written.Object("ClusterStore", "", "mirror", "registries: [mirror.example.com]\nimagePullSecrets: [{name: gone}]")
 	snapshot, _ := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror), broken, written.Namespace("team-a", "1")))
 	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
-	require.Contains(t, reached.Broken, "ClusterStore mirror")
+	require.ErrorContains(t, reached.Broken, "ClusterStore mirror")
 }
 
 func TestMandatoryPoliciesNeverReadTheLocationsOfANamespace(t *testing.T) {
@@ -127,7 +127,7 @@ func TestLocationsThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 			require.Len(t, problems, 1)
 			require.Contains(t, problems[0].Message, why)
 			s, _ := registry.StoreFor(snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores, "hub.example.com")
-			require.NotEmpty(t, s.Broken, "it denies")
+			require.Error(t, s.Broken, "it denies")
 		})
 	}
 }

@@ -27,8 +27,9 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 	s := Store{Store: registry.Store{Source: e.Source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		s.Broken, s.Hidden = Unusable(e.Source, err), resource.IsHidden(faultsOf(err)[0])
-		s.Broken, s.Fix = resource.CutGrant(s.Broken, faultsOf(err)[0])
+		if s.Broken = Unusable(e.Source, err); !verify.IsHidden(s.Broken) {
+			s.Broken = registry.Unusable(resource.CutGrant(s.Broken.Error(), faultsOf(err)[0]))
+		}
 	}
 	var secrets []string
 	for _, host := range SortedKeys(s.Credentials) {
@@ -143,7 +144,7 @@ func (s Store) Touches(host string) bool {
 }
 
 // TakesAll reports whether s is broken and for every host.
-func (s Store) TakesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
+func (s Store) TakesAll() bool { return s.Broken != nil && len(s.Registries)+len(s.Patterns) == 0 }
 
 // Lists returns the hosts and patterns of s.
 func (s Store) Lists() []string {
@@ -215,7 +216,7 @@ func (s Store) AsFarAsKnown(hidden *Store) Store {
 	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
 		return s
 	}
-	return Store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
+	return Store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken},
 		Fingerprint: DigestOf([]string{s.Fingerprint, hidden.Fingerprint})}
 }
 

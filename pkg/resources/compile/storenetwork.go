@@ -90,7 +90,10 @@ func (m Referenced) clientCertificate(spec *v1beta1.ClientCertificate) (*tls.Cer
 
 // brokenProxy returns what is in the place of a proxy that cannot be used: nothing is sent.
 func brokenProxy(store policy.ObjectRef, err error) *registry.Proxy {
-	return &registry.Proxy{Broken: Unusable(store, err), Hidden: resource.IsHidden(err)}
+	if err = Unusable(store, err); !verify.IsHidden(err) {
+		err = verify.PermanentWith(policy.ReasonBrokenResource, err, "ask a cluster admin to correct the proxy of the ClusterStore")
+	}
+	return &registry.Proxy{Broken: err}
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.
@@ -237,5 +240,5 @@ func (s Store) Way() string {
 	if own := s.Proxy.Own; own != nil {
 		parts = append(parts, fmt.Sprintf("%q %t %q %q %q", own.Address, own.TLS, own.Username, own.Password, own.Roots))
 	}
-	return DigestOf(append(parts, s.Proxy.Broken))
+	return DigestOf(append(parts, TextOf(s.Proxy.Broken)))
 }

@@ -131,7 +131,7 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 			require.Contains(t, problems[0].Message, c.says)
 			require.NotContains(t, problems[0].Message, "BEGIN")
 			for _, s := range accessOf(t, snapshot, "team-a").Stores {
-				require.NotEmpty(t, s.Broken, "it denies its registries")
+				require.Error(t, s.Broken, "it denies its registries")
 			}
 		})
 	}
@@ -144,9 +144,9 @@ func TestABrokenProxyIsNotGoneAround(t *testing.T) {
 	snapshot, _ := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"), written.Object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]\nproxy: {url: \"http://proxy:3128\", secretRef: {name: gone}}"),
 		written.Store("team-a", "own", "registry.example.com")))
 	access := accessOf(t, snapshot, "team-a")
-	require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
-	require.Equal(t, "ClusterStore corp cannot be used; its condition Ready says why", access.Hosts["registry.example.com"].Proxy.Broken)
-	require.NotEmpty(t, access.Patterns[0].Rule.Proxy.Broken)
+	require.NoError(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
+	require.EqualError(t, access.Hosts["registry.example.com"].Proxy.Broken, "ClusterStore corp cannot be used; its condition Ready says why")
+	require.Error(t, access.Patterns[0].Rule.Proxy.Broken)
 }
 
 func TestTheProxyOfAClusterStoreWithOneWrongRegistryIsNotGoneAround(t *testing.T) {
@@ -155,8 +155,8 @@ func TestTheProxyOfAClusterStoreWithOneWrongRegistryIsNotGoneAround(t *testing.T
 			written.Store("team-a", "own", "registry.example.com")))
 		access := accessOf(t, snapshot, "team-a")
 		require.NotNil(t, access.Hosts["registry.example.com"].Proxy)
-		require.NotEmpty(t, access.Hosts["registry.example.com"].Proxy.Broken)
-		require.NotEmpty(t, storeFor(access, "other.example.com").Broken, "it might be for any other")
+		require.Error(t, access.Hosts["registry.example.com"].Proxy.Broken)
+		require.Error(t, storeFor(access, "other.example.com").Broken, "it might be for any other")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestAClusterStoreThatTheSchemaRefusesAllowsNothing(t *testing.T) {
 	snapshot, _ := written.Compiled(o)
 	access := accessOf(t, snapshot, "team-a")
 	require.NotNil(t, access.Hosts["registry.example.com"].Proxy, "that of the sound one")
-	require.Empty(t, access.Hosts["registry.example.com"].Proxy.Broken)
+	require.NoError(t, access.Hosts["registry.example.com"].Proxy.Broken)
 	require.NotContains(t, access.Hosts, "private.example.com", "an address of its own is what a sound one gives")
 	require.Empty(t, access.Patterns)
 }
@@ -186,10 +186,10 @@ func TestTheProxyOfAClusterStoreThatTheSchemaRefusesIsNotGoneAround(t *testing.T
 		}
 		snapshot, _ := written.Compiled(o)
 		access := accessOf(t, snapshot, "team-a")
-		require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
-		require.Equal(t, broken, access.Hosts["registry.example.com"].Proxy != nil && access.Hosts["registry.example.com"].Proxy.Broken != "")
-		require.Equal(t, broken, len(access.Patterns) > 0 && access.Patterns[0].Rule.Proxy.Broken != "")
-		require.NotEmpty(t, storeFor(accessOf(t, snapshot, verify.Cluster), "registry.example.com").Broken)
+		require.NoError(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
+		require.Equal(t, broken, access.Hosts["registry.example.com"].Proxy != nil && access.Hosts["registry.example.com"].Proxy.Broken != nil)
+		require.Equal(t, broken, len(access.Patterns) > 0 && access.Patterns[0].Rule.Proxy.Broken != nil)
+		require.Error(t, storeFor(accessOf(t, snapshot, verify.Cluster), "registry.example.com").Broken)
 	}
 }
 

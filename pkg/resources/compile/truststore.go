@@ -223,13 +223,13 @@ func (ts TrustStores) at(l Shelf, kind, name string, want v1beta1.TrustStoreType
 		return nil, l.Hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
-	case resource.IsHidden(store.Err):
+	case verify.IsHidden(store.Err):
 		return nil, fmt.Errorf("%s cannot be read: %w", source, store.Err)
 	case store.Err != nil:
 		if ts.owner() == verify.Cluster { // its own status may say why
 			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.Err))
 		}
-		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, errors.New(Unusable(source, store.Err)))
+		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, Unusable(source, store.Err))
 	case store.kind != want:
 		return nil, fmt.Errorf("%s is of type %s, it must be of type %s", source, store.kind, want)
 	}

@@ -43,7 +43,7 @@ func NewVerifier(e Entry[v1beta1.VerifierSpec], stores TrustStores, revokers Rev
 	used, err := v.read(e, stores, revokers)
 	if err != nil {
 		v.Checker, v.Signers, v.Holds, used = nil, nil, nil, nil
-		v.Broken, v.Hidden = Unusable(e.Source, err), resource.IsHidden(faultsOf(err)[0])
+		v.Broken = Unusable(e.Source, err)
 	}
 	v.Fingerprint = Fingerprint(e.Source, e.Spec, fmt.Appendf(nil, "%q", used), err)
 	return v, err

@@ -180,7 +180,7 @@ func TestAHostStaysPermittedWhenTheClusterStoresCredentialsAreGone(t *testing.T)
 		client, ok := snapshot.For(namespace).Layers[0].Registry.(*written.NoRegistry)
 		require.True(t, ok)
 		require.Equal(t, map[string]registry.HostRule{"10.0.0.1:5000": {Private: true, PlainHTTP: true}}, client.Access.Hosts, namespace)
-		require.Equal(t, namespace == "team-b", client.Access.Stores[0].Broken != "", "who uses its credentials is denied")
+		require.Equal(t, namespace == "team-b", client.Access.Stores[0].Broken != nil, "who uses its credentials is denied")
 	}
 }
 

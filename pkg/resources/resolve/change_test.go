@@ -102,8 +102,8 @@ func TestWhatAMissingRightMendsIsTheCommandThatGrantsIt(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0].Message, "no permission; grant it with: kubectl create rolebinding r")
 	store := snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores[0]
-	require.True(t, strings.HasSuffix(store.Broken, "Secret team-a/s cannot be read: no permission"), store.Broken)
-	require.Equal(t, "kubectl create rolebinding r", store.Fix)
+	require.True(t, strings.HasSuffix(store.Broken.Error(), "Secret team-a/s cannot be read: no permission"), store.Broken)
+	require.Equal(t, "kubectl create rolebinding r", verify.FindingOf(store.Broken).Remediation)
 }
 
 func TestANamespaceWithTooManyResourcesDeniesAndSaysSo(t *testing.T) {

@@ -247,7 +247,6 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 	}
 }
 
-// whyUnusable returns what a configuration says is broken.
 func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 	unreadable := errors.New("line 3: unknown field spec.kyes")
 	keys := written.InlineKey(string(written.NewKey(t).PEM))

@@ -110,8 +110,8 @@ func checkLayer(t *testing.T, layer verify.Layer, lenient bool) {
 	}
 	require.LessOrEqual(t, steps, 50_000)
 	for _, v := range layer.Verifiers {
-		require.Equal(t, v.Broken == "", v.Checker != nil, v.Source)
-		require.True(t, v.Broken != "" || len(v.Images) > 0)
+		require.Equal(t, v.Broken == nil, v.Checker != nil, v.Source)
+		require.True(t, v.Broken != nil || len(v.Images) > 0)
 	}
 }
 

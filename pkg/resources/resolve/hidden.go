@@ -54,7 +54,7 @@ func (l *Level) hide() {
 	}
 	if err := l.Objects.hidden[v1beta1.KindStore]; err != nil {
 		source := hiddenSource(owner, v1beta1.KindStore)
-		hidden := compile.Store{Store: registry.Store{Source: source, Broken: err.Error(), Hidden: true}, Fingerprint: compile.Fingerprint(source, "", nil, err)}
+		hidden := compile.Store{Store: registry.Store{Source: source, Broken: err}, Fingerprint: compile.Fingerprint(source, "", nil, err)}
 		if len(l.Objects.known.Hosts) == 0 {
 			l.stores = []compile.Store{hidden}
 			return

@@ -45,9 +45,9 @@ func TestStoresApplyByHost(t *testing.T) {
 			for host, want := range c.want {
 				got := ""
 				for _, s := range stores {
-					if contains(s.Registries, host) || s.Broken != "" && len(s.Registries) == 0 {
+					if contains(s.Registries, host) || s.Broken != nil && len(s.Registries) == 0 {
 						got = s.Source.Name
-						if s.Broken != "" {
+						if s.Broken != nil {
 							got = "!" + got
 						}
 						break

@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -39,7 +38,7 @@ func (s *Snapshot) link(own *Level) *View {
 	bound := s.bind(own)
 	v := &View{Own: own, bound: bound, binding: bound}
 	v.Chain = chainOf(own, v.binding, s.Cluster)
-	if own.Objects.broken != nil || v.Counts() && own.Broken != nil && !resource.IsHidden(v.Broken) {
+	if own.Objects.broken != nil || v.Counts() && own.Broken != nil && !verify.IsHidden(v.Broken) {
 		v.Broken, v.by = own.Broken, policy.ObjectRef{}
 	}
 	v.applies = applyAll(v.Chain)
@@ -212,7 +211,7 @@ func (v *View) decidingLayer(a *Applicable, warns bool) verify.Layer {
 		layer.Judge = verify.ByVerifiers()
 	}
 	if layer.Judge.Usable() && v.slow != nil {
-		layer.Judge = refusing(layer.Judge, v.slow)
+		layer.Judge = layer.Judge.Refusing(v.slow)
 	}
 	return v.refused(layer)
 }
@@ -222,7 +221,7 @@ func (v *View) refused(layer verify.Layer) verify.Layer {
 	if v.Broken == nil {
 		return layer
 	}
-	layer.Judge = refusing(layer.Judge, v.Broken)
+	layer.Judge = layer.Judge.Refusing(v.Broken)
 	if v.by != (policy.ObjectRef{}) {
 		layer.Source = v.by
 	}
@@ -264,19 +263,10 @@ func (v *View) layer(policies []compile.Policy, verifiers []compile.Verifier, cl
 	for _, p := range policies {
 		// A broken policy might deny any image, so it denies all.
 		if p.Broken != nil && layer.Judge.Usable() {
-			layer.Source, layer.Judge = p.Source, refusing(layer.Judge, p.Broken)
+			layer.Source, layer.Judge = p.Source, layer.Judge.Refusing(p.Broken)
 		}
 	}
 	return layer
-}
-
-// refusing returns j as the Judge of something that err says cannot be used, whatever its text is.
-func refusing(j verify.Judge, err error) verify.Judge {
-	why := cmp.Or(err.Error(), "it cannot be used")
-	if resource.IsHidden(err) {
-		return j.Unreadable(why)
-	}
-	return j.Unusable(why)
 }
 
 // rest returns what p says about images that no rule matches.
@@ -316,7 +306,7 @@ func needAttestations(verifiers []compile.Verifier) bool {
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
 func (s *Snapshot) generation(v *View) string {
-	parts := []string{textOf(v.Broken), v.noVerifiers(v.Applicable), s.Cluster.hiddenVerifiers()}
+	parts := []string{compile.TextOf(v.Broken), v.noVerifiers(v.Applicable), s.Cluster.hiddenVerifiers()}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
 	for _, a := range v.applies {
 		if a != v.Applicable {
@@ -341,11 +331,4 @@ func (s *Snapshot) mandatoryGeneration(v *View) string {
 	shared := s.Cluster.shared
 	return compile.DigestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
 		compile.MapSlice(v.stores, func(s compile.Store) string { return s.Fingerprint })...))
-}
-
-func textOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -33,8 +33,8 @@ func checkVerifierNames(spec v1beta1.VerificationPolicySpec, verifiers []compile
 		switch {
 		case k < 0:
 			wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", f.Path, f.Name, hidden(verifiers))))
-		case verifiers[k].Broken != "":
-			wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %s", f.Path, verifiers[k].Broken)))
+		case verifiers[k].Broken != nil:
+			wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %w", f.Path, verifiers[k].Broken)))
 		}
 	}
 	return errors.Join(wrong...)

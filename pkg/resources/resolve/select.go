@@ -9,7 +9,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // group holds the policies of one level that are tried together, by name.
@@ -48,7 +47,7 @@ func apply(chain []Rung, first int) Applicable {
 			if p.Decides() {
 				a.Deciding.Policies = append(a.Deciding.Policies, p)
 			}
-			if !p.Decides() || resource.IsHidden(p.Broken) {
+			if !p.Decides() || verify.IsHidden(p.Broken) {
 				warning.Policies = append(warning.Policies, p) // a hidden one may warn, too
 			}
 		}

@@ -16,7 +16,7 @@ func (s *showing) stores(visible []string) {
 	known := slices.DeleteFunc(visible, func(host string) bool {
 		for i, e := range specs {
 			if compiled := s.Cluster.stores[i]; compiled.TakesAll() || compiled.Touches(host) ||
-				slices.Contains(compiled.Registries, host) && (compiled.Broken != "" || !compile.Plain(e.Spec)) {
+				slices.Contains(compiled.Registries, host) && (compiled.Broken != nil || !compile.Plain(e.Spec)) {
 				return true
 			}
 		}

@@ -101,7 +101,7 @@ func (l *Level) limitSteps() {
 		l.Verifiers = compile.MapSlice(l.Verifiers, func(v compile.Verifier) compile.Verifier {
 			l.problem(v.Source, err)
 			why := compile.Unusable(v.Source, err)
-			return compile.Verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, Uses: v.Uses, Fingerprint: compile.DigestOf([]string{v.Fingerprint, why})}
+			return compile.Verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, Uses: v.Uses, Fingerprint: compile.DigestOf([]string{v.Fingerprint, why.Error()})}
 		})
 	}
 	for _, list := range []*[]compile.Policy{&l.Policies, &l.Mandatory} {
@@ -111,7 +111,7 @@ func (l *Level) limitSteps() {
 		if err := checkSteps(*list, l.Verifiers); err != nil {
 			*list = compile.MapSlice(*list, func(p compile.Policy) compile.Policy {
 				l.problem(p.Source, err)
-				return p.Refuse(compile.Refusal{Text: compile.Unusable(p.Source, err)})
+				return p.Refuse(compile.Unusable(p.Source, err))
 			})
 		}
 	}

@@ -78,9 +78,9 @@ func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, "TrustStore iris-web/keys does not exist", strings.TrimPrefix(problems[0].Message, "spec.cosign.keys.trustStoreRefs[0]: "))
 	for _, v := range snapshot.For("iris-dev-x").Layers[0].Verifiers {
-		require.Empty(t, v.Broken, "a Verifier of the home namespace reaches the home namespace and the cluster")
+		require.NoError(t, v.Broken, "a Verifier of the home namespace reaches the home namespace and the cluster")
 	}
-	require.Contains(t, snapshot.For("iris-web").Layers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a tenant namespace's own does not reach the home namespace")
+	require.ErrorContains(t, snapshot.For("iris-web").Layers[0].Verifiers[1].Broken, "TrustStore iris-web/keys does not exist", "a tenant namespace's own does not reach the home namespace")
 }
 
 func TestTheNearestLevelThatCountsDecides(t *testing.T) {

@@ -115,7 +115,7 @@ func Unsatisfiable(p compile.Policy, verifiers []compile.Verifier) string {
 					continue
 				}
 				candidates++
-				if v.Broken != "" {
+				if v.Broken != nil {
 					continue
 				}
 				usable++

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // Objects holds all configuration that verdicts depend on. The order within a slice
@@ -205,22 +206,9 @@ type Hidden struct {
 // HiddenName stands for the name of what is hidden, where a resource is named.
 const HiddenName = "(unreadable)"
 
-// hiddenError is the error of something that is [Hidden].
-type hiddenError string
-
-// Error returns which permission is missing.
-func (e hiddenError) Error() string { return string(e) }
-
-// HiddenError returns an error that says why something is hidden.
+// HiddenError returns an error that says why something is hidden, a [verify.HiddenError].
 func HiddenError(why string) error {
-	return Reasoned(policy.ReasonUnreadable, hiddenError(why))
-}
-
-// IsHidden reports whether err only says that something is hidden. Whatever it makes
-// impossible is then unknown, and neither denied nor allowed.
-func IsHidden(err error) bool {
-	var hidden hiddenError
-	return errors.As(err, &hidden)
+	return Reasoned(policy.ReasonUnreadable, verify.HiddenError(why))
 }
 
 // refusedBecause is the annotation of a resource that this version's schema refuses, with the

@@ -45,6 +45,10 @@ func NewDecider(set *Set, engine *verify.Engine, finder Finder) *Decider {
 	return &Decider{set: set, engine: engine, finder: finder, everywhere: everywhere}
 }
 
+// Set returns the holder of the current snapshot. A controller swaps snapshots itself;
+// others use [Service.Apply].
+func (d *Decider) Set() *Set { return d.set }
+
 // Verify decides whether ref may be used in namespace. Before the first snapshot,
 // every image is Undecided.
 func (d *Decider) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {

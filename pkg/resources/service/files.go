@@ -31,14 +31,10 @@ type Loaded struct {
 // background work ends with ctx. With an empty dir there are no resources; a directory
 // without any is an error, since a verdict about it would only say that.
 func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, error) {
-	options.Wait = true
-	s, err := New(options, AnyNamespace{})
-	if err != nil {
-		return nil, Loaded{}, err
-	}
 	var objects resource.Objects
 	var problems []resource.Problem
 	if dir != "" {
+		var err error
 		if objects, problems, err = configdir.Load(ctx, dir); err != nil {
 			return nil, Loaded{}, err
 		}
@@ -58,9 +54,9 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 	if dir != "" && objects.CountResources() == 0 {
 		return nil, Loaded{}, fmt.Errorf("no resources: the files in %s have none of landwaiter.dev; objects of other kinds: %d", dir, loaded.Ignored)
 	}
-	go func() { _ = s.Run(ctx) }() // fails only with Redis, which commands do not use
-	loaded.Problems = distinct(problems, s.Apply(ctx, objects))
-	return s, loaded, nil
+	s, compiling, err := Open(ctx, objects, options)
+	loaded.Problems = distinct(problems, compiling)
+	return s, loaded, err
 }
 
 // Check compiles objects without reaching out, and returns what their owners should
@@ -119,8 +115,7 @@ func distinct(reading, compiling []resource.Problem) []resource.Problem {
 	})...)
 }
 
-// Open returns a Service with objects that a person has read from a cluster, for a command
-// that runs once. Its background work ends with ctx.
+// Open returns a Service with objects that somebody has read, for a command that runs once. Its background work ends with ctx.
 func Open(ctx context.Context, objects resource.Objects, options Options) (*Service, []resource.Problem, error) {
 	options.Wait = true
 	s, err := New(options, AnyNamespace{})
@@ -131,9 +126,9 @@ func Open(ctx context.Context, objects resource.Objects, options Options) (*Serv
 	return s, s.Apply(ctx, objects), nil
 }
 
-// Rehearse returns what s would be with other objects, and the problems of these. Both
+// Rehearse returns what decides by other objects, and the problems of these. Both
 // share connections and caches, whose keys tell them apart. What is in force in s stays.
-func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehearsal, []resource.Problem) {
+func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Decider, []resource.Problem) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	levels := resolve.Group(objects)
@@ -145,21 +140,10 @@ func (s *Service) Rehearse(ctx context.Context, objects resource.Objects) (*Rehe
 	defer cancel()
 	s.external.Await(ctx)
 	snapshot, problems := levels.Compile(s.known(wanted), s.Outside())
-	r := &Rehearsal{}
-	r.set.Swap(snapshot)
-	r.Decider = NewDecider(&r.set, s.engine, AnyNamespace{})
-	return r, problems
+	set := &Set{}
+	set.Swap(snapshot)
+	return NewDecider(set, s.engine, AnyNamespace{}), problems
 }
-
-// Rehearsal decides about images by objects that are not in force.
-type Rehearsal struct {
-	*Decider
-
-	set Set
-}
-
-// Set returns the holder of the snapshot.
-func (r *Rehearsal) Set() *Set { return &r.set }
 
 // united returns the sources of both lists, each once.
 func united(a, b []external.Source) []external.Source {

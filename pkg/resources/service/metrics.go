@@ -18,7 +18,7 @@ import (
 func (s *Service) Register(metrics *prometheus.Registry) {
 	s.registerMemory(metrics)
 	s.registerRedis(metrics)
-	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(&s.set, time.Now), newTenantNamespaces(s.namespaces, s.Tenant))
+	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(s.set, time.Now), newTenantNamespaces(s.namespaces, s.Tenant))
 }
 
 // counted registers a counter whose value is kept elsewhere.

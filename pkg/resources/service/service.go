@@ -27,29 +27,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// Problem is something that the owner of a resource should correct.
-type Problem = resource.Problem
-
-// Proxy is a proxy as HTTPS_PROXY and NO_PROXY describe it.
-type Proxy = egress.Environment
-
-// ParseProxy reads HTTPS_PROXY and NO_PROXY, or their names in lower case, by get. It
-// returns nil if there is no proxy.
-func ParseProxy(get func(string) string) (*Proxy, error) { return egress.ParseEnvironment(get) }
-
-// Endpoints say where hosts are that are not where their name resolves to.
-type Endpoints = egress.Endpoints
-
-// ParseEndpoints reads HOST=ADDRESS:PORT entries.
-func ParseEndpoints(entries []string) (Endpoints, error) { return egress.ParseEndpoints(entries) }
-
-// Defaults of the registry client, for flags.
-const (
-	DefaultRegistryPerSecond      = registry.DefaultPerSecond
-	DefaultRegistryBytesPerSecond = registry.DefaultBytesPerSecond
-	DefaultRegistryPerHost        = registry.DefaultPerHost
-)
-
 // ExceptionLimits are what an admin allows of exceptions.
 type ExceptionLimits = resource.ExceptionLimits
 
@@ -81,9 +58,9 @@ type Options struct {
 	EgressHosts []string
 	// Proxy is that of the environment: for registries that a ClusterStore lists, and for
 	// what cluster resources keep outside the cluster. Nil is none.
-	Proxy *Proxy
+	Proxy *egress.Environment
 	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
-	Endpoints Endpoints
+	Endpoints egress.Endpoints
 	// External configures how to fetch what resources keep outside the cluster. Its Hosts
 	// are set from EgressHosts, its Proxy from Proxy and its Endpoints from Endpoints.
 	External external.Options
@@ -115,8 +92,6 @@ type Cache interface {
 type Service struct {
 	*Decider
 
-	set        Set
-	engine     *verify.Engine
 	cache      Cache
 	memory     *cache.Memory // nil if Options.Cache replaces it
 	redis      *cache.Redis  // nil without one
@@ -158,14 +133,13 @@ func New(options Options, finder Finder) (*Service, error) {
 	if err := s.connectCache(options); err != nil {
 		return nil, err
 	}
+	s.Decider = NewDecider(&Set{}, verify.NewEngine(s.cache, time.Now, options.Engine), finder)
 	var err error
-	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.account, Wait: options.Wait}, time.Now); err != nil {
+	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.Account, Wait: options.Wait}, time.Now); err != nil {
 		return nil, fmt.Errorf("egress hosts: %w", err)
 	}
-	options.External.Hosts, options.External.Account, options.External.Wait = options.EgressHosts, s.account, options.Wait
+	options.External.Hosts, options.External.Account, options.External.Wait = options.EgressHosts, s.Account, options.Wait
 	s.external = external.New(options.External, time.Now)
-	s.engine = verify.NewEngine(s.cache, time.Now, options.Engine)
-	s.Decider = NewDecider(&s.set, s.engine, finder)
 	return s, nil
 }
 
@@ -188,14 +162,6 @@ func (s *Service) exists(namespace verify.Namespace) bool {
 // not past a limit, else one for all others.
 func (s *Service) NamespaceLabel(namespace verify.Namespace) string {
 	return s.namespaces.label(namespace)
-}
-
-// account returns who pays for a namespace's background work.
-func (s *Service) account(namespace verify.Namespace) verify.Account {
-	if config, err := s.set.For(namespace); err == nil && config.Account != "" {
-		return config.Account
-	}
-	return namespace.Account() // no snapshot yet
 }
 
 // connectCache sets up the cache: memory, plus Redis if configured.
@@ -278,10 +244,6 @@ func (s *Service) CompareOrigin(ctx context.Context, namespace verify.Namespace,
 	snapshot := s.set.Snapshot()
 	return verify.Compare(ctx, snapshot.For(namespace).Layers[0].Registry, snapshot.Origin(namespace), ref)
 }
-
-// Set returns the holder of the current snapshot. A controller swaps snapshots itself;
-// others use [Service.Apply].
-func (s *Service) Set() *Set { return &s.set }
 
 // Outside returns the clients for registries and revocation that compiled resources
 // use.

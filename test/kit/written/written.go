@@ -17,6 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -143,10 +144,10 @@ func WhyUnusable(config *verify.Config) string {
 	for _, layer := range config.Layers {
 		why = append(why, layer.Judge.Why())
 		for _, v := range layer.Verifiers {
-			why = append(why, v.Broken)
+			why = append(why, compile.TextOf(v.Broken))
 		}
 		for _, s := range layer.Registry.(*NoRegistry).Access.Stores {
-			why = append(why, s.Broken)
+			why = append(why, compile.TextOf(s.Broken))
 		}
 	}
 	return strings.TrimSpace(strings.Join(why, " "))

@@ -93,16 +93,12 @@ func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]stri
 func shownOf(seal *Seal, namespace verify.Namespace, name string, value []byte) Shown {
 	shown := Shown{Kind: kindOf(name), Verdict: policy.NotDecided(policy.ObjectRef{}, "")}
 	uid, err := sealedFor(value)
-	if err != nil {
-		shown.Unopened = err
-		return shown
+	var wire wireEntry
+	var entry verify.Entry
+	var expires time.Time
+	if err == nil {
+		wire, entry, expires, err = open(seal, scope{namespace, uid}, name, value)
 	}
-	wire, expires, err := openWire(seal, scope{namespace, uid}, name, value)
-	if err != nil {
-		shown.Unopened = err
-		return shown
-	}
-	entry, err := wire.entry()
 	if err != nil {
 		shown.Unopened = err
 		return shown

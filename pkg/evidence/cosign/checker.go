@@ -191,7 +191,7 @@ func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verif
 // evidence verifies a layer and returns the signed statement and its signer.
 func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
 	if layer.MediaType != MediaTypeEnvelope {
-		return a.verifyBundle(ctx, data, want)
+		return a.VerifyBundle(ctx, data, want)
 	}
 	content, err := envelopeOf(data)
 	if err != nil {
@@ -204,7 +204,11 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	if err != nil {
 		return Evidence{}, refused(err)
 	}
-	return a.verifyRebuilt(ctx, rebuilt, want)
+	parsed := parsedBundle{Bundle: rebuilt}
+	if err := guard(func() error { return parsed.read(a.logged) }); err != nil {
+		return Evidence{}, refused(err)
+	}
+	return a.verifyParsed(ctx, parsed, want)
 }
 
 // envelopeOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") with one signature.

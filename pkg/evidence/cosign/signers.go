@@ -211,12 +211,9 @@ type trustedKey struct {
 // algorithm verifies signatures of one key with one hash.
 type algorithm struct {
 	verifier signature.Verifier
-	hash     crypto.Hash // zero for plain Ed25519
+	hash     crypto.Hash // zero for plain Ed25519; of SHA-256, the digest suffices to verify
 	plain    ed25519.PublicKey
 	bundles  *bundleverify.Verifier
-	// digestOnly is set if the SHA-256 of the signed bytes suffices to verify a
-	// signature.
-	digestOnly bool
 }
 
 func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
@@ -243,7 +240,7 @@ func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
 			return trustedKey{}, err
 		}
 		plain, _ := key.Public.(ed25519.PublicKey)
-		trusted.algorithms = append(trusted.algorithms, algorithm{verifier: verifier, hash: hash, plain: plain, bundles: bundles, digestOnly: hash == crypto.SHA256})
+		trusted.algorithms = append(trusted.algorithms, algorithm{verifier: verifier, hash: hash, plain: plain, bundles: bundles})
 	}
 	return trusted, nil
 }

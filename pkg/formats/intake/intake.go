@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -66,9 +67,9 @@ func List(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: maxDepth, values: spareListValues + len(data)/minListValue})
 }
 
-// Statement refuses a document that would take many times its size in memory.
-func Statement(data []byte) error {
-	return scanJSON(data, jsonLimits{depth: 64, expand: maxPredicate})
+// CheckStatement refuses a document that would take many times its size in memory.
+func CheckStatement(data []byte) error {
+	return scanJSON(data, jsonLimits{depth: maxStatementDepth, expand: maxPredicate})
 }
 
 func scanJSON(data []byte, limits jsonLimits) error {
@@ -94,7 +95,7 @@ type jsonScanner struct {
 
 func notJSON() error { return malformed("is not JSON") }
 
-// What the values of pkg/formats/intoto take, as measured: a slot in a list, which grows by doubling;
+// What the values of [ParseObject] take, as measured: a slot in a list, which grows by doubling;
 // a map with its first eight slots, and each further slot; the header of a string, and the
 // decoding of one with escapes.
 const slotBytes, mapBytes, memberBytes, headerBytes, escapeBytes = 80, 352, 96, 24, 256
@@ -200,10 +201,8 @@ func (s *jsonScanner) member(names []string, token []byte) ([]string, error) {
 	if name = fold(name); len(names) >= s.limits.members {
 		return nil, pastLimit("has an object with more than %d names", s.limits.members)
 	}
-	for _, other := range names {
-		if other == name {
-			return nil, malformed("has a name twice")
-		}
+	if slices.Contains(names, name) {
+		return nil, malformed("has a name twice")
 	}
 	return append(names, name), nil
 }
@@ -270,7 +269,7 @@ func (s *jsonScanner) number() error {
 
 func (s *jsonScanner) word() error {
 	for _, word := range []string{"true", "false", "null"} {
-		if rest := s.data[s.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
+		if bytes.HasPrefix(s.data[s.at:], []byte(word)) {
 			s.at += len(word)
 			return nil
 		}

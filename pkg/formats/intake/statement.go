@@ -1,6 +1,4 @@
-// Package intoto parses in-toto statements. It does not verify signatures. It is pure, and
-// refuses statements that two parsers could read differently.
-package intoto
+package intake
 
 import (
 	"bytes"
@@ -40,7 +38,7 @@ func ParseStatement(data []byte) (Statement, error) {
 	if len(data) > maxStatement {
 		return Statement{}, fmt.Errorf("is larger than %d bytes", maxStatement)
 	}
-	document, err := ParseObject(data, maxDepth)
+	document, err := ParseObject(data, maxStatementDepth)
 	if err != nil {
 		return Statement{}, err
 	}

@@ -161,7 +161,11 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 	var err error
 	b = append(b, responseHead...)
 	for i, k := range v.plan.keys {
-		b = append(b, separator(i)...)
+		if i == 0 {
+			b = append(b, `,"items":[`...)
+		} else {
+			b = append(b, ',')
+		}
 		b = append(appendString(append(b, `{"key":`...), k.key), ',')
 		if k.err != nil {
 			b = appendString(append(b, `"error":`...), policy.OneLine(k.err.Error())+traced(v.traceID))
@@ -180,25 +184,14 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 		}
 		b = append(b, '}')
 	}
-	return append(b, responseTail(len(v.plan.keys))...), nil
+	if len(v.plan.keys) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, "}}\n"...), nil
 }
 
-// The frame of a ProviderResponse with items.
+// responseHead begins a ProviderResponse, up to its items.
 const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":true`
-
-func separator(i int) string {
-	if i == 0 {
-		return `,"items":[`
-	}
-	return ","
-}
-
-func responseTail(items int) string {
-	if items == 0 {
-		return "}}\n"
-	}
-	return "]}}\n"
-}
 
 // mutated returns the items of a mutation whose every target is decided.
 func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []externaldata.Item {

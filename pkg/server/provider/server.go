@@ -208,7 +208,7 @@ func (s *Server) ready() error {
 	if !s.serving.Load() {
 		return errors.New("the HTTPS port is not served")
 	}
-	if err := s.tls.ready(); err != nil {
+	if _, err := s.tls.config(); err != nil {
 		return err
 	}
 	if s.options.Ready == nil {

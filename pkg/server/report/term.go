@@ -42,13 +42,13 @@ type term struct {
 	all        *rate.Limiter
 	each       *limiters
 	events     *limiters
-	complaints complaint
+	complaints rate.Sometimes
 }
 
 func newTerm(r *Reporter) *term {
 	return &term{Reporter: r, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{}, gone: map[verify.Namespace]bool{},
 		all: rate.NewLimiter(rate.Limit(float64(writesPerMinute)/60), writesAtOnce), each: newLimiters(accountWritesPerMinute, accountWritesAtOnce),
-		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce)}
+		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce), complaints: rate.Sometimes{Interval: complainEvery}}
 }
 
 // mark makes a namespace due within a time.
@@ -196,9 +196,9 @@ func (t *term) again(ctx context.Context, namespace verify.Namespace, err error)
 		t.forget(namespace)
 	default:
 		t.mark(namespace, retryAfter)
-		if t.complaints.due(t.now()) {
+		t.complaints.Do(func() {
 			t.log.WithField("namespace", namespace).WithError(err).Warn("cannot write a report, will try again")
-		}
+		})
 	}
 }
 

@@ -3,14 +3,13 @@ package tracing
 import (
 	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"golang.org/x/time/rate"
 )
 
 // gate bounds the spans that wait for the collector. The SDK's processor bounds them as
@@ -51,11 +50,13 @@ type exporter struct {
 	next sdktrace.SpanExporter
 	gate *gate
 	log  *logrus.Logger
-	now  func() time.Time
 
-	mu     sync.Mutex
-	warned time.Time
-	lost   int // spans since then
+	warnings rate.Sometimes
+	lost     atomic.Int64 // spans since the last warning
+}
+
+func newExporter(next sdktrace.SpanExporter, gate *gate, log *logrus.Logger) *exporter {
+	return &exporter{next: next, gate: gate, log: log, warnings: rate.Sometimes{Interval: warningInterval}}
 }
 
 var _ sdktrace.SpanExporter = (*exporter)(nil)
@@ -69,21 +70,11 @@ func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpa
 		return nil
 	}
 	e.gate.spans.WithLabelValues("failed").Add(float64(len(batch)))
-	e.warn(err, len(batch))
+	e.lost.Add(int64(len(batch)))
+	e.warnings.Do(func() {
+		e.log.WithField("spans", e.lost.Swap(0)).Warn("traces could not be sent: " + short(err.Error()))
+	})
 	return nil
-}
-
-// warn logs at most one line a minute.
-func (e *exporter) warn(err error, spans int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lost += spans
-	now := e.now()
-	if !e.warned.IsZero() && now.Sub(e.warned) < warningInterval {
-		return
-	}
-	e.log.WithField("spans", e.lost).Warn("traces could not be sent: " + short(err.Error()))
-	e.warned, e.lost = now, 0
 }
 
 // Shutdown ends the connection to the collector.

@@ -46,23 +46,21 @@ type Listing struct {
 func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of *image.Reference, limit int) (Listing, error) {
 	var mu sync.Mutex
 	var found Listing
-	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
-		return scan(ctx, node, keyPrefix(namespace)+"*", func(names []string) error {
-			for batch := range slices.Chunk(names, showBatch) {
-				values, err := readValues(ctx, node, batch)
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				for i, name := range batch {
-					if values[i] != "" { // else it expired meanwhile
-						found.add(shownOf(seal, namespace, name, []byte(values[i])), of, limit)
-					}
-				}
-				mu.Unlock()
+	err := scan(ctx, client, keyPrefix(namespace)+"*", func(ctx context.Context, node redis.Cmdable, names []string) error {
+		for batch := range slices.Chunk(names, showBatch) {
+			values, err := readValues(ctx, node, batch)
+			if err != nil {
+				return err
 			}
-			return nil
-		})
+			mu.Lock()
+			for i, name := range batch {
+				if values[i].Val() != "" { // else it expired meanwhile
+					found.add(shownOf(seal, namespace, name, []byte(values[i].Val())), of, limit)
+				}
+			}
+			mu.Unlock()
+		}
+		return nil
 	})
 	slices.SortFunc(found.Entries, func(a, b Shown) int {
 		return cmp.Or(strings.Compare(a.Image, b.Image), b.Written.Compare(a.Written), strings.Compare(a.UID, b.UID))
@@ -71,19 +69,15 @@ func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespa
 }
 
 // readValues returns the beginning of each value: whoever wrote it chose its length.
-func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]string, error) {
-	commands := make([]*redis.StringCmd, len(names))
+func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]*redis.StringCmd, error) {
+	values := make([]*redis.StringCmd, len(names))
 	if _, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, name := range names {
-			commands[i] = pipe.GetRange(ctx, name, 0, maxValueBytes)
+			values[i] = pipe.GetRange(ctx, name, 0, maxValueBytes)
 		}
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("read values: %w", err)
-	}
-	values := make([]string, len(names))
-	for i, command := range commands {
-		values[i] = command.Val()
 	}
 	return values, nil
 }

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -114,15 +114,15 @@ func everyHour(done <-chan struct{}, look func()) {
 type statusWriter struct {
 	*Controller
 
-	mu sync.Mutex
 	// refused holds the last status of each resource that the API server refused, which
 	// is not tried again.
-	refused map[policy.ObjectRef]attempt
-	events  map[verify.Namespace]*rate.Limiter
+	refused *otter.Cache[policy.ObjectRef, attempt]
+	events  *otter.Cache[verify.Namespace, *rate.Limiter]
 }
 
 func newStatusWriter(c *Controller) *statusWriter {
-	return &statusWriter{Controller: c, refused: map[policy.ObjectRef]attempt{}, events: map[verify.Namespace]*rate.Limiter{}}
+	return &statusWriter{Controller: c, refused: otter.Must(&otter.Options[policy.ObjectRef, attempt]{MaximumSize: maxRefused}),
+		events: otter.Must(&otter.Options[verify.Namespace, *rate.Limiter]{MaximumSize: maxRefused})}
 }
 
 // attempt identifies a status that was to be written.
@@ -164,7 +164,6 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 	snapshot := w.set.Snapshot()
 	reports := snapshot.Reports(namespace)
 	if len(reports) == 0 {
-		w.forget(namespace)
 		return false, nil // the namespace has no resources
 	}
 	w.outdated.markAt(namespace, nextEnd(reports, time.Now()))
@@ -211,13 +210,13 @@ func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapsho
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
 	}
 	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, observed: report.Generation}
-	if reflect.DeepEqual(changed, object) || w.isRefused(source, this) {
+	if last, _ := w.refused.GetIfPresent(source); reflect.DeepEqual(changed, object) || last == this {
 		return false, nil // up to date, or as far as it goes
 	}
 	err = w.applyStatus(ctx, source, changed)
 	switch {
 	case isPermanent(err):
-		w.refuse(source, this)
+		w.refused.Set(source, this)
 		w.log.WithField("namespace", verify.Namespace(source.Namespace).Label()).WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
 		return true, nil
 	case err != nil:
@@ -242,44 +241,13 @@ func isPermanent(err error) bool {
 	return false
 }
 
-func (w *statusWriter) isRefused(source policy.ObjectRef, this attempt) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.refused[source] == this
-}
-
-func (w *statusWriter) refuse(source policy.ObjectRef, this attempt) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.refused) >= maxRefused {
-		clear(w.refused)
-	}
-	w.refused[source] = this
-}
-
 // mayRecord reports whether a namespace may have another event now. The recorder has one
 // queue for all of them.
 func (w *statusWriter) mayRecord(namespace verify.Namespace) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	limiter := w.events[namespace]
-	if limiter == nil {
-		limiter = rate.NewLimiter(eventsPerSecond, eventBurst)
-		w.events[namespace] = limiter
-	}
+	limiter, _ := w.events.ComputeIfAbsent(namespace, func() (limiter *rate.Limiter, cancel bool) {
+		return rate.NewLimiter(eventsPerSecond, eventBurst), false
+	})
 	return limiter.Allow()
-}
-
-// forget drops what is kept for a namespace.
-func (w *statusWriter) forget(namespace verify.Namespace) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.events, namespace)
-	for source := range w.refused {
-		if source.Namespace == string(namespace) {
-			delete(w.refused, source)
-		}
-	}
 }
 
 // fieldManager owns the fields of statuses that the controller applies. Others may own

@@ -25,7 +25,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 )
 
 // Key is one trusted public key.
@@ -257,8 +256,8 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		}
 		return []crypto.Hash{crypto.SHA512, 0}, nil
 	case *rsa.PublicKey:
-		if k == nil || k.N == nil || k.N.BitLen() < trust.MinRSABits {
-			return nil, fmt.Errorf("RSA keys need at least %d bits", trust.MinRSABits)
+		if k == nil || k.N == nil || k.N.BitLen() < minRSABits {
+			return nil, fmt.Errorf("RSA keys need at least %d bits", minRSABits)
 		}
 		usual = []crypto.Hash{crypto.SHA256}
 	case *ecdsa.PublicKey:

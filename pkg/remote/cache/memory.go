@@ -53,7 +53,7 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if maxBytes < 1 {
 		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
 	}
-	m := &Memory{shares: newShares(), now: now, size: maxBytes, shareOf: func(verify.Namespace) Share { return Share{} }}
+	m := &Memory{shares: &shares{of: map[verify.Account]*share{}}, now: now, size: maxBytes, shareOf: func(verify.Namespace) Share { return Share{} }}
 	var err error
 	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
 		MaximumWeight: uint64(maxBytes),
@@ -214,10 +214,6 @@ type share struct {
 type charge struct {
 	key    verify.Key
 	weight int64
-}
-
-func newShares() *shares {
-	return &shares{of: map[verify.Account]*share{}}
 }
 
 // add charges an entry to an account that may have most bytes, and returns the keys

@@ -255,17 +255,13 @@ func (w *statusWriter) mayRecord(namespace verify.Namespace) bool {
 const fieldManager = "landwaiter"
 
 // own returns the part of an object that the controller applies: its status with the
-// conditions that are the controller's.
+// conditions that are the controller's. It drops the others from the object.
 func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstructured, error) {
-	copied, ok := object.DeepCopyObject().(v1beta1.Object)
-	if !ok {
-		return nil, fmt.Errorf("its copy is a %T", object)
-	}
-	status := copied.CommonStatus()
+	status := object.CommonStatus()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && c.Type != v1beta1.ConditionExpiresSoon
 	})
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(copied)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}

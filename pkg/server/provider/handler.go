@@ -108,7 +108,7 @@ func outcomeOf(status int) RequestOutcome {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	defer h.metrics.inFlight.Dec()
-	x := &exchange{began: time.Now(), traceID: newTraceID(), outcome: RequestAnswered}
+	x := &exchange{began: time.Now(), traceID: newTraceID(), outcome: RequestAnswered, endpoint: endpoint{name: unknownEndpoint}}
 	buffer, _ := h.buffers.Get().(*bytes.Buffer)
 	defer h.recycle(buffer)
 

@@ -146,13 +146,6 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	}
 }
 
-func (e endpoint) label() string {
-	if e.name == "" {
-		return unknownEndpoint
-	}
-	return e.name
-}
-
 // otherLabel stands for all values past a limit.
 const otherLabel = "other"
 

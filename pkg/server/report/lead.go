@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -234,9 +234,8 @@ func (t *term) readReports(ctx context.Context) (err error) {
 // isLater reports whether one resourceVersion is later than another, and true if that is
 // unknown.
 func isLater(one, other string) bool {
-	a, err := strconv.ParseUint(one, 10, 64)
-	b, otherErr := strconv.ParseUint(other, 10, 64)
-	return err != nil || otherErr != nil || a > b
+	order, err := resourceversion.CompareResourceVersion(one, other)
+	return err != nil || order > 0
 }
 
 // compare compares a report that there is, or that was deleted, with what was written.

@@ -109,8 +109,7 @@ func (t *term) complain(err error) {
 func (t *term) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	list := &openreports.ReportList{}
-	return list, t.reports.Get().Resource(v1beta1.ReportResource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(list)
+	return t.reports.Reports(metav1.NamespaceAll).List(ctx, options)
 }
 
 // load takes over what former terms have written, of each account as much as they could

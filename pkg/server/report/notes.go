@@ -295,8 +295,6 @@ func newNoteWriter(r *Reporter) *noteWriter {
 		complaint: rate.Sometimes{Interval: complainEvery}}
 }
 
-func (w *noteWriter) prune() { w.each.prune(w.now()) }
-
 // write writes what is due and within the limits. The rest stays due.
 func (w *noteWriter) write(ctx context.Context, now time.Time) {
 	for _, p := range w.notes.due(now) {

@@ -437,7 +437,7 @@ func TestAnEventThatFailsForLongFollowsItsReportAndCostsTheAccountOnce(t *testin
 		require.Equal(t, 2, fails(), "and not for ever")
 		pass(30 * time.Minute) // many more tries than the account has Events
 		require.Len(t, server.events, 1)
-		limiter := r.leading.Load().events.of["namespace/team-a"]
+		limiter, _ := r.leading.Load().events.of.GetIfPresent("namespace/team-a")
 		require.True(t, limiter == nil || limiter.TokensAt(r.now()) >= accountEventsAtOnce-2, "a try that fails takes nothing from the limit")
 		server.mu.Lock()
 		away = false

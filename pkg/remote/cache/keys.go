@@ -38,10 +38,11 @@ func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namesp
 		mu.Lock()
 		defer mu.Unlock()
 		for i, name := range names {
-			use := found[namespaceOf(name)]
+			namespace, _ := readKey(name)
+			use := found[namespace]
 			use.Keys++
 			use.Bytes += number(sizes[i])
-			found[namespaceOf(name)] = use
+			found[namespace] = use
 		}
 		return nil
 	})
@@ -109,11 +110,11 @@ func scan(ctx context.Context, client redis.UniversalClient, pattern string, do 
 // keyPrefix returns the prefix of a namespace's keys, as in [verify.Key.String].
 func keyPrefix(namespace verify.Namespace) string { return "landwaiter:" + namespace.Label() + ":" }
 
-// namespaceOf returns the namespace of a key, for display only.
-func namespaceOf(name string) verify.Namespace {
-	parts := strings.SplitN(name, ":", 3)
-	if len(parts) < 2 || parts[1] == verify.Cluster.Label() {
-		return verify.Cluster
+// readKey returns the namespace and the kind of a key, for display only.
+func readKey(name string) (verify.Namespace, string) {
+	parts := append(strings.SplitN(name, ":", 4), "", "", "")
+	if parts[1] == verify.Cluster.Label() {
+		return verify.Cluster, parts[2]
 	}
-	return verify.Namespace(parts[1])
+	return verify.Namespace(parts[1]), parts[2]
 }

@@ -85,7 +85,8 @@ func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]*red
 // shownOf opens one value, with the keys of the UID that its header names: a header that
 // lies names keys that do not fit.
 func shownOf(seal *Seal, namespace verify.Namespace, name string, value []byte) Shown {
-	shown := Shown{Kind: kindOf(name), Verdict: policy.NotDecided(policy.ObjectRef{}, "")}
+	_, kind := readKey(name)
+	shown := Shown{Kind: kind, Verdict: policy.NotDecided(policy.ObjectRef{}, "")}
 	uid, err := sealedFor(value)
 	var wire wireEntry
 	var entry verify.Entry
@@ -125,14 +126,6 @@ func (l *Listing) add(shown Shown, of *image.Reference, limit int) {
 func isOf(cached string, asked image.Reference) bool {
 	ref, err := image.Parse(cached)
 	return err == nil && ref.Name() == asked.Name() && (asked.Digest == "" || asked.Digest == ref.Digest)
-}
-
-// kindOf returns the kind in a key, for display only.
-func kindOf(name string) string {
-	if parts := strings.SplitN(name, ":", 4); len(parts) == 4 {
-		return parts[2]
-	}
-	return ""
 }
 
 // lookKey is in no namespace: a namespace has no underscore.

@@ -193,14 +193,14 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	if layer.MediaType != MediaTypeEnvelope {
 		return a.VerifyBundle(ctx, data, want)
 	}
-	content, err := envelopeOf(data)
+	made, err := envelopeOf(data)
 	if err != nil {
 		return Evidence{}, refused(fmt.Errorf("the attestation %w", err))
 	}
 	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
-	rebuilt, err := a.rebuild(layer, content)
+	rebuilt, err := a.rebuild(layer, made)
 	if err != nil {
 		return Evidence{}, refused(err)
 	}
@@ -212,7 +212,7 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 }
 
 // envelopeOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") with one signature.
-func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
+func envelopeOf(data []byte) (*protobundle.Bundle, error) {
 	var envelope struct {
 		PayloadType string `json:"payloadType"`
 		Payload     string `json:"payload"`
@@ -234,8 +234,8 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 	if err != nil || len(signature) == 0 {
 		return nil, errors.New("has no readable signature")
 	}
-	return &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload,
-		Signatures: []*protodsse.Signature{{Sig: signature}}}}, nil
+	return &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload,
+		Signatures: []*protodsse.Signature{{Sig: signature}}}}}, nil
 }
 
 // attest says which attestation to make.

@@ -16,6 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sigstore/cosign/v2/pkg/cosign"
 	"github.com/sigstore/cosign/v2/pkg/oci/static"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
@@ -225,7 +226,7 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 // rebuiltSigner verifies a payload as a bundle that is rebuilt from the layer's
 // annotations, and returns its signer.
 func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
-	rebuilt, err := s.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
+	rebuilt, err := s.rebuild(layer, &protobundle.Bundle{Content: messageOf(payload, signature, crypto.SHA256)})
 	if err != nil {
 		return signer{}, refused(err)
 	}

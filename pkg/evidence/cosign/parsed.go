@@ -177,23 +177,16 @@ type rekorBundle struct {
 	}
 }
 
-// rebuild makes a Sigstore bundle v0.1 from a legacy signature and its annotations, so
+// rebuild completes a Sigstore bundle v0.1, which has its content, by the annotations of a
+// legacy signature, so
 // that one library judges certificates, log entries and timestamps of both formats:
 // cosign v2 itself checks only the leaf against the time of signing (CVE-2026-24122).
 //
 // It leaves out the log entry and the timestamp that the signers do not need.
-func (s *signers) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
+func (s *signers) rebuild(layer ocispec.Descriptor, made *protobundle.Bundle) (*bundle.Bundle, error) {
 	needs := s.needs()
 	material := &protobundle.VerificationMaterial{}
-	made := &protobundle.Bundle{MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material}
-	switch content := content.(type) {
-	case *protobundle.Bundle_MessageSignature:
-		made.Content = content
-	case *protobundle.Bundle_DsseEnvelope:
-		made.Content = content
-	default:
-		return nil, fmt.Errorf("a bundle cannot hold a %T", content)
-	}
+	made.MediaType, made.VerificationMaterial = "application/vnd.dev.sigstore.bundle+json;version=0.1", material
 	if s.identities == nil {
 		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: legacyHint}}
 	} else {

@@ -92,19 +92,21 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 // reported returns the findings to report. If there are too many, what counts comes first,
 // so that evidence by strangers leaves out none of it.
 func reported(findings []policy.Finding) []*policy.Finding {
-	var all, counting, others []*policy.Finding
+	all := make([]*policy.Finding, len(findings))
 	for i := range findings {
-		f := &findings[i]
-		if all = append(all, f); f.Proven() {
-			counting = append(counting, f)
-		} else {
-			others = append(others, f)
-		}
+		all[i] = &findings[i]
 	}
 	if len(all) <= maxReports {
 		return all
 	}
-	return append(counting, others...)[:maxReports]
+	counting := func(f *policy.Finding) int {
+		if f.Proven() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b *policy.Finding) int { return counting(a) - counting(b) })
+	return all[:maxReports]
 }
 
 func newVerifierReport(f *policy.Finding, subject string) verifierReport {

@@ -15,16 +15,13 @@ import (
 // gate bounds the spans that wait for the collector. The SDK's processor bounds them as
 // well, but tells nobody what it drops; so it never gets more than it has room for.
 type gate struct {
-	batches sdktrace.SpanProcessor
-	limit   int64
-	waiting atomic.Int64
-	spans   *prometheus.CounterVec // outcome
+	sdktrace.SpanProcessor // of batches
+	limit                  int64
+	waiting                atomic.Int64
+	spans                  *prometheus.CounterVec // outcome
 }
 
 var _ sdktrace.SpanProcessor = (*gate)(nil)
-
-// OnStart does nothing.
-func (g *gate) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd passes a span on if there is room for it, and never waits.
 func (g *gate) OnEnd(span sdktrace.ReadOnlySpan) {
@@ -36,18 +33,12 @@ func (g *gate) OnEnd(span sdktrace.ReadOnlySpan) {
 		g.spans.WithLabelValues("dropped").Inc()
 		return
 	}
-	g.batches.OnEnd(span)
+	g.SpanProcessor.OnEnd(span)
 }
-
-// ForceFlush sends what is waiting.
-func (g *gate) ForceFlush(ctx context.Context) error { return g.batches.ForceFlush(ctx) }
-
-// Shutdown sends what is waiting, and ends the connection to the collector.
-func (g *gate) Shutdown(ctx context.Context) error { return g.batches.Shutdown(ctx) }
 
 // exporter sends batches. It keeps failures to itself: the SDK would print them, each.
 type exporter struct {
-	next sdktrace.SpanExporter
+	sdktrace.SpanExporter
 	gate *gate
 	log  *logrus.Logger
 
@@ -56,14 +47,14 @@ type exporter struct {
 }
 
 func newExporter(next sdktrace.SpanExporter, gate *gate, log *logrus.Logger) *exporter {
-	return &exporter{next: next, gate: gate, log: log, warnings: rate.Sometimes{Interval: warningInterval}}
+	return &exporter{SpanExporter: next, gate: gate, log: log, warnings: rate.Sometimes{Interval: warningInterval}}
 }
 
 var _ sdktrace.SpanExporter = (*exporter)(nil)
 
 // ExportSpans sends a batch, and counts and logs it if that fails.
 func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
-	err := e.next.ExportSpans(ctx, batch)
+	err := e.SpanExporter.ExportSpans(ctx, batch)
 	e.gate.waiting.Add(-int64(len(batch)))
 	if err == nil {
 		e.gate.spans.WithLabelValues("exported").Add(float64(len(batch)))
@@ -76,9 +67,6 @@ func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpa
 	})
 	return nil
 }
-
-// Shutdown ends the connection to the collector.
-func (e *exporter) Shutdown(ctx context.Context) error { return e.next.Shutdown(ctx) }
 
 // short returns s on one line, cut to maxTextBytes of valid UTF-8.
 func short(s string) string {

@@ -71,7 +71,7 @@ func New(ctx context.Context, log *logrus.Logger, options Options) (*Tracer, err
 		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES, which must be key=value pairs with commas between them: %w", err)
 	}
 	g := &gate{limit: int64(s.queue), spans: newSpanCounter(options.Metrics)}
-	g.batches = sdktrace.NewBatchSpanProcessor(newExporter(client, g, log), sdktrace.WithMaxQueueSize(s.queue))
+	g.SpanProcessor = sdktrace.NewBatchSpanProcessor(newExporter(client, g, log), sdktrace.WithMaxQueueSize(s.queue))
 	t := &Tracer{options: options, provider: sdktrace.NewTracerProvider(
 		sdktrace.WithSpanProcessor(g), sdktrace.WithResource(described), sdktrace.WithIDGenerator(requestIDs{}))}
 	t.tracer = t.provider.Tracer("github.com/landwaiter/landwaiter")

@@ -261,7 +261,17 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		}
 		usual = []crypto.Hash{crypto.SHA256}
 	case *ecdsa.PublicKey:
-		usual = curveHashes(k)
+		// cosign used SHA-256 for every curve before v2.4, and has since used the curve's
+		// default in the Sigstore algorithm registry.
+		switch {
+		case k == nil:
+		case k.Curve == elliptic.P256():
+			usual = []crypto.Hash{crypto.SHA256}
+		case k.Curve == elliptic.P384():
+			usual = []crypto.Hash{crypto.SHA384, crypto.SHA256}
+		case k.Curve == elliptic.P521():
+			usual = []crypto.Hash{crypto.SHA512, crypto.SHA256}
+		}
 	}
 	if usual == nil {
 		return nil, fmt.Errorf("keys of type %T, or of this curve, are not supported", key.Public)
@@ -273,23 +283,6 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		return []crypto.Hash{key.Hash}, nil
 	}
 	return nil, fmt.Errorf("hash %s is not supported, use SHA-256, SHA-384 or SHA-512", key.Hash)
-}
-
-// curveHashes follows cosign, which used SHA-256 for every curve before v2.4, and has
-// since used the curve's default in the Sigstore algorithm registry.
-func curveHashes(key *ecdsa.PublicKey) []crypto.Hash {
-	if key == nil {
-		return nil
-	}
-	switch key.Curve {
-	case elliptic.P256():
-		return []crypto.Hash{crypto.SHA256}
-	case elliptic.P384():
-		return []crypto.Hash{crypto.SHA384, crypto.SHA256}
-	case elliptic.P521():
-		return []crypto.Hash{crypto.SHA512, crypto.SHA256}
-	}
-	return nil
 }
 
 func loadVerifier(key crypto.PublicKey, hash crypto.Hash) (signature.Verifier, error) {

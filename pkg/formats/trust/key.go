@@ -63,21 +63,13 @@ func parsePublicKey(b *pem.Block) (PublicKey, error) {
 	return PublicKey{Key: key, Fingerprint: sum}, nil
 }
 
-// damagedKey is an error of the decoder of ASN.1, whose text names its own structures.
-type damagedKey struct{ err error }
-
-func (damagedKey) Error() string {
-	return "the key is damaged, or is no public key, want " + wantedKeyType + "; copy the file again"
-}
-
-func (d damagedKey) Unwrap() error { return d.err }
-
-// keyError puts into words why a key cannot be parsed.
+// keyError puts into words why a key cannot be parsed. The texts of the decoder of ASN.1 name its
+// own structures.
 func keyError(err error) error {
 	var structure asn1.StructuralError
 	var syntax asn1.SyntaxError
 	if errors.As(err, &structure) || errors.As(err, &syntax) {
-		return damagedKey{err}
+		return errors.New("the key is damaged, or is no public key, want " + wantedKeyType + "; copy the file again")
 	}
 	return fmt.Errorf("found a damaged or unknown key, want %s: %w", wantedKeyType, err)
 }

@@ -1,7 +1,7 @@
 // Package decide has no code of its own: its rooms lead from findings to a verdict.
 //
 //   - policy: weighs findings into a verdict with a reason.
-//   - cel: conditions in CEL, bounded before they are compiled.
+//   - cel: conditions in CEL and regular expressions, bounded before they are compiled.
 //   - fair: shares places, bytes and processor time between quota owners.
 //   - verify: the Engine: resolve, list, check, decide, under one deadline. Begin at verify/engine.go.
 //

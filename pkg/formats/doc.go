@@ -2,9 +2,7 @@
 // It is the lowest wing: everything above gets values that were read once, under a limit.
 //
 //   - image: references and patterns; nowhere else does a string become an image.
-//   - intake: bundles, envelopes, certificates, timestamps and manifests, before any library sees them.
-//   - intoto: in-toto statements.
-//   - regex: how large a regular expression becomes once it is compiled.
+//   - intake: bundles, envelopes, in-toto statements, certificates, timestamps and manifests, before any library sees them.
 //   - trust: keys, certificates, Sigstore roots and revocation lists.
 //
 // The rooms are pure. They know no network, no Kubernetes and no resource of landwaiter.dev.

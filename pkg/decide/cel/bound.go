@@ -14,8 +14,6 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
-
-	"github.com/landwaiter/landwaiter/pkg/formats/regex"
 )
 
 // Bytes returns how much memory an expression keeps at most once it is compiled. It does
@@ -23,7 +21,7 @@ import (
 func Bytes(text string) int {
 	size := baseBytes + len(text)*bytesPerByte
 	if strings.Contains(text, overloads.Matches) {
-		size += regex.Bytes(maxPrograms)
+		size += RegexpBytes(maxPrograms)
 	}
 	return size
 }
@@ -111,7 +109,7 @@ func (p patterns) add(call celast.CallExpr) (int, error) {
 	if !ok {
 		return 0, errors.New("matches needs a regular expression in quotes")
 	}
-	size, err := regex.Size(string(text))
+	size, err := RegexpSize(string(text))
 	if err != nil {
 		return 0, fmt.Errorf("matches: %w", err)
 	}

@@ -1,6 +1,6 @@
 // Package cel evaluates conditions in CEL (the Common Expression Language) over facts. It
-// refuses expressions that could run long or make large values out of small ones. Its
-// functions have no side effects.
+// refuses expressions that could run long or make large values out of small ones, and sizes
+// regular expressions, here and in identities. Its functions have no side effects.
 package cel
 
 import (

@@ -1,7 +1,5 @@
 package cel
 
-import "github.com/landwaiter/landwaiter/pkg/formats/regex"
-
 // Limits on one expression.
 const (
 	// maxExpression is the length of an expression in bytes.
@@ -16,7 +14,7 @@ const (
 	maxLoops = 4
 	// maxPrograms bounds the regular expressions of one expression together, in
 	// instructions.
-	maxPrograms = regex.MaxInstructions / 2
+	maxPrograms = MaxRegexpInstructions / 2
 	// maxCost bounds one evaluation, in CEL's units. It is enough to visit each of some
 	// 10,000 packages a few times, and is used up within a fifth of a second.
 	maxCost = 500_000
@@ -33,4 +31,26 @@ const (
 	// each byte of its text at most, and programBytes for its regular expressions.
 	baseBytes    = 64 << 10
 	bytesPerByte = 128
+)
+
+// Limits on one regular expression, here or as an identity. A repeat multiplies what it repeats,
+// so the length of the text says little about what is kept.
+const (
+	// MaxRegexpLength is the length of a regular expression in bytes, as the resource types have it.
+	MaxRegexpLength = 1024
+	// MaxRegexpInstructions bounds the compiled program: enough for MaxRegexpLength literal
+	// characters twice over. An identity with a repository, a workflow and a tag takes
+	// about 100.
+	MaxRegexpInstructions = 2 * MaxRegexpLength
+	// runesPerInstruction is how many limits of a character class weigh as much as one
+	// instruction: compiling copies the classes of an anchored expression.
+	runesPerInstruction = 8
+	// maxClasses bounds the Unicode classes: each is a table of some 1,000 ranges, which
+	// parsing copies and sorts.
+	maxClasses = 8
+
+	// bytesPerInstruction is what a compiled regular expression keeps at most for each
+	// instruction, and regexpBytes for itself.
+	bytesPerInstruction = 160
+	regexpBytes         = 4 << 10
 )

@@ -193,11 +193,6 @@ const (
 	AnswerUndecided  Answer = "undecided"
 )
 
-// Answers returns all of them, as they are counted.
-func Answers() []Answer {
-	return []Answer{AnswerAllowed, AnswerUnverified, AnswerWarned, AnswerExcepted, AnswerDenied, AnswerInvalid, AnswerUndecided}
-}
-
 // Allows reports whether an image with this answer may be used.
 func (a Answer) Allows() bool {
 	switch a {

@@ -191,24 +191,28 @@ func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verif
 // evidence verifies a layer and returns the signed statement and its signer.
 func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
 	if layer.MediaType != MediaTypeEnvelope {
-		return a.verifyBundle(ctx, data, want)
+		return a.VerifyBundle(ctx, data, want)
 	}
-	content, err := envelopeOf(data)
+	made, err := envelopeOf(data)
 	if err != nil {
 		return Evidence{}, refused(fmt.Errorf("the attestation %w", err))
 	}
 	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
-	rebuilt, err := a.rebuild(layer, content)
+	rebuilt, err := a.rebuild(layer, made)
 	if err != nil {
 		return Evidence{}, refused(err)
 	}
-	return a.verifyRebuilt(ctx, rebuilt, want)
+	parsed := parsedBundle{Bundle: rebuilt}
+	if err := guard(func() error { return parsed.read(a.logged) }); err != nil {
+		return Evidence{}, refused(err)
+	}
+	return a.verifyParsed(ctx, parsed, want)
 }
 
 // envelopeOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") with one signature.
-func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
+func envelopeOf(data []byte) (*protobundle.Bundle, error) {
 	var envelope struct {
 		PayloadType string `json:"payloadType"`
 		Payload     string `json:"payload"`
@@ -230,8 +234,8 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 	if err != nil || len(signature) == 0 {
 		return nil, errors.New("has no readable signature")
 	}
-	return &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload,
-		Signatures: []*protodsse.Signature{{Sig: signature}}}}, nil
+	return &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload,
+		Signatures: []*protodsse.Signature{{Sig: signature}}}}}, nil
 }
 
 // attest says which attestation to make.

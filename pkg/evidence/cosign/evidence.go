@@ -2,6 +2,7 @@ package cosign
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"encoding/base64"
@@ -15,13 +16,13 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sigstore/cosign/v2/pkg/cosign"
 	"github.com/sigstore/cosign/v2/pkg/oci/static"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
-	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/intoto"
+	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
 // Evidence is what a bundle proves.
@@ -33,18 +34,14 @@ type Evidence struct {
 	// Statement is the signed in-toto statement, nil for a signature of the artifact's
 	// bytes. One of its subjects has the artifact's digest. The caller judges its
 	// predicate.
-	Statement *intoto.Statement
+	Statement *intake.Statement
 }
 
 // VerifyBundle verifies that a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) is
-// about the artifact with a SHA-256 digest, and made by a signer that the checker trusts.
+// about the artifact with a SHA-256 digest, and made by a signer that s trusts.
 // It returns a [verify.Refusal] for evidence that does not count. It ignores the
 // statement's predicate type, annotations and repository.
-func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {
-	return c.verifyBundle(ctx, data, artifact)
-}
-
-func (s *signers) verifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {
+func (s *signers) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {
 	if artifact.Validate() != nil || artifact.Algorithm() != digest.SHA256 {
 		return Evidence{}, malformed("the artifact has no sha256 digest")
 	}
@@ -54,15 +51,6 @@ func (s *signers) verifyBundle(ctx context.Context, data []byte, artifact digest
 	parsed, err := s.open(data)
 	if err != nil {
 		return Evidence{}, err
-	}
-	return s.verifyParsed(ctx, parsed, artifact)
-}
-
-// verifyRebuilt verifies a bundle that was rebuilt from a legacy attestation.
-func (s *signers) verifyRebuilt(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, error) {
-	parsed := parsedBundle{Bundle: rebuilt}
-	if err := guard(func() error { return parsed.read(s.logged) }); err != nil {
-		return Evidence{}, refused(err)
 	}
 	return s.verifyParsed(ctx, parsed, artifact)
 }
@@ -81,7 +69,7 @@ func (s *signers) verifyParsed(ctx context.Context, parsed parsedBundle, artifac
 	if parsed.message {
 		return proven, nil
 	}
-	statement, err := intoto.ParseStatement(parsed.payload)
+	statement, err := intake.ParseStatement(parsed.payload)
 	switch {
 	case err != nil:
 		return Evidence{}, malformed("the signed statement " + err.Error())
@@ -120,10 +108,8 @@ func (s *signers) checkMessage(parsed parsedBundle, want digest.Digest) error {
 		return nil
 	}
 	for _, key := range s.keys {
-		for _, algorithm := range key.algorithms {
-			if algorithm.digestOnly {
-				return nil
-			}
+		if slices.ContainsFunc(key.algorithms, func(a algorithm) bool { return a.hash == crypto.SHA256 }) {
+			return nil
 		}
 	}
 	return unsupported()
@@ -166,7 +152,7 @@ func (c *Checker) signedClaims(parsed parsedBundle, want digest.Digest) ([]claim
 
 // readStatement returns what an envelope's payload claims about the image want.
 func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
-	parsed, err := parseStatement(payload)
+	subjects, err := parseStatement(payload)
 	switch {
 	case errors.Is(err, errPredicate):
 		return nil, wrongPredicate()
@@ -175,9 +161,16 @@ func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
 	case err != nil:
 		return nil, refused(fmt.Errorf("the signed statement %w", err))
 	}
-	said := parsed.about(want)
+	var said []claims
+	other := ""
+	for _, subject := range subjects {
+		if subject.digest == want.String() {
+			said = append(said, subject.claims)
+		}
+		other = cmp.Or(other, subject.digest)
+	}
 	if said == nil {
-		return nil, wrongDigest(want, parsed.digests()...)
+		return nil, wrongDigest(want, other)
 	}
 	return said, nil
 }
@@ -233,12 +226,12 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 // rebuiltSigner verifies a payload as a bundle that is rebuilt from the layer's
 // annotations, and returns its signer.
 func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
-	rebuilt, err := s.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
+	rebuilt, err := s.rebuild(layer, &protobundle.Bundle{Content: messageOf(payload, signature, crypto.SHA256)})
 	if err != nil {
 		return signer{}, refused(err)
 	}
 	if s.identities != nil {
-		return s.identities.checkPayload(ctx, rebuilt, bytes.NewReader(payload))
+		return s.identities.signerOf(ctx, rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload)))
 	}
 	key, algorithm, ok, err := s.match(ctx, contentOf(payload), signature)
 	switch {

@@ -59,7 +59,7 @@ func FuzzStatement(f *testing.F) {
 		require.Equal(t, PredicateTypeSignature, theirs["predicateType"])
 		subjects, ok := theirs["subject"].([]any)
 		require.True(t, ok)
-		require.Len(t, mine.subjects, len(subjects))
+		require.Len(t, mine, len(subjects))
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/regex"
 )
 
 // Identity matches the issuer and subject of a signing certificate. Exactly one field of
@@ -115,8 +113,8 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 // that New refuses keep none.
 func (i Identity) Bytes() (size int) {
 	for _, expression := range []string{i.IssuerRegExp, i.SubjectRegExp} {
-		if n, err := regex.Size(expression); err == nil && expression != "" {
-			size += regex.Bytes(n)
+		if n, err := cel.RegexpSize(expression); err == nil && expression != "" {
+			size += cel.RegexpBytes(n)
 		}
 	}
 	return size
@@ -131,10 +129,10 @@ func (i Identity) policy() (bundleverify.PolicyOption, error) {
 		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
 	}
 	// The library compiles whatever it is given.
-	if _, err := regex.Size(i.IssuerRegExp); err != nil {
+	if _, err := cel.RegexpSize(i.IssuerRegExp); err != nil {
 		return nil, &FieldError{"issuerRegExp", err}
 	}
-	if _, err := regex.Size(i.SubjectRegExp); err != nil {
+	if _, err := cel.RegexpSize(i.SubjectRegExp); err != nil {
 		return nil, &FieldError{"subjectRegExp", err}
 	}
 	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerRegExp), i.Subject, whole(i.SubjectRegExp))
@@ -230,11 +228,6 @@ func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, wan
 		return signer{}, malformed("the image to check has a damaged digest")
 	}
 	return k.signerOf(ctx, content, artifact)
-}
-
-// checkPayload verifies a bundle against the signed bytes and returns its signer.
-func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, error) {
-	return k.signerOf(ctx, rebuilt, bundleverify.WithArtifact(payload))
 }
 
 // signerOf verifies a bundle against an artifact and returns its signer if the verifier

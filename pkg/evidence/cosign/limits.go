@@ -1,10 +1,6 @@
 package cosign
 
-import (
-	"time"
-
-	"github.com/landwaiter/landwaiter/pkg/formats/trust"
-)
+import "time"
 
 // Limits on the cost of one signature. A signature over a limit does not count.
 const (
@@ -24,7 +20,9 @@ const (
 	maxDepth = 16
 	// maxKeys is how many keys one verifier may have, as many as four full trust
 	// stores: each signature is tried with all of them.
-	maxKeys = 4 * trust.MaxKeys
+	maxKeys = 64
+	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
+	minRSABits = 2048
 	// maxIdentities is how many identities one keyless verifier may have.
 	maxIdentities = 16
 	// maxAnnotation is the length of a legacy signature's certificate, log entry

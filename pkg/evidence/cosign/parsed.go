@@ -93,7 +93,7 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if envelope == nil {
 		return nil
 	}
-	if err := intake.Statement(parsed.payload); err != nil {
+	if err := intake.CheckStatement(parsed.payload); err != nil {
 		return fmt.Errorf("the signed statement %w", err)
 	}
 	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,
@@ -177,23 +177,16 @@ type rekorBundle struct {
 	}
 }
 
-// rebuild makes a Sigstore bundle v0.1 from a legacy signature and its annotations, so
+// rebuild completes a Sigstore bundle v0.1, which has its content, by the annotations of a
+// legacy signature, so
 // that one library judges certificates, log entries and timestamps of both formats:
 // cosign v2 itself checks only the leaf against the time of signing (CVE-2026-24122).
 //
 // It leaves out the log entry and the timestamp that the signers do not need.
-func (s *signers) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
+func (s *signers) rebuild(layer ocispec.Descriptor, made *protobundle.Bundle) (*bundle.Bundle, error) {
 	needs := s.needs()
 	material := &protobundle.VerificationMaterial{}
-	made := &protobundle.Bundle{MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material}
-	switch content := content.(type) {
-	case *protobundle.Bundle_MessageSignature:
-		made.Content = content
-	case *protobundle.Bundle_DsseEnvelope:
-		made.Content = content
-	default:
-		return nil, fmt.Errorf("a bundle cannot hold a %T", content)
-	}
+	made.MediaType, made.VerificationMaterial = "application/vnd.dev.sigstore.bundle+json;version=0.1", material
 	if s.identities == nil {
 		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: legacyHint}}
 	} else {
@@ -259,19 +252,27 @@ func leafOf(text string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
+// readAnnotation reads an annotation with a JSON document.
+func readAnnotation(name, text string, into any) error {
+	if len(text) > maxAnnotation {
+		return limitExceeded(name+" annotation", maxAnnotation)
+	}
+	if err := intake.JSON([]byte(text)); err != nil {
+		return fmt.Errorf("the %s annotation %w", name, err)
+	}
+	if json.Unmarshal([]byte(text), into) != nil {
+		return fmt.Errorf("the %s annotation is malformed", name)
+	}
+	return nil
+}
+
 // logEntry reads the annotation strictly: a missing field must not become a meaningful
 // zero.
 func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 	wrong := errors.New("the log entry annotation is malformed")
-	if len(text) > maxAnnotation {
-		return nil, limitExceeded("log entry annotation", maxAnnotation)
-	}
-	if err := intake.JSON([]byte(text)); err != nil {
-		return nil, fmt.Errorf("the log entry annotation %w", err)
-	}
 	var stored rekorBundle
-	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return nil, wrong
+	if err := readAnnotation("log entry", text, &stored); err != nil {
+		return nil, err
 	}
 	body, err := base64.StdEncoding.DecodeString(stored.Payload.Body)
 	if err != nil || len(body) == 0 {
@@ -300,14 +301,11 @@ func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 }
 
 func timestampOf(text string) ([]byte, error) {
-	if len(text) > maxAnnotation {
-		return nil, limitExceeded("timestamp annotation", maxAnnotation)
-	}
-	if err := intake.JSON([]byte(text)); err != nil {
-		return nil, fmt.Errorf("the timestamp annotation %w", err)
-	}
 	var stored struct{ SignedRFC3161Timestamp []byte }
-	if err := json.Unmarshal([]byte(text), &stored); err != nil || len(stored.SignedRFC3161Timestamp) == 0 {
+	if err := readAnnotation("timestamp", text, &stored); err != nil {
+		return nil, err
+	}
+	if len(stored.SignedRFC3161Timestamp) == 0 {
 		return nil, errors.New("the timestamp annotation is malformed")
 	}
 	return stored.SignedRFC3161Timestamp, nil

@@ -17,7 +17,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/formats/intake"
-	"github.com/landwaiter/landwaiter/pkg/formats/intoto"
 )
 
 // cosign writes cosignDockerHub for dockerHub into payloads.
@@ -39,34 +38,26 @@ func parsePayload(data []byte) (simpleSigning, error) {
 	if err := intake.Payload(data); err != nil {
 		return simpleSigning{}, err
 	}
-	document, err := intoto.ParseObject(data, maxDepth)
+	document, err := intake.ParseObject(data, maxDepth)
 	if err != nil {
 		return simpleSigning{}, err
 	}
-	critical, ok := document["critical"].(map[string]any)
-	if !ok || !only(document, "critical", "optional") || !only(critical, "identity", "image", "type") {
+	critical, _ := document["critical"].(map[string]any)
+	identity, _ := critical["identity"].(map[string]any)
+	signed, _ := critical["image"].(map[string]any)
+	digest, hasDigest := signed["docker-manifest-digest"].(string)
+	reference, hasReference := identity["docker-reference"].(string)
+	optional, isObject := document["optional"].(map[string]any)
+	switch {
+	case !hasDigest || !hasReference || !only(document, "critical", "optional") || !only(critical, "identity", "image", "type") ||
+		!only(identity, "docker-reference") || !only(signed, "docker-manifest-digest"):
 		return simpleSigning{}, errors.New(`has unknown or missing parts in "critical"`)
-	}
-	if critical["type"] != payload.CosignSignatureType {
+	case critical["type"] != payload.CosignSignatureType:
 		return simpleSigning{}, fmt.Errorf("is not of the type %q", payload.CosignSignatureType)
-	}
-	identity, identityOK := critical["identity"].(map[string]any)
-	signed, signedOK := critical["image"].(map[string]any)
-	if !identityOK || !signedOK || !only(identity, "docker-reference") || !only(signed, "docker-manifest-digest") {
-		return simpleSigning{}, errors.New(`has unknown or missing parts in "critical"`)
-	}
-	p := simpleSigning{}
-	var digestOK, referenceOK bool
-	p.digest, digestOK = signed["docker-manifest-digest"].(string)
-	p.reference, referenceOK = identity["docker-reference"].(string)
-	if !digestOK || !referenceOK {
-		return simpleSigning{}, errors.New(`has unknown or missing parts in "critical"`)
-	}
-	optional, present := document["optional"]
-	if p.optional, ok = optional.(map[string]any); !ok && present && optional != nil {
+	case !isObject && document["optional"] != nil:
 		return simpleSigning{}, errors.New(`has an "optional" that is not an object`)
 	}
-	return p, nil
+	return simpleSigning{digest, reference, optional}, nil
 }
 
 // rebuildPayload returns the payload that cosign signs for ref by default, if it has the
@@ -107,63 +98,53 @@ var (
 	errTooLarge  = errors.New("is too large")
 )
 
-// statement is the in-toto statement of an image signature, with the claims about each
-// of its subjects.
-type statement struct {
-	subjects []subjectClaims
-}
-
+// subjectClaims are the claims about one subject of the statement of an image signature.
 type subjectClaims struct {
 	digest string // "sha256:…", or empty
 	claims
 }
 
-// parseStatement reads the statement of an image signature. It only reads the type of
-// other statements, which may be large.
-func parseStatement(data []byte) (statement, error) {
+// parseStatement reads the subjects of the statement of an image signature. It only reads the
+// type of other statements, which may be large.
+func parseStatement(data []byte) ([]subjectClaims, error) {
 	var kind struct {
 		PredicateType string `json:"predicateType"`
 	}
-	if err := json.Unmarshal(data, &kind); err != nil {
-		return statement{}, errors.New("is not an in-toto statement")
-	}
-	if kind.PredicateType != PredicateTypeSignature {
-		return statement{}, errPredicate
-	}
-	if len(data) > maxPayload {
-		return statement{}, errTooLarge
+	switch err := json.Unmarshal(data, &kind); {
+	case err != nil:
+		return nil, errors.New("is not an in-toto statement")
+	case kind.PredicateType != PredicateTypeSignature:
+		return nil, errPredicate
+	case len(data) > maxPayload:
+		return nil, errTooLarge
 	}
 	if err := intake.Payload(data); err != nil {
-		return statement{}, err
+		return nil, err
 	}
-	document, err := intoto.ParseObject(data, maxDepth)
+	document, err := intake.ParseObject(data, maxDepth)
 	if err != nil {
-		return statement{}, err
+		return nil, err
 	}
-	if !intoto.IsStatement(document) {
-		return statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
+	list, isList := document["subject"].([]any)
+	switch {
+	case !intake.IsStatement(document):
+		return nil, errors.New("is not an in-toto statement of version 0.1 or 1")
+	case document["predicateType"] != PredicateTypeSignature: // encoding/json ignores the case of names
+		return nil, errPredicate
+	case !isList:
+		return nil, errors.New("has no subjects")
 	}
-	// Checked again on the strict parse: encoding/json ignores the case of names.
-	if document["predicateType"] != PredicateTypeSignature {
-		return statement{}, errPredicate
-	}
-	list, ok := document["subject"].([]any)
-	if !ok {
-		return statement{}, errors.New("has no subjects")
-	}
-	s := statement{}
-	for _, entry := range list {
-		subject, err := parseSubject(entry)
-		if err != nil {
-			return statement{}, err
+	subjects := make([]subjectClaims, len(list))
+	for i, entry := range list {
+		if subjects[i], err = parseSubject(entry); err != nil {
+			return nil, err
 		}
-		s.subjects = append(s.subjects, subject)
 	}
-	return s, nil
+	return subjects, nil
 }
 
 func parseSubject(entry any) (subjectClaims, error) {
-	object, digests, err := intoto.ReadSubject(entry)
+	object, digests, err := intake.ReadSubject(entry)
 	if err != nil {
 		return subjectClaims{}, err
 	}
@@ -177,26 +158,6 @@ func parseSubject(entry any) (subjectClaims, error) {
 	s.repository, _ = object["name"].(string)
 	s.annotations, _ = object["annotations"].(map[string]any)
 	return s, nil
-}
-
-// about returns the claims of every subject with the digest d.
-func (s statement) about(d digest.Digest) []claims {
-	var said []claims
-	for _, subject := range s.subjects {
-		if subject.digest == d.String() {
-			said = append(said, subject.claims)
-		}
-	}
-	return said
-}
-
-// digests returns the digests of the subjects, for messages.
-func (s statement) digests() []string {
-	var all []string
-	for _, subject := range s.subjects {
-		all = append(all, subject.digest)
-	}
-	return all
 }
 
 var errUnknownContent = errors.New("the signed content is not known in this form")
@@ -234,10 +195,7 @@ func (c signedContent) sum(hash crypto.Hash) []byte {
 func (a algorithm) verifies(content signedContent, signature []byte) bool {
 	return guard(func() error {
 		if a.hash == 0 {
-			if content.message == nil {
-				return errUnknownContent
-			}
-			if !ed25519.Verify(a.plain, content.message, signature) { // without a copy of the message
+			if content.message == nil || !ed25519.Verify(a.plain, content.message, signature) { // without a copy of the message
 				return errUnknownContent
 			}
 			return nil

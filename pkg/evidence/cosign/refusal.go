@@ -46,12 +46,10 @@ func tampered(message string) error {
 }
 
 // wrongDigest does not repeat what the signature says unless it is a digest.
-func wrongDigest(want digest.Digest, signed ...string) error {
+func wrongDigest(want digest.Digest, signed string) error {
 	other := "another image"
-	if len(signed) > 0 {
-		if d, err := digest.Parse(signed[0]); err == nil {
-			other = "another image, " + d.String()
-		}
+	if d, err := digest.Parse(signed); err == nil {
+		other = "another image, " + d.String()
 	}
 	return verify.Refuse(policy.ReasonWrongDigest, fmt.Sprintf("the signature is for %s, not for %s", other, want),
 		"sign this image by its digest: signatures of other images or platforms do not carry over")

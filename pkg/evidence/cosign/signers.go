@@ -25,7 +25,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 )
 
 // Key is one trusted public key.
@@ -211,12 +210,9 @@ type trustedKey struct {
 // algorithm verifies signatures of one key with one hash.
 type algorithm struct {
 	verifier signature.Verifier
-	hash     crypto.Hash // zero for plain Ed25519
+	hash     crypto.Hash // zero for plain Ed25519; of SHA-256, the digest suffices to verify
 	plain    ed25519.PublicKey
 	bundles  *bundleverify.Verifier
-	// digestOnly is set if the SHA-256 of the signed bytes suffices to verify a
-	// signature.
-	digestOnly bool
 }
 
 func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
@@ -243,7 +239,7 @@ func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
 			return trustedKey{}, err
 		}
 		plain, _ := key.Public.(ed25519.PublicKey)
-		trusted.algorithms = append(trusted.algorithms, algorithm{verifier: verifier, hash: hash, plain: plain, bundles: bundles, digestOnly: hash == crypto.SHA256})
+		trusted.algorithms = append(trusted.algorithms, algorithm{verifier: verifier, hash: hash, plain: plain, bundles: bundles})
 	}
 	return trusted, nil
 }
@@ -260,12 +256,22 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		}
 		return []crypto.Hash{crypto.SHA512, 0}, nil
 	case *rsa.PublicKey:
-		if k == nil || k.N == nil || k.N.BitLen() < trust.MinRSABits {
-			return nil, fmt.Errorf("RSA keys need at least %d bits", trust.MinRSABits)
+		if k == nil || k.N == nil || k.N.BitLen() < minRSABits {
+			return nil, fmt.Errorf("RSA keys need at least %d bits", minRSABits)
 		}
 		usual = []crypto.Hash{crypto.SHA256}
 	case *ecdsa.PublicKey:
-		usual = curveHashes(k)
+		// cosign used SHA-256 for every curve before v2.4, and has since used the curve's
+		// default in the Sigstore algorithm registry.
+		switch {
+		case k == nil:
+		case k.Curve == elliptic.P256():
+			usual = []crypto.Hash{crypto.SHA256}
+		case k.Curve == elliptic.P384():
+			usual = []crypto.Hash{crypto.SHA384, crypto.SHA256}
+		case k.Curve == elliptic.P521():
+			usual = []crypto.Hash{crypto.SHA512, crypto.SHA256}
+		}
 	}
 	if usual == nil {
 		return nil, fmt.Errorf("keys of type %T, or of this curve, are not supported", key.Public)
@@ -277,23 +283,6 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		return []crypto.Hash{key.Hash}, nil
 	}
 	return nil, fmt.Errorf("hash %s is not supported, use SHA-256, SHA-384 or SHA-512", key.Hash)
-}
-
-// curveHashes follows cosign, which used SHA-256 for every curve before v2.4, and has
-// since used the curve's default in the Sigstore algorithm registry.
-func curveHashes(key *ecdsa.PublicKey) []crypto.Hash {
-	if key == nil {
-		return nil
-	}
-	switch key.Curve {
-	case elliptic.P256():
-		return []crypto.Hash{crypto.SHA256}
-	case elliptic.P384():
-		return []crypto.Hash{crypto.SHA384, crypto.SHA256}
-	case elliptic.P521():
-		return []crypto.Hash{crypto.SHA512, crypto.SHA256}
-	}
-	return nil
 }
 
 func loadVerifier(key crypto.PublicKey, hash crypto.Hash) (signature.Verifier, error) {

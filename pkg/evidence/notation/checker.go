@@ -90,12 +90,9 @@ func New(options Options) (*Checker, error) {
 		return nil, err
 	}
 	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), signing: slices.Clone(options.SigningAuthorities),
-		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists)}
+		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists), logs: options.logs()}
 	if options.AWSSigner != nil {
 		c.profiles, c.revoked = slices.Clone(options.AWSSigner.Profiles), options.AWSSigner.Revoked
-	}
-	if c.logs, err = options.logs(); err != nil {
-		return nil, err
 	}
 	stores := c.stores()
 	if c.plain, err = c.verifier(level, identities, stores...); err != nil {

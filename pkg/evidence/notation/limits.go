@@ -1,10 +1,6 @@
 package notation
 
-import (
-	"time"
-
-	"github.com/landwaiter/landwaiter/pkg/formats/trust"
-)
+import "time"
 
 // Limits on the cost of one verifier and one signature. A verifier over a limit is
 // refused, and a signature over a limit does not count.
@@ -14,7 +10,7 @@ const (
 	maxEnvelope = 1 << 20
 	// maxCertificates is how many trust anchors a verifier may have, as many as one
 	// trust store: every presented certificate is compared with each of them.
-	maxCertificates = trust.MaxCertificates
+	maxCertificates = 256
 	// maxIdentities is how many trusted identities a verifier may have.
 	maxIdentities = 64
 	// maxIdentity is the length of one trusted identity in bytes; a

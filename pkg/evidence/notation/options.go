@@ -106,25 +106,9 @@ type RevocationList interface {
 }
 
 // logs applies the overrides to the level.
-func (o Options) logs() (made logs, err error) {
-	for name, check := range map[string]struct {
-		action Action
-		log    *bool
-	}{
-		"expiry": {o.Overrides.Expiry, &made.expiry}, "authenticTimestamp": {o.Overrides.AuthenticTimestamp, &made.timestamp},
-		"revocation": {o.Overrides.Revocation, &made.revocation},
-	} {
-		switch check.action {
-		case AsLevel:
-			*check.log = o.Level == Permissive
-		case Log:
-			*check.log = true
-		case Enforce:
-		default:
-			return logs{}, fmt.Errorf("override of %s is %d, which is neither enforce nor log", name, check.action)
-		}
-	}
-	return made, nil
+func (o Options) logs() logs {
+	only := func(a Action) bool { return a == Log || a == AsLevel && o.Level == Permissive }
+	return logs{expiry: only(o.Overrides.Expiry), timestamp: only(o.Overrides.AuthenticTimestamp), revocation: only(o.Overrides.Revocation)}
 }
 
 func (l Level) library() (string, error) {
@@ -137,10 +121,11 @@ func (l Level) library() (string, error) {
 	return "", fmt.Errorf("level %d is neither strict nor permissive", l)
 }
 
+// checkAnchors checks a list of trust anchors, which may be empty.
 func checkAnchors(certificates []*x509.Certificate) error {
 	switch n := len(certificates); {
 	case n == 0:
-		return errors.New("a notation verifier without certificates could prove nothing")
+		return nil
 	case n > maxCertificates:
 		return fmt.Errorf("a notation verifier has %d certificates, the limit is %d", n, maxCertificates)
 	case slices.Contains(certificates, nil):
@@ -161,9 +146,6 @@ func (o Options) checkTrust() error {
 		return errors.New("a verifier of AWS Signer needs AWS's root as signing authority and no other certificates")
 	}
 	for _, list := range [][]*x509.Certificate{o.Certificates, o.SigningAuthorities} {
-		if len(list) == 0 {
-			continue
-		}
 		if err := checkAnchors(list); err != nil {
 			return err
 		}
@@ -178,9 +160,6 @@ func (o Options) checkTrust() error {
 // with Timestamping Authority (TSA) root certificates" (trust store and trust policy
 // specification, "Trust Store").
 func checkAuthorities(certificates []*x509.Certificate) error {
-	if len(certificates) == 0 {
-		return nil
-	}
 	if err := checkAnchors(certificates); err != nil {
 		return fmt.Errorf("timestamp authorities: %w", err)
 	}

@@ -164,9 +164,4 @@ func checkExpiry(expiry, now time.Time) error {
 		"sign the image again")
 }
 
-func shown(name string) string {
-	if len(name) > maxNameShown {
-		return name[:maxNameShown] + "…"
-	}
-	return name
-}
+func shown(name string) string { return policy.Cut(name, maxNameShown) }

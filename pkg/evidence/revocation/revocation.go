@@ -167,10 +167,7 @@ func (p *Prefetcher) allowed(r *http.Request) error {
 	return nil
 }
 
-var (
-	errPending = errors.New("it is being fetched, try again")
-	errDropped = errors.New("it was dropped to make room, try again")
-)
+var errPending = errors.New("it is being fetched, try again")
 
 // content returns the last response, however old: its dates are for the caller to
 // check. Asking keeps the response, or has it fetched.
@@ -188,7 +185,7 @@ func (p *Prefetcher) content(ctx context.Context, r request) ([]byte, error) {
 	case errors.Is(err, prefetch.ErrPending):
 		return nil, errPending
 	case errors.Is(err, prefetch.ErrNotWanted):
-		return nil, errDropped
+		return nil, errors.New("it was dropped to make room, try again")
 	case err != nil:
 		return nil, err
 	}

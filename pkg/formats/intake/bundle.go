@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
@@ -113,7 +114,9 @@ func checkTimestamps(data *protobundle.TimestampVerificationData) error {
 	var kept []*protocommon.RFC3161SignedTimestamp
 	total := 0
 	for _, timestamp := range data.GetRfc3161Timestamps() {
-		if contains(kept, timestamp) {
+		if slices.ContainsFunc(kept, func(other *protocommon.RFC3161SignedTimestamp) bool {
+			return bytes.Equal(other.GetSignedTimestamp(), timestamp.GetSignedTimestamp())
+		}) {
 			continue
 		}
 		if total += len(timestamp.GetSignedTimestamp()); len(kept) == maxTimestamps || total > maxTimestampBytes {
@@ -128,15 +131,6 @@ func checkTimestamps(data *protobundle.TimestampVerificationData) error {
 		data.Rfc3161Timestamps = kept
 	}
 	return nil
-}
-
-func contains(kept []*protocommon.RFC3161SignedTimestamp, timestamp *protocommon.RFC3161SignedTimestamp) bool {
-	for _, other := range kept {
-		if bytes.Equal(other.GetSignedTimestamp(), timestamp.GetSignedTimestamp()) {
-			return true
-		}
-	}
-	return false
 }
 
 // JWS refuses a JWS envelope of the Notary Project (signature envelope JWS specification)

@@ -28,18 +28,15 @@ func COSE(data []byte) error {
 		return err
 	}
 	if len(protected) > 0 {
-		if rest, err := s.item(protected, 0); err != nil || len(rest) > 0 {
-			return orMalformed(err, "has a protected header that is not one CBOR item")
+		rest, err := s.item(protected, 0)
+		if err != nil {
+			return err
+		}
+		if len(rest) > 0 {
+			return malformed("has a protected header that is not one CBOR item")
 		}
 	}
 	return JSON(payload)
-}
-
-func orMalformed(err error, text string) error {
-	if err == nil {
-		return malformed("%s", text)
-	}
-	return err
 }
 
 // coseParts returns the protected header and the payload of a message that was scanned.

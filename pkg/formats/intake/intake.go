@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -46,6 +47,8 @@ type jsonLimits struct {
 	members int
 	// expand is how many bytes of memory each byte may take as a tree of Go values.
 	expand int
+	// keep returns that tree. The document must be valid, and no object has a name twice.
+	keep bool
 }
 
 // JSON refuses a document that is not one JSON value, nests too deep, has too many values,
@@ -66,24 +69,30 @@ func List(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: maxDepth, values: spareListValues + len(data)/minListValue})
 }
 
-// Statement refuses a document that would take many times its size in memory.
-func Statement(data []byte) error {
-	return scanJSON(data, jsonLimits{depth: 64, expand: maxPredicate})
+// CheckStatement refuses a document that would take many times its size in memory.
+func CheckStatement(data []byte) error {
+	return scanJSON(data, jsonLimits{depth: maxStatementDepth, expand: maxPredicate})
 }
 
 func scanJSON(data []byte, limits jsonLimits) error {
+	_, err := readJSON(data, limits)
+	return err
+}
+
+func readJSON(data []byte, limits jsonLimits) (any, error) {
 	s := &jsonScanner{data: data, limits: limits, budget: int64(limits.expand)*int64(len(data)) + spare}
-	if err := s.value(0); err != nil {
-		return err
+	value, err := s.value(0)
+	if err != nil {
+		return nil, err
 	}
 	s.space()
 	if s.at < len(data) {
-		return malformed("is not one JSON value")
+		return nil, malformed("is not one JSON value")
 	}
-	return nil
+	return value, nil
 }
 
-// jsonScanner reads JSON (RFC 8259) without keeping it.
+// jsonScanner reads JSON (RFC 8259). Its values are nil unless they are kept.
 type jsonScanner struct {
 	data   []byte
 	at     int
@@ -94,7 +103,7 @@ type jsonScanner struct {
 
 func notJSON() error { return malformed("is not JSON") }
 
-// What the values of pkg/formats/intoto take, as measured: a slot in a list, which grows by doubling;
+// What the values of [ParseObject] take, as measured: a slot in a list, which grows by doubling;
 // a map with its first eight slots, and each further slot; the header of a string, and the
 // decoding of one with escapes.
 const slotBytes, mapBytes, memberBytes, headerBytes, escapeBytes = 80, 352, 96, 24, 256
@@ -116,17 +125,17 @@ func (s *jsonScanner) spendText(text []byte) error {
 	return s.spend(headerBytes + len(text))
 }
 
-func (s *jsonScanner) value(depth int) error {
+func (s *jsonScanner) value(depth int) (any, error) {
 	s.values++
 	switch {
 	case depth > s.limits.depth:
-		return pastLimit("nests deeper than %d", s.limits.depth)
+		return nil, pastLimit("nests deeper than %d", s.limits.depth)
 	case s.limits.values > 0 && s.values > s.limits.values:
-		return pastLimit("has more than %d values", s.limits.values)
+		return nil, pastLimit("has more than %d values", s.limits.values)
 	}
 	s.space()
 	if s.at == len(s.data) {
-		return notJSON()
+		return nil, notJSON()
 	}
 	switch c := s.data[s.at]; {
 	case c == '{':
@@ -134,76 +143,104 @@ func (s *jsonScanner) value(depth int) error {
 	case c == '[':
 		return s.list(depth)
 	case c == '"':
-		text, err := s.text()
-		if err != nil {
-			return err
+		token, err := s.text()
+		if err != nil || !s.limits.keep {
+			return nil, err
 		}
-		return s.spendText(text)
+		return decoded(token)
 	case c == '-' || '0' <= c && c <= '9':
 		return s.number()
 	}
 	return s.word()
 }
 
-func (s *jsonScanner) object(depth int) error {
+// decoded returns the text of a string with its quotes.
+func decoded(token []byte) (string, error) {
+	if bytes.IndexByte(token, '\\') < 0 {
+		return string(token[1 : len(token)-1]), nil
+	}
+	var text string
+	if err := json.Unmarshal(token, &text); err != nil {
+		return "", notJSON()
+	}
+	return text, nil
+}
+
+func (s *jsonScanner) object(depth int) (any, error) {
+	var object map[string]any
+	if s.limits.keep {
+		object = map[string]any{}
+	}
 	s.at++
 	if s.skip('}') {
-		return s.spend(headerBytes)
+		return object, s.spend(headerBytes)
 	}
 	if err := s.spend(mapBytes); err != nil {
-		return err
+		return nil, err
 	}
 	var names []string
 	for count := 0; ; count++ {
 		s.space()
 		if s.at == len(s.data) || s.data[s.at] != '"' {
-			return notJSON()
+			return nil, notJSON()
 		}
 		token, err := s.text()
 		if err != nil {
-			return err
-		}
-		if err := s.spendText(token); err != nil {
-			return err
+			return nil, err
 		}
 		if count >= 8 {
 			if err := s.spend(memberBytes); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if s.limits.members > 0 {
 			if names, err = s.member(names, token); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if !s.skip(':') {
-			return notJSON()
+			return nil, notJSON()
 		}
-		if err := s.value(depth + 1); err != nil {
-			return err
+		value, err := s.value(depth + 1)
+		if err == nil && s.limits.keep {
+			err = put(object, token, value)
+		}
+		if err != nil {
+			return nil, err
 		}
 		switch {
 		case s.skip('}'):
-			return nil
+			return object, nil
 		case !s.skip(','):
-			return notJSON()
+			return nil, notJSON()
 		}
 	}
 }
 
+// put adds a member to an object that is kept.
+func put(object map[string]any, token []byte, value any) error {
+	name, err := decoded(token)
+	if err != nil {
+		return err
+	}
+	if _, twice := object[name]; twice {
+		return malformed("has a name twice")
+	}
+	object[name] = value
+	return nil
+}
+
 // member adds a name to those of its object.
 func (s *jsonScanner) member(names []string, token []byte) ([]string, error) {
-	var name string
-	if err := json.Unmarshal(token, &name); err != nil {
-		return nil, notJSON()
+	name, err := decoded(token)
+	if err != nil {
+		return nil, err
 	}
 	if name = fold(name); len(names) >= s.limits.members {
 		return nil, pastLimit("has an object with more than %d names", s.limits.members)
 	}
-	for _, other := range names {
-		if other == name {
-			return nil, malformed("has a name twice")
-		}
+	if slices.Contains(names, name) {
+		return nil, malformed("has a name twice")
 	}
 	return append(names, name), nil
 }
@@ -219,28 +256,33 @@ func fold(name string) string {
 	}, name)
 }
 
-func (s *jsonScanner) list(depth int) error {
+func (s *jsonScanner) list(depth int) (any, error) {
+	var list []any
 	s.at++
 	if s.skip(']') {
-		return nil
+		return list, nil
 	}
 	for {
 		if err := s.spend(slotBytes); err != nil {
-			return err
+			return nil, err
 		}
-		if err := s.value(depth + 1); err != nil {
-			return err
+		value, err := s.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		if s.limits.keep {
+			list = append(list, value)
 		}
 		switch {
 		case s.skip(']'):
-			return nil
+			return list, nil
 		case !s.skip(','):
-			return notJSON()
+			return nil, notJSON()
 		}
 	}
 }
 
-// text returns a string with its quotes.
+// text reads a string and returns it with its quotes.
 func (s *jsonScanner) text() ([]byte, error) {
 	start := s.at
 	for s.at++; s.at < len(s.data); s.at++ {
@@ -250,7 +292,7 @@ func (s *jsonScanner) text() ([]byte, error) {
 			if !utf8.Valid(s.data[start:s.at]) {
 				return nil, malformed("is not UTF-8")
 			}
-			return s.data[start:s.at], nil
+			return s.data[start:s.at], s.spendText(s.data[start:s.at])
 		case c < ' ':
 			return nil, notJSON()
 		case c == '\\':
@@ -260,22 +302,28 @@ func (s *jsonScanner) text() ([]byte, error) {
 	return nil, notJSON()
 }
 
-func (s *jsonScanner) number() error {
+func (s *jsonScanner) number() (any, error) {
 	start := s.at
 	for s.at < len(s.data) && strings.IndexByte("+-.0123456789Ee", s.data[s.at]) >= 0 {
 		s.at++
 	}
-	return s.spend(headerBytes + s.at - start)
+	if err := s.spend(headerBytes + s.at - start); err != nil || !s.limits.keep {
+		return nil, err
+	}
+	return json.Number(s.data[start:s.at]), nil
 }
 
-func (s *jsonScanner) word() error {
-	for _, word := range []string{"true", "false", "null"} {
-		if rest := s.data[s.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
-			s.at += len(word)
-			return nil
+func (s *jsonScanner) word() (any, error) {
+	for _, word := range []struct {
+		text  string
+		value any
+	}{{"true", true}, {"false", false}, {"null", nil}} {
+		if bytes.HasPrefix(s.data[s.at:], []byte(word.text)) {
+			s.at += len(word.text)
+			return word.value, nil
 		}
 	}
-	return notJSON()
+	return nil, notJSON()
 }
 
 // skip passes over c, after white space.
@@ -289,7 +337,7 @@ func (s *jsonScanner) skip(c byte) bool {
 }
 
 func (s *jsonScanner) space() {
-	for s.at < len(s.data) && strings.IndexByte(" \t\r\n", s.data[s.at]) >= 0 {
+	for s.at < len(s.data) && (s.data[s.at] == ' ' || s.data[s.at] == '\n' || s.data[s.at] == '\t' || s.data[s.at] == '\r') {
 		s.at++
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"fmt"
 )
@@ -32,23 +33,11 @@ type PublicKey struct {
 // "PUBLIC KEY" blocks (RFC 7468 section 13) and "RSA PUBLIC KEY" blocks
 // (RFC 8017 appendix A.1.1). It refuses the whole text if one block is not a strong
 // public key. The error says what was found and what is wanted.
-func ParsePublicKeys(pem []byte) ([]PublicKey, error) {
-	blocks, err := decode(pem, wantedKeys, maxKeysInput, MaxKeys)
-	if err != nil {
-		return nil, fmt.Errorf("parse public keys: %w", err)
-	}
-	keys := make([]PublicKey, 0, len(blocks))
-	for _, b := range blocks {
-		key, err := parsePublicKey(b)
-		if err != nil {
-			return nil, fmt.Errorf("parse public keys: PEM block %d: %w", b.number, err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
+func ParsePublicKeys(text []byte) ([]PublicKey, error) {
+	return parseAll("public keys", text, wantedKeys, maxKeysInput, MaxKeys, parsePublicKey)
 }
 
-func parsePublicKey(b block) (PublicKey, error) {
+func parsePublicKey(b *pem.Block) (PublicKey, error) {
 	var key crypto.PublicKey
 	var err error
 	switch b.Type {
@@ -74,21 +63,13 @@ func parsePublicKey(b block) (PublicKey, error) {
 	return PublicKey{Key: key, Fingerprint: sum}, nil
 }
 
-// damagedKey is an error of the decoder of ASN.1, whose text names its own structures.
-type damagedKey struct{ err error }
-
-func (damagedKey) Error() string {
-	return "the key is damaged, or is no public key, want " + wantedKeyType + "; copy the file again"
-}
-
-func (d damagedKey) Unwrap() error { return d.err }
-
-// keyError puts into words why a key cannot be parsed.
+// keyError puts into words why a key cannot be parsed. The texts of the decoder of ASN.1 name its
+// own structures.
 func keyError(err error) error {
 	var structure asn1.StructuralError
 	var syntax asn1.SyntaxError
 	if errors.As(err, &structure) || errors.As(err, &syntax) {
-		return damagedKey{err}
+		return errors.New("the key is damaged, or is no public key, want " + wantedKeyType + "; copy the file again")
 	}
 	return fmt.Errorf("found a damaged or unknown key, want %s: %w", wantedKeyType, err)
 }

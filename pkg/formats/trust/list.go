@@ -55,29 +55,17 @@ func (l *RevocationList) Parsed() *x509.RevocationList { return l.RevocationList
 // ("X509 CRL" blocks, RFC 7468 section 6) and keeps their order. It refuses the whole text
 // if one block is not a complete list with an end. It checks neither signatures nor dates.
 func ParseRevocationLists(text []byte) ([]*RevocationList, error) {
-	blocks, err := decode(text, wantedLists, maxListsInput, MaxLists)
-	if err != nil {
-		return nil, fmt.Errorf("parse revocation lists: %w", err)
-	}
-	lists := make([]*RevocationList, 0, len(blocks))
-	for _, b := range blocks {
-		if b.Type != listBlock {
-			return nil, fmt.Errorf("parse revocation lists: PEM block %d: found a %.40q block, want %s", b.number, b.Type, wantedLists)
-		}
-		list, err := parseRevocationList(b.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("parse revocation lists: PEM block %d: %w", b.number, err)
-		}
-		lists = append(lists, list)
-	}
-	return lists, nil
+	return parseAll("revocation lists", text, wantedLists, maxListsInput, MaxLists, parseRevocationList)
 }
 
 // parseRevocationList reads one list. A list without an end would count for ever, and is
 // refused: "Conforming CRL issuers MUST include the nextUpdate field in all CRLs" (RFC 5280
 // section 5.1.2.5). So is one that is complete only together with another.
-func parseRevocationList(der []byte) (*RevocationList, error) {
-	parsed, err := x509.ParseRevocationList(der)
+func parseRevocationList(b *pem.Block) (*RevocationList, error) {
+	if b.Type != listBlock {
+		return nil, fmt.Errorf("found a %.40q block, want %s", b.Type, wantedLists)
+	}
+	parsed, err := x509.ParseRevocationList(b.Bytes)
 	if err != nil {
 		return nil, errors.New("found a damaged revocation list")
 	}

@@ -16,20 +16,30 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
-// block is a PEM block with its number in the source, counted from 1, for messages.
-type block struct {
-	*pem.Block
-	number int
+// parseAll parses each PEM block of a source of what. It refuses the whole source if one block
+// is not what is wanted.
+func parseAll[T any](what string, text []byte, wanted string, maxBytes, maxBlocks int, parse func(*pem.Block) (T, error)) ([]T, error) {
+	blocks, err := decode(text, wanted, maxBytes, maxBlocks)
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", what, err)
+	}
+	all := make([]T, len(blocks))
+	for i, b := range blocks {
+		if all[i], err = parse(b); err != nil {
+			return nil, fmt.Errorf("parse %s: PEM block %d: %w", what, i+1, err)
+		}
+	}
+	return all, nil
 }
 
 // decode splits data into PEM blocks (RFC 7468). It refuses any other text except
 // comment lines: a parser that skips text it does not understand would also skip a
 // damaged key.
-func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error) {
+func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]*pem.Block, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("found %d bytes, want at most %d", len(data), maxBytes)
 	}
-	var blocks []block
+	var blocks []*pem.Block
 	for rest := skipComments(data); len(rest) > 0; {
 		number := len(blocks) + 1
 		if number > maxBlocks {
@@ -49,7 +59,7 @@ func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error
 		if strings.Contains(decoded.Type, "PRIVATE KEY") {
 			return nil, errors.New("found a private key, want " + wanted + "; remove the private key from here and consider it compromised")
 		}
-		blocks = append(blocks, block{Block: decoded, number: number})
+		blocks = append(blocks, decoded)
 		rest = skipComments(after)
 	}
 	if len(blocks) == 0 {
@@ -120,23 +130,11 @@ const wantedCertificates = `"CERTIFICATE" PEM blocks`
 // ("CERTIFICATE" blocks, RFC 7468 section 5) and keeps their order. It refuses the whole
 // text if one block is not a certificate. It checks neither validity times nor whether a
 // certificate may sign others: verifiers do.
-func ParseCertificates(pem []byte) ([]*x509.Certificate, error) {
-	blocks, err := decode(pem, wantedCertificates, maxCertificatesInput, MaxCertificates)
-	if err != nil {
-		return nil, fmt.Errorf("parse certificates: %w", err)
-	}
-	certificates := make([]*x509.Certificate, 0, len(blocks))
-	for _, b := range blocks {
-		certificate, err := parseCertificate(b)
-		if err != nil {
-			return nil, fmt.Errorf("parse certificates: PEM block %d: %w", b.number, err)
-		}
-		certificates = append(certificates, certificate)
-	}
-	return certificates, nil
+func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
+	return parseAll("certificates", text, wantedCertificates, maxCertificatesInput, MaxCertificates, parseCertificate)
 }
 
-func parseCertificate(b block) (*x509.Certificate, error) {
+func parseCertificate(b *pem.Block) (*x509.Certificate, error) {
 	switch b.Type {
 	case "CERTIFICATE":
 	case "PUBLIC KEY", "RSA PUBLIC KEY":

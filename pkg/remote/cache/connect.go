@@ -54,7 +54,11 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, unreadable
 		}
-		if err := checkSentinel(options); err != nil {
+		// go-redis accepts such a URL, and then panics.
+		if options.MasterName == "" {
+			return nil, errors.New("the Redis URL for Sentinel names no master: add ?master_name=NAME")
+		}
+		if err := onlyMasters(options.RouteByLatency || options.RouteRandomly || options.ReplicaOnly); err != nil {
 			return nil, err
 		}
 		options.DisableIdentity = true
@@ -79,15 +83,6 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		return redis.NewClusterClient(options), err
 	}
 	return nil, fmt.Errorf("the Redis mode is %q, it must be standalone, sentinel or cluster", c.Mode)
-}
-
-// checkSentinel rejects URLs that go-redis accepts and then panics on, and ones that can
-// never reach a master.
-func checkSentinel(options *redis.FailoverOptions) error {
-	if options.MasterName == "" {
-		return errors.New("the Redis URL for Sentinel names no master: add ?master_name=NAME")
-	}
-	return onlyMasters(options.RouteByLatency || options.RouteRandomly || options.ReplicaOnly)
 }
 
 // onlyMasters rejects reading from replicas: they lag behind, and their failures would

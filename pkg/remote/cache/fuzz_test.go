@@ -28,12 +28,12 @@ func FuzzSealedValues(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{sealFormat, 2, 3})
 	f.Fuzz(func(t *testing.T, value []byte) {
-		entry, _, err := r.open(of, name, value)
+		_, entry, _, err := open(r.seal, of, name, value)
 		require.Equal(t, bytes.Equal(value, genuine), err == nil)
 		require.Equal(t, err == nil, entry.Verdict.Outcome() == policy.Allowed)
-		_, _, err = r.open(scope{"team-b", "uid-1"}, name, value)
+		_, _, _, err = open(r.seal, scope{"team-b", "uid-1"}, name, value)
 		require.Error(t, err, "another namespace has another key")
-		_, _, err = r.open(scope{"team-a", "uid-2"}, name, value)
+		_, _, _, err = open(r.seal, scope{"team-a", "uid-2"}, name, value)
 		require.Error(t, err, "so has a namespace that is made again")
 	})
 }

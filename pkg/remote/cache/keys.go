@@ -25,28 +25,26 @@ type Use struct {
 func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namespace]Use, error) {
 	var mu sync.Mutex
 	found := map[verify.Namespace]Use{}
-	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
-		return scan(ctx, node, anyKey, func(names []string) error {
-			sizes := make([]*redis.IntCmd, len(names))
-			if _, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-				for i, name := range names {
-					sizes[i] = pipe.StrLen(ctx, name)
-				}
-				return nil
-			}); err != nil {
-				return fmt.Errorf("measure values: %w", err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for i, name := range names {
-				namespace := namespaceOf(name)
-				use := found[namespace]
-				use.Keys++
-				use.Bytes += sizes[i].Val()
-				found[namespace] = use
+	err := scan(ctx, client, anyKey, func(ctx context.Context, node redis.Cmdable, names []string) error {
+		sizes, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, name := range names {
+				pipe.StrLen(ctx, name)
 			}
 			return nil
 		})
+		if err != nil {
+			return fmt.Errorf("measure values: %w", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i, name := range names {
+			namespace, _ := readKey(name)
+			use := found[namespace]
+			use.Keys++
+			use.Bytes += number(sizes[i])
+			found[namespace] = use
+		}
+		return nil
 	})
 	return found, err
 }
@@ -58,49 +56,48 @@ func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.N
 	var mu sync.Mutex
 	removed := 0
 	var refused error
-	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
-		return scan(ctx, node, keyPrefix(namespace)+"*", func(names []string) error {
-			// One command per key: in a Redis Cluster, a namespace's keys are in many slots.
-			gone, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-				for _, name := range names {
-					pipe.Unlink(ctx, name)
-				}
-				return nil
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			for _, command := range gone {
-				if n, ok := command.(*redis.IntCmd); ok {
-					removed += int(n.Val())
-				}
+	err := scan(ctx, client, keyPrefix(namespace)+"*", func(ctx context.Context, node redis.Cmdable, names []string) error {
+		// One command per key: in a Redis Cluster, a namespace's keys are in many slots.
+		gone, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, name := range names {
+				pipe.Unlink(ctx, name)
 			}
-			if err != nil && refused == nil {
-				refused = fmt.Errorf("remove keys: %w", err)
-			}
-			return ctx.Err()
+			return nil
 		})
+		mu.Lock()
+		defer mu.Unlock()
+		for _, command := range gone {
+			removed += int(number(command))
+		}
+		if err != nil && refused == nil {
+			refused = fmt.Errorf("remove keys: %w", err)
+		}
+		return ctx.Err()
 	})
 	return removed, errors.Join(refused, err)
 }
 
-// eachNode calls do for the server, or for every master of a cluster in parallel.
-func eachNode(ctx context.Context, client redis.UniversalClient, do func(context.Context, redis.Cmdable) error) error {
-	if cluster, ok := client.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return do(ctx, node) })
+// number returns what a command of a pipeline counted.
+func number(command redis.Cmder) int64 {
+	if counted, ok := command.(*redis.IntCmd); ok {
+		return counted.Val()
 	}
-	return do(ctx, client)
+	return 0
 }
 
-// scan calls do with the keys that match a pattern, in batches.
-func scan(ctx context.Context, node redis.Cmdable, pattern string, do func([]string) error) error {
-	var cursor uint64
-	for {
-		names, next, err := node.Scan(ctx, cursor, pattern, forgetBatch).Result()
+// scan calls do with the keys that match a pattern, in batches: those of the server, or of every
+// master of a cluster in parallel.
+func scan(ctx context.Context, client redis.UniversalClient, pattern string, do func(ctx context.Context, node redis.Cmdable, names []string) error) error {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node, pattern, do) })
+	}
+	for cursor := uint64(0); ; {
+		names, next, err := client.Scan(ctx, cursor, pattern, forgetBatch).Result()
 		if err != nil {
 			return fmt.Errorf("find keys %s: %w", pattern, err)
 		}
 		if len(names) > 0 {
-			if err := do(names); err != nil {
+			if err := do(ctx, client, names); err != nil {
 				return err
 			}
 		}
@@ -113,11 +110,11 @@ func scan(ctx context.Context, node redis.Cmdable, pattern string, do func([]str
 // keyPrefix returns the prefix of a namespace's keys, as in [verify.Key.String].
 func keyPrefix(namespace verify.Namespace) string { return "landwaiter:" + namespace.Label() + ":" }
 
-// namespaceOf returns the namespace of a key, for display only.
-func namespaceOf(name string) verify.Namespace {
-	parts := strings.SplitN(name, ":", 3)
-	if len(parts) < 2 || parts[1] == verify.Cluster.Label() {
-		return verify.Cluster
+// readKey returns the namespace and the kind of a key, for display only.
+func readKey(name string) (verify.Namespace, string) {
+	parts := append(strings.SplitN(name, ":", 4), "", "", "")
+	if parts[1] == verify.Cluster.Label() {
+		return verify.Cluster, parts[2]
 	}
-	return verify.Namespace(parts[1])
+	return verify.Namespace(parts[1]), parts[2]
 }

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -52,7 +53,7 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if maxBytes < 1 {
 		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
 	}
-	m := &Memory{shares: newShares(), now: now, size: maxBytes, shareOf: func(verify.Namespace) Share { return Share{} }}
+	m := &Memory{shares: &shares{of: map[verify.Account]*share{}}, now: now, size: maxBytes, shareOf: func(verify.Namespace) Share { return Share{} }}
 	var err error
 	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
 		MaximumWeight: uint64(maxBytes),
@@ -202,15 +203,17 @@ type shares struct {
 	of map[verify.Account]*share
 }
 
-// share is the entries of one account, oldest first.
+// share is the entries of one account.
 type share struct {
-	bytes   int64
-	weights map[verify.Key]int64
-	order   []verify.Key // may name keys that are gone
+	bytes int64
+	order *list.List // of *charge, the oldest first
+	of    map[verify.Key]*list.Element
 }
 
-func newShares() *shares {
-	return &shares{of: map[verify.Account]*share{}}
+// charge is what an entry takes of its account's share.
+type charge struct {
+	key    verify.Key
+	weight int64
 }
 
 // add charges an entry to an account that may have most bytes, and returns the keys
@@ -220,28 +223,26 @@ func (s *shares) add(account verify.Account, key verify.Key, weight, most int64)
 	defer s.mu.Unlock()
 	own, ok := s.of[account]
 	if !ok {
-		own = &share{weights: map[verify.Key]int64{}}
+		own = &share{order: list.New(), of: map[verify.Key]*list.Element{}}
 		s.of[account] = own
 	}
-	if before, there := own.weights[key]; there {
-		own.bytes -= before
+	if before, there := own.of[key]; there {
+		charged := chargeOf(before)
+		own.bytes += weight - charged.weight
+		charged.weight = weight
 	} else {
-		own.order = append(own.order, key)
+		own.of[key] = own.order.PushBack(&charge{key, weight})
+		own.bytes += weight
 	}
-	own.weights[key] = weight
-	own.bytes += weight
-	for own.bytes > most && len(own.weights) > 1 {
-		oldest := own.order[0]
-		own.order = own.order[1:]
-		if oldest == key {
-			own.order = append(own.order, key) // it was just rewritten
+	for own.bytes > most && own.order.Len() > 1 {
+		oldest := own.order.Front()
+		if chargeOf(oldest).key == key {
+			own.order.MoveToBack(oldest) // it was just rewritten
 			continue
 		}
-		if own.drop(oldest) {
-			drop = append(drop, oldest)
-		}
+		drop = append(drop, chargeOf(oldest).key)
+		own.drop(oldest)
 	}
-	own.compact()
 	return drop
 }
 
@@ -249,36 +250,24 @@ func (s *shares) add(account verify.Account, key verify.Key, weight, most int64)
 func (s *shares) remove(account verify.Account, key verify.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, ok := s.of[account]
-	if !ok {
+	own := s.of[account]
+	if own == nil {
 		return
 	}
-	if own.drop(key); len(own.weights) == 0 {
+	if charged, there := own.of[key]; there {
+		own.drop(charged)
+	}
+	if own.order.Len() == 0 {
 		delete(s.of, account)
 	}
 }
 
-func (s *share) drop(key verify.Key) bool {
-	weight, there := s.weights[key]
-	if there {
-		s.bytes -= weight
-		delete(s.weights, key)
-	}
-	return there
+func (s *share) drop(charged *list.Element) {
+	s.bytes -= chargeOf(charged).weight
+	delete(s.of, chargeOf(charged).key)
+	s.order.Remove(charged)
 }
 
-// compact removes keys that are gone from the order, once they are the majority.
-func (s *share) compact() {
-	if len(s.order) < 2*len(s.weights)+64 {
-		return
-	}
-	kept := make([]verify.Key, 0, len(s.weights))
-	seen := make(map[verify.Key]bool, len(s.weights))
-	for _, key := range s.order {
-		if _, there := s.weights[key]; there && !seen[key] {
-			seen[key] = true
-			kept = append(kept, key)
-		}
-	}
-	s.order = kept
+func chargeOf(element *list.Element) *charge {
+	return element.Value.(*charge) //nolint:forcetypeassert // the list has nothing else
 }

@@ -107,7 +107,7 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 		r.Stats.Misses.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	}
-	entry, expires, err := r.open(scopeOf(key), name, []byte(value))
+	_, entry, expires, err := open(r.seal, scopeOf(key), name, []byte(value))
 	switch {
 	case err != nil && !errors.Is(err, errOtherVersion):
 		r.Stats.Unopened.Add(1)
@@ -120,27 +120,20 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 	return entry, expires, true
 }
 
-// open opens and decodes a value.
-func (r *Redis) open(of scope, name string, value []byte) (verify.Entry, time.Time, error) {
-	wire, expires, err := openWire(r.seal, of, name, value)
-	if err != nil {
-		return verify.Entry{}, time.Time{}, err
-	}
-	entry, err := wire.entry()
-	return entry, expires, err
-}
-
-// openWire opens a value, and reads it without judging what it says.
-func openWire(seal *Seal, of scope, name string, value []byte) (wireEntry, time.Time, error) {
+// open opens a value, and returns it as it was written and the entry that it is.
+func open(seal *Seal, of scope, name string, value []byte) (wire wireEntry, entry verify.Entry, expires time.Time, err error) {
 	if len(value) > maxValueBytes {
-		return wireEntry{}, time.Time{}, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
+		return wire, entry, expires, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
 	}
 	plain, expires, err := seal.open(of, name, value)
 	if err != nil {
-		return wireEntry{}, time.Time{}, err
+		return wire, entry, expires, err
 	}
-	wire, err := decode(plain)
-	return wire, expires, err
+	if wire, err = decode(plain); err != nil {
+		return wire, entry, expires, err
+	}
+	entry, err = wire.entry()
+	return wire, entry, expires, err
 }
 
 // scopeOf returns whose keys seal the value of a key.

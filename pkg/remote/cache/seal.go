@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -78,7 +77,10 @@ var (
 // all of them open, so that a key can be rotated without losing the cache.
 func ParseSeal(text []byte) (*Seal, error) {
 	s := &Seal{keys: map[verify.Namespace]scopedKeys{}}
-	for line := range splitLines(text) {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
 		secret, err := base64.StdEncoding.DecodeString(line)
 		if err != nil || len(secret) != masterBytes {
 			return nil, fmt.Errorf("a cache key is not %d bytes in base64; make one with: openssl rand -base64 %d", masterBytes, masterBytes)
@@ -195,15 +197,4 @@ func sealedFor(sealed []byte) (uid string, err error) {
 		return "", errNotOurs
 	}
 	return string(sealed[uidAt : uidAt+int(sealed[uidAt-1])]), nil
-}
-
-// splitLines yields lines that are not empty.
-func splitLines(text []byte) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && !yield(line) {
-				return
-			}
-		}
-	}
 }

@@ -46,23 +46,21 @@ type Listing struct {
 func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of *image.Reference, limit int) (Listing, error) {
 	var mu sync.Mutex
 	var found Listing
-	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
-		return scan(ctx, node, keyPrefix(namespace)+"*", func(names []string) error {
-			for batch := range slices.Chunk(names, showBatch) {
-				values, err := readValues(ctx, node, batch)
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				for i, name := range batch {
-					if values[i] != "" { // else it expired meanwhile
-						found.add(shownOf(seal, namespace, name, []byte(values[i])), of, limit)
-					}
-				}
-				mu.Unlock()
+	err := scan(ctx, client, keyPrefix(namespace)+"*", func(ctx context.Context, node redis.Cmdable, names []string) error {
+		for batch := range slices.Chunk(names, showBatch) {
+			values, err := readValues(ctx, node, batch)
+			if err != nil {
+				return err
 			}
-			return nil
-		})
+			mu.Lock()
+			for i, name := range batch {
+				if values[i].Val() != "" { // else it expired meanwhile
+					found.add(shownOf(seal, namespace, name, []byte(values[i].Val())), of, limit)
+				}
+			}
+			mu.Unlock()
+		}
+		return nil
 	})
 	slices.SortFunc(found.Entries, func(a, b Shown) int {
 		return cmp.Or(strings.Compare(a.Image, b.Image), b.Written.Compare(a.Written), strings.Compare(a.UID, b.UID))
@@ -71,19 +69,15 @@ func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespa
 }
 
 // readValues returns the beginning of each value: whoever wrote it chose its length.
-func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]string, error) {
-	commands := make([]*redis.StringCmd, len(names))
+func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]*redis.StringCmd, error) {
+	values := make([]*redis.StringCmd, len(names))
 	if _, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, name := range names {
-			commands[i] = pipe.GetRange(ctx, name, 0, maxValueBytes)
+			values[i] = pipe.GetRange(ctx, name, 0, maxValueBytes)
 		}
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("read values: %w", err)
-	}
-	values := make([]string, len(names))
-	for i, command := range commands {
-		values[i] = command.Val()
 	}
 	return values, nil
 }
@@ -91,18 +85,15 @@ func readValues(ctx context.Context, node redis.Cmdable, names []string) ([]stri
 // shownOf opens one value, with the keys of the UID that its header names: a header that
 // lies names keys that do not fit.
 func shownOf(seal *Seal, namespace verify.Namespace, name string, value []byte) Shown {
-	shown := Shown{Kind: kindOf(name), Verdict: policy.NotDecided(policy.ObjectRef{}, "")}
+	_, kind := readKey(name)
+	shown := Shown{Kind: kind, Verdict: policy.NotDecided(policy.ObjectRef{}, "")}
 	uid, err := sealedFor(value)
-	if err != nil {
-		shown.Unopened = err
-		return shown
+	var wire wireEntry
+	var entry verify.Entry
+	var expires time.Time
+	if err == nil {
+		wire, entry, expires, err = open(seal, scope{namespace, uid}, name, value)
 	}
-	wire, expires, err := openWire(seal, scope{namespace, uid}, name, value)
-	if err != nil {
-		shown.Unopened = err
-		return shown
-	}
-	entry, err := wire.entry()
 	if err != nil {
 		shown.Unopened = err
 		return shown
@@ -135,14 +126,6 @@ func (l *Listing) add(shown Shown, of *image.Reference, limit int) {
 func isOf(cached string, asked image.Reference) bool {
 	ref, err := image.Parse(cached)
 	return err == nil && ref.Name() == asked.Name() && (asked.Digest == "" || asked.Digest == ref.Digest)
-}
-
-// kindOf returns the kind in a key, for display only.
-func kindOf(name string) string {
-	if parts := strings.SplitN(name, ":", 4); len(parts) == 4 {
-		return parts[2]
-	}
-	return ""
 }
 
 // lookKey is in no namespace: a namespace has no underscore.

@@ -8,6 +8,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -66,12 +67,8 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Timeout <= 0 {
-		options.Timeout = defaultTimeout
-	}
-	if options.MaxBytes <= 0 {
-		options.MaxBytes = defaultMaxBytes
-	}
+	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
+	options.MaxBytes = cmp.Or(options.MaxBytes, defaultMaxBytes)
 	guard := NewGuard().With(options.Endpoints)
 	transport, err := NewTransport(Pool{Guard: guard, Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
 	if err != nil {

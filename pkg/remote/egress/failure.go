@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 		return "host " + e.Host + " is not one that may be asked"
 	case Insecure:
 		return "host " + e.Host + " would be asked without TLS; use https"
-	case Address:
+	case Address, Proxied:
 		return "host " + e.Host + " cannot be asked: " + e.Err.Error()
 	case Lookup:
 		return "host " + e.Host + " cannot be found"
@@ -60,8 +60,6 @@ func (e *Error) Error() string {
 		return "host " + e.Host + " redirects, which is not followed; name the host that answers"
 	case TooLarge:
 		return "the answer of host " + e.Host + " is larger than " + strconv.FormatInt(e.Limit, 10) + " bytes"
-	case Proxied:
-		return "host " + e.Host + " cannot be asked: " + e.Err.Error()
 	case Broken:
 	}
 	return "the answer of host " + e.Host + " is not HTTP, or broke off"

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -37,9 +38,7 @@ func (h Hosts) Contain(u *url.URL) bool {
 		return false
 	}
 	standard := defaultPort(u.Scheme)
-	if port == "" {
-		port = standard
-	}
+	port = cmp.Or(port, standard)
 	return port != "" && (slices.Contains(h, join(name, port)) || (port == standard && slices.Contains(h, join(name, ""))))
 }
 
@@ -128,10 +127,7 @@ func ParseEndpoints(entries []string) (Endpoints, error) {
 		if err != nil {
 			return Endpoints{}, fmt.Errorf("%.200q must have the form HOST=ADDRESS:PORT: %w", entry, err)
 		}
-		if port == "" {
-			port = defaultPort("https")
-		}
-		from := net.JoinHostPort(name, port)
+		from := net.JoinHostPort(name, cmp.Or(port, defaultPort("https")))
 		if _, twice := made.at[from]; twice {
 			return Endpoints{}, fmt.Errorf("%.200q names host %s a second time", entry, name)
 		}
@@ -152,9 +148,6 @@ func (e Endpoints) Contain(host string) bool {
 	if err != nil {
 		return false
 	}
-	if port == "" {
-		port = defaultPort("https")
-	}
-	_, found := e.at[net.JoinHostPort(name, port)]
+	_, found := e.at[net.JoinHostPort(name, cmp.Or(port, defaultPort("https")))]
 	return found
 }

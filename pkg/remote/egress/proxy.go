@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -42,10 +43,7 @@ func ParseProxy(text string) (*Proxy, error) {
 	if _, _, err := split(u.Host); err != nil {
 		return nil, errProxyURL
 	}
-	port := u.Port()
-	if port == "" {
-		port = defaultPort(u.Scheme)
-	}
+	port := cmp.Or(u.Port(), defaultPort(u.Scheme))
 	password, _ := u.User.Password()
 	return &Proxy{Address: net.JoinHostPort(u.Hostname(), port), TLS: u.Scheme == "https", Username: u.User.Username(), Password: password}, nil
 }

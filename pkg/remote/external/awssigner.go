@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,11 +81,7 @@ func (f *Fetcher) AWSSigner(namespace verify.Namespace, as Identity) RevokedOf {
 		case known.At.IsZero():
 			return nil, known.Err
 		case f.now().Sub(known.At) > awsSignerKeep:
-			why := known.Err
-			if why == nil {
-				why = errNotAskedAgain
-			}
-			return nil, fmt.Errorf("the answer of %s is too old: %w", known.At.UTC().Format(time.RFC3339), why)
+			return nil, fmt.Errorf("the answer of %s is too old: %w", known.At.UTC().Format(time.RFC3339), cmp.Or(known.Err, errNotAskedAgain))
 		}
 		return known.Value, nil
 	}

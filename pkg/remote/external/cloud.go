@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
@@ -179,17 +180,13 @@ func signJWT(key *rsa.PrivateKey, keyID string, claims map[string]any) (string, 
 	if keyID != "" {
 		options = options.WithHeader("kid", keyID)
 	}
-	body, err := json.Marshal(claims)
-	if err != nil {
-		return "", problem("the claims of the assertion cannot be written")
-	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, options)
 	if err != nil {
 		return "", problem("the private key cannot sign")
 	}
-	signed, err := signer.Sign(body)
+	signed, err := jwt.Signed(signer).Claims(claims).Serialize()
 	if err != nil {
 		return "", problem("the private key cannot sign")
 	}
-	return signed.CompactSerialize()
+	return signed, nil
 }

@@ -3,6 +3,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/sha256"
@@ -51,9 +52,7 @@ func awsKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	if err != nil {
 		return nil, err
 	}
-	if endpoint == "" {
-		endpoint = "kms." + own.Region + "." + awsDomain(own.Region)
-	}
+	endpoint = cmp.Or(endpoint, "kms."+own.Region+"."+awsDomain(own.Region))
 	client, err := n.to(ctx, "", endpoint)
 	if err != nil {
 		return nil, err
@@ -100,9 +99,7 @@ func (n network) awsConfig(ctx context.Context, as Identity, region string) (mad
 		made.Region = values["region"]
 		made.Credentials = credentials.NewStaticCredentialsProvider(values["accessKeyID"], values["secretAccessKey"], values["sessionToken"])
 	}
-	if region != "" {
-		made.Region = region
-	}
+	made.Region = cmp.Or(region, made.Region)
 	if !isRegion(made.Region) {
 		return made, problemf("%.64q is not a region of AWS; the credentials need one in region", made.Region)
 	}
@@ -205,14 +202,8 @@ const (
 // ServiceAccount, by AssumeRoleWithWebIdentity. The request is ours: AWS does not want it
 // signed, and the SDK would read the token from a file.
 func (n network) awsRole(ctx context.Context, as account, region string) (made awssdk.Config, err error) {
-	made.Region = region
-	at := as.federation.AWSRegion
-	if region == "" {
-		made.Region = at
-	}
-	if at == "" {
-		at = region
-	}
+	made.Region = cmp.Or(region, as.federation.AWSRegion)
+	at := cmp.Or(as.federation.AWSRegion, region)
 	if !isRegion(made.Region) || !isRegion(at) {
 		return made, problemf("%.64q is not a region of AWS; set serviceAccount.aws.region", at)
 	}

@@ -12,6 +12,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,11 +183,7 @@ func (f *Fetcher) unexpired(v Value) Value {
 		v.KeptUntil = v.FetchedAt.Add(f.options.Keep)
 	}
 	if v.Content != nil && !v.Ends.IsZero() && !f.now().Before(v.Ends) {
-		why := v.Err
-		if why == nil {
-			why = problem("it is being fetched again")
-		}
-		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), why)
+		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), cmp.Or(v.Err, error(problem("it is being fetched again"))))
 		v.Content = nil
 	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {

@@ -17,18 +17,17 @@ import (
 
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
+	to := func(fetch func(network, context.Context, Source) (Content, error)) Fetch {
+		return func(ctx context.Context, source Source) (Content, error) { return fetch(n.of(source), ctx, source) }
+	}
 	lasting := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
-		return func(ctx context.Context, source Source) (Content, error) {
-			content, err := fetch(n.of(source), ctx, source)
+		return to(func(n network, ctx context.Context, source Source) (Content, error) {
+			content, err := fetch(n, ctx, source)
 			return Content{Bytes: content}, err
-		}
+		})
 	}
-	ending := func(ctx context.Context, source Source) (Content, error) {
-		return n.of(source).fetchRegistry(ctx, source)
-	}
-	repository := func(ctx context.Context, source Source) (Content, error) { return n.of(source).fetchTUF(ctx, source) }
 	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
-		TUF: repository, Registry: ending}
+		TUF: to(network.fetchTUF), Registry: to(network.fetchRegistry)}
 }
 
 // fetch fetches a source once, if its owner may.

@@ -14,8 +14,9 @@ const (
 	acrLifetime    = 3 * time.Hour
 	ecrLifetime    = 12 * time.Hour
 	googleLifetime = time.Hour
-	// maxModulus is the size of an RSA key of 8192 bits, in bytes.
-	maxModulus = 1 << 10
+	// maxModulus is the length of the modulus of an RSA key of 8192 bits in base64, and
+	// maxExponent that of an exponent of four bytes.
+	maxModulus, maxExponent = 1366, 6
 	// assertionLifetime is how long a request for a token may be used.
 	assertionLifetime = 10 * time.Minute
 )

@@ -31,11 +31,7 @@ func (n network) fetchList(ctx context.Context, address string) ([]byte, error) 
 		return nil, err
 	}
 	defer client.Close()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, parsed.String(), nil)
-	if err != nil {
-		return nil, problem("the address is malformed")
-	}
-	status, content, err := client.Read(request)
+	status, content, err := client.Get(ctx, parsed.String(), nil)
 	switch {
 	case err != nil:
 		return nil, err

@@ -66,7 +66,7 @@ func readTUF(ctx context.Context, address, root string, from fetcher.Fetcher) (T
 	if root == "" {
 		initial = tuf.DefaultRoot()
 	}
-	read := &recorded{from: from, files: map[string][]byte{roleRoot: initial}}
+	read := &recorded{from: from, files: map[string][]byte{metadata.ROOT: initial}}
 	updated, err := tuf.New(&tuf.Options{Root: initial, RepositoryBaseURL: address, DisableLocalCache: true, Context: ctx, Fetcher: read})
 	if err != nil {
 		return TUFCopy{}, tufError(err)
@@ -108,14 +108,6 @@ func tufError(err error) error {
 	}
 	return &RefusedError{"the TUF repository, or its root, is malformed"}
 }
-
-// The top-level roles of a TUF repository.
-const (
-	roleRoot      = "root"
-	roleTargets   = "targets"
-	roleSnapshot  = "snapshot"
-	roleTimestamp = "timestamp"
-)
 
 // TUFRepository says where a TUF repository is.
 type TUFRepository struct {
@@ -237,7 +229,7 @@ func (r *recorded) DownloadFile(address string, limit int64, timeout time.Durati
 // all of it: each file either became trusted or ended the update.
 func (r *recorded) roles() ([]TUFRole, error) {
 	var all []TUFRole
-	for _, name := range []string{roleRoot, roleTargets, roleSnapshot, roleTimestamp} {
+	for _, name := range []string{metadata.ROOT, metadata.TARGETS, metadata.SNAPSHOT, metadata.TIMESTAMP} {
 		var file struct {
 			Signed struct {
 				Version int64     `json:"version"`
@@ -263,7 +255,7 @@ func EncodeRoles(roles []TUFRole) (string, error) {
 
 // Renews reports whether the content of a repository is renewed before the role ends, as by
 // root and targets. The others only promise that a copy is fresh.
-func (r TUFRole) Renews() bool { return r.Name == roleRoot || r.Name == roleTargets }
+func (r TUFRole) Renews() bool { return r.Name == metadata.ROOT || r.Name == metadata.TARGETS }
 
 // DecodeRoles reads what [EncodeRoles] writes, and nothing if text is empty.
 func DecodeRoles(text string) ([]TUFRole, error) {

@@ -2,6 +2,7 @@ package external
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/x509"
@@ -23,21 +24,25 @@ import (
 // key: all versions that may still verify, newest first. It uses Vault's HTTP API alone, so
 // that nothing of the environment is in its requests.
 func (n network) fetchVault(ctx context.Context, source Source) ([]byte, error) {
-	address, err := vaultURL(source)
+	server, err := url.Parse(source.Address)
+	if err != nil {
+		return nil, problem("the address is malformed")
+	}
+	address, err := vaultPath(server, source.Path)
 	if err != nil {
 		return nil, err
 	}
-	client, err := n.to(ctx, source.Authority, address.Host)
+	client, err := n.to(ctx, source.Authority, server.Host)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	header, leave, err := n.vaultLogin(ctx, client, source)
+	header, leave, err := n.vaultLogin(ctx, client, server, source.As)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	status, body, err := client.Get(ctx, address.String(), header)
+	status, body, err := client.Get(ctx, address, header)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ask Vault: %w", err)
@@ -65,25 +70,16 @@ func (n network) fetchVault(ctx context.Context, source Source) ([]byte, error) 
 	return vaultKeys(answer.Data)
 }
 
-// vaultURL returns the address of the source's path. The path stays below /v1/.
-func vaultURL(source Source) (*url.URL, error) {
-	address, err := url.Parse(source.Address)
-	if err != nil {
-		return nil, problem("the address is malformed")
-	}
-	return vaultPath(address, source.Path)
-}
-
 // vaultPath returns the address of a path below /v1/.
-func vaultPath(server *url.URL, path string) (*url.URL, error) {
+func vaultPath(server *url.URL, path string) (string, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for _, part := range parts {
 		if part == "" || part == "." || part == ".." {
-			return nil, problem("the path has an empty part, or one of dots")
+			return "", problem("the path has an empty part, or one of dots")
 		}
 	}
 	whole := strings.TrimSuffix(server.Path, "/") + "/v1/" + strings.Join(parts, "/")
-	return &url.URL{Scheme: server.Scheme, Host: server.Host, Path: whole}, nil
+	return (&url.URL{Scheme: server.Scheme, Host: server.Host, Path: whole}).String(), nil
 }
 
 // vaultKeys reads an answer of the transit engine ("Read key"), which holds the
@@ -178,20 +174,20 @@ const defaultVaultMount = "kubernetes"
 
 // vaultLogin returns the header of requests to Vault: with the token that is given, or
 // with one that Vault gives to a ServiceAccount. leave gives that one back.
-func (n network) vaultLogin(ctx context.Context, client *egress.Client, source Source) (header http.Header, leave func(), err error) {
+func (n network) vaultLogin(ctx context.Context, client *egress.Client, server *url.URL, by Identity) (header http.Header, leave func(), err error) {
 	header, leave = http.Header{"X-Vault-Request": {"true"}}, func() {}
-	if as, is := source.As.(account); is {
+	if as, is := by.(account); is {
 		if as.federation.VaultNamespace != "" {
 			header.Set("X-Vault-Namespace", as.federation.VaultNamespace)
 		}
-		token, err := n.vaultToken(ctx, client, source, as, header)
+		token, err := n.vaultToken(ctx, client, server, as, header)
 		if err != nil {
 			return nil, nil, err
 		}
 		header.Set("X-Vault-Token", token)
-		return header, func() { vaultRevoke(ctx, client, source, header) }, nil
+		return header, func() { vaultRevoke(ctx, client, server, header) }, nil
 	}
-	values, ambient, err := held(source.As, "token")
+	values, ambient, err := held(by, "token")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,16 +208,8 @@ func vaultAudience(server *url.URL) string {
 }
 
 // vaultToken logs in with Vault's auth method kubernetes.
-func (n network) vaultToken(ctx context.Context, client *egress.Client, source Source, as account, header http.Header) (string, error) {
-	server, err := url.Parse(source.Address)
-	if err != nil {
-		return "", problem("the address is malformed")
-	}
-	mount := as.federation.VaultMount
-	if mount == "" {
-		mount = defaultVaultMount
-	}
-	address, err := vaultPath(server, "auth/"+mount+"/login")
+func (n network) vaultToken(ctx context.Context, client *egress.Client, server *url.URL, as account, header http.Header) (string, error) {
+	address, err := vaultPath(server, "auth/"+cmp.Or(as.federation.VaultMount, defaultVaultMount)+"/login")
 	if err != nil {
 		return "", problem("the mount has an empty part, or one of dots")
 	}
@@ -238,7 +226,7 @@ func (n network) vaultToken(ctx context.Context, client *egress.Client, source S
 		} `json:"auth"`
 	}
 	asked := map[string]string{"role": as.federation.VaultRole, "jwt": token}
-	if err := postJSON(ctx, client, "Vault's "+tokens, address.String(), "", header, asked, &answer); err != nil {
+	if err := postJSON(ctx, client, "Vault's "+tokens, address, "", header, asked, &answer); err != nil {
 		return "", err
 	}
 	if answer.Auth.Token == "" || strings.ContainsAny(answer.Auth.Token, "\r\n") {
@@ -249,14 +237,10 @@ func (n network) vaultToken(ctx context.Context, client *egress.Client, source S
 
 // vaultRevoke gives a token back, so that Vault does not keep one for each fetch. A token
 // that stays ends by itself, so failures do not count.
-func vaultRevoke(ctx context.Context, client *egress.Client, source Source, header http.Header) {
-	server, err := url.Parse(source.Address)
-	if err != nil {
-		return
-	}
+func vaultRevoke(ctx context.Context, client *egress.Client, server *url.URL, header http.Header) {
 	address, err := vaultPath(server, "auth/token/revoke-self")
 	if err != nil {
 		return
 	}
-	_ = postJSON(ctx, client, "Vault", address.String(), "", header, struct{}{}, &struct{}{})
+	_ = postJSON(ctx, client, "Vault", address, "", header, struct{}{}, &struct{}{})
 }

@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,18 +47,10 @@ func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, err
 	if options.Refresh == nil {
 		options.Refresh = func(K) time.Duration { return defaultRefresh }
 	}
-	if options.FirstRetry <= 0 {
-		options.FirstRetry = defaultFirstRetry
-	}
-	if options.LastRetry <= 0 {
-		options.LastRetry = defaultLastRetry
-	}
-	if options.MaxFetches <= 0 {
-		options.MaxFetches = defaultMaxFetches
-	}
-	if options.MaxFetchesPerOwner <= 0 {
-		options.MaxFetchesPerOwner = defaultMaxFetchesPerOwner
-	}
+	options.FirstRetry = cmp.Or(options.FirstRetry, defaultFirstRetry)
+	options.LastRetry = cmp.Or(options.LastRetry, defaultLastRetry)
+	options.MaxFetches = cmp.Or(options.MaxFetches, defaultMaxFetches)
+	options.MaxFetchesPerOwner = cmp.Or(options.MaxFetchesPerOwner, defaultMaxFetchesPerOwner)
 	if options.Owner == nil {
 		options.Owner = func(K) (one O) { return one }
 	}
@@ -103,7 +96,11 @@ func (p *poller[O, K, V]) follow(ctx context.Context, key K, report func(Fetched
 }
 
 func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err error) {
-	leave, err := p.enter(ctx, p.options.Owner(key))
+	owner, all := p.options.Owner(key), p.turns.all
+	if p.options.Apart(owner) {
+		all = make(chan struct{}, 1) // it has only its owner's limit
+	}
+	leave, err := p.turns.take(ctx, owner, all)
 	if err != nil {
 		return value, err
 	}
@@ -114,14 +111,6 @@ func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err 
 		}
 	}()
 	return p.fetch(ctx, key)
-}
-
-// enter waits until a fetch may run. What is apart has only its owner's limit.
-func (p *poller[O, K, V]) enter(ctx context.Context, owner O) (leave func(), err error) {
-	if p.options.Apart(owner) {
-		return p.turns.take(ctx, owner, make(chan struct{}, 1))
-	}
-	return p.turns.Take(ctx, owner)
 }
 
 // internal returns the error for a panic. Only the runtime's own words are repeated:

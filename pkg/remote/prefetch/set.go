@@ -6,6 +6,7 @@
 package prefetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -102,15 +103,9 @@ type share[O, K comparable, V any] struct {
 // New returns a Set whose keys are followed while [Set.Run] runs. now tells the
 // time; timers use the real clock.
 func New[O, K comparable, V any](follow Follow[K, V], now func() time.Time, options Options[V]) *Set[O, K, V] {
-	if options.MaxKeys <= 0 {
-		options.MaxKeys = defaultMaxKeys
-	}
-	if options.MaxPending <= 0 {
-		options.MaxPending = options.MaxKeys
-	}
-	if options.FirstWait <= 0 {
-		options.FirstWait = defaultFirstWait
-	}
+	options.MaxKeys = cmp.Or(options.MaxKeys, defaultMaxKeys)
+	options.MaxPending = cmp.Or(options.MaxPending, options.MaxKeys)
+	options.FirstWait = cmp.Or(options.FirstWait, defaultFirstWait)
 	if options.Size == nil {
 		options.Size = func(V) int { return 0 }
 	}

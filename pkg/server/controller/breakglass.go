@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -39,11 +40,7 @@ func (t *told) first(namespace verify.Namespace, image string, now time.Time) bo
 		return false
 	}
 	if len(known) >= maxTold {
-		for other, at := range known {
-			if !now.Before(at.Add(tellAgain)) {
-				delete(known, other)
-			}
-		}
+		maps.DeleteFunc(known, func(_ string, at time.Time) bool { return !now.Before(at.Add(tellAgain)) })
 		if len(known) >= maxTold {
 			return false
 		}

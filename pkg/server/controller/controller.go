@@ -6,6 +6,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,9 +118,7 @@ func New(config *rest.Config, set *service.Set, outside resolve.Outside, log *lo
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}
-	if options.ReferenceReaderRole == "" {
-		options.ReferenceReaderRole = "landwaiter-reference-reader"
-	}
+	options.ReferenceReaderRole = cmp.Or(options.ReferenceReaderRole, "landwaiter-reference-reader")
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
 	clients, err := kubernetes.NewForConfig(config)

@@ -78,7 +78,8 @@ const (
 	shownPerSecond = 10
 	shownBurst     = 20
 	shownPage      = 20
-	// maxRefused bounds the statuses that the API server refused and that are remembered.
+	// maxRefused bounds the statuses that the API server refused and that are remembered, and the
+	// namespaces whose events are counted.
 	maxRefused = 10_000
 	// A namespace has eventBurst events at once, and then eventsPerSecond.
 	eventsPerSecond = 1

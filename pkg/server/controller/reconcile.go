@@ -75,7 +75,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all specs are read
 	}
 	checked := time.Now()
-	c.schemas.checkLevel(ctx, level, &objects)
+	c.schemas.checkLevel(ctx, level, objects.Resources)
 	validating := time.Since(checked)
 	c.pace.validated(level, validating, time.Now())
 	wanted := c.secrets.references(objects)[level]

@@ -47,7 +47,7 @@ func (w watched) refused(next watched) bool {
 // newSecretWatches returns secretWatches that call changed when an object of a namespace has
 // come or changed. holder is which Tenant holds a namespace, "" if none does.
 func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
-	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder}, turns: prefetch.NewTurns[string](firstReads, firstReadsOfOne)}
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder, taken: map[verify.Account]int{}}, turns: prefetch.NewTurns[string](firstReads, firstReadsOfOne)}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
@@ -193,9 +193,6 @@ func (p *place) take(object runtime.Object) error {
 
 func (p *place) add(size int) {
 	r := p.room
-	if r.taken == nil {
-		r.taken = map[verify.Account]int{}
-	}
 	for _, account := range p.at {
 		if r.taken[account] += size; r.taken[account] == 0 {
 			delete(r.taken, account)

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -115,15 +115,15 @@ func everyHour(done <-chan struct{}, look func()) {
 type statusWriter struct {
 	*Controller
 
-	mu sync.Mutex
 	// refused holds the last status of each resource that the API server refused, which
 	// is not tried again.
-	refused map[policy.ObjectRef]attempt
-	events  map[verify.Namespace]*rate.Limiter
+	refused *otter.Cache[policy.ObjectRef, attempt]
+	events  *otter.Cache[verify.Namespace, *rate.Limiter]
 }
 
 func newStatusWriter(c *Controller) *statusWriter {
-	return &statusWriter{Controller: c, refused: map[policy.ObjectRef]attempt{}, events: map[verify.Namespace]*rate.Limiter{}}
+	return &statusWriter{Controller: c, refused: otter.Must(&otter.Options[policy.ObjectRef, attempt]{MaximumSize: maxRefused}),
+		events: otter.Must(&otter.Options[verify.Namespace, *rate.Limiter]{MaximumSize: maxRefused})}
 }
 
 // attempt identifies a status that was to be written.
@@ -165,7 +165,6 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 	snapshot := w.set.Snapshot()
 	reports := conditions.Reports(snapshot, namespace)
 	if len(reports) == 0 {
-		w.forget(namespace)
 		return false, nil // the namespace has no resources
 	}
 	w.outdated.markAt(namespace, nextEnd(reports, time.Now()))
@@ -212,13 +211,13 @@ func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapsho
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
 	}
 	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, observed: report.Generation}
-	if reflect.DeepEqual(changed, object) || w.isRefused(source, this) {
+	if last, _ := w.refused.GetIfPresent(source); reflect.DeepEqual(changed, object) || last == this {
 		return false, nil // up to date, or as far as it goes
 	}
 	err = w.applyStatus(ctx, source, changed)
 	switch {
 	case isPermanent(err):
-		w.refuse(source, this)
+		w.refused.Set(source, this)
 		w.log.WithField("namespace", verify.Namespace(source.Namespace).Label()).WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
 		return true, nil
 	case err != nil:
@@ -243,44 +242,13 @@ func isPermanent(err error) bool {
 	return false
 }
 
-func (w *statusWriter) isRefused(source policy.ObjectRef, this attempt) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.refused[source] == this
-}
-
-func (w *statusWriter) refuse(source policy.ObjectRef, this attempt) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.refused) >= maxRefused {
-		clear(w.refused)
-	}
-	w.refused[source] = this
-}
-
 // mayRecord reports whether a namespace may have another event now. The recorder has one
 // queue for all of them.
 func (w *statusWriter) mayRecord(namespace verify.Namespace) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	limiter := w.events[namespace]
-	if limiter == nil {
-		limiter = rate.NewLimiter(eventsPerSecond, eventBurst)
-		w.events[namespace] = limiter
-	}
+	limiter, _ := w.events.ComputeIfAbsent(namespace, func() (limiter *rate.Limiter, cancel bool) {
+		return rate.NewLimiter(eventsPerSecond, eventBurst), false
+	})
 	return limiter.Allow()
-}
-
-// forget drops what is kept for a namespace.
-func (w *statusWriter) forget(namespace verify.Namespace) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.events, namespace)
-	for source := range w.refused {
-		if source.Namespace == string(namespace) {
-			delete(w.refused, source)
-		}
-	}
 }
 
 // fieldManager owns the fields of statuses that the controller applies. Others may own
@@ -288,17 +256,13 @@ func (w *statusWriter) forget(namespace verify.Namespace) {
 const fieldManager = "landwaiter"
 
 // own returns the part of an object that the controller applies: its status with the
-// conditions that are the controller's.
+// conditions that are the controller's. It drops the others from the object.
 func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstructured, error) {
-	copied, ok := object.DeepCopyObject().(v1beta1.Object)
-	if !ok {
-		return nil, fmt.Errorf("its copy is a %T", object)
-	}
-	status := copied.CommonStatus()
+	status := object.CommonStatus()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && c.Type != v1beta1.ConditionExpiresSoon
 	})
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(copied)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,8 +27,7 @@ type Tokens struct {
 
 	foreign *cache.LRUExpireCache // audiences that the API server refused
 
-	mu      sync.Mutex
-	subject string // of a command that grants permissions; empty until it is known
+	subject atomic.Pointer[string] // of a command that grants permissions; nil until it is known
 }
 
 // NewTokens returns Tokens of the API server of config.
@@ -103,21 +102,16 @@ func (t *Tokens) isForeign(ctx context.Context, token, audience string) error {
 
 // grant returns how to give permission to get tokens of one account.
 func (t *Tokens) grant(ctx context.Context, namespace, name string) string {
-	t.mu.Lock()
-	subject := t.subject
-	t.mu.Unlock()
-	if subject == "" {
+	subject := t.subject.Load()
+	if subject == nil {
 		found, err := ownSubject(ctx, t.clients)
-		subject = found
-		if err == nil {
-			t.mu.Lock()
-			t.subject = found
-			t.mu.Unlock()
+		if subject = &found; err == nil {
+			t.subject.Store(subject)
 		}
 	}
 	role := "landwaiter-token-" + name
 	return fmt.Sprintf("grant it with: kubectl create role %s --namespace=%s --verb=create --resource=serviceaccounts/token --resource-name=%s && kubectl create rolebinding %s --namespace=%s --role=%s %s",
-		role, namespace, name, role, namespace, role, subject)
+		role, namespace, name, role, namespace, role, *subject)
 }
 
 // ownSubject returns the flag of kubectl create rolebinding for this process, and a

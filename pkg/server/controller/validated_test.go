@@ -20,7 +20,7 @@ func TestNothingIsReadForAResourceThatTheSchemaRefuses(t *testing.T) {
 	o, err := b.reader.level(t.Context(), "team-a")
 	require.NoError(t, err)
 	require.Len(t, b.secrets.references(o)["team-a"], 1)
-	b.schemas.checkLevel(t.Context(), "team-a", &o)
+	b.schemas.checkLevel(t.Context(), "team-a", o.Resources)
 	require.Error(t, resource.Missing(o.Resources[0]))
 	require.Empty(t, b.secrets.references(o)["team-a"])
 	require.Equal(t, resource.Size(store), resource.Size(o.Resources[0]), "it takes as much of its namespace's share as before")
@@ -31,7 +31,7 @@ func TestASpecIsValidatedOnceForEachGeneration(t *testing.T) {
 	validate := func() string {
 		o, err := b.reader.level(t.Context(), "team-a")
 		require.NoError(t, err)
-		b.schemas.checkLevel(t.Context(), "team-a", &o)
+		b.schemas.checkLevel(t.Context(), "team-a", o.Resources)
 		if err := resource.Missing(o.Resources[0]); err != nil {
 			return err.Error()
 		}
@@ -50,7 +50,7 @@ func TestASpecIsValidatedOnceForEachGeneration(t *testing.T) {
 	require.NoError(t, b.api.Delete(t.Context(), changed))
 	o, err := b.reader.level(t.Context(), "team-a")
 	require.NoError(t, err)
-	b.schemas.checkLevel(t.Context(), "team-a", &o)
+	b.schemas.checkLevel(t.Context(), "team-a", o.Resources)
 	require.Empty(t, b.schemas.refusals, "what is gone is forgotten")
 }
 

@@ -134,19 +134,14 @@ func (v *validated) check(ctx context.Context, o *resource.Objects) {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for level, resources := range byLevel(o) {
-		group.Go(func() error { v.of(ctx, level, resources); return nil })
+		group.Go(func() error { v.checkLevel(ctx, level, resources); return nil })
 	}
 	_ = group.Wait() // no task returns an error
 }
 
-// checkLevel is check for o with all resources of one level.
-func (v *validated) checkLevel(ctx context.Context, level verify.Namespace, o *resource.Objects) {
-	v.of(ctx, level, o.Resources)
-}
-
-// of replaces those of the resources of a level that the schema refuses. It validates what it
+// checkLevel replaces those of the resources of a level that the schema refuses. It validates what it
 // has not seen before, and forgets what is gone.
-func (v *validated) of(ctx context.Context, level verify.Namespace, resources []v1beta1.Object) {
+func (v *validated) checkLevel(ctx context.Context, level verify.Namespace, resources []v1beta1.Object) {
 	ctx = context.WithoutCancel(ctx) // a shutdown must not refuse anything
 	v.mu.Lock()
 	before := v.refusals[level]

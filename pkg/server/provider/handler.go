@@ -108,7 +108,7 @@ func outcomeOf(status int) RequestOutcome {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	defer h.metrics.inFlight.Dec()
-	x := &exchange{began: time.Now(), traceID: newTraceID(), outcome: RequestAnswered}
+	x := &exchange{began: time.Now(), traceID: newTraceID(), outcome: RequestAnswered, endpoint: endpoint{name: unknownEndpoint}}
 	buffer, _ := h.buffers.Get().(*bytes.Buffer)
 	defer h.recycle(buffer)
 
@@ -289,8 +289,6 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buf
 // and answers.
 func newTraceID() string {
 	var id [16]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return "" // never happens: crypto/rand ends the process instead
-	}
+	_, _ = rand.Read(id[:]) // crypto/rand ends the process instead of failing
 	return hex.EncodeToString(id[:])
 }

@@ -63,10 +63,8 @@ const (
 	// decide about the remaining targets.
 	recallFor = 50 * time.Millisecond
 
-	// maxNamespaceLabels and maxStageLabels bound the label values of metrics. Further
-	// values count as "other".
+	// maxNamespaceLabels bounds the namespaces in metrics. Further ones count as "other".
 	maxNamespaceLabels = 1000
-	maxStageLabels     = 32
 
 	// maxHeaderBytes bounds the header of a request; Gatekeeper's is 200 bytes.
 	maxHeaderBytes = 16 << 10

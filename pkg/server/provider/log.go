@@ -111,7 +111,7 @@ func (l requestLog) level(level logrus.Level, source Source, account verify.Acco
 // each time, so an undecided image is the same whatever the reason.
 func (k *KeyObservation) line() line {
 	fields := []string{string(k.Namespace), string(k.Answer), k.Key, k.policy()}
-	if k.Answer != verify.AnswerUndecided {
+	if !k.Undecided() {
 		fields = append(fields, k.digest(), k.Reason)
 	}
 	return lineOf(fields...)

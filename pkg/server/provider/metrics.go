@@ -16,7 +16,7 @@ type metrics struct {
 	requests           *prometheus.CounterVec   // endpoint, outcome
 	keys               *prometheus.CounterVec   // namespace, outcome, source
 	duration           *prometheus.HistogramVec // endpoint
-	stages             *prometheus.HistogramVec // stage
+	stages             *prometheus.HistogramVec // stage, which the engine and the caches name
 	inFlight           prometheus.Gauge
 	panics             prometheus.Counter
 	requestsOverloaded prometheus.Counter
@@ -25,8 +25,7 @@ type metrics struct {
 	worked             *prometheus.SummaryVec // namespace
 	exceptions         *prometheus.CounterVec // namespace, kind
 
-	namespace  func(verify.Namespace) string
-	stageNames labels
+	namespace func(verify.Namespace) string
 }
 
 // metricPrefix begins the name of each metric.
@@ -55,7 +54,7 @@ func newMetrics(registry *prometheus.Registry, namespace func(verify.Namespace) 
 			Help: "Time to decide about images, or to pin them, that were not known in memory."}, []string{"namespace"}),
 		exceptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_exception_uses_total",
 			Help: "Images that an exception or, with the kind Namespace, break-glass let in although policies deny them."}, []string{"namespace", "kind"}),
-		namespace: namespace, stageNames: labels{limit: maxStageLabels},
+		namespace: namespace,
 	}
 	// Exported before the first of them, so that the first is an increase.
 	for _, endpoint := range endpointNames() {
@@ -111,7 +110,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 			m.verdicts.WithLabelValues(namespace, origin(k.Result)).Inc()
 		}
 		for _, stage := range k.Result.Stages {
-			m.stages.WithLabelValues(m.stageNames.capped(stage.Name)).Observe(stage.Duration.Seconds())
+			m.stages.WithLabelValues(stage.Name).Observe(stage.Duration.Seconds())
 		}
 	}
 }
@@ -147,31 +146,18 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	}
 }
 
-func (e endpoint) label() string {
-	if e.name == "" {
-		return unknownEndpoint
-	}
-	return e.name
-}
-
 // otherLabel stands for all values past a limit.
 const otherLabel = "other"
 
 // labels bounds the values of a label.
 type labels struct {
 	limit int
-	mu    sync.RWMutex
+	mu    sync.Mutex
 	known map[string]struct{}
 }
 
 // capped returns value if it is one of the first limit values, else "other".
 func (l *labels) capped(value string) string {
-	l.mu.RLock()
-	_, known := l.known[value]
-	l.mu.RUnlock()
-	if known {
-		return value
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.known[value]; known {

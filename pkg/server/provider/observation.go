@@ -139,6 +139,9 @@ func (k *KeyObservation) About() string {
 	return k.Namespace.Label()
 }
 
+// Undecided reports whether the image has neither a verdict nor, for a mutation, a digest.
+func (k *KeyObservation) Undecided() bool { return k.Answer == verify.AnswerUndecided }
+
 // aboutBoth returns what two things together are about.
 func aboutBoth(one, other string) string {
 	switch {
@@ -166,7 +169,7 @@ func (x *exchange) about() string {
 func (x *exchange) observation(status int) Observation {
 	o := Observation{
 		TraceID: x.traceID, Requested: x.began, Duration: time.Since(x.began),
-		Endpoint: x.endpoint.label(), Operation: x.endpoint.operation, Source: x.endpoint.source(), Namespace: x.endpoint.namespace,
+		Endpoint: x.endpoint.name, Operation: x.endpoint.operation, Source: x.endpoint.source(), Namespace: x.endpoint.namespace,
 		Status: status, Outcome: x.outcome, Asked: x.asked, Images: len(x.plan.targets),
 		Keys: make([]KeyObservation, len(x.plan.keys)),
 	}

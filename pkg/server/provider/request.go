@@ -73,17 +73,16 @@ func refuseBody(err error) *refusal {
 // decodeKeys parses the body of a request.
 func decodeKeys(body []byte) ([]string, *refusal) {
 	var request externaldata.ProviderRequest
-	if err := json.Unmarshal(body, &request); err != nil {
-		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", policy.Cut(err.Error(), maxReasonBytes))
-	}
-	if request.APIVersion != apiVersion {
-		return nil, refuse(http.StatusBadRequest, "the request's apiVersion is %s, only %s is supported", shown(request.APIVersion), apiVersion)
-	}
-	if request.Kind != externaldata.ProviderRequestKind {
-		return nil, refuse(http.StatusBadRequest, "the request's kind is %s, it must be %s", shown(string(request.Kind)), externaldata.ProviderRequestKind)
-	}
+	err := json.Unmarshal(body, &request)
 	keys := request.Request.Keys
-	if len(keys) > maxKeys {
+	switch {
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", policy.Cut(err.Error(), maxReasonBytes))
+	case request.APIVersion != apiVersion:
+		return nil, refuse(http.StatusBadRequest, "the request's apiVersion is %s, only %s is supported", shown(request.APIVersion), apiVersion)
+	case request.Kind != externaldata.ProviderRequestKind:
+		return nil, refuse(http.StatusBadRequest, "the request's kind is %s, it must be %s", shown(string(request.Kind)), externaldata.ProviderRequestKind)
+	case len(keys) > maxKeys:
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the request has %d keys, the limit is %d: ask for fewer images at a time", len(keys), maxKeys)
 	}
 	for _, key := range keys {

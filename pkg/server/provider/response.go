@@ -92,19 +92,21 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 // reported returns the findings to report. If there are too many, what counts comes first,
 // so that evidence by strangers leaves out none of it.
 func reported(findings []policy.Finding) []*policy.Finding {
-	var all, counting, others []*policy.Finding
+	all := make([]*policy.Finding, len(findings))
 	for i := range findings {
-		f := &findings[i]
-		if all = append(all, f); f.Proven() {
-			counting = append(counting, f)
-		} else {
-			others = append(others, f)
-		}
+		all[i] = &findings[i]
 	}
 	if len(all) <= maxReports {
 		return all
 	}
-	return append(counting, others...)[:maxReports]
+	counting := func(f *policy.Finding) int {
+		if f.Proven() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b *policy.Finding) int { return counting(a) - counting(b) })
+	return all[:maxReports]
 }
 
 func newVerifierReport(f *policy.Finding, subject string) verifierReport {
@@ -161,7 +163,11 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 	var err error
 	b = append(b, responseHead...)
 	for i, k := range v.plan.keys {
-		b = append(b, separator(i)...)
+		if i == 0 {
+			b = append(b, `,"items":[`...)
+		} else {
+			b = append(b, ',')
+		}
 		b = append(appendString(append(b, `{"key":`...), k.key), ',')
 		if k.err != nil {
 			b = appendString(append(b, `"error":`...), policy.OneLine(k.err.Error())+traced(v.traceID))
@@ -180,25 +186,14 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 		}
 		b = append(b, '}')
 	}
-	return append(b, responseTail(len(v.plan.keys))...), nil
+	if len(v.plan.keys) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, "}}\n"...), nil
 }
 
-// The frame of a ProviderResponse with items.
+// responseHead begins a ProviderResponse, up to its items.
 const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":true`
-
-func separator(i int) string {
-	if i == 0 {
-		return `,"items":[`
-	}
-	return ","
-}
-
-func responseTail(items int) string {
-	if items == 0 {
-		return "}}\n"
-	}
-	return "]}}\n"
-}
 
 // mutated returns the items of a mutation whose every target is decided.
 func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []externaldata.Item {

@@ -31,10 +31,18 @@ type Server struct {
 	tls     *edgeTLS
 	serving atomic.Bool // the HTTPS listener accepts connections
 
-	listening               bool
-	edge, health, scrape    *http.Server
-	edgeAt, healthAt, scrAt net.Listener // the last two may be nil
+	listening            bool
+	edge, health, scrape port
 }
+
+// port is a server and where it listens.
+type port struct {
+	*http.Server
+	address  string       // empty: nowhere
+	listener net.Listener // nil until Listen
+}
+
+func (s *Server) ports() []*port { return []*port{&s.edge, &s.health, &s.scrape} }
 
 // New returns a Server that asks decider and resolver and logs to logger. It
 // returns an error for options that contradict each other, or that would let
@@ -53,7 +61,7 @@ func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Opti
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	longest := max(options.VerifyTimeout, options.MutateTimeout)
-	s.edge = &http.Server{
+	s.edge = port{address: options.Address, Server: &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readHeaderTimeout + longest,
@@ -65,9 +73,9 @@ func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Opti
 		ErrorLog:          log.New(newNotices(logger), "", 0),
 		// By default net/http answers "OPTIONS *" without a body.
 		DisableGeneralOptionsHandler: true,
-	}
-	s.health = newPlainServer(s.healthHandler(), logger)
-	s.scrape = newPlainServer(metricsHandler(options.Metrics), logger)
+	}}
+	s.health = port{address: options.HealthAddress, Server: newPlainServer(s.healthHandler(), logger)}
+	s.scrape = port{address: options.MetricsAddress, Server: newPlainServer(metricsHandler(options.Metrics), logger)}
 	return s, nil
 }
 
@@ -78,42 +86,36 @@ func (s *Server) Listen(ctx context.Context) error {
 		return nil
 	}
 	var config net.ListenConfig
-	for _, at := range []struct {
-		address  string
-		listener *net.Listener
-	}{
-		{s.options.Address, &s.edgeAt}, {s.options.HealthAddress, &s.healthAt}, {s.options.MetricsAddress, &s.scrAt},
-	} {
-		if at.address == "" {
+	for _, p := range s.ports() {
+		if p.address == "" {
 			continue
 		}
-		listener, err := config.Listen(ctx, "tcp", at.address)
-		if err != nil {
+		var err error
+		if p.listener, err = config.Listen(ctx, "tcp", p.address); err != nil {
 			s.closeListeners()
-			return fmt.Errorf("listen on %s: %w", at.address, err)
+			return fmt.Errorf("listen on %s: %w", p.address, err)
 		}
-		*at.listener = listener
 	}
 	s.listening = true
 	return nil
 }
 
 func (s *Server) closeListeners() {
-	for _, listener := range []net.Listener{s.edgeAt, s.healthAt, s.scrAt} {
-		if listener != nil {
-			_ = listener.Close() // it has not accepted anything
+	for _, p := range s.ports() {
+		if p.listener != nil {
+			_ = p.listener.Close() // it has not accepted anything
 		}
 	}
 }
 
 // Address returns where the HTTPS edge listens, "" before Listen.
-func (s *Server) Address() string { return addressOf(s.edgeAt) }
+func (s *Server) Address() string { return addressOf(s.edge.listener) }
 
 // HealthAddress returns where probes are answered, "" if nowhere.
-func (s *Server) HealthAddress() string { return addressOf(s.healthAt) }
+func (s *Server) HealthAddress() string { return addressOf(s.health.listener) }
 
 // MetricsAddress returns where metrics are served, "" if nowhere.
-func (s *Server) MetricsAddress() string { return addressOf(s.scrAt) }
+func (s *Server) MetricsAddress() string { return addressOf(s.scrape.listener) }
 
 // Forget drops the metrics of a namespace that no longer exists.
 func (s *Server) Forget(namespace verify.Namespace) { s.handler.metrics.forget(namespace) }
@@ -149,11 +151,15 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	serve(s.edge, tls.NewListener(s.edgeAt, s.tls.listenerConfig()))
-	serve(s.health, s.healthAt)
-	serve(s.scrape, s.scrAt)
+	serve(s.edge.Server, tls.NewListener(s.edge.listener, s.tls.listenerConfig()))
+	serve(s.health.Server, s.health.listener)
+	serve(s.scrape.Server, s.scrape.listener)
 	s.serving.Store(true)
-	defer s.close()
+	defer func() { // probes and metrics last
+		for _, p := range s.ports() {
+			_ = p.Close() // a server that fails to close is closed
+		}
+	}()
 	select {
 	case err := <-failed:
 		s.serving.Store(false)
@@ -176,13 +182,6 @@ func (s *Server) drain(ctx context.Context) error {
 		return fmt.Errorf("finish requests within %s: %w", s.options.GracePeriod, err)
 	}
 	return nil
-}
-
-// close ends all servers; probes and metrics last.
-func (s *Server) close() {
-	for _, server := range []*http.Server{s.edge, s.health, s.scrape} {
-		_ = server.Close() // a server that fails to close is closed
-	}
 }
 
 // newPlainServer returns a server for probes or metrics: plain HTTP, on a port
@@ -208,7 +207,7 @@ func (s *Server) ready() error {
 	if !s.serving.Load() {
 		return errors.New("the HTTPS port is not served")
 	}
-	if err := s.tls.ready(); err != nil {
+	if _, err := s.tls.config(); err != nil {
 		return err
 	}
 	if s.options.Ready == nil {

@@ -260,7 +260,7 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 func TestFirstListenerErrorEndsTheServer(t *testing.T) {
 	w := prepare(t, byRepository, nil)
 	require.NoError(t, w.server.Listen(context.Background()))
-	require.NoError(t, w.server.scrAt.Close())
+	require.NoError(t, w.server.scrape.listener.Close())
 	require.ErrorContains(t, w.server.Run(context.Background()), "serve on")
 	taken := prepare(t, byRepository, func(o *Options) { o.Address = w.server.HealthAddress() })
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", w.server.HealthAddress())

@@ -60,12 +60,6 @@ func (e *edgeTLS) clientCAs() (*x509.CertPool, error) {
 	return pool, err
 }
 
-// ready returns why connections are refused, nil if they are not.
-func (e *edgeTLS) ready() error {
-	_, err := e.config()
-	return err
-}
-
 // config returns the TLS configuration for a new connection.
 func (e *edgeTLS) config() (*tls.Config, error) {
 	certificate, err := e.source.Certificate()

@@ -45,7 +45,7 @@ func (t *term) announceAll(ctx context.Context, namespace verify.Namespace, s *s
 		current[e.Name] = a
 	}
 	s.announcing = current
-	err := t.announceCurrent(ctx, namespace, current, now)
+	err := t.announceCurrent(ctx, namespace, current)
 	if err == nil {
 		s.announcing, s.withheld = nil, time.Time{}
 		return nil
@@ -61,12 +61,12 @@ func (t *term) announceAll(ctx context.Context, namespace verify.Namespace, s *s
 		a.owed = true
 	}
 	t.mark(namespace, retryAfter)
-	t.complainOfEvents(namespace, err, now)
+	t.complainOfEvents(namespace, err)
 	return nil
 }
 
 // announceCurrent writes the Events that are not written yet, until one fails.
-func (t *term) announceCurrent(ctx context.Context, namespace verify.Namespace, current map[string]*announcement, now time.Time) error {
+func (t *term) announceCurrent(ctx context.Context, namespace verify.Namespace, current map[string]*announcement) error {
 	for _, name := range slices.Sorted(maps.Keys(current)) {
 		a := current[name]
 		if a.done || a.event == nil {
@@ -76,7 +76,7 @@ func (t *term) announceCurrent(ctx context.Context, namespace verify.Namespace, 
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case apierrors.IsForbidden(err) && !isGone(err) || apierrors.IsInvalid(err): // a retry cannot help, and the report is more important
-			t.complainOfEvents(namespace, err, now)
+			t.complainOfEvents(namespace, err)
 		default:
 			return wrapped(err)
 		}
@@ -85,8 +85,8 @@ func (t *term) announceCurrent(ctx context.Context, namespace verify.Namespace, 
 	return nil
 }
 
-func (t *term) complainOfEvents(namespace verify.Namespace, err error, now time.Time) {
-	if t.complaints.due(now) {
+func (t *term) complainOfEvents(namespace verify.Namespace, err error) {
+	t.complaints.Do(func() {
 		t.log.WithField("namespace", namespace).WithError(err).Warn("cannot write an Event about an image that is no longer trusted")
-	}
+	})
 }

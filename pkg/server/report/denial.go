@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,24 +97,13 @@ func (d *denial) fold(n note, now time.Time) bool {
 // compact adds up the counters that no replica goes on with, and the oldest ones if there
 // are too many.
 func (d *denial) compact(now time.Time) {
-	type named struct {
-		id string
-		counter
-	}
-	var all []named
-	for id, c := range d.counters {
-		all = append(all, named{id, c})
-	}
-	slices.SortFunc(all, func(a, b named) int {
-		if a.Last != b.Last {
-			return int(min(max(b.Last-a.Last, -1), 1)) // the latest first
-		}
-		return strings.Compare(a.id, b.id)
+	ids := slices.SortedFunc(maps.Keys(d.counters), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.counters[b].Last, d.counters[a].Last), strings.Compare(a, b)) // the latest first
 	})
-	for i, c := range all {
-		if i >= maxCounters || now.Sub(time.Unix(c.Last, 0)) > endedCounter {
+	for i, id := range ids {
+		if c := d.counters[id]; i >= maxCounters || now.Sub(time.Unix(c.Last, 0)) > endedCounter {
 			d.ended += c.Count
-			delete(d.counters, c.id)
+			delete(d.counters, id)
 		}
 	}
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -62,15 +63,17 @@ func isUndefined(err error) bool {
 // await waits until it is known what runs, and until the API server has reports. It returns
 // false if ctx ends first.
 func (t *term) await(ctx context.Context) bool {
-	unread := complaint{next: t.now().Add(unreadFor)}
+	began, unread := t.now(), rate.Sometimes{Interval: complainEvery}
 	for missing := false; ; {
 		_, synced := t.pods.Namespaces()
 		var err error
-		if !synced && unread.due(t.now()) {
-			t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs permission to list and watch them")
+		if !synced && t.now().Sub(began) >= unreadFor {
+			unread.Do(func() {
+				t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs permission to list and watch them")
+			})
 		}
 		if synced {
-			if _, err = t.page(ctx, "", 1); err == nil {
+			if _, err = t.page(ctx, metav1.ListOptions{LabelSelector: ourReports, Limit: 1}); err == nil {
 				if missing {
 					t.log.Info("the API server has reports now: they are written")
 				}
@@ -80,10 +83,10 @@ func (t *term) await(ctx context.Context) bool {
 		pause := tick
 		if err != nil && ctx.Err() == nil {
 			pause = retryAfter
-			if t.complaints.due(t.now()) {
+			t.complaints.Do(func() {
 				missing = isUndefined(err)
 				t.complain(err)
-			}
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -99,51 +102,39 @@ func (t *term) complain(err error) {
 		t.log.Error("no reports are written: the API server has no reports.openreports.io; set reports.installCRDs of the chart, or install the CRDs of the OpenReports API")
 		return
 	}
-	t.log.WithError(err).Error("no reports are written: they cannot be read, will try again")
+	t.log.WithError(fmt.Errorf("list reports: %w", err)).Error("no reports are written: they cannot be read, will try again")
 }
 
 // page reads some of our reports.
-func (t *term) page(ctx context.Context, next string, size int64) (*openreports.ReportList, error) {
+func (t *term) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	list := &openreports.ReportList{}
-	options := &metav1.ListOptions{LabelSelector: ourReports, Limit: size, Continue: next}
-	err := t.reports.Get().Resource(v1beta1.ReportResource).VersionedParams(options, metav1.ParameterCodec).Do(ctx).Into(list)
-	if err != nil {
-		return nil, fmt.Errorf("list reports: %w", err)
-	}
-	return list, nil
+	return t.reports.Reports(metav1.NamespaceAll).List(ctx, options)
 }
 
 // load takes over what former terms have written, of each account as much as they could
 // write: others may have imitated them.
 func (t *term) load(ctx context.Context) error {
 	taken := map[verify.Account]int{}
-	for next := ""; ; {
-		list, err := t.page(ctx, next, pageSize)
-		if err != nil {
-			return err
+	_, err := each(ctx, "reports", metav1.ListOptions{LabelSelector: ourReports}, t.page, func(object runtime.Object) {
+		r, ok := object.(*openreports.Report)
+		if !ok || v1beta1.ReportAbout(r.Name) == "" {
+			return
 		}
 		t.mu.Lock()
-		for i := range list.Items {
-			if r := &list.Items[i]; v1beta1.ReportAbout(r.Name) != "" {
-				account := t.accounts.Account(verify.Namespace(r.Namespace))
-				taken[account] += t.space(verify.Namespace(r.Namespace)).load(r, t.now(), max(runningBytes-taken[account], minBytes))
-			}
-		}
-		t.mu.Unlock()
-		if next = list.Continue; next == "" {
-			return nil
-		}
-	}
+		defer t.mu.Unlock()
+		account := t.accounts.Account(verify.Namespace(r.Namespace))
+		taken[account] += t.space(verify.Namespace(r.Namespace)).load(r, t.now(), max(runningBytes-taken[account], minBytes))
+	})
+	return err
 }
 
 // repeat calls read until ctx ends, and complain if it fails, but not each time.
 func (t *term) repeat(ctx context.Context, read func(context.Context) error, complain func(error)) {
-	var failed complaint
+	failed := rate.Sometimes{Interval: complainEvery}
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := read(ctx); err != nil && ctx.Err() == nil && failed.due(t.now()) {
-			complain(err)
+		if err := read(ctx); err != nil && ctx.Err() == nil {
+			failed.Do(func() { complain(err) })
 		}
 	}, soon)
 }
@@ -169,8 +160,8 @@ func each(ctx context.Context, what string, o metav1.ListOptions, list func(cont
 	}
 }
 
-// changes calls put and drop for what a watch says, until it ends.
-func changes(ctx context.Context, what string, o metav1.ListOptions, follow func(context.Context, metav1.ListOptions) (watch.Interface, error), put, drop func(runtime.Object)) error {
+// changes calls do for what a watch says was put or deleted, until it ends.
+func changes(ctx context.Context, what string, o metav1.ListOptions, follow func(context.Context, metav1.ListOptions) (watch.Interface, error), do func(object runtime.Object, deleted bool)) error {
 	following, err := follow(ctx, o)
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", what, err)
@@ -180,10 +171,8 @@ func changes(ctx context.Context, what string, o metav1.ListOptions, follow func
 		switch change.Type {
 		case watch.Error:
 			return fmt.Errorf("watch %s: %w", what, apierrors.FromObject(change.Object))
-		case watch.Added, watch.Modified:
-			put(change.Object)
-		case watch.Deleted:
-			drop(change.Object)
+		case watch.Added, watch.Modified, watch.Deleted:
+			do(change.Object, change.Type == watch.Deleted)
 		case watch.Bookmark:
 		}
 	}
@@ -200,7 +189,11 @@ func (t *term) readNotes(ctx context.Context) (err error) {
 	if selected.ResourceVersion, err = each(ctx, "Events", selected, list, t.noted); err != nil {
 		return err
 	}
-	return changes(ctx, "Events", selected, events.Watch, t.noted, func(runtime.Object) {})
+	return changes(ctx, "Events", selected, events.Watch, func(object runtime.Object, deleted bool) {
+		if !deleted {
+			t.noted(object)
+		}
+	})
 }
 
 // noted takes over the note of an Event. Whoever may write Events in a namespace can forge
@@ -228,29 +221,23 @@ func (t *term) readReports(ctx context.Context) (err error) {
 		if m, ok := object.(*metav1.PartialObjectMetadata); ok && v1beta1.ReportAbout(m.Name) != "" {
 			exists[m.Namespace+"/"+m.Name] = true
 		}
-		t.seen(object)
+		t.compare(object, false)
 	})
 	if err != nil {
 		return err
 	}
 	t.missed(exists)
-	return changes(ctx, "reports", selected, reports.Watch, t.seen, t.dropped)
+	return changes(ctx, "reports", selected, reports.Watch, t.compare)
 }
 
 // isLater reports whether one resourceVersion is later than another, and true if that is
 // unknown.
 func isLater(one, other string) bool {
-	a, err := strconv.ParseUint(one, 10, 64)
-	b, otherErr := strconv.ParseUint(other, 10, 64)
-	return err != nil || otherErr != nil || a > b
+	order, err := resourceversion.CompareResourceVersion(one, other)
+	return err != nil || order > 0
 }
 
-// seen compares a report with what was written.
-func (t *term) seen(object runtime.Object) { t.compare(object, false) }
-
-// dropped does so for one that was deleted.
-func (t *term) dropped(object runtime.Object) { t.compare(object, true) }
-
+// compare compares a report that there is, or that was deleted, with what was written.
 func (t *term) compare(object runtime.Object, deleted bool) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || v1beta1.ReportAbout(m.Name) == "" {
@@ -290,28 +277,20 @@ func (t *term) missed(exists map[string]bool) {
 	}
 }
 
-// gauge is the collector of running images. Only the replica that leads has series, so that
-// they can be added up.
-type gauge struct {
-	reporter *Reporter
-	desc     *prometheus.Desc
-}
-
-func newGauge(r *Reporter) *gauge {
-	return &gauge{r, prometheus.NewDesc("landwaiter_running_images",
+// newGauge returns the collector of running images. Only the replica that leads has series, so
+// that they can be added up.
+func newGauge(r *Reporter) prometheus.CollectorFunc {
+	desc := prometheus.NewDesc("landwaiter_running_images",
 		"Distinct images of running pods, by namespace and the result of the last verification: pass, fail, warn, error or skip. Of the replica that leads. With --reports.",
-		[]string{"namespace", "outcome"}, nil)}
+		[]string{"namespace", "outcome"}, nil)
+	return func(into chan<- prometheus.Metric) {
+		if t := r.leading.Load(); t != nil {
+			t.collect(desc, into)
+		}
+	}
 }
 
-// Describe implements [prometheus.Collector].
-func (g *gauge) Describe(into chan<- *prometheus.Desc) { into <- g.desc }
-
-// Collect implements [prometheus.Collector].
-func (g *gauge) Collect(into chan<- prometheus.Metric) {
-	t := g.reporter.leading.Load()
-	if t == nil {
-		return
-	}
+func (t *term) collect(desc *prometheus.Desc, into chan<- prometheus.Metric) {
 	counts := map[[2]string]int{}
 	t.mu.Lock()
 	for namespace, s := range t.spaces {
@@ -321,6 +300,6 @@ func (g *gauge) Collect(into chan<- prometheus.Metric) {
 	}
 	t.mu.Unlock()
 	for labels, n := range counts {
-		into <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), labels[0], labels[1])
+		into <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}
 }

@@ -86,6 +86,8 @@ const (
 	writesAtOnce           = 10
 	accountWritesPerMinute = 12
 	accountWritesAtOnce    = 6
+	// maxLimiters is how many accounts have their writes or Events counted at a time.
+	maxLimiters = 10_000
 	// soon is how long a report waits for more changes to be written with, later the same if
 	// only counts changed.
 	soon  = 2 * time.Second

@@ -287,14 +287,13 @@ type noteWriter struct {
 	*Reporter
 	all       *rate.Limiter
 	each      *limiters
-	complaint complaint
+	complaint rate.Sometimes
 }
 
 func newNoteWriter(r *Reporter) *noteWriter {
-	return &noteWriter{Reporter: r, all: rate.NewLimiter(notesPerSecond, notesAtOnce), each: newLimiters(accountNotesPerMinute, accountNotesAtOnce)}
+	return &noteWriter{Reporter: r, all: rate.NewLimiter(notesPerSecond, notesAtOnce), each: newLimiters(accountNotesPerMinute, accountNotesAtOnce),
+		complaint: rate.Sometimes{Interval: complainEvery}}
 }
-
-func (w *noteWriter) prune() { w.each.prune(w.now()) }
 
 // write writes what is due and within the limits. The rest stays due.
 func (w *noteWriter) write(ctx context.Context, now time.Time) {
@@ -311,8 +310,10 @@ func (w *noteWriter) write(ctx context.Context, now time.Time) {
 			return // the last write before the end takes it
 		}
 		w.notes.settle(p, err, now)
-		if err != nil && !isGone(err) && w.complaint.due(now) {
-			w.log.WithFields(logrus.Fields{"namespace": p.namespace, "traceID": p.TraceID}).WithError(err).Warn("cannot write an Event about a denial, will try again")
+		if err != nil && !isGone(err) {
+			w.complaint.Do(func() {
+				w.log.WithFields(logrus.Fields{"namespace": p.namespace, "traceID": p.TraceID}).WithError(err).Warn("cannot write an Event about a denial, will try again")
+			})
 		}
 	}
 }
@@ -348,15 +349,4 @@ func wrapped(err error) error {
 		return nil
 	}
 	return fmt.Errorf("write an Event: %w", err)
-}
-
-// complaint says when the same failure may be logged again. The zero value is ready.
-type complaint struct{ next time.Time }
-
-func (c *complaint) due(now time.Time) bool {
-	if now.Before(c.next) {
-		return false
-	}
-	c.next = now.Add(complainEvery)
-	return true
 }

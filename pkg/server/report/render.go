@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -93,11 +94,7 @@ func (s *space) runningResult(namespace verify.Namespace, row workload.Running) 
 
 // deniedResults returns a result for each image that was denied, the last one first.
 func (s *space) deniedResults(namespace verify.Namespace, having having) []openreports.ReportResult {
-	var all []*denial
-	for _, d := range s.denials {
-		all = append(all, d)
-	}
-	slices.SortFunc(all, func(a, b *denial) int {
+	all := slices.SortedFunc(maps.Values(s.denials), func(a, b *denial) int {
 		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.image, b.image))
 	})
 	results := make([]openreports.ReportResult, len(all))

@@ -10,18 +10,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"sync/atomic"
 	"time"
 
-	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	"github.com/maypok86/otter/v2"
+	reportsclient "github.com/openreports/reports-api/pkg/client/clientset/versioned/typed/openreports.io/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -60,7 +57,7 @@ type Reporter struct {
 	now      func() time.Time
 
 	clients  kubernetes.Interface
-	reports  rest.Interface // of the group of reports
+	reports  reportsclient.ReportsGetter
 	metadata metadata.Interface
 
 	notes   *notes
@@ -76,7 +73,7 @@ func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics pro
 	var err, metadataErr, reportsErr error
 	r.clients, err = kubernetes.NewForConfig(config)
 	r.metadata, metadataErr = metadata.NewForConfig(config)
-	r.reports, reportsErr = reportsClient(config)
+	r.reports, reportsErr = reportsclient.NewForConfig(config) // without discovery, so that it works once their CRD comes
 	if err := errors.Join(err, metadataErr, reportsErr); err != nil {
 		return nil, fmt.Errorf("new reporter: %w", err)
 	}
@@ -89,25 +86,6 @@ func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics pro
 // reportsResource names the resource of reports.
 func reportsResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Resource: v1beta1.ReportResource}
-}
-
-// reportsClient returns a client for reports. It needs no discovery, so it works once their
-// CRD comes.
-func reportsClient(config *rest.Config) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	if err := openreports.Install(scheme); err != nil {
-		return nil, fmt.Errorf("register reports: %w", err)
-	}
-	version := reportsResource().GroupVersion()
-	metav1.AddToGroupVersion(scheme, version)
-	config = rest.CopyConfig(config)
-	config.GroupVersion, config.APIPath = &version, "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
-	}
-	return client, nil
 }
 
 // Attach sets what runs.
@@ -126,7 +104,6 @@ func (r *Reporter) Run(ctx context.Context) error {
 			w.write(ctx, r.now())
 		case <-again:
 			r.prune()
-			w.prune()
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 			defer cancel()
@@ -178,27 +155,20 @@ func (r *Reporter) prune() {
 	}
 }
 
-// limiters holds a limiter for each account that needs one.
+// limiters holds a limiter for each account that needs one, and forgets some if they are too many.
 type limiters struct {
 	perMinute, atOnce int
-	of                map[verify.Account]*rate.Limiter
+	of                *otter.Cache[verify.Account, *rate.Limiter]
 }
 
 func newLimiters(perMinute, atOnce int) *limiters {
-	return &limiters{perMinute: perMinute, atOnce: atOnce, of: map[verify.Account]*rate.Limiter{}}
+	return &limiters{perMinute, atOnce, otter.Must(&otter.Options[verify.Account, *rate.Limiter]{MaximumSize: maxLimiters})}
 }
 
 // allow reports whether an account may have another one now.
 func (l *limiters) allow(account verify.Account, now time.Time) bool {
-	limiter := l.of[account]
-	if limiter == nil {
-		limiter = rate.NewLimiter(rate.Limit(float64(l.perMinute)/60), l.atOnce)
-		l.of[account] = limiter
-	}
+	limiter, _ := l.of.ComputeIfAbsent(account, func() (limiter *rate.Limiter, cancel bool) {
+		return rate.NewLimiter(rate.Limit(float64(l.perMinute)/60), l.atOnce), false
+	})
 	return limiter.AllowN(now, 1)
-}
-
-// prune drops the limiters that are full again.
-func (l *limiters) prune(now time.Time) {
-	maps.DeleteFunc(l.of, func(_ verify.Account, limiter *rate.Limiter) bool { return limiter.TokensAt(now) >= float64(l.atOnce) })
 }

@@ -78,11 +78,7 @@ func (s *space) oldest() *denial {
 
 // expire drops the denials that are too old.
 func (s *space) expire(now time.Time) {
-	for image, d := range s.denials {
-		if now.Sub(d.last) > keepDenials {
-			delete(s.denials, image)
-		}
-	}
+	maps.DeleteFunc(s.denials, func(_ string, d *denial) bool { return now.Sub(d.last) > keepDenials })
 	if len(s.denials) == 0 {
 		s.leftOut = 0
 	}

@@ -42,13 +42,13 @@ type term struct {
 	all        *rate.Limiter
 	each       *limiters
 	events     *limiters
-	complaints complaint
+	complaints rate.Sometimes
 }
 
 func newTerm(r *Reporter) *term {
 	return &term{Reporter: r, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{}, gone: map[verify.Namespace]bool{},
 		all: rate.NewLimiter(rate.Limit(float64(writesPerMinute)/60), writesAtOnce), each: newLimiters(accountWritesPerMinute, accountWritesAtOnce),
-		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce)}
+		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce), complaints: rate.Sometimes{Interval: complainEvery}}
 }
 
 // mark makes a namespace due within a time.
@@ -159,8 +159,6 @@ func (t *term) work(ctx context.Context) error {
 		if now := t.now(); now.Sub(looked) > lookAgain {
 			looked = now
 			t.markAll()
-			t.each.prune(now)
-			t.events.prune(now)
 		}
 		if err := t.flushDue(ctx); err != nil {
 			return err
@@ -196,9 +194,9 @@ func (t *term) again(ctx context.Context, namespace verify.Namespace, err error)
 		t.forget(namespace)
 	default:
 		t.mark(namespace, retryAfter)
-		if t.complaints.due(t.now()) {
+		t.complaints.Do(func() {
 			t.log.WithField("namespace", namespace).WithError(err).Warn("cannot write a report, will try again")
-		}
+		})
 	}
 }
 
@@ -303,13 +301,13 @@ func (t *term) put(ctx context.Context, namespace verify.Namespace, s *space, r 
 	}
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	options, stored := &metav1.CreateOptions{FieldManager: v1beta1.ReportSource}, &openreports.Report{}
+	var stored *openreports.Report
 	var err error
 	if version == "" {
-		err = t.reports.Post().Namespace(r.Namespace).Resource(v1beta1.ReportResource).VersionedParams(options, metav1.ParameterCodec).Body(r).Do(ctx).Into(stored)
+		stored, err = t.reports.Reports(r.Namespace).Create(ctx, r, metav1.CreateOptions{FieldManager: v1beta1.ReportSource})
 	} else {
 		r.ResourceVersion = version
-		err = t.reports.Put().Namespace(r.Namespace).Resource(v1beta1.ReportResource).Name(r.Name).VersionedParams(options, metav1.ParameterCodec).Body(r).Do(ctx).Into(stored)
+		stored, err = t.reports.Reports(r.Namespace).Update(ctx, r, metav1.UpdateOptions{FieldManager: v1beta1.ReportSource})
 	}
 	switch {
 	case err == nil:
@@ -331,8 +329,7 @@ func (t *term) put(ctx context.Context, namespace verify.Namespace, s *space, r 
 // reload reads a report that somebody else has written. If that was another term of the
 // lease, it may know of denials that this one does not.
 func (t *term) reload(ctx context.Context, namespace verify.Namespace, s *space, name string) error {
-	stored := &openreports.Report{}
-	err := t.reports.Get().Namespace(string(namespace)).Resource(v1beta1.ReportResource).Name(name).Do(ctx).Into(stored)
+	stored, err := t.reports.Reports(string(namespace)).Get(ctx, name, metav1.GetOptions{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -356,7 +353,7 @@ func (t *term) remove(ctx context.Context, namespace verify.Namespace, s *space,
 	}
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	err := t.reports.Delete().Namespace(string(namespace)).Resource(v1beta1.ReportResource).Name(name).Do(ctx).Error()
+	err := t.reports.Reports(string(namespace)).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && (!apierrors.IsNotFound(err) || isUndefined(err)) {
 		return fmt.Errorf("delete report %s: %w", name, err)
 	}

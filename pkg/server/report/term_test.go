@@ -162,14 +162,14 @@ func TestAReportThatSomebodyElseWritesIsWrittenAgain(t *testing.T) {
 			defer server.mu.Unlock()
 			return &metav1.PartialObjectMetadata{ObjectMeta: server.reports["team-a/landwaiter-running"].ObjectMeta}
 		}
-		term.seen(meta())
+		term.compare(meta(), false)
 		pass(10 * time.Second)
 		require.Empty(t, server.written(), "it is our own version")
 
 		server.mu.Lock()
 		server.store("team-a/landwaiter-running", &openreports.Report{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "landwaiter-running"}}, "kubectl-edit")
 		server.mu.Unlock()
-		term.seen(meta())
+		term.compare(meta(), false)
 		pass(30 * time.Second)
 		require.Equal(t, []string{put}, server.written())
 		require.Equal(t, 1, server.reports["team-a/landwaiter-running"].Summary.Pass)
@@ -179,13 +179,13 @@ func TestAReportThatSomebodyElseWritesIsWrittenAgain(t *testing.T) {
 		server.mu.Lock()
 		delete(server.reports, "team-a/landwaiter-running")
 		server.mu.Unlock()
-		term.dropped(gone)
+		term.compare(gone, true)
 		pass(30 * time.Second)
 		require.Equal(t, []string{post}, server.written())
 
 		other := meta()
 		other.Name, other.ResourceVersion = "landwaiter-doctor", "2000"
-		term.seen(other)
+		term.compare(other, false)
 		pass(30 * time.Second)
 		require.Empty(t, server.written(), "others' reports are not ours to write")
 	})
@@ -437,7 +437,7 @@ func TestAnEventThatFailsForLongFollowsItsReportAndCostsTheAccountOnce(t *testin
 		require.Equal(t, 2, fails(), "and not for ever")
 		pass(30 * time.Minute) // many more tries than the account has Events
 		require.Len(t, server.events, 1)
-		limiter := r.leading.Load().events.of["namespace/team-a"]
+		limiter, _ := r.leading.Load().events.of.GetIfPresent("namespace/team-a")
 		require.True(t, limiter == nil || limiter.TokensAt(r.now()) >= accountEventsAtOnce-2, "a try that fails takes nothing from the limit")
 		server.mu.Lock()
 		away = false

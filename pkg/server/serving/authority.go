@@ -100,15 +100,11 @@ func newAuthority(data map[string][]byte, now time.Time) (authority, error) {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return authority{}, fmt.Errorf("make the CA's key: %w", err)
-	}
-	certificate, err := sign(template, template, key.Public(), key)
+	made, err := authority{}.sign(template, data, authorityKey, authorityKeyKey)
 	if err != nil {
 		return authority{}, fmt.Errorf("make the CA: %w", err)
 	}
-	return authority{certificate, key}, put(data, authorityKey, certificate, authorityKeyKey, key)
+	return made, nil
 }
 
 // issue makes a certificate for the names and puts it into data. It never
@@ -120,33 +116,32 @@ func (a authority) issue(data map[string][]byte, names []string, now time.Time) 
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("make the certificate's key: %w", err)
-	}
-	certificate, err := sign(template, a.certificate, key.Public(), a.signer)
-	if err != nil {
+	if _, err := a.sign(template, data, certificateKey, keyKey); err != nil {
 		return fmt.Errorf("make the certificate: %w", err)
 	}
-	return put(data, certificateKey, certificate, keyKey, key)
-}
-
-// sign leaves the serial number to the library, which draws a random one.
-func sign(template, parent *x509.Certificate, key crypto.PublicKey, signer crypto.Signer) (*x509.Certificate, error) {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, signer)
-	if err != nil {
-		return nil, err
-	}
-	return x509.ParseCertificate(der)
-}
-
-// put encodes a certificate and its key into data.
-func put(data map[string][]byte, certificateName string, certificate *x509.Certificate, keyName string, key *ecdsa.PrivateKey) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return fmt.Errorf("encode the key: %w", err)
-	}
-	data[certificateName] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
-	data[keyName] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	return nil
+}
+
+// sign makes a certificate with a key of its own and puts both into data. The zero authority
+// lets it sign itself. The serial number is left to the library, which draws a random one.
+func (a authority) sign(template *x509.Certificate, data map[string][]byte, certificateName, keyName string) (authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return authority{}, fmt.Errorf("make the key: %w", err)
+	}
+	if a.certificate == nil {
+		a = authority{template, key}
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.signer)
+	if err != nil {
+		return authority{}, err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return authority{}, fmt.Errorf("encode the key: %w", err)
+	}
+	data[certificateName] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	data[keyName] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	parsed, err := x509.ParseCertificate(certificate)
+	return authority{parsed, key}, err
 }

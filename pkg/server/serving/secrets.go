@@ -88,13 +88,13 @@ type settlingPair struct {
 	from    time.Time      // when pending comes into force
 }
 
-func (s *settlingPair) read(now time.Time) (pair, time.Time, error) {
+func (s *settlingPair) read(now time.Time) ([][]byte, time.Time, error) {
 	secret, err := s.secret.loadWith(certificateKey, keyKey)
 	if err != nil {
-		return pair{}, time.Time{}, err
+		return nil, time.Time{}, err
 	}
 	served, again := s.settled(secret, now)
-	return pair{served.Data[certificateKey], served.Data[keyKey]}, again, nil
+	return [][]byte{served.Data[certificateKey], served.Data[keyKey]}, again, nil
 }
 
 // settled returns the Secret to serve from, and when another one comes into force.
@@ -127,13 +127,13 @@ type overlappingCA struct {
 	overlap overlap
 }
 
-func (o *overlappingCA) read(now time.Time) ([]byte, time.Time, error) {
+func (o *overlappingCA) read(now time.Time) ([][]byte, time.Time, error) {
 	secret, err := o.secret.loadWith(o.key)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	content, again := o.overlap.join(secret.Data[o.key], now)
-	return content, again, nil
+	return [][]byte{content}, again, nil
 }
 
 // overlap joins a value with the one before it for some time after a change:

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,14 +65,14 @@ type Identity struct {
 	changed chan struct{}          // holds a token after a Secret has changed
 	watches []watched
 
-	readPair pairReader
-	readCAs  []caReader
+	readPair reader // of a certificate with its intermediates and its key
+	readCAs  []reader
 	again    time.Time // when Run first reads without a change
 	current  atomic.Pointer[state]
 
 	// Only refresh uses these, and only one goroutine calls it.
-	pair       pair   // content in force
-	authority  []byte // content in force
+	pair       [][]byte // content in force
+	authority  []byte   // content in force
 	complaints map[part]string
 }
 
@@ -139,10 +140,10 @@ func (i *Identity) connect(options Options) error {
 	if fromSecret {
 		i.readPair = (&settlingPair{secret: i.watch(options.CertificateSecret), settle: authoritySettle}).read
 	} else {
-		i.readPair = pairFromFiles(options.CertificateFile, options.KeyFile, interval)
+		i.readPair = readFiles(interval, options.CertificateFile, options.KeyFile)
 	}
 	for _, name := range options.ClientCAFiles {
-		i.readCAs = append(i.readCAs, caFromFile(name, interval))
+		i.readCAs = append(i.readCAs, readFiles(interval, name))
 	}
 	for _, s := range options.ClientCASecrets {
 		secret := i.watch(types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
@@ -229,10 +230,10 @@ func (i *Identity) updateCertificate(next *state, now time.Time) (again time.Tim
 	if err != nil {
 		return again, err
 	}
-	if content.equal(i.pair) {
+	if slices.EqualFunc(content, i.pair, bytes.Equal) {
 		return again, nil
 	}
-	certificate, err := tls.X509KeyPair(content.certificate, content.key)
+	certificate, err := tls.X509KeyPair(content[0], content[1])
 	if err != nil {
 		return again, fmt.Errorf("load certificate and key: %w", err)
 	}
@@ -248,13 +249,11 @@ func (i *Identity) updateClientCAs(next *state, now time.Time) (again time.Time,
 	for _, read := range i.readCAs {
 		text, at, err := read(now)
 		again = earlier(again, at)
-		if err == nil && !pool.AppendCertsFromPEM(text) {
+		if err == nil && !pool.AppendCertsFromPEM(text[0]) {
 			err = errors.New("load client CA: no certificate in it")
 		}
-		if err != nil {
-			failure = errors.Join(failure, err)
-		}
-		content = append(append(content, text...), 0)
+		failure = errors.Join(failure, err)
+		content = append(append(content, bytes.Join(text, nil)...), 0)
 	}
 	if failure != nil || string(content) == string(i.authority) {
 		return again, failure
@@ -294,39 +293,22 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// pair is a certificate with its intermediates and its key, in PEM.
-type pair struct{ certificate, key []byte }
+// reader returns contents in PEM, and when they have to be read again even if nobody announces
+// a change; zero for never.
+type reader func(now time.Time) (contents [][]byte, again time.Time, err error)
 
-func (p pair) equal(other pair) bool {
-	return bytes.Equal(p.certificate, other.certificate) && bytes.Equal(p.key, other.key)
-}
-
-// pairReader returns the pair to serve, and when it has to be read again even if
-// nobody announces a change; zero for never.
-type pairReader func(now time.Time) (pair, time.Time, error)
-
-// caReader is a pairReader for CAs in PEM.
-type caReader func(now time.Time) ([]byte, time.Time, error)
-
-// pairFromFiles reads files again after interval. It polls, because a mounted
-// Secret is a chain of symbolic links that are swapped, which file notifications
-// miss in some forms.
-func pairFromFiles(certificate, key string, interval time.Duration) pairReader {
-	return func(now time.Time) (p pair, again time.Time, err error) {
-		again = now.Add(interval)
-		if p.certificate, err = readFile(certificate); err != nil {
-			return p, again, err
+// readFiles reads files again after interval. It polls, because a mounted Secret is a chain
+// of symbolic links that are swapped, which file notifications miss in some forms.
+func readFiles(interval time.Duration, names ...string) reader {
+	return func(now time.Time) ([][]byte, time.Time, error) {
+		contents := make([][]byte, len(names))
+		var err error
+		for i, name := range names {
+			if contents[i], err = readFile(name); err != nil {
+				break
+			}
 		}
-		p.key, err = readFile(key)
-		return p, again, err
-	}
-}
-
-// caFromFile reads a file again after interval.
-func caFromFile(name string, interval time.Duration) caReader {
-	return func(now time.Time) ([]byte, time.Time, error) {
-		content, err := readFile(name)
-		return content, now.Add(interval), err
+		return contents, now.Add(interval), err
 	}
 }
 

@@ -3,29 +3,25 @@ package tracing
 import (
 	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"golang.org/x/time/rate"
 )
 
 // gate bounds the spans that wait for the collector. The SDK's processor bounds them as
 // well, but tells nobody what it drops; so it never gets more than it has room for.
 type gate struct {
-	batches sdktrace.SpanProcessor
-	limit   int64
-	waiting atomic.Int64
-	spans   *prometheus.CounterVec // outcome
+	sdktrace.SpanProcessor // of batches
+	limit                  int64
+	waiting                atomic.Int64
+	spans                  *prometheus.CounterVec // outcome
 }
 
 var _ sdktrace.SpanProcessor = (*gate)(nil)
-
-// OnStart does nothing.
-func (g *gate) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd passes a span on if there is room for it, and never waits.
 func (g *gate) OnEnd(span sdktrace.ReadOnlySpan) {
@@ -37,57 +33,40 @@ func (g *gate) OnEnd(span sdktrace.ReadOnlySpan) {
 		g.spans.WithLabelValues("dropped").Inc()
 		return
 	}
-	g.batches.OnEnd(span)
+	g.SpanProcessor.OnEnd(span)
 }
-
-// ForceFlush sends what is waiting.
-func (g *gate) ForceFlush(ctx context.Context) error { return g.batches.ForceFlush(ctx) }
-
-// Shutdown sends what is waiting, and ends the connection to the collector.
-func (g *gate) Shutdown(ctx context.Context) error { return g.batches.Shutdown(ctx) }
 
 // exporter sends batches. It keeps failures to itself: the SDK would print them, each.
 type exporter struct {
-	next sdktrace.SpanExporter
+	sdktrace.SpanExporter
 	gate *gate
 	log  *logrus.Logger
-	now  func() time.Time
 
-	mu     sync.Mutex
-	warned time.Time
-	lost   int // spans since then
+	warnings rate.Sometimes
+	lost     atomic.Int64 // spans since the last warning
+}
+
+func newExporter(next sdktrace.SpanExporter, gate *gate, log *logrus.Logger) *exporter {
+	return &exporter{SpanExporter: next, gate: gate, log: log, warnings: rate.Sometimes{Interval: warningInterval}}
 }
 
 var _ sdktrace.SpanExporter = (*exporter)(nil)
 
 // ExportSpans sends a batch, and counts and logs it if that fails.
 func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
-	err := e.next.ExportSpans(ctx, batch)
+	err := e.SpanExporter.ExportSpans(ctx, batch)
 	e.gate.waiting.Add(-int64(len(batch)))
 	if err == nil {
 		e.gate.spans.WithLabelValues("exported").Add(float64(len(batch)))
 		return nil
 	}
 	e.gate.spans.WithLabelValues("failed").Add(float64(len(batch)))
-	e.warn(err, len(batch))
+	e.lost.Add(int64(len(batch)))
+	e.warnings.Do(func() {
+		e.log.WithField("spans", e.lost.Swap(0)).Warn("traces could not be sent: " + short(err.Error()))
+	})
 	return nil
 }
-
-// warn logs at most one line a minute.
-func (e *exporter) warn(err error, spans int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lost += spans
-	now := e.now()
-	if !e.warned.IsZero() && now.Sub(e.warned) < warningInterval {
-		return
-	}
-	e.log.WithField("spans", e.lost).Warn("traces could not be sent: " + short(err.Error()))
-	e.warned, e.lost = now, 0
-}
-
-// Shutdown ends the connection to the collector.
-func (e *exporter) Shutdown(ctx context.Context) error { return e.next.Shutdown(ctx) }
 
 // short returns s on one line, cut to maxTextBytes of valid UTF-8.
 func short(s string) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,14 +23,16 @@ func (failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
 }
 
 func TestCollectorThatStaysDownIsLoggedOnceAMinuteWithWhatWasLost(t *testing.T) {
-	out, now := &bytes.Buffer{}, time.Unix(0, 0)
+	out := &bytes.Buffer{}
 	log := logrus.New()
 	log.SetOutput(out)
-	e := &exporter{next: failing{}, gate: &gate{spans: newSpanCounter(prometheus.NewRegistry())}, log: log, now: func() time.Time { return now }}
-	for range 120 { // two minutes
-		require.NoError(t, e.ExportSpans(t.Context(), make([]sdktrace.ReadOnlySpan, 2)))
-		now = now.Add(time.Second)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(failing{}, &gate{spans: newSpanCounter(prometheus.NewRegistry())}, log)
+		for range 120 { // two minutes
+			require.NoError(t, e.ExportSpans(t.Context(), make([]sdktrace.ReadOnlySpan, 2)))
+			time.Sleep(time.Second)
+		}
+	})
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2)
 	require.Contains(t, lines[0], "spans=2")

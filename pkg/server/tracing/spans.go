@@ -3,13 +3,14 @@ package tracing
 import (
 	"context"
 	"crypto/rand"
+	"maps"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
@@ -47,7 +48,7 @@ func (t *Tracer) Observe(_ context.Context, o provider.Observation) {
 	if span.IsRecording() {
 		left := maxSpans - 1
 		for i := range o.Keys {
-			if k := &o.Keys[i]; !k.Repeated && k.Answer != verify.AnswerInvalid {
+			if k := &o.Keys[i]; !k.Repeated && k.Reference.Host != "" { // else the key is malformed
 				left -= t.image(ctx, &o, k, left) //nolint:contextcheck // a context of its own, as said above
 			}
 		}
@@ -71,10 +72,8 @@ func requestAttributes(o *provider.Observation) []attribute.KeyValue {
 		attributes = append(attributes, attribute.String("landwaiter.namespace", about))
 	}
 	counts := o.Counts()
-	for _, answer := range verify.Answers() {
-		if n := counts[answer]; n > 0 {
-			attributes = append(attributes, attribute.Int("landwaiter."+string(answer), n))
-		}
+	for _, answer := range slices.Sorted(maps.Keys(counts)) {
+		attributes = append(attributes, attribute.Int("landwaiter."+string(answer), counts[answer]))
 	}
 	return attributes
 }
@@ -109,7 +108,7 @@ func (t *Tracer) image(ctx context.Context, o *provider.Observation, k *provider
 			span.End(trace.WithTimestamp(s.Began.Add(s.Duration)))
 		}
 	}
-	if k.Answer == verify.AnswerUndecided {
+	if k.Undecided() {
 		span.SetStatus(codes.Error, string(k.Answer))
 	}
 	span.End(trace.WithTimestamp(began.Add(k.Duration)))

@@ -16,7 +16,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
@@ -72,8 +71,7 @@ func New(ctx context.Context, log *logrus.Logger, options Options) (*Tracer, err
 		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES, which must be key=value pairs with commas between them: %w", err)
 	}
 	g := &gate{limit: int64(s.queue), spans: newSpanCounter(options.Metrics)}
-	batches := &exporter{next: client, gate: g, log: log, now: time.Now}
-	g.batches = sdktrace.NewBatchSpanProcessor(batches, sdktrace.WithMaxQueueSize(s.queue))
+	g.SpanProcessor = sdktrace.NewBatchSpanProcessor(newExporter(client, g, log), sdktrace.WithMaxQueueSize(s.queue))
 	t := &Tracer{options: options, provider: sdktrace.NewTracerProvider(
 		sdktrace.WithSpanProcessor(g), sdktrace.WithResource(described), sdktrace.WithIDGenerator(requestIDs{}))}
 	t.tracer = t.provider.Tracer("github.com/landwaiter/landwaiter")

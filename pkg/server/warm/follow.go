@@ -2,6 +2,7 @@ package warm
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -102,11 +103,7 @@ func (f *following) compare() {
 			f.known[namespace], f.left[namespace] = now, ""
 		}
 	}
-	for namespace := range f.known {
-		if !exists[namespace] {
-			delete(f.known, namespace)
-		}
-	}
+	maps.DeleteFunc(f.known, func(namespace, _ string) bool { return !exists[namespace] })
 }
 
 // askAgain queues images of the running pods of the namespaces that are left, in their order,

@@ -144,7 +144,9 @@ func keep(object any) (any, error) {
 	if isPod && pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodPending {
 		of.Pod = &corev1.PodSpec{}
 	}
-	r := newRecord(of)
+	r := &record{apiVersion: of.APIVersion, kind: of.Kind, owner: unique.Make(workload.Owner(of.Meta)).Value(), ObjectMeta: metav1.ObjectMeta{
+		Name: of.Meta.Name, Namespace: share(of.Meta.Namespace), UID: of.Meta.UID, ResourceVersion: of.Meta.ResourceVersion}}
+	r.images, r.uses = imagesOf(of.Pod)
 	if isPod {
 		r.deployment = share(workload.Deployment(of.Meta))
 	} else {
@@ -153,18 +155,9 @@ func keep(object any) (any, error) {
 	return r, nil
 }
 
-func newRecord(of workload.Object) *record {
-	r := &record{apiVersion: of.APIVersion, kind: of.Kind, owner: shareRef(workload.Owner(of.Meta)), ObjectMeta: metav1.ObjectMeta{
-		Name: of.Meta.Name, Namespace: share(of.Meta.Namespace), UID: of.Meta.UID, ResourceVersion: of.Meta.ResourceVersion}}
-	r.images, r.uses = imagesOf(of.Pod)
-	return r
-}
-
 // share returns s in memory that equal strings share: pods of a workload have the same
 // images, containers and owners.
 func share(s string) string { return unique.Make(s).Value() }
-
-func shareRef(ref workload.Ref) workload.Ref { return unique.Make(ref).Value() }
 
 // imagesOf returns the images of a pod in the order of its fields, and who has them. It
 // skips malformed references: there is nothing to verify.

@@ -28,7 +28,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
@@ -136,8 +135,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	if w.sink == nil {
 		w.sink = silent{}
 	}
-	for _, outcome := range []string{policy.Allowed.String(), policy.Denied.String(), policy.Undecided.String(), dropped} {
-		w.images.WithLabelValues(outcome) // exported before the first image
+	for _, outcome := range []verify.Answer{verify.AnswerAllowed, verify.AnswerDenied, verify.AnswerUndecided, dropped} {
+		w.images.WithLabelValues(string(outcome)) // exported before the first image
 	}
 	if err := options.Metrics.Register(w.images); err != nil {
 		return nil, fmt.Errorf("new watcher of workloads: %w", err)

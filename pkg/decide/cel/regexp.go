@@ -1,7 +1,4 @@
-// Package regex sizes regular expressions before they are compiled. A short expression
-// can compile to a program of many megabytes, so it refuses those that would, and those
-// that are slow to parse. It matches nothing.
-package regex
+package cel
 
 import (
 	"errors"
@@ -10,12 +7,13 @@ import (
 	"strings"
 )
 
-// Size returns an upper bound on the instructions of an expression in Go's syntax (RE2).
-// It returns an error if the expression cannot be read or is larger than
-// [MaxInstructions]; the error says how to shorten it.
-func Size(expression string) (int, error) {
-	if len(expression) > MaxLength {
-		return 0, fmt.Errorf("the regular expression is %d bytes long, the limit is %d; shorten it, or list several", len(expression), MaxLength)
+// RegexpSize returns an upper bound on the instructions of an expression in Go's syntax (RE2),
+// before it is compiled: a short one can compile to a program of many megabytes. It returns an
+// error if the expression cannot be read, is slow to parse, or is larger than
+// [MaxRegexpInstructions]; the error says how to shorten it.
+func RegexpSize(expression string) (int, error) {
+	if len(expression) > MaxRegexpLength {
+		return 0, fmt.Errorf("the regular expression is %d bytes long, the limit is %d; shorten it, or list several", len(expression), MaxRegexpLength)
 	}
 	if err := checkClasses(expression); err != nil {
 		return 0, err
@@ -25,14 +23,14 @@ func Size(expression string) (int, error) {
 		return 0, fmt.Errorf("the regular expression cannot be read: %w", err)
 	}
 	size := instructions(parsed)
-	if size > MaxInstructions {
-		return 0, fmt.Errorf("the regular expression compiles to about %d instructions, the limit is %d; repeat less, as in a+ for a{1,1000}, or use fewer Unicode classes", size, MaxInstructions)
+	if size > MaxRegexpInstructions {
+		return 0, fmt.Errorf("the regular expression compiles to about %d instructions, the limit is %d; repeat less, as in a+ for a{1,1000}, or use fewer Unicode classes", size, MaxRegexpInstructions)
 	}
 	return size, nil
 }
 
-// Bytes returns how much memory an expression of a size keeps at most.
-func Bytes(size int) int { return baseBytes + size*bytesPerInstruction }
+// RegexpBytes returns how much memory a regular expression of a size keeps at most.
+func RegexpBytes(size int) int { return regexpBytes + size*bytesPerInstruction }
 
 // checkClasses refuses expressions that are slow to parse. It only looks at the text, so
 // it may count what is escaped.

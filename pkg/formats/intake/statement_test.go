@@ -1,4 +1,4 @@
-package intoto_test
+package intake_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/formats/intoto"
+	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
 const sum = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -17,7 +17,7 @@ func statement(predicate string) string {
 }
 
 func TestStatementsAreReadStrictly(t *testing.T) {
-	s, err := intoto.ParseStatement([]byte(statement(`{"a":1}`)))
+	s, err := intake.ParseStatement([]byte(statement(`{"a":1}`)))
 	require.NoError(t, err)
 	require.Equal(t, "t", s.PredicateType)
 	require.Equal(t, []string{sum}, s.Digests)
@@ -42,7 +42,7 @@ func TestStatementsAreReadStrictly(t *testing.T) {
 		"too large":               statement(`"` + strings.Repeat("x", 4<<20) + `"`),
 		"trailing":                statement("{}") + "{}",
 	} {
-		_, err := intoto.ParseStatement([]byte(text))
+		_, err := intake.ParseStatement([]byte(text))
 		require.Error(t, err, name)
 	}
 }
@@ -51,7 +51,7 @@ func FuzzParseStatement(f *testing.F) {
 	f.Add([]byte(statement(`{"a":[1,{"b":null}]}`)))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := intoto.ParseStatement(data)
+		s, err := intake.ParseStatement(data)
 		if err != nil {
 			return
 		}

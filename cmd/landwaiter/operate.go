@@ -6,11 +6,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
-	"github.com/sirupsen/logrus"
 )
 
 // guardrailInterval is how long the operator works at most without a proof that its guardrails are in force.
@@ -22,6 +23,7 @@ const mutationLimit = 50
 // operateFlags are the flags of operate.
 type operateFlags struct {
 	kubeconfig, landwaiter string
+	mutation               bool
 	options                operator.RunOptions
 }
 
@@ -78,7 +80,7 @@ func (o *operateFlags) register(cmd *cobra.Command) {
 // registerMutation declares the flags about objects that pin tags.
 func (o *operateFlags) registerMutation(cmd *cobra.Command) {
 	f, m := cmd.Flags(), &o.options.Mutation
-	f.BoolVar(&m.Enabled, "mutation", false, "keep the Provider and Assign objects that pin tags, by what policies say and by the Stores that Tenants have")
+	f.BoolVar(&o.mutation, "mutation", false, "keep the Provider and Assign objects that pin tags, by what policies say and by the Stores that Tenants have")
 	f.IntVar(&m.Limit, "mutation-limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster")
 	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace whose tags are never pinned (repeatable)")
 	f.StringVar(&m.Objects.ProviderURL, "provider-url", "", "where Gatekeeper reaches Landwaiter (empty: https://landwaiter.landwaiter-system.svc:443)")
@@ -95,10 +97,12 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 		return fmt.Errorf("--guardrail-interval is %s, it must be between 1s and %s", o.options.Guardrail.Interval, guardrailInterval)
 	}
 	bridge(log)
-	cluster := clusterFlags{kubeconfig: o.kubeconfig}
-	config, err := cluster.restConfig()
+	config, err := ownConfig(o.kubeconfig)
 	if err != nil {
 		return err
+	}
+	if o.mutation {
+		o.options.Mutation.Pins = resolve.Pins
 	}
 	o.options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
 	return unavailable(operator.Run(ctx, config, log, o.options))

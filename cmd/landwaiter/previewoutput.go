@@ -35,24 +35,15 @@ type printedChange struct {
 // printedAnswer is the verdict on an image with the resources as they are or would be.
 type printedAnswer struct {
 	Answer      verify.Answer     `json:"answer"`
-	Policy      *printedRef       `json:"policy,omitempty"`
+	Policy      printedRef        `json:"policy,omitzero"`
 	Exception   *printedException `json:"exception,omitempty"`
 	Reason      string            `json:"reason"`
 	Warning     string            `json:"warning,omitempty"`
 	Remediation string            `json:"remediation,omitempty"`
 }
 
-// printedTotal counts the images of a namespace by answer.
-type printedTotal struct {
-	Namespace string                `json:"namespace"`
-	Images    int                   `json:"images"`
-	From      map[verify.Answer]int `json:"from"`
-	To        map[verify.Answer]int `json:"to"`
-	Breaks    int                   `json:"breaks"`
-}
-
 func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPreview {
-	p := printedPreview{Images: []printedChange{}, Missing: mapped(missing, live.Right.String), Totals: mapped(live.Totals(rows), printableTotal)}
+	p := printedPreview{Images: []printedChange{}, Missing: mapped(missing, live.Right.String), Totals: live.Totals(rows)}
 	for _, row := range rows {
 		if row.Breaks() {
 			p.Breaks++
@@ -68,13 +59,9 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 	return p
 }
 
-func printableTotal(t live.Total) printedTotal {
-	return printedTotal{Namespace: string(t.Namespace), Images: t.Images, From: t.Before, To: t.After, Breaks: t.Breaks}
-}
-
 func printableAnswer(r verify.Result) printedAnswer {
 	v := r.Verdict
-	return printedAnswer{Answer: live.AnswerOf(r), Policy: printableRef(v.Policy), Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
+	return printedAnswer{Answer: live.AnswerOf(r), Policy: v.Policy, Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
 }
 
 // text returns the reason and what to do, for a table.
@@ -120,7 +107,7 @@ func (p printedPreview) show(s *screen) {
 	for _, t := range p.Totals {
 		cells := []any{t.Namespace, t.Images}
 		for _, answer := range []verify.Answer{verify.AnswerAllowed, verify.AnswerWarned, verify.AnswerDenied, live.Unknown} {
-			cells = append(cells, moved(t.From[answer], t.To[answer]))
+			cells = append(cells, moved(t.Before[answer], t.After[answer]))
 		}
 		s.row(append(cells, t.Breaks)...)
 	}

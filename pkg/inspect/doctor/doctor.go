@@ -31,39 +31,42 @@ const (
 
 // Finding is one thing that is wrong, with the command that fixes it.
 type Finding struct {
-	ID       ID
-	Severity Severity
-	Object   policy.ObjectRef
+	ID       ID               `json:"id"`
+	Severity Severity         `json:"severity"`
+	Object   policy.ObjectRef `json:"object"`
 	// What says what is wrong, Why what it leads to. Both are one sentence.
-	What, Why string
+	What string `json:"message"`
+	Why  string `json:"why"`
 	// Command fixes it, as a line for a POSIX shell in the folder of this repository.
-	Command string
+	Command string `json:"command"`
 	// Keep names the setting without which the next upgrade undoes the command, if there is one.
-	Keep string
+	Keep string `json:"keep,omitempty"`
+	// Docs is where the page about findings explains the ID; [Examine] fills it in.
+	Docs string `json:"docs"`
 }
 
 // Unchecked names what could not be checked.
 type Unchecked struct {
-	IDs []ID
+	IDs []ID `json:"ids"`
 	// Missing is the permission that is missing, such as "list providers.externaldata.gatekeeper.sh",
 	// empty if it is not about a permission.
-	Missing string
+	Missing string `json:"missingPermission,omitempty"`
 	// Unpublished means that only the process knows, and has not said.
-	Unpublished bool
-	Why         string
+	Unpublished bool   `json:"-"`
+	Why         string `json:"why"`
 }
 
 // Report is what [Examine] found.
 type Report struct {
-	Findings  []Finding
-	Unchecked []Unchecked
+	Findings  []Finding   `json:"findings"`
+	Unchecked []Unchecked `json:"unchecked"`
 }
 
-// check is one rule with what it reads.
+// check is one rule with what it reads. It adds what it finds.
 type check struct {
 	ids   []ID
 	needs []Source
-	find  func(*view) []Finding
+	find  func(v *view, add func(Finding))
 }
 
 // IDs returns all IDs, sorted.
@@ -78,14 +81,47 @@ func IDs() []ID {
 
 // checks returns all rules.
 func checks() []check {
-	return slices.Concat(webhookChecks(), gatekeeperChecks(), providerChecks(), constraintChecks(), resourceChecks(), guardrailChecks(), installChecks(), revocationChecks(), rightsChecks(), factChecks())
+	asked := []Source{SourceWebhooks, SourceProviders, SourceConstraints, SourceLandwaiter}
+	provided := []Source{SourceProviders, SourceConstraints, SourceLandwaiter}
+	return []check{
+		{[]ID{NoGatekeeper}, []Source{SourceWebhooks}, noGatekeeper},
+		{[]ID{WebhookFailsOpen}, asked, failsOpen},
+		{[]ID{WebhookTimeout}, asked, webhookTimeout},
+		{[]ID{WebhookRules}, asked, webhookRules},
+		{[]ID{WebhookObjects, WebhookConditions}, asked, webhookMatch},
+		{[]ID{WebhookNamespaces}, append([]Source{SourceNamespaces}, asked...), webhookNamespaces},
+		{[]ID{WebhookCA}, asked, webhookAuthority},
+		{[]ID{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces},
+		{[]ID{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, []Source{SourceWebhooks, SourceGatekeeper}, gatekeeperFlags},
+		{[]ID{AuditOff}, []Source{SourceWebhooks, SourceGatekeeper}, audit},
+		{[]ID{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs},
+		{[]ID{ProviderMissing}, provided, missingProviders},
+		{[]ID{ProviderTimeout}, provided, providerTimeout},
+		{[]ID{ProviderURL}, provided, providerURL},
+		{[]ID{ProviderCA}, provided, providerAuthority},
+		{[]ID{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template},
+		{[]ID{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints},
+		{[]ID{ResourceNotReady}, []Source{SourceResources}, notReady},
+		{[]ID{ResourceInvalid}, []Source{SourceResources}, invalid},
+		{[]ID{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective},
+		{[]ID{TrustEnds}, []Source{SourceResources}, ends},
+		{[]ID{GuardrailMissing, GuardrailChanged, GuardrailFailsOpen, GuardrailNotDeny}, []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails},
+		{[]ID{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment},
+		{[]ID{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
+		{[]ID{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
+		{[]ID{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable},
+		{[]ID{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach},
+		{[]ID{BroadAccess}, []Source{SourceRights}, broad},
+		{[]ID{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed},
+		{[]ID{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts},
+	}
 }
 
 // Examine returns what is wrong, the worst first, and what could not be checked.
 func Examine(inventory *Inventory) Report {
 	v := newView(inventory)
 	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources) })
-	var report Report
+	report := Report{Findings: []Finding{}}
 	for _, c := range checks() {
 		unread := false
 		for _, source := range c.needs {
@@ -95,7 +131,7 @@ func Examine(inventory *Inventory) Report {
 			}
 		}
 		if !unread {
-			report.Findings = append(report.Findings, c.find(v)...)
+			c.find(v, func(f Finding) { report.Findings = append(report.Findings, f) })
 		}
 	}
 	report.Unchecked = append(merged(report.Unchecked), unknownFacts(v)...)
@@ -104,7 +140,8 @@ func Examine(inventory *Inventory) Report {
 	})
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		f.What, f.Why = shown(f.What), shown(f.Why)
+		f.What, f.Why = policy.Shown(f.What, maxText), policy.Shown(f.Why, maxText) // names and messages in a cluster are anybody's
+		f.Docs = "docs/doctor.md#" + strings.ToLower(string(f.ID))
 	}
 	return report
 }
@@ -119,7 +156,7 @@ func rank(f Finding) int {
 
 // merged joins what is unchecked for the same reason.
 func merged(list []Unchecked) []Unchecked {
-	var made []Unchecked
+	made := []Unchecked{}
 	for _, u := range list {
 		at := slices.IndexFunc(made, func(m Unchecked) bool { return m.Missing == u.Missing && m.Why == u.Why })
 		if at < 0 {

@@ -51,22 +51,22 @@ func factRows() []factRow {
 // restartRedis returns the command for the Redis of the chart; another one is nobody's here.
 func restartRedis(v *view, _ resource.Fact) string {
 	for _, p := range programs(v.Landwaiters) {
-		if p.name == v.fullname()+"-redis" {
+		if p.Name == v.fullname()+"-redis" {
 			return "kubectl rollout restart " + p.String()
 		}
 	}
-	if v.serve == nil {
-		return v.upgrade()
-	}
-	return "kubectl edit " + v.serve.String()
+	return v.onServe("edit")
 }
 
-func restartServe(v *view, _ resource.Fact) string {
+// onServe returns the command of kubectl for the Deployment of serve, or the one that makes it.
+func (v *view) onServe(command string) string {
 	if v.serve == nil {
 		return v.upgrade()
 	}
-	return "kubectl rollout restart " + v.serve.String()
+	return "kubectl " + command + " " + v.serve.String()
 }
+
+func restartServe(v *view, _ resource.Fact) string { return v.onServe("rollout restart") }
 
 // editStore returns the command that opens the ClusterStore with the registry.
 func editStore(v *view, fact resource.Fact) string {
@@ -78,29 +78,19 @@ func editStore(v *view, fact resource.Fact) string {
 	return "kubectl get clusterstores.landwaiter.dev"
 }
 
-func factChecks() []check {
-	var ids []ID
-	for _, row := range factRows() {
-		ids = append(ids, row.id)
-	}
-	return []check{{ids, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts}}
-}
-
-func badFacts(v *view) []Finding {
+func badFacts(v *view, add func(Finding)) {
 	if v.Facts == nil || !v.leaseHeld() {
-		return nil
+		return
 	}
-	var found []Finding
-	for _, fact := range v.Facts.List {
-		at := slices.IndexFunc(factRows(), func(r factRow) bool { return r.id == ID(fact.ID) })
-		if at < 0 || !fact.Bad {
-			continue
+	for _, row := range factRows() {
+		for _, fact := range v.Facts.List {
+			if !fact.Bad || ID(fact.ID) != row.id {
+				continue
+			}
+			add(Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
+				What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 		}
-		row := factRows()[at]
-		found = append(found, Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
-			What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 	}
-	return found
 }
 
 // unknownFacts says which facts nobody published. Without them nothing is known, which is
@@ -146,9 +136,7 @@ type Serve struct{ program *program }
 // that the API server did not answer.
 func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *Serve, why string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
-	list(r, SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
-		r.into.Landwaiters = append(r.into.Landwaiters, l.Items...)
-	})
+	r.list(SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, into(&r.into.Landwaiters))
 	if err := cmp.Or(r.failed, ctx.Err()); err != nil {
 		return nil, "", err
 	}

@@ -25,27 +25,15 @@ const (
 	ProviderCA      ID = "ProviderCA"
 )
 
-func providerChecks() []check {
-	needs := []Source{SourceProviders, SourceConstraints, SourceLandwaiter}
-	return []check{
-		{[]ID{ProviderMissing}, needs, missingProviders},
-		{[]ID{ProviderTimeout}, needs, providerTimeout},
-		{[]ID{ProviderURL}, needs, providerURL},
-		{[]ID{ProviderCA}, needs, providerAuthority},
-	}
-}
-
 // provider is one Provider object that leads to Landwaiter.
 type provider struct {
-	name, url string
-	seconds   int
-	bundle    []byte
-	kept      bool // by Landwaiter, which puts back what others change
-	verifies  bool // a constraint names it
+	target
+	url      string
+	seconds  int
+	bundle   []byte
+	kept     bool // by Landwaiter, which puts back what others change
+	verifies bool // a constraint names it
 }
-
-func (p provider) target() target        { return target{"provider.externaldata.gatekeeper.sh", "", p.name} }
-func (p provider) ref() policy.ObjectRef { return policy.ObjectRef{Kind: "Provider", Name: p.name} }
 
 // path is that of its URL.
 func (p provider) path() string {
@@ -67,15 +55,13 @@ func (v *view) ours() []provider {
 			verifies[name] = true
 		}
 	}
-	if v.serve != nil {
-		for _, use := range v.serve.flags("provider-object") {
-			name, _, _ := strings.Cut(use.value, "=")
-			kept[name] = true
-		}
+	for _, use := range v.serve.flags("provider-object") {
+		name, _, _ := strings.Cut(use.value, "=")
+		kept[name] = true
 	}
 	var all []provider
 	for _, object := range v.Providers {
-		p := provider{name: object.GetName(), kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
+		p := provider{target: target{policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, "externaldata.gatekeeper.sh"}, kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
 		if !p.kept && !p.verifies {
 			continue
 		}
@@ -97,9 +83,6 @@ func (v *view) answers(p provider) time.Duration {
 	if p.mutates() {
 		name, without = "mutate-timeout", defaultMutateTimeout
 	}
-	if v.serve == nil {
-		return without
-	}
 	parsed, err := time.ParseDuration(v.serve.last(name, without.String()))
 	if err != nil {
 		return without
@@ -112,29 +95,26 @@ func (v *view) fitting(p provider) int {
 	return max(p.seconds, int(v.answers(p)/time.Second)+1)
 }
 
-func missingProviders(v *view) []Finding {
-	var found []Finding
+func missingProviders(v *view, add func(Finding)) {
 	for i := range v.Constraints {
 		c := &v.Constraints[i]
 		name := constraintProviders(c)[0]
 		if slices.ContainsFunc(v.Providers, func(p unstructured.Unstructured) bool { return p.GetName() == name }) {
 			continue
 		}
-		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
+		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintOf(c).ObjectRef, What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
 			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
 		for _, p := range v.ours() {
 			if p.kept && p.path() == "/v1/verify" { // any other may be somebody else's
-				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.name}}}), "spec.parameters.provider of the constraint"
+				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}), "spec.parameters.provider of the constraint"
 				break
 			}
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
-func providerTimeout(v *view) []Finding {
-	var found []Finding
+func providerTimeout(v *view, add func(Finding)) {
 	for _, p := range v.ours() {
 		ours := v.answers(p)
 		if time.Duration(p.seconds)*time.Second > ours {
@@ -144,39 +124,32 @@ func providerTimeout(v *view) []Finding {
 		if p.mutates() {
 			keep = fmt.Sprintf("the chart's value provider.mutateTimeoutSeconds: %d", v.fitting(p))
 		}
-		found = append(found, Finding{ID: ProviderTimeout, Severity: Error, Object: p.ref(), What: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
-			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.target().merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
+		add(Finding{ID: ProviderTimeout, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
+			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
 	}
-	return found
 }
 
 // servedPaths are those at which Landwaiter answers Gatekeeper.
 var servedPaths = regexp.MustCompile(`^(/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
 
-func providerURL(v *view) []Finding {
-	var found []Finding
+func providerURL(v *view, add func(Finding)) {
 	for _, p := range v.ours() {
 		said, good := v.wrongURL(p)
 		if said == "" {
 			continue
 		}
-		command := p.target().merge(map[string]any{"spec": map[string]any{"url": good}})
+		command := p.merge(map[string]any{"spec": map[string]any{"url": good}})
 		if p.kept {
 			command = v.upgrade("provider.url=")
 		}
-		found = append(found, Finding{ID: ProviderURL, Severity: Error, Object: p.ref(), What: fmt.Sprintf("its url %s %s", p.url, said),
+		add(Finding{ID: ProviderURL, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("its url %s %s", p.url, said),
 			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
 	}
-	return found
 }
 
 // wrongURL says what is wrong with a Provider's URL, and which one is right.
 func (v *view) wrongURL(p provider) (said, good string) {
-	service, namespace := "landwaiter", v.Namespace
-	if v.serve != nil {
-		service = v.serve.last("service-name", service)
-	}
-	host := service + "." + namespace + ".svc"
+	host := v.serve.last("service-name", "landwaiter") + "." + v.Namespace + ".svc"
 	parsed, err := url.Parse(p.url)
 	path := "/v1/verify"
 	if err == nil && servedPaths.MatchString(p.path()) && (!p.verifies || !p.mutates()) {
@@ -194,8 +167,7 @@ func (v *view) wrongURL(p provider) (said, good string) {
 	return "", ""
 }
 
-func providerAuthority(v *view) []Finding {
-	var found []Finding
+func providerAuthority(v *view, add func(Finding)) {
 	for _, p := range v.ours() {
 		said, severity := endOf(p.bundle, v.Now)
 		if said == "" && v.Facts != nil && v.Facts.Certificate != "" && v.leaseHeld() && !vouches(p.bundle, v.Facts.Certificate) {
@@ -204,17 +176,13 @@ func providerAuthority(v *view) []Finding {
 		if said == "" {
 			continue
 		}
-		kept := v.fullname() + "-tls" // the name of the Secret that the chart makes
-		if v.serve != nil {
-			kept = v.serve.last("tls-secret", kept)
-		}
-		found = append(found, Finding{ID: ProviderCA, Severity: severity, Object: p.ref(), What: "its caBundle " + said,
+		kept := v.serve.last("tls-secret", v.fullname()+"-tls") // the name of the Secret that the chart makes
+		add(Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, What: "its caBundle " + said,
 			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
 			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
-				word(kept), word(v.Namespace), p.target()),
+				word(kept), word(v.Namespace), p),
 			Keep: "the chart's value tls.rotate: true keeps it up to date; without it, tls.caBundle"})
 	}
-	return found
 }
 
 // vouches reports whether a bundle has the CA of a certificate.

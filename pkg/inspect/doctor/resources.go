@@ -27,41 +27,20 @@ const (
 	TrustEnds             ID = "TrustEnds"
 )
 
-func resourceChecks() []check {
-	needs := []Source{SourceResources}
-	return []check{
-		{[]ID{ResourceNotReady}, needs, notReady},
-		{[]ID{ResourceInvalid}, needs, invalid},
-		{[]ID{ResourceUnsatisfiable, ResourceUnused}, needs, notEffective},
-		{[]ID{TrustEnds}, needs, ends},
-	}
-}
-
 func targetOf(o v1beta1.Object) target {
-	ref := resource.RefOf(o)
-	return target{strings.ToLower(ref.Kind) + "." + v1beta1.Group, ref.Namespace, ref.Name}
+	return target{resource.RefOf(o), v1beta1.Group}
 }
 
 // grantable is how Landwaiter ends the message about an object that it may not read.
 const grantable = "grant it with: kubectl create rolebinding "
 
-// conditionOf returns the condition of a resource if it has a status, nil otherwise.
-func conditionOf(o v1beta1.Object, kind string, status metav1.ConditionStatus) *metav1.Condition {
-	c := meta.FindStatusCondition(o.CommonStatus().Conditions, kind)
-	if c == nil || c.Status != status {
+// notSo returns a condition that is False of a resource, nil otherwise.
+func notSo(o v1beta1.Object, condition string) *metav1.Condition {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, condition)
+	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
 	}
 	return c
-}
-
-// unready returns the condition of a resource that cannot be used.
-func unready(o v1beta1.Object) *metav1.Condition {
-	return conditionOf(o, v1beta1.ConditionReady, metav1.ConditionFalse)
-}
-
-// ineffective returns the condition of a resource that takes no part in decisions.
-func ineffective(o v1beta1.Object) *metav1.Condition {
-	return conditionOf(o, v1beta1.ConditionEffective, metav1.ConditionFalse)
 }
 
 // dependents is the end of the condition Ready of most kinds, too.
@@ -80,16 +59,15 @@ func unusable(o v1beta1.Object) string {
 	return dependents
 }
 
-func notReady(v *view) []Finding {
-	var found []Finding
+func notReady(v *view, add func(Finding)) {
 	causes := map[string]bool{}
 	for _, o := range v.Resources {
-		if c := unready(o); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
+		if c := notSo(o, v1beta1.ConditionReady); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
 			causes[o.GetNamespace()] = true
 		}
 	}
 	for _, o := range v.Resources {
-		c := unready(o)
+		c := notSo(o, v1beta1.ConditionReady)
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
@@ -103,23 +81,20 @@ func notReady(v *view) []Finding {
 			role := v.serve.last("reference-reader-role", "landwaiter-reference-reader")
 			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Namespace+":"+v.serve.account))
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
 // invalid finds what the cluster stored and this version's schema refuses: the cluster's CRDs
 // are or were of another version. The condition Ready need not say so, because an API server
 // may refuse the status of such an object as well.
-func invalid(v *view) []Finding {
-	var found []Finding
+func invalid(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
 		if err := v.refusals()[resource.RefOf(o)]; err != nil {
-			found = append(found, Finding{ID: ResourceInvalid, Severity: Error, Object: resource.RefOf(o), What: schema.Refused + err.Error(),
+			add(Finding{ID: ResourceInvalid, Severity: Error, Object: resource.RefOf(o), What: schema.Refused + err.Error(),
 				Why: unusable(o), Command: targetOf(o).edit()})
 		}
 	}
-	return found
 }
 
 // refusalsOf returns why the schemas of this version refuse resources.
@@ -131,10 +106,9 @@ func refusalsOf(resources []v1beta1.Object) map[policy.ObjectRef]error {
 	return refused
 }
 
-func notEffective(v *view) []Finding {
-	var found []Finding
+func notEffective(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
-		c := ineffective(o)
+		c := notSo(o, v1beta1.ConditionEffective)
 		if c == nil {
 			continue
 		}
@@ -153,9 +127,8 @@ func notEffective(v *view) []Finding {
 		default:
 			continue
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
 // needed says what deleting a resource of a namespace that decides nothing may change, "" if
@@ -175,12 +148,12 @@ func (v *view) needed(o v1beta1.Object) string {
 	}
 	switch o.(type) {
 	case *v1beta1.TrustStore:
-		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return unready(other) != nil }) {
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionReady) != nil }) {
 			return "a Verifier that is not Ready may name it"
 		}
 		return ""
 	case *v1beta1.Verifier:
-		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return ineffective(other) == nil }) {
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionEffective) == nil }) {
 			return ""
 		}
 		return "without the last Verifier of a namespace, ClusterVerifiers apply there"
@@ -189,11 +162,10 @@ func (v *view) needed(o v1beta1.Object) string {
 }
 
 // ends finds keys, certificates and roots that end within their notice.
-func ends(v *view) []Finding {
-	var found []Finding
+func ends(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
-		c := conditionOf(o, v1beta1.ConditionExpiresSoon, metav1.ConditionTrue)
-		if c == nil {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionExpiresSoon)
+		if c == nil || c.Status != metav1.ConditionTrue {
 			continue
 		}
 		f := Finding{ID: TrustEnds, Severity: Warning, Object: resource.RefOf(o), What: fmt.Sprintf("%s: %s", c.Reason, c.Message),
@@ -204,9 +176,8 @@ func ends(v *view) []Finding {
 		if command := v.renewal(o); command != "" {
 			f.Command, f.Keep = command, "new.pem has the certificates that follow, and those that older signatures still need"
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
 // trustOf returns the spec of a TrustStore or ClusterTrustStore, nil for others.
@@ -218,14 +189,6 @@ func trustOf(o v1beta1.Object) *v1beta1.TrustStoreSpec {
 		return &o.Spec
 	}
 	return nil
-}
-
-// forCluster returns the namespace of the objects that cluster resources reference.
-func (v *view) forCluster() string {
-	if v.serve == nil {
-		return v.Namespace
-	}
-	return v.serve.last("cluster-resource-namespace", v.Namespace)
 }
 
 // withFile returns a command that prints JSON with the content of the file new.pem, as a
@@ -240,16 +203,16 @@ func (v *view) renewal(o v1beta1.Object) string {
 	if spec == nil {
 		return ""
 	}
-	namespace := cmp.Or(o.GetNamespace(), v.forCluster())
+	namespace := cmp.Or(o.GetNamespace(), v.serve.last("cluster-resource-namespace", v.Namespace))
 	var into target
 	var before, after, key string
 	switch source := spec.Source; {
 	case source.Inline != "":
 		into, before, after = targetOf(o), `{"spec":{"source":{"inline":`, `}}}`
 	case source.SecretKeyRef != nil:
-		into, before, key = target{"secret", namespace, source.SecretKeyRef.Name}, "stringData", source.SecretKeyRef.Key
+		into, before, key = builtin("Secret", namespace, source.SecretKeyRef.Name), "stringData", source.SecretKeyRef.Key
 	case source.ConfigMapKeyRef != nil:
-		into, before, key = target{"configmap", namespace, source.ConfigMapKeyRef.Name}, "data", source.ConfigMapKeyRef.Key
+		into, before, key = builtin("ConfigMap", namespace, source.ConfigMapKeyRef.Name), "data", source.ConfigMapKeyRef.Key
 	default:
 		return ""
 	}
@@ -266,18 +229,14 @@ func (v *view) renewal(o v1beta1.Object) string {
 // not ask.
 const RevocationHostNotAllowed ID = "RevocationHostNotAllowed"
 
-func revocationChecks() []check {
-	return []check{{[]ID{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable}}
-}
-
 // egressFlag lists the hosts that may be asked.
 const egressFlag = "egress-host"
 
 // unreachable finds hosts that the certificates in trust stores name for revocation, and that
 // serve may not ask. Those of signing certificates are only known once one is seen.
-func unreachable(v *view) []Finding {
+func unreachable(v *view, add func(Finding)) {
 	if v.serve == nil {
-		return nil
+		return
 	}
 	var listed []string
 	for _, use := range v.serve.flags(egressFlag) {
@@ -287,7 +246,6 @@ func unreachable(v *view) []Finding {
 	for _, o := range v.Resources {
 		stores[resource.RefOf(o)] = o
 	}
-	var found []Finding
 	for _, o := range v.Resources {
 		n := notationOf(o)
 		if n == nil || n.Revocation == v1beta1.RevocationModeIgnore || n.Revocation == "" && n.AWSSigner != nil {
@@ -309,12 +267,11 @@ func unreachable(v *view) []Finding {
 		for _, host := range missing {
 			added = append(added, v.serve.added("--"+egressFlag+"="+host))
 		}
-		found = append(found, Finding{ID: RevocationHostNotAllowed, Severity: Warning, Object: resource.RefOf(o),
+		add(Finding{ID: RevocationHostNotAllowed, Severity: Warning, Object: resource.RefOf(o),
 			What: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s does not have: %s", egressFlag, strings.Join(missing, ", ")),
 			Why:  "nobody knows whether these certificates are revoked, so images whose signatures need them are denied (level Strict) or only reported (Permissive)", Command: v.serve.patch(added...),
 			Keep: "egressHosts of the chart"})
 	}
-	return found
 }
 
 // allowed reports whether the flag has the host of an address, for its port or for the

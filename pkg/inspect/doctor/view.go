@@ -2,12 +2,13 @@ package doctor
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -29,14 +30,11 @@ type view struct {
 // hook is one webhook of Gatekeeper. A mutating one has the fields that both have.
 type hook struct {
 	target
-	kind     string
 	mutating bool
 	label    bool // it guards the label that exempts a namespace
 	index    int
 	webhook  admissionv1.ValidatingWebhook
 }
-
-func (h hook) ref() policy.ObjectRef { return policy.ObjectRef{Kind: h.kind, Name: h.name} }
 
 func newView(i *Inventory) *view {
 	v := &view{Inventory: i}
@@ -44,14 +42,14 @@ func newView(i *Inventory) *view {
 		for n, w := range c.Webhooks {
 			path := pathOf(w.ClientConfig)
 			if label := strings.HasSuffix(path, "/v1/admitlabel"); isGatekeepers(w.Name, c.Labels) && (label || strings.HasSuffix(path, "/v1/admit")) {
-				v.hooks = append(v.hooks, hook{target{"validatingwebhookconfiguration", "", c.Name}, "ValidatingWebhookConfiguration", false, label, n, w})
+				v.hooks = append(v.hooks, hook{builtin("ValidatingWebhookConfiguration", "", c.Name), false, label, n, w})
 			}
 		}
 	}
 	for _, c := range i.Mutating {
 		for n, w := range c.Webhooks {
 			if isGatekeepers(w.Name, c.Labels) && strings.HasSuffix(pathOf(w.ClientConfig), "/v1/mutate") {
-				v.hooks = append(v.hooks, hook{target{"mutatingwebhookconfiguration", "", c.Name}, "MutatingWebhookConfiguration", true, false, n, admissionv1.ValidatingWebhook{
+				v.hooks = append(v.hooks, hook{builtin("MutatingWebhookConfiguration", "", c.Name), true, false, n, admissionv1.ValidatingWebhook{
 					Name: w.Name, ClientConfig: w.ClientConfig, FailurePolicy: w.FailurePolicy, TimeoutSeconds: w.TimeoutSeconds,
 					NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions, Rules: w.Rules}})
 			}
@@ -123,12 +121,7 @@ func (v *view) unmatched(selector *metav1.LabelSelector) []string {
 		if _, ignored := n.Labels[ignoreLabel]; ignored {
 			continue
 		}
-		with := maps.Clone(n.Labels)
-		if with == nil {
-			with = map[string]string{}
-		}
-		with["kubernetes.io/metadata.name"] = n.Name
-		if !compiled.Matches(labels.Set(with)) && !slices.Contains(v.exempt(), n.Name) {
+		if !compiled.Matches(withName(n.Labels, n.Name)) && !slices.Contains(v.exempt(), n.Name) {
 			names = append(names, n.Name)
 		}
 	}
@@ -143,15 +136,19 @@ func (v *view) leftOut(selector *metav1.LabelSelector) []string {
 		return nil
 	}
 	return slices.DeleteFunc(v.exempt(), func(name string) bool {
-		has := labels.Set{}
+		var has labels.Set
 		for _, n := range v.Namespaces {
 			if n.Name == name {
-				has = labels.Merge(n.Labels, nil)
+				has = n.Labels
 			}
 		}
-		has["kubernetes.io/metadata.name"] = name
-		return compiled.Matches(has)
+		return compiled.Matches(withName(has, name))
 	})
+}
+
+// withName adds the label by which the API server names each namespace.
+func withName(has labels.Set, name string) labels.Set {
+	return labels.Merge(has, labels.Set{corev1.LabelMetadataName: name})
 }
 
 // heeds reports whether a selector asks for a label.
@@ -172,10 +169,6 @@ type program struct {
 	args      []string
 }
 
-func (p *program) ref() policy.ObjectRef {
-	return policy.ObjectRef{Kind: "Deployment", Namespace: p.namespace, Name: p.name}
-}
-
 // programs returns the containers of Deployments.
 func programs(deployments []appsv1.Deployment) []*program {
 	var all []*program
@@ -185,11 +178,11 @@ func programs(deployments []appsv1.Deployment) []*program {
 			replicas = *d.Spec.Replicas
 		}
 		for n, c := range d.Spec.Template.Spec.Containers {
-			all = append(all, &program{target{"deployment", d.Namespace, d.Name}, d.Labels["app.kubernetes.io/managed-by"], d.Labels["app.kubernetes.io/version"],
+			all = append(all, &program{builtin("Deployment", d.Namespace, d.Name), d.Labels["app.kubernetes.io/managed-by"], d.Labels["app.kubernetes.io/version"],
 				cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), replicas, d.Status.ReadyReplicas, d.Status.ObservedGeneration > 0, n, slices.Concat(c.Command, c.Args)[len(c.Command):]})
 		}
 	}
-	slices.SortFunc(all, func(a, b *program) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b *program) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -210,8 +203,12 @@ type flag struct {
 	apart bool // its name is the word before
 }
 
-// flags returns the uses of a flag, in the forms --name=value, --name value and --name.
+// flags returns the uses of a flag, in the forms --name=value, --name value and --name. A program that
+// there is not has none.
 func (p *program) flags(name string) []flag {
+	if p == nil {
+		return nil
+	}
 	var found []flag
 	for i, arg := range p.args {
 		bare := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
@@ -261,7 +258,7 @@ func (p *program) set(name, value string) string {
 
 // path is that of the arguments, in a JSON patch.
 func (p *program) path() string {
-	return "/spec/template/spec/containers/" + itoa(p.container) + "/args"
+	return "/spec/template/spec/containers/" + strconv.Itoa(p.container) + "/args"
 }
 
 // added returns the operation that appends an argument.
@@ -275,6 +272,6 @@ func (p *program) added(arg string) operation {
 // inPlace returns the operations that replace one argument, unless it has changed. Nothing
 // moves, so commands for several findings about one Deployment can be run in any order.
 func (p *program) inPlace(index int, arg string) []operation {
-	at := p.path() + "/" + itoa(index)
+	at := p.path() + "/" + strconv.Itoa(index)
 	return []operation{{"test", at, p.args[index]}, {"replace", at, arg}}
 }

@@ -22,6 +22,7 @@ import (
 
 // scene is the cluster that cases are tried in.
 type scene struct {
+	api        *server
 	landwaiter types.NamespacedName
 	// keys is the namespace of what cluster resources reference.
 	keys     string
@@ -98,8 +99,11 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
-	s.readGuardrails(ctx, api)
+	s := &scene{api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
+	var errPolicies, errBindings error
+	s.policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
+	s.bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
+	s.unread = errors.Join(errPolicies, errBindings)
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
 	if err != nil {
 		return nil, err
@@ -268,11 +272,4 @@ func (s *server) flux(ctx context.Context, t *team) error {
 		t.kustomization = object.Name
 	}
 	return nil
-}
-
-func (s *scene) readGuardrails(ctx context.Context, api *server) {
-	var errPolicies, errBindings error
-	s.policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
-	s.bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
-	s.unread = errors.Join(errPolicies, errBindings)
 }

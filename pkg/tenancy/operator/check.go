@@ -97,10 +97,6 @@ func (f Finding) rank() int {
 	return 1
 }
 
-func isUnowned(p Problem) bool {
-	return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace
-}
-
 // checker collects the findings of one Check.
 type checker struct {
 	*Engine
@@ -160,7 +156,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
 			text := "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)"
-			if slices.ContainsFunc(report.Problems, isUnowned) { // without consent, it writes nothing
+			if slices.ContainsFunc(report.Problems, func(p Problem) bool { return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace }) { // without consent, it writes nothing
 				text = "is not as the Tenant says: `landwaiter tenant add %s --adopt` puts it right, once each namespace that is NotOwned may be taken over (%s)"
 			}
 			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)
@@ -189,19 +185,12 @@ func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace s
 	if namespace == tenant.Spec.HomeNamespace {
 		return nil
 	}
-	var trust v1beta1.TrustStoreList
-	var stores v1beta1.StoreList
-	for _, list := range []client.ObjectList{&trust, &stores} {
+	var resources []v1beta1.Object
+	for _, list := range []client.ObjectList{&v1beta1.TrustStoreList{}, &v1beta1.StoreList{}} {
 		if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("list resources of namespace %s: %w", namespace, err)
 		}
-	}
-	var resources []v1beta1.Object
-	for i := range trust.Items {
-		resources = append(resources, &trust.Items[i])
-	}
-	for i := range stores.Items {
-		resources = append(resources, &stores.Items[i])
+		resources = append(resources, objectsIn(list)...)
 	}
 	// What the home namespace has is out of the reach of developers.
 	for _, f := range resource.Exposures(resources...) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
@@ -25,10 +26,10 @@ type CheckOptions struct {
 // CheckReport is what was built and found.
 type CheckReport struct {
 	// Kustomizations counts the folders that were built.
-	Kustomizations int
+	Kustomizations int `json:"kustomizations"`
 	// Clusters are the folders that Flux begins with, and the cluster of each.
-	Clusters []string
-	Findings []Finding
+	Clusters []string  `json:"clusters"`
+	Findings []Finding `json:"findings"`
 }
 
 // Check checks a platform's repository: it builds every kustomization, follows Flux from
@@ -110,7 +111,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 func (c *checker) folders() []string {
 	var folders []string
 	for name := range c.files {
-		if slices.Contains(kustomizationNames(), path.Base(name)) {
+		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
 			folders = append(folders, path.Dir(name))
 		}
 	}
@@ -127,7 +128,7 @@ func (c *checker) buildable(folder string) bool {
 // orphans are manifests that no kustomization names: Flux never applies them.
 func (c *checker) orphans() {
 	for name, content := range c.files {
-		if !manifest(name) || c.reached[name] || c.bad[name] || hidden(name) || slices.Contains(kustomizationNames(), path.Base(name)) {
+		if !manifest(name) || c.reached[name] || c.bad[name] || hidden(name) || slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
 			continue
 		}
 		documents, err := parse(content)

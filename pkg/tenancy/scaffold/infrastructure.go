@@ -25,16 +25,6 @@ const (
 // imagesKind is the kind of the constraint in [imagesSet].
 const imagesKind = "VerifiedImages"
 
-// infrastructure adds what every cluster of the platform installs, a folder for each step.
-func (p Platform) infrastructure(t *Tree) {
-	p.definitions(t)
-	p.gatekeeper(t)
-	p.landwaiter(t)
-	templates(t)
-	p.policies(t)
-	p.guardrails(t)
-}
-
 // copied returns a file that is compiled into the program, so that it cannot be missing.
 func copied(files fs.FS, name string) string {
 	text, err := fs.ReadFile(files, name)
@@ -110,7 +100,7 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 	t.add(path.Join(folder, "release.yaml"), document(comment, object{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(fluxNamespace, name), "spec": spec}))
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"namespace.yaml", "source.yaml", "release.yaml"},
-		withPatches(ownValues(t, folder, named(fluxNamespace, name), object{}))))
+		object{"patches": ownValues(t, folder, named(fluxNamespace, name), object{})}))
 }
 
 // valuesFile has the values of a chart that people choose.

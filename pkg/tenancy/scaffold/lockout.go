@@ -3,9 +3,7 @@ package scaffold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -25,21 +23,7 @@ const fluxImage = "ghcr.io/fluxcd/kustomize-controller"
 // empty image stands for any image, and an empty namespace for any namespace.
 type MayAllow func(ctx context.Context, text string) (func(namespace, image string) bool, error)
 
-// LockoutError says which images that the platform needs a tree would deny. Nothing was written.
-type LockoutError struct {
-	Findings []Finding
-}
-
-// Error lists the findings.
-func (e *LockoutError) Error() string {
-	text := "nothing was written: with the enforcement deny, pods that the platform needs would not start any more"
-	for _, f := range e.Findings {
-		text += "\n" + f.File + ": " + f.Message
-	}
-	return text
-}
-
-// CheckLockout returns a [LockoutError] if the constraints of tree, once they are in dir, deny
+// CheckLockout returns a [RefusedError] if the constraints of tree, once they are in dir, deny
 // what the platform cannot do without: every image, or those of Flux.
 func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o WriteOptions, mayAllow MayAllow) error {
 	if p.Enforcement != "deny" {
@@ -65,7 +49,11 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 		c.follow(all, from.root, nil)
 		clear(c.findings) // whatever else is wrong is for a check
 		if c.lockout(ctx, all); len(c.findings) > 0 {
-			return &LockoutError{Findings: c.sorted()}
+			text := "nothing was written: with the enforcement deny, pods that the platform needs would not start any more"
+			for _, f := range c.sorted() {
+				text += "\n" + f.File + ": " + f.Message
+			}
+			return &RefusedError{text}
 		}
 	}
 	return nil
@@ -73,22 +61,13 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 
 // put adds the files of a tree to those in memory, as [Write] would leave them.
 func (c *checker) put(dir string, tree Tree, force bool) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("open the folder of the tree: %w", err)
-	}
-	if root != nil {
-		defer func() { _ = root.Close() }() // nothing was written
-	}
 	for _, file := range tree.Files {
-		result := Created
-		if root != nil {
-			if result, _, err = compare(root, tree, file); err != nil {
-				return err
-			}
+		result, _, err := compare(dir, tree, file)
+		if err != nil {
+			return err
 		}
 		if result == Created || result == Changed || result == Edited && force {
-			if err := c.keep(file.Path, tree.text(file)); err != nil {
+			if err := c.keep(file.Path, file.Stamped(tree.By)); err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ type Evidence struct {
 }
 
 // VerifyBundle verifies that a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) is
-// about the artifact with a SHA-256 digest, and made by a signer that s trusts.
+// about the artifact with a SHA-256 digest, and made by a signer that the checker trusts.
 // It returns a [verify.Refusal] for evidence that does not count. It ignores the
 // statement's predicate type, annotations and repository.
 func (s *signers) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {

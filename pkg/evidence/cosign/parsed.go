@@ -177,9 +177,8 @@ type rekorBundle struct {
 	}
 }
 
-// rebuild completes a Sigstore bundle v0.1, which has its content, by the annotations of a
-// legacy signature, so
-// that one library judges certificates, log entries and timestamps of both formats:
+// rebuild completes a Sigstore bundle v0.1, which has its content, by the annotations of a legacy
+// signature, so that one library judges certificates, log entries and timestamps of both formats:
 // cosign v2 itself checks only the leaf against the time of signing (CVE-2026-24122).
 //
 // It leaves out the log entry and the timestamp that the signers do not need.

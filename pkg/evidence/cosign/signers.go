@@ -210,7 +210,7 @@ type trustedKey struct {
 // algorithm verifies signatures of one key with one hash.
 type algorithm struct {
 	verifier signature.Verifier
-	hash     crypto.Hash // zero for plain Ed25519; of SHA-256, the digest suffices to verify
+	hash     crypto.Hash // zero for plain Ed25519; with SHA-256, the digest of the signed bytes suffices
 	plain    ed25519.PublicKey
 	bundles  *bundleverify.Verifier
 }

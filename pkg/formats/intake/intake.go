@@ -47,7 +47,8 @@ type jsonLimits struct {
 	members int
 	// expand is how many bytes of memory each byte may take as a tree of Go values.
 	expand int
-	// keep returns that tree. The document must be valid, and no object has a name twice.
+	// keep returns that tree, of a document that is valid JSON. It refuses a name that an object
+	// has twice.
 	keep bool
 }
 

@@ -51,7 +51,7 @@ type endpoint struct {
 	name      string // for metrics and logs; one of a fixed set
 	operation Operation
 	tagged    bool             // keys may begin with one namespace tag
-	audit     bool             // asked by Gatekeeper's audit, about what runs already
+	source    Source           // empty: admission
 	namespace verify.Namespace // for keys without a tag
 }
 
@@ -75,7 +75,7 @@ func parsePath(path string) (endpoint, error) {
 		return parseTenantPath(tenant)
 	}
 	if path == auditPath {
-		return endpoint{name: "audit_verify", operation: OperationVerify, tagged: true, audit: true}, nil
+		return endpoint{name: "audit_verify", operation: OperationVerify, tagged: true, source: SourceAudit}, nil
 	}
 	prefix := ""
 	if rest, compatible := strings.CutPrefix(path, ratifyPrefix); compatible {

@@ -72,13 +72,6 @@ const (
 	SourceAudit     Source = "audit"     // about objects that exist already
 )
 
-func (e endpoint) source() Source {
-	if e.audit {
-		return SourceAudit
-	}
-	return SourceAdmission
-}
-
 // RequestOutcome is the result of a request, as logs and metrics call it.
 type RequestOutcome string
 
@@ -169,7 +162,7 @@ func (x *exchange) about() string {
 func (x *exchange) observation(status int) Observation {
 	o := Observation{
 		TraceID: x.traceID, Requested: x.began, Duration: time.Since(x.began),
-		Endpoint: x.endpoint.name, Operation: x.endpoint.operation, Source: x.endpoint.source(), Namespace: x.endpoint.namespace,
+		Endpoint: x.endpoint.name, Operation: x.endpoint.operation, Source: cmp.Or(x.endpoint.source, SourceAdmission), Namespace: x.endpoint.namespace,
 		Status: status, Outcome: x.outcome, Asked: x.asked, Images: len(x.plan.targets),
 		Keys: make([]KeyObservation, len(x.plan.keys)),
 	}

@@ -92,21 +92,16 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 // reported returns the findings to report. If there are too many, what counts comes first,
 // so that evidence by strangers leaves out none of it.
 func reported(findings []policy.Finding) []*policy.Finding {
-	all := make([]*policy.Finding, len(findings))
+	few := len(findings) <= maxReports
+	var counting, others []*policy.Finding
 	for i := range findings {
-		all[i] = &findings[i]
-	}
-	if len(all) <= maxReports {
-		return all
-	}
-	counting := func(f *policy.Finding) int {
-		if f.Proven() {
-			return 0
+		if f := &findings[i]; few || f.Proven() {
+			counting = append(counting, f)
+		} else {
+			others = append(others, f)
 		}
-		return 1
 	}
-	slices.SortStableFunc(all, func(a, b *policy.Finding) int { return counting(a) - counting(b) })
-	return all[:maxReports]
+	return append(counting, others...)[:min(len(findings), maxReports)]
 }
 
 func newVerifierReport(f *policy.Finding, subject string) verifierReport {

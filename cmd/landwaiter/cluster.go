@@ -22,6 +22,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
@@ -168,7 +169,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 			reporter.Forget(namespace)
 		}
 	}
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, watching)
+	watcher, err := controller.New(config, s.Set(), s.Outside(), schema.New(), log, watching)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -49,7 +50,7 @@ func (w *examples) serve(t *testing.T) func(namespace, image string) policy.Verd
 	t.Cleanup(s.Close)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c, err := controller.New(w.Config, s.Set(), s.Outside(), log, controller.Options{Forget: s.Forget, External: s.External()})
+	c, err := controller.New(w.Config, s.Set(), s.Outside(), schema.New(), log, controller.Options{Forget: s.Forget, External: s.External()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

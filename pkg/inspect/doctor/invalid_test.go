@@ -8,14 +8,14 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
-	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // An older CRD let it in, and an API server may refuse its status as well.
 func TestAStoredResourceThatTheSchemaRefusesIsNamedOnceWithOrWithoutCondition(t *testing.T) {
 	for name, conditions := range map[string][]metav1.Condition{
 		"no condition": nil,
-		"not Ready":    {{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: schema.Refused + "spec.x is wrong"}},
+		"not Ready":    {{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: resource.RefusedBySchema + "spec.x is wrong"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{Kind: "VerificationPolicy"}, ObjectMeta: named("team-a", "release")}
@@ -37,7 +37,7 @@ func TestAStoredResourceThatTheSchemaRefusesIsNamedOnceWithOrWithoutCondition(t 
 func TestWhatOnlyTheReplicasRefuseIsNamedToo(t *testing.T) {
 	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{Kind: "VerificationPolicy"}, ObjectMeta: named("team-a", "release")}
 	p.Spec.Rules = []v1beta1.PolicyRule{{Action: v1beta1.RuleActionDeny, Images: []string{"**"}}}
-	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: schema.Refused + "spec.x is wrong"}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: resource.RefusedBySchema + "spec.x is wrong"}}
 	i := sound(t)
 	i.Resources = []v1beta1.Object{p}
 	found := doctor.Examine(i).Findings

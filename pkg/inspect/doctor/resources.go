@@ -71,7 +71,7 @@ func notReady(v *view, add func(Finding)) {
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
-		if strings.HasPrefix(c.Message, schema.Refused) && v.refusals()[resource.RefOf(o)] != nil {
+		if strings.HasPrefix(c.Message, resource.RefusedBySchema) && v.refusals()[resource.RefOf(o)] != nil {
 			continue // as ResourceInvalid finds, without a condition too
 		}
 		f := Finding{ID: ResourceNotReady, Severity: Error, Object: resource.RefOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
@@ -91,7 +91,7 @@ func notReady(v *view, add func(Finding)) {
 func invalid(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
 		if err := v.refusals()[resource.RefOf(o)]; err != nil {
-			add(Finding{ID: ResourceInvalid, Severity: Error, Object: resource.RefOf(o), What: schema.Refused + err.Error(),
+			add(Finding{ID: ResourceInvalid, Severity: Error, Object: resource.RefOf(o), What: resource.RefusedBySchema + err.Error(),
 				Why: unusable(o), Command: targetOf(o).edit()})
 		}
 	}

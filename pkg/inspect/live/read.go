@@ -159,7 +159,7 @@ func (r *reading) checked(ctx context.Context, object v1beta1.Object) v1beta1.Ob
 		return object
 	}
 	if why := r.schemas.Refuses(ctx, object); why != nil {
-		return resource.Refuse(object, fmt.Errorf("%s%w", schema.Refused, why))
+		return resource.Refuse(object, why)
 	}
 	return object
 }

@@ -5,6 +5,7 @@ package resource
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -215,6 +217,15 @@ func HiddenError(why string) error {
 // reason. No object of an API server has it: the key is none that an API server accepts.
 const refusedBecause = v1beta1.Group + "/refused because"
 
+// RefusedBySchema begins what is said of a resource that a cluster stored and this version's schema
+// refuses.
+const RefusedBySchema = "this version's CRD refuses it: "
+
+// Schemas tell why an API server with this version's CRDs refuses a resource, nil if it does not.
+type Schemas interface {
+	Refuses(ctx context.Context, object metav1.Object) error
+}
+
 // Refuse returns an object in the place of one that this version's schema refuses, though the
 // cluster stored it. It is broken: it has the identity, the status and the size of the object,
 // but no spec, so that nothing that the spec names is read. Only a Tenant keeps its spec, which
@@ -222,7 +233,7 @@ const refusedBecause = v1beta1.Group + "/refused because"
 // of a namespace may go around the proxy.
 func Refuse(object v1beta1.Object, why error) v1beta1.Object {
 	made, _ := object.DeepCopyObject().(v1beta1.Object)
-	annotations := map[string]string{refusedBecause: why.Error()}
+	annotations := map[string]string{refusedBecause: RefusedBySchema + why.Error()}
 	switch made := made.(type) {
 	case *v1beta1.Tenant:
 	case *v1beta1.ClusterStore:

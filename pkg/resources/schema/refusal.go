@@ -14,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Refused begins what is said of a resource that a cluster stored and the schema refuses.
-const Refused = "this version's CRD refuses it: "
-
 // Refuses returns an error if the schema refuses a resource that was decoded, a pointer to one
 // of the types of landwaiter.dev, whole: it must have its spec. The status does not count: others than the resource's owner write it. Nor do
 // labels and annotations, which every API server checks by itself.

@@ -18,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -63,7 +64,7 @@ func run(t *testing.T, config *rest.Config, options controller.Options) (*servic
 	log.SetOutput(io.Discard)
 	set := &service.Set{}
 	registries := registry.NewClient(registry.Options{})
-	c, err := controller.New(config, set, resolve.Outside{Registry: registries.For}, log, options)
+	c, err := controller.New(config, set, resolve.Outside{Registry: registries.For}, schema.New(), log, options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

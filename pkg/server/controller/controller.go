@@ -112,9 +112,15 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
+// Schemas refuse resources, and can be prepared before the first.
+type Schemas interface {
+	resource.Schemas
+	Prepare() error
+}
+
 // New returns a Controller for the API server of config. It compiles with
-// outside into set and logs to log.
-func New(config *rest.Config, set *service.Set, outside resolve.Outside, log *logrus.Logger, options Options) (*Controller, error) {
+// outside into set what schemas do not refuse, and logs to log.
+func New(config *rest.Config, set *service.Set, outside resolve.Outside, schemas Schemas, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && options.LeaderElection {
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}
@@ -125,7 +131,7 @@ func New(config *rest.Config, set *service.Set, outside resolve.Outside, log *lo
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients, schemas: newValidated()}
+	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients, schemas: newValidated(schemas)}
 	// A separate client for watches, whose number depends on tenants, so that their
 	// rate limit does not delay the lease, statuses and lookups.
 	watching, err := kubernetes.NewForConfig(config)

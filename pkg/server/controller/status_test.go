@@ -20,6 +20,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
@@ -66,7 +67,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 }
 
 func TestRefusesToElectWithoutANamespace(t *testing.T) {
-	_, err := New(&rest.Config{}, &service.Set{}, resolve.Outside{}, nil, Options{LeaderElection: true})
+	_, err := New(&rest.Config{}, &service.Set{}, resolve.Outside{}, schema.New(), nil, Options{LeaderElection: true})
 	require.ErrorContains(t, err, "own namespace")
 }
 

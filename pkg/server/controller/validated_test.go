@@ -10,6 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // What a refused resource names is neither watched nor fetched: the schema may forbid it.
@@ -62,6 +63,6 @@ func TestASpecThatIsNotKeptIsNotValidated(t *testing.T) {
 	}
 	require.NoError(t, resource.Keep(p))
 	o := resource.Objects{Resources: []v1beta1.Object{p}}
-	newValidated().check(t.Context(), &o)
+	newValidated(schema.New()).check(t.Context(), &o)
 	require.ErrorContains(t, resource.Missing(o.Resources[0]), "split it")
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // withheldSpecs reads specs again that the cache dropped for want of room, once their
@@ -119,14 +118,14 @@ func byLevel(o *resource.Objects) map[verify.Namespace][]v1beta1.Object {
 // validated validates each spec that is read from the API server once, by this version's
 // schemas: a cluster with older CRDs may store what these refuse.
 type validated struct {
-	schemas *schema.Set
+	schemas Schemas
 	mu      sync.Mutex
 	// refusals holds why the schema refuses a spec, nil if it does not, of each level.
 	refusals map[verify.Namespace]map[version]error
 }
 
-func newValidated() *validated {
-	return &validated{schemas: schema.New(), refusals: map[verify.Namespace]map[version]error{}}
+func newValidated(schemas Schemas) *validated {
+	return &validated{schemas: schemas, refusals: map[verify.Namespace]map[version]error{}}
 }
 
 // check replaces the resources that the schema refuses in o, which has those of all levels.
@@ -158,7 +157,7 @@ func (v *validated) checkLevel(ctx context.Context, level verify.Namespace, reso
 		}
 		seen[of] = why
 		if why != nil {
-			resources[i] = resource.Refuse(object, fmt.Errorf("%s%w", schema.Refused, why))
+			resources[i] = resource.Refuse(object, why)
 		}
 	}
 	v.mu.Lock()

@@ -26,6 +26,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
 	"github.com/landwaiter/landwaiter/pkg/server/warm"
@@ -86,7 +87,7 @@ func start(t *testing.T, interval time.Duration) *world {
 	w.service, err = service.New(service.Options{}, finder)
 	require.NoError(t, err)
 	t.Cleanup(w.service.Close)
-	resources, err := controller.New(w.Config, w.service.Set(), w.service.Outside(), log, controller.Options{})
+	resources, err := controller.New(w.Config, w.service.Set(), w.service.Outside(), schema.New(), log, controller.Options{})
 	require.NoError(t, err)
 	watcher, err := warm.New(w.As("watcher"), w.service, log, warm.Options{Interval: interval, Metrics: prometheus.NewRegistry()})
 	require.NoError(t, err)

@@ -55,9 +55,9 @@ type (
 	printedRef             = policy.ObjectRef
 	printedIssue           = lint.Finding
 	printedNamespace       = live.NamespaceStatus
-	printedRunning         = live.Running
-	printedDenied          = live.Denial
-	printedExcused         = live.ExceptionUse
+	printedRunning         = live.Running      //nolint:unused // a part of printedNamespace
+	printedDenied          = live.Denial       //nolint:unused // a part of printedNamespace
+	printedExcused         = live.ExceptionUse //nolint:unused // a part of printedNamespace
 	printedAttention       = live.Attention
 	printedChoice          = live.Choice
 	printedTotal           = live.Total
@@ -70,7 +70,7 @@ type (
 	printedTenant          = operator.Row
 	printedTenantNamespace = operator.NamespaceRow
 	printedFile            = scaffold.Outcome
-	printedTreeFinding     = scaffold.Finding
+	printedTreeFinding     = scaffold.Finding //nolint:unused // a part of printedTreeCheck
 )
 
 // printedException names the exception that allows an image, or the Namespace whose break-glass it is.

@@ -53,12 +53,11 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 	group.SetLimit(maxParallelImages)
 	for i, q := range questions {
 		group.Go(func() error {
-			ref, err := image.Parse(q.Image)
-			if err != nil {
+			if ref, err := image.Parse(q.Image); err != nil {
 				results[i] = verify.Unanswered(q.Namespace, image.Reference{}, verify.Permanent("", err))
-				return nil
+			} else {
+				results[i] = r.verify(ctx, q.Namespace, ref)
 			}
-			results[i] = r.verify(ctx, q.Namespace, ref)
 			return nil
 		})
 	}

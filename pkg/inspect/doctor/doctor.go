@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
@@ -119,6 +120,7 @@ func checks() []check {
 // Examine returns what is wrong, the worst first, and what could not be checked.
 func Examine(inventory *Inventory) Report {
 	v := newView(inventory)
+	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources) })
 	report := Report{Findings: []Finding{}}
 	for _, c := range checks() {
 		unread := false

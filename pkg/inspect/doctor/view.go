@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,7 +37,7 @@ type hook struct {
 }
 
 func newView(i *Inventory) *view {
-	v := &view{Inventory: i, serve: serveOf(i.Landwaiters), refusals: sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(i.Resources) })}
+	v := &view{Inventory: i, serve: serveOf(i.Landwaiters)}
 	for _, c := range i.Validating {
 		for n, w := range c.Webhooks {
 			path := pathOf(w.ClientConfig)

@@ -14,29 +14,7 @@ import (
 )
 
 // printedDiagnosis is what doctor prints.
-type printedDiagnosis struct {
-	Findings  []printedDefect    `json:"findings"`
-	Unchecked []printedUnchecked `json:"unchecked"`
-}
-
-// printedDefect is one finding of doctor.
-type printedDefect struct {
-	ID       string     `json:"id"`
-	Severity string     `json:"severity"`
-	Object   printedRef `json:"object"`
-	Message  string     `json:"message"`
-	Why      string     `json:"why"`
-	Command  string     `json:"command"`
-	Keep     string     `json:"keep,omitempty"`
-	Docs     string     `json:"docs"`
-}
-
-// printedUnchecked is what doctor could not check.
-type printedUnchecked struct {
-	IDs               []string `json:"ids"`
-	MissingPermission string   `json:"missingPermission,omitempty"`
-	Why               string   `json:"why"`
-}
+type printedDiagnosis doctor.Report
 
 func newDoctor() *cobra.Command {
 	var person personFlags
@@ -90,8 +68,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 				return failed(err)
 			}
 			report := doctor.Examine(inventory)
-			printed := printableDiagnosis(report)
-			if err := output.print(cmd, printed); err != nil {
+			if err := output.print(cmd, printedDiagnosis(report)); err != nil {
 				return err
 			}
 			return diagnosed(report)
@@ -121,47 +98,26 @@ func diagnosed(report doctor.Report) error {
 	return nil
 }
 
-func printableDiagnosis(report doctor.Report) printedDiagnosis {
-	text := func(id doctor.ID) string { return string(id) }
-	return printedDiagnosis{
-		Findings: mapped(report.Findings, func(f doctor.Finding) printedDefect {
-			return printedDefect{ID: string(f.ID), Severity: string(f.Severity), Object: f.Object, Message: f.What, Why: f.Why, Command: f.Command, Keep: f.Keep,
-				Docs: "docs/doctor.md#" + strings.ToLower(string(f.ID))}
-		}),
-		Unchecked: mapped(report.Unchecked, func(u doctor.Unchecked) printedUnchecked {
-			return printedUnchecked{IDs: mapped(u.IDs, text), MissingPermission: u.Missing, Why: u.Why}
-		})}
-}
-
 // show prints one paragraph for each finding. Commands are not wrapped, so that they can
 // be copied.
 func (p printedDiagnosis) show(s *screen) {
 	for _, f := range p.Findings {
-		said := fmt.Sprintf("%s %s: %s: %s: %s.", f.Severity, f.ID, f.Object, f.Message, f.Why)
-		s.wrapped("", "  ", said)
+		s.wrapped("", "  ", fmt.Sprintf("%s %s: %s: %s: %s.", f.Severity, f.ID, f.Object, f.What, f.Why))
 		s.line("  fix:     %s", f.Command)
 		if f.Keep != "" {
 			s.line("  keep it: %s", f.Keep)
 		}
 		s.line("")
 	}
-	lacking := false
+	lacking, unknown := false, sets.New[doctor.ID]()
 	for _, u := range p.Unchecked {
-		lacking = lacking || u.MissingPermission != ""
+		lacking = lacking || u.Missing != ""
+		unknown.Insert(u.IDs...)
 		s.line("not checked: %s:", u.Why)
-		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))
+		s.wrapped("    ", "    ", strings.Join(mapped(u.IDs, func(id doctor.ID) string { return string(id) }), ", "))
 	}
 	if lacking {
 		s.line("The ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.")
 	}
-	s.line("%s, %s not checked", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
-}
-
-// unknown is how many kinds of findings were not looked for.
-func (p printedDiagnosis) unknown() int {
-	ids := sets.New[string]()
-	for _, u := range p.Unchecked {
-		ids.Insert(u.IDs...)
-	}
-	return ids.Len()
+	s.line("%s, %s not checked", amount(len(p.Findings), "finding"), amount(unknown.Len(), "kind"))
 }

@@ -108,7 +108,7 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 	took := time.Since(began)
 	choices := []printedChoice{}
 	for _, c := range snapshot.Explain(ns) {
-		if printed := printableChoice(c, s.knowsTenants()); len(choices) == 0 || printed.Level != levelUnknown || choices[len(choices)-1].Kind != c.Kind {
+		if printed := printableChoice(printedChoice(c), s.knowsTenants()); len(choices) == 0 || printed.Level != levelUnknown || choices[len(choices)-1].Kind != c.Kind {
 			choices = append(choices, printed) // policies that deny and those that warn are two choices
 		}
 	}
@@ -136,7 +136,7 @@ func (e explanation) show(s *screen) {
 	s.line("RESOURCES")
 	s.row("KIND", "LEVEL", "APPLIED", "WHY")
 	for _, c := range e.Resources {
-		s.row(c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), "-"), c.Why)
+		s.row(c.Kind, levelOf(c), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), "-"), c.Why)
 	}
 	if len(e.Locations) > 0 {
 		s.section("LOOKED AT")

@@ -56,19 +56,6 @@ func (i *isolationFlags) check() error {
 	return nil
 }
 
-// printedCase is one case tried as one person.
-type printedCase struct {
-	Case    string   `json:"case"`
-	Tries   string   `json:"tries"`
-	Tenant  string   `json:"tenant,omitempty"`
-	Other   string   `json:"other,omitempty"`
-	Who     string   `json:"who"`
-	Outcome string   `json:"outcome"`
-	By      []string `json:"by"`
-	Why     string   `json:"why,omitempty"`
-	Fix     string   `json:"fix,omitempty"`
-}
-
 // printedCases is what doctor --isolation prints.
 type printedCases struct {
 	Cases    []printedCase `json:"cases"`
@@ -106,8 +93,7 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 	if err != nil && len(results) == 0 {
 		return failed(err)
 	}
-	printed := printableCases(results)
-	if printErr := output.print(cmd, printed); printErr != nil {
+	if printErr := output.print(cmd, printableCases(results)); printErr != nil {
 		return printErr
 	}
 	if err != nil {
@@ -124,14 +110,13 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 }
 
 func printableCases(results []isolation.Result) printedCases {
-	count := func(outcome isolation.Outcome) int {
-		return counted(results, func(r isolation.Result) bool { return r.Outcome == outcome })
+	printed, count := printedCases{Cases: append([]printedCase{}, results...)}, map[isolation.Outcome]int{}
+	for i, r := range results {
+		printed.Cases[i].By = append([]string{}, r.By...)
+		count[r.Outcome]++
 	}
-	cases := mapped(results, func(r isolation.Result) printedCase {
-		return printedCase{Case: r.Case, Tries: r.Tries, Tenant: r.Tenant, Other: r.Other, Who: r.Who, Outcome: string(r.Outcome),
-			By: append([]string{}, r.By...), Why: r.Why, Fix: r.Fix}
-	})
-	return printedCases{Cases: cases, Held: count(isolation.Held), NotHeld: count(isolation.NotHeld), NotTried: count(isolation.NotTried)}
+	printed.Held, printed.NotHeld, printed.NotTried = count[isolation.Held], count[isolation.NotHeld], count[isolation.NotTried]
+	return printed
 }
 
 // show has one row per case and team, and at the end one for everybody for whom a case did
@@ -146,7 +131,7 @@ func (p printedCases) show(s *screen) {
 		var rest []printedCase
 		for ; i < len(p.Cases) && p.Cases[i].Case == first.Case && p.Cases[i].Tenant == first.Tenant; i++ {
 			c := p.Cases[i]
-			if c.Outcome != string(isolation.Held) {
+			if c.Outcome != isolation.Held {
 				rest = append(rest, c)
 				continue
 			}
@@ -158,14 +143,14 @@ func (p printedCases) show(s *screen) {
 			}
 		}
 		if held > 0 && len(rest) == 0 {
-			s.row(first.Case, first.team(), "held", first.Tries+": "+strings.Join(by, ", "))
+			s.row(first.Case, teamsOf(first), "held", first.Tries+": "+strings.Join(by, ", "))
 		}
 		for _, c := range rest {
 			result, rows := "NOT HELD", &holes
-			if c.Outcome == string(isolation.NotTried) {
+			if c.Outcome == isolation.NotTried {
 				result, rows = "not tried", &untried
 			}
-			*rows = append(*rows, []any{c.Case, c.team(), result, c.sentence()})
+			*rows = append(*rows, []any{c.Case, teamsOf(c), result, sentence(c)})
 		}
 	}
 	for _, cells := range slices.Concat(untried, holes) {
@@ -174,8 +159,8 @@ func (p printedCases) show(s *screen) {
 	s.line("%d held, %d not held, %d not tried; nothing was written", p.Held, p.NotHeld, p.NotTried)
 }
 
-// team names who tries to reach whom.
-func (c printedCase) team() string {
+// teamsOf names who tries to reach whom.
+func teamsOf(c printedCase) string {
 	switch {
 	case c.Tenant == "":
 		return "-"
@@ -186,7 +171,7 @@ func (c printedCase) team() string {
 }
 
 // sentence says why a case did not hold, and what to do.
-func (c printedCase) sentence() string {
+func sentence(c printedCase) string {
 	text := c.Why
 	if c.Who != "" {
 		text = c.Who + ": " + text

@@ -46,6 +46,9 @@ func jsonFields(t *testing.T) []string {
 					tag, err := strconv.Unquote(field.Tag.Value)
 					require.NoError(t, err)
 					key, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+					if key == "-" {
+						continue // it is not printed
+					}
 					fields = append(fields, fmt.Sprintf("%s.%s", spec.Name.Name, key))
 				}
 			}

@@ -20,9 +20,6 @@ type printedLint struct {
 	Warnings  int            `json:"warnings"`
 }
 
-// printedIssue is one finding of lint.
-type printedIssue = lint.Finding
-
 func newLint() *cobra.Command {
 	var output format
 	var strict bool

@@ -19,9 +19,13 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 // printedResult is one image in JSON output.
@@ -45,8 +49,28 @@ type printedResult struct {
 	Used []string `json:"used,omitempty"`
 }
 
-// printedRef names a resource.
-type printedRef = policy.ObjectRef
+// What other rooms declare, under the names by which docs/cli.md promises its fields.
+type (
+	printedRef             = policy.ObjectRef
+	printedIssue           = lint.Finding
+	printedNamespace       = live.NamespaceStatus
+	printedRunning         = live.Running      //nolint:unused // a part of printedNamespace
+	printedDenied          = live.Denial       //nolint:unused // a part of printedNamespace
+	printedExcused         = live.ExceptionUse //nolint:unused // a part of printedNamespace
+	printedAttention       = live.Attention
+	printedChoice          = live.Choice
+	printedTotal           = live.Total
+	printedDefect          = doctor.Finding
+	printedUnchecked       = doctor.Unchecked
+	printedCase            = isolation.Result
+	printedCheck           = operator.Finding
+	printedOutcome         = operator.Outcome
+	printedProblem         = operator.Problem
+	printedTenant          = operator.Row
+	printedTenantNamespace = operator.NamespaceRow
+	printedFile            = scaffold.Outcome
+	printedTreeFinding     = scaffold.Finding //nolint:unused // a part of printedTreeCheck
+)
 
 // printedException names the exception that allows an image, or the Namespace whose break-glass it is.
 type printedException struct {
@@ -75,29 +99,21 @@ type printedFinding struct {
 	Extensions   map[string]any `json:"extensions,omitempty"`
 }
 
-// printedChoice says from which level the resources of one kind apply.
-type printedChoice struct {
-	Kind    string       `json:"kind"`
-	Level   string       `json:"level"`
-	Tenant  string       `json:"tenant,omitempty"` // whose home namespace the level is
-	Applied []printedRef `json:"applied"`
-	Why     string       `json:"why"`
-}
-
 // levelUnknown is the level of a kind of which the person may not read all.
 const levelUnknown = "unknown"
 
 // printableChoice says which resources of a kind apply, or if the person may not read all
 // that may apply, that it is not known.
-func printableChoice(c compile.Choice, known bool) printedChoice {
+func printableChoice(c printedChoice, known bool) printedChoice {
 	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
 		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}
 	}
-	return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: c.Why, Applied: append([]printedRef{}, c.Applied...)}
+	c.Applied = append([]printedRef{}, c.Applied...)
+	return c
 }
 
-// level names the level in a table.
-func (c printedChoice) level() string { return strings.TrimSpace(c.Level + " " + c.Tenant) }
+// levelOf names the level in a table.
+func levelOf(c printedChoice) string { return strings.TrimSpace(c.Level + " " + c.Tenant) }
 
 type printedStage struct {
 	Name     string   `json:"name"`
@@ -164,16 +180,6 @@ func mapped[From, To any](list []From, convert func(From) To) []To {
 		made[i] = convert(entry)
 	}
 	return made
-}
-
-// counted returns how many entries match.
-func counted[T any](list []T, match func(T) bool) (n int) {
-	for _, entry := range list {
-		if match(entry) {
-			n++
-		}
-	}
-	return n
 }
 
 // by names the verifier of a finding. One that a policy names and that does not exist, or does

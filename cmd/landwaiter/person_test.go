@@ -13,6 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
@@ -51,7 +52,7 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 }
 
 func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
-	choice := compile.Choice{Kind: "Store", Level: compile.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
+	choice := printedChoice{Kind: "Store", Level: compile.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
 	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}, printableChoice(choice, true))
 	choice.Applied[0].Name = "hub"
 	require.Equal(t, compile.LevelCluster, printableChoice(choice, true).Level)
@@ -116,17 +117,17 @@ func TestIsolationPrintsHolesLast(t *testing.T) {
 
 func TestDoctorNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, MissingPermission: "list things", Why: "you may not list things"}}}))
+	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []doctor.ID{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you may not list things"}}}))
 	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
-	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}))
+	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []doctor.ID{"RedisEviction"}, Why: "it is not published"}}}))
 	require.NotContains(t, out.String(), "landwaiter-doctor")
 }
 
 func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
 	var out bytes.Buffer
 	command := "kubectl patch " + strings.Repeat("x ", tableWidth)
-	require.NoError(t, show(&out, printedDiagnosis{Findings: []printedDefect{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
+	require.NoError(t, show(&out, printedDiagnosis{Findings: []printedDefect{{ID: "CacheTTL", Severity: "error", What: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
 	require.Contains(t, out.String(), "\n  fix:     "+command+"\n")
 	for line := range strings.Lines(out.String()) {
 		if !strings.HasPrefix(line, "  fix:") {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -38,20 +37,18 @@ type printedTree struct {
 	DryRun    bool          `json:"dryRun,omitempty"`
 }
 
-// printedFile is what became of one file.
-type printedFile = scaffold.Outcome
-
 // write writes a tree and prints what became of it.
 func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
 	outcomes, err := scaffold.Write(dir, tree, f.WriteOptions)
 	if err != nil {
 		return notWritten(err)
 	}
-	count := func(results ...scaffold.Result) int {
-		return counted(outcomes, func(o scaffold.Outcome) bool { return slices.Contains(results, o.Result) })
+	count := map[scaffold.Result]int{}
+	for _, o := range outcomes {
+		count[o.Result]++
 	}
 	return f.output.print(cmd, printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...),
-		Created: count(scaffold.Created), Changed: count(scaffold.Changed), Unchanged: count(scaffold.Unchanged, scaffold.Edited)})
+		Created: count[scaffold.Created], Changed: count[scaffold.Changed], Unchanged: count[scaffold.Unchanged] + count[scaffold.Edited]})
 }
 
 // notWritten tells a tree that is refused from files that cannot be read or written.

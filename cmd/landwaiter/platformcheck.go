@@ -13,14 +13,7 @@ import (
 )
 
 // printedTreeCheck is what platform check prints.
-type printedTreeCheck struct {
-	Kustomizations int                  `json:"kustomizations"`
-	Clusters       []string             `json:"clusters"`
-	Findings       []printedTreeFinding `json:"findings"`
-}
-
-// printedTreeFinding is one thing that is wrong with a tree.
-type printedTreeFinding = scaffold.Finding
+type printedTreeCheck scaffold.CheckReport
 
 func newPlatformCheck() *cobra.Command {
 	var output format

@@ -42,17 +42,8 @@ type printedAnswer struct {
 	Remediation string            `json:"remediation,omitempty"`
 }
 
-// printedTotal counts the images of a namespace by answer.
-type printedTotal struct {
-	Namespace string                `json:"namespace"`
-	Images    int                   `json:"images"`
-	From      map[verify.Answer]int `json:"from"`
-	To        map[verify.Answer]int `json:"to"`
-	Breaks    int                   `json:"breaks"`
-}
-
 func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPreview {
-	p := printedPreview{Images: []printedChange{}, Missing: mapped(missing, live.Right.String), Totals: mapped(live.Totals(rows), printableTotal)}
+	p := printedPreview{Images: []printedChange{}, Missing: mapped(missing, live.Right.String), Totals: live.Totals(rows)}
 	for _, row := range rows {
 		if row.Breaks() {
 			p.Breaks++
@@ -66,10 +57,6 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 		}
 	}
 	return p
-}
-
-func printableTotal(t live.Total) printedTotal {
-	return printedTotal{Namespace: string(t.Namespace), Images: t.Images, From: t.Before, To: t.After, Breaks: t.Breaks}
 }
 
 func printableAnswer(r verify.Result) printedAnswer {
@@ -120,7 +107,7 @@ func (p printedPreview) show(s *screen) {
 	for _, t := range p.Totals {
 		cells := []any{t.Namespace, t.Images}
 		for _, answer := range []verify.Answer{verify.AnswerAllowed, verify.AnswerWarned, verify.AnswerDenied, live.Unknown} {
-			cells = append(cells, moved(t.From[answer], t.To[answer]))
+			cells = append(cells, moved(t.Before[answer], t.After[answer]))
 		}
 		s.row(append(cells, t.Breaks)...)
 	}

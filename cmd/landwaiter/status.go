@@ -12,7 +12,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
 
 // printedStatus is what status prints.
@@ -23,61 +22,6 @@ type printedStatus struct {
 	NotShown   []string           `json:"notShown"`
 
 	rights []live.Right // of NotShown
-}
-
-type printedNamespace struct {
-	Namespace  string             `json:"namespace"`
-	Counts     map[string]int     `json:"counts"`
-	Running    []printedRunning   `json:"running"`
-	Denied     []printedDenied    `json:"denied"`
-	Exceptions []printedExcused   `json:"exceptions"`
-	Resources  []printedAttention `json:"resources"`
-	Rules      []printedChoice    `json:"rules"`
-	Mandatory  []string           `json:"mandatory"`
-	// Hidden are kinds that the person may not read, so that rules and mandatory policies are incomplete.
-	Hidden []string `json:"hidden"`
-}
-
-type printedRunning struct {
-	Workload    string `json:"workload"`
-	Container   string `json:"container"`
-	Image       string `json:"image"`
-	Digest      string `json:"digest,omitempty"`
-	Result      string `json:"result"`
-	Policy      string `json:"policy"`
-	Reason      string `json:"reason"`
-	Remediation string `json:"remediation,omitempty"`
-	Since       string `json:"since,omitempty"`
-}
-
-type printedDenied struct {
-	Image       string   `json:"image"`
-	Count       int      `json:"count"`
-	First       string   `json:"first"`
-	Last        string   `json:"last"`
-	Policy      string   `json:"policy"`
-	Reason      string   `json:"reason"`
-	Remediation string   `json:"remediation,omitempty"`
-	TraceID     string   `json:"traceID,omitempty"`
-	Workloads   []string `json:"workloads"`
-	Matched     string   `json:"matched,omitempty"`
-	Note        string   `json:"note,omitempty"`
-	// Allowed is since when the image is allowed again and runs.
-	Allowed string `json:"allowed,omitempty"`
-}
-
-type printedExcused struct {
-	Exception string `json:"exception"`
-	Image     string `json:"image"`
-	Workload  string `json:"workload"`
-	Ends      string `json:"ends,omitempty"`
-}
-
-type printedAttention struct {
-	Source    printedRef `json:"source"`
-	Condition string     `json:"condition"`
-	Reason    string     `json:"reason"`
-	Message   string     `json:"message"`
 }
 
 func newStatus() *cobra.Command {
@@ -150,19 +94,8 @@ func statusExit(status live.Status, exitCode bool) error {
 	return nil
 }
 
-func written(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-func printableAttention(a live.Attention) printedAttention {
-	return printedAttention{Source: a.Source, Condition: a.Condition, Reason: a.Reason, Message: a.Message}
-}
-
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Namespaces: []printedNamespace{}, Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
+	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: s.Resources, Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 	if s.NoReports {
 		printed.Notes = append(printed.Notes, "the cluster has no reports, so what runs and what was denied is not known: a cluster admin switches them on with reports.enabled=true")
 	}
@@ -171,7 +104,9 @@ func printableStatus(s live.Status) printedStatus {
 	}
 	var without []string
 	for _, n := range s.Namespaces {
-		printed.Namespaces = append(printed.Namespaces, printableNamespace(n))
+		for i, c := range n.Rules {
+			n.Rules[i] = printableChoice(c, !unknown(n, c.Kind))
+		}
 		switch {
 		case n.Ignored > 0:
 			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: reports that somebody else has written or changed are not shown: %d", n.Namespace, n.Ignored))
@@ -194,30 +129,12 @@ func printableStatus(s live.Status) printedStatus {
 	return printed
 }
 
-func printableNamespace(n live.NamespaceStatus) printedNamespace {
-	printed := printedNamespace{
-		Namespace: string(n.Namespace), Counts: n.Counts, Mandatory: n.Mandatory, Hidden: append([]string{}, n.Hidden...), Resources: mapped(n.Resources, printableAttention),
-		Running: mapped(n.Running, func(r live.Running) printedRunning {
-			return printedRunning{Workload: r.Workload, Container: r.Container, Image: r.Image, Digest: r.Digest, Result: r.Result, Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Since: written(r.Since)}
-		}),
-		Denied: mapped(n.Denied, func(d live.Denial) printedDenied {
-			return printedDenied{Image: d.Image, Count: d.Count, First: written(d.First), Last: written(d.Last), Policy: d.Policy, Reason: d.Reason, Remediation: d.Remediation, TraceID: d.TraceID,
-				Workloads: append([]string{}, d.Workloads...), Matched: d.Matched, Note: d.Note, Allowed: written(d.Allowed)}
-		}),
-		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedExcused {
-			return printedExcused{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
-		}),
-	}
-	printed.Rules = mapped(n.Rules, func(c compile.Choice) printedChoice { return printableChoice(c, !printed.unknown(c.Kind)) })
-	return printed
-}
-
 func (p printedStatus) show(s *screen) {
 	for i, n := range p.Namespaces {
 		if i > 0 {
 			s.line("")
 		}
-		n.show(s)
+		showNamespace(s, n)
 	}
 	if len(p.Resources) > 0 {
 		s.section("RESOURCES OF THE CLUSTER")
@@ -271,7 +188,7 @@ func showAttention(s *screen, list []printedAttention) {
 	}
 }
 
-func (n printedNamespace) show(s *screen) {
+func showNamespace(s *screen, n printedNamespace) {
 	s.line("NAMESPACE %s", n.Namespace)
 	var counts []string
 	for _, result := range []string{v1beta1.ReportPass, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportError, v1beta1.ReportFail} {
@@ -288,7 +205,7 @@ func (n printedNamespace) show(s *screen) {
 			}
 			continue
 		}
-		s.row(c.Kind, c.level()+": "+cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
+		s.row(c.Kind, levelOf(c)+": "+cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
 	}
 	if len(unknown) > 0 {
 		s.row("not known", strings.Join(unknown, ", ")+": you may not read all that may apply")
@@ -298,7 +215,7 @@ func (n printedNamespace) show(s *screen) {
 		mandatory = "not known"
 	}
 	s.row("mandatory", mandatory)
-	n.showImages(s)
+	showImages(s, n)
 	if len(n.Exceptions) > 0 {
 		s.section("EXCEPTIONS IN USE")
 		s.row("EXCEPTION", "ENDS", "WORKLOAD", "IMAGE")
@@ -314,7 +231,7 @@ func (n printedNamespace) show(s *screen) {
 
 // unknown reports whether the level that decides about a kind depends on what the person may
 // not read.
-func (n printedNamespace) unknown(kind string) bool {
+func unknown(n printedNamespace, kind string) bool {
 	kind = strings.TrimPrefix(kind, "Cluster")
 	return slices.ContainsFunc(n.Hidden, func(hidden string) bool {
 		return hidden == v1beta1.KindTenant || strings.TrimPrefix(hidden, "Cluster") == kind
@@ -322,7 +239,7 @@ func (n printedNamespace) unknown(kind string) bool {
 }
 
 // showImages shows images in blocks: what to do is often a command to copy.
-func (n printedNamespace) showImages(s *screen) {
+func showImages(s *screen, n printedNamespace) {
 	if len(n.Running) > 0 {
 		s.section("RUNS")
 	}

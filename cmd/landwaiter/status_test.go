@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,21 +19,17 @@ import (
 
 // shopStatus is the example of docs/denied.md.
 func shopStatus() live.Status {
-	at := func(text string) time.Time {
-		t, _ := time.Parse(time.RFC3339, text)
-		return t
-	}
 	return live.Status{Namespaces: []live.NamespaceStatus{{
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
-		Rules: []compile.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: compile.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
-		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: at("2026-11-20T10:00:00Z"),
+		Rules: []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: compile.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
+		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: "2026-11-20T10:00:00Z",
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
 			Remediation: "have the signer's public key added to ClusterTrustStore keys, or sign the image with a key of it: cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},
-		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: at("2026-11-21T09:00:00Z"), Last: at("2026-11-21T17:04:00Z"), Workloads: []string{"Deployment/shop"},
+		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: "2026-11-21T09:00:00Z", Last: "2026-11-21T17:04:00Z", Workloads: []string{"Deployment/shop"},
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no signature was found (looked at the tag sha256-….sig and the referrers of this digest)",
 			Remediation: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…"},
-			{Image: "registry.example.com/iris/cart:3", Count: 4, First: at("2026-11-20T08:00:00Z"), Last: at("2026-11-20T08:10:00Z"), Reason: "no signature was found", Remediation: "sign it",
-				Allowed: at("2026-11-20T08:12:00Z")}},
+			{Image: "registry.example.com/iris/cart:3", Count: 4, First: "2026-11-20T08:00:00Z", Last: "2026-11-20T08:10:00Z", Reason: "no signature was found", Remediation: "sign it",
+				Allowed: "2026-11-20T08:12:00Z"}},
 	}}}
 }
 

@@ -24,9 +24,6 @@ type printedChecks struct {
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// printedCheck is one finding.
-type printedCheck = operator.Finding
-
 func newTenantCheck() *cobra.Command {
 	var admin adminFlags
 	var output format

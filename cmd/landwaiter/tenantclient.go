@@ -88,12 +88,6 @@ func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.N
 	return landwaiter.Namespace, fmt.Sprintf("it is not known which namespace has the Secrets and ConfigMaps of cluster resources (%s): it is taken to be %s", why, landwaiter.Namespace), nil
 }
 
-// printedOutcome is what happened to one object.
-type printedOutcome = operator.Outcome
-
-// printedProblem is what was not done.
-type printedProblem = operator.Problem
-
 // notDone ends a command with 1 if something was not done.
 func notDone(cmd *cobra.Command, problems []operator.Problem) error {
 	for _, problem := range problems {

@@ -14,16 +14,10 @@ type printedTenants struct {
 	Tenants []printedTenant `json:"tenants"`
 }
 
-// printedTenant is one Tenant.
-type printedTenant = operator.Row
-
 // printedTenantNamespaces is what tenant list --namespaces prints.
 type printedTenantNamespaces struct {
 	Namespaces []printedTenantNamespace `json:"namespaces"`
 }
-
-// printedTenantNamespace is one namespace of a team.
-type printedTenantNamespace = operator.NamespaceRow
 
 func newTenantList() *cobra.Command {
 	var admin adminFlags

@@ -31,32 +31,35 @@ const (
 
 // Finding is one thing that is wrong, with the command that fixes it.
 type Finding struct {
-	ID       ID
-	Severity Severity
-	Object   policy.ObjectRef
+	ID       ID               `json:"id"`
+	Severity Severity         `json:"severity"`
+	Object   policy.ObjectRef `json:"object"`
 	// What says what is wrong, Why what it leads to. Both are one sentence.
-	What, Why string
+	What string `json:"message"`
+	Why  string `json:"why"`
 	// Command fixes it, as a line for a POSIX shell in the folder of this repository.
-	Command string
+	Command string `json:"command"`
 	// Keep names the setting without which the next upgrade undoes the command, if there is one.
-	Keep string
+	Keep string `json:"keep,omitempty"`
+	// Docs is where the page about findings explains the ID; [Examine] fills it in.
+	Docs string `json:"docs"`
 }
 
 // Unchecked names what could not be checked.
 type Unchecked struct {
-	IDs []ID
+	IDs []ID `json:"ids"`
 	// Missing is the permission that is missing, such as "list providers.externaldata.gatekeeper.sh",
 	// empty if it is not about a permission.
-	Missing string
+	Missing string `json:"missingPermission,omitempty"`
 	// Unpublished means that only the process knows, and has not said.
-	Unpublished bool
-	Why         string
+	Unpublished bool   `json:"-"`
+	Why         string `json:"why"`
 }
 
 // Report is what [Examine] found.
 type Report struct {
-	Findings  []Finding
-	Unchecked []Unchecked
+	Findings  []Finding   `json:"findings"`
+	Unchecked []Unchecked `json:"unchecked"`
 }
 
 // check is one rule with what it reads.
@@ -85,7 +88,7 @@ func checks() []check {
 func Examine(inventory *Inventory) Report {
 	v := newView(inventory)
 	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources) })
-	var report Report
+	report := Report{Findings: []Finding{}}
 	for _, c := range checks() {
 		unread := false
 		for _, source := range c.needs {
@@ -104,7 +107,7 @@ func Examine(inventory *Inventory) Report {
 	})
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		f.What, f.Why = shown(f.What), shown(f.Why)
+		f.What, f.Why, f.Docs = shown(f.What), shown(f.Why), "docs/doctor.md#"+strings.ToLower(string(f.ID))
 	}
 	return report
 }
@@ -119,7 +122,7 @@ func rank(f Finding) int {
 
 // merged joins what is unchecked for the same reason.
 func merged(list []Unchecked) []Unchecked {
-	var made []Unchecked
+	made := []Unchecked{}
 	for _, u := range list {
 		at := slices.IndexFunc(made, func(m Unchecked) bool { return m.Missing == u.Missing && m.Why == u.Why })
 		if at < 0 {

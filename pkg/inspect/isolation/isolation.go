@@ -32,18 +32,20 @@ const (
 // Result is one case tried as one person or account.
 type Result struct {
 	// Case is the ID of the case, and Tries what it tries.
-	Case, Tries string
+	Case  string `json:"case"`
+	Tries string `json:"tries"`
 	// Tenant is the team that tries, and Other the one that it tries to reach, if any.
-	Tenant, Other string
+	Tenant string `json:"tenant,omitempty"`
+	Other  string `json:"other,omitempty"`
 	// Who tries, such as "developer Group iris-green-devs".
-	Who     string
-	Outcome Outcome
+	Who     string  `json:"who"`
+	Outcome Outcome `json:"outcome"`
 	// By names what refused, for Held.
-	By []string
+	By []string `json:"by"`
 	// Why says which request went through and what allows it, or why nothing was tried.
-	Why string
+	Why string `json:"why,omitempty"`
 	// Fix says what to do, unless the case held.
-	Fix string
+	Fix string `json:"fix,omitempty"`
 }
 
 // Options say what to try.

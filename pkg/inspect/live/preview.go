@@ -90,17 +90,17 @@ func ask(ctx context.Context, judge Judge, use Use) verify.Result {
 
 // Total counts the images of one namespace.
 type Total struct {
-	Namespace verify.Namespace
-	Images    int
-	Before    map[verify.Answer]int
-	After     map[verify.Answer]int
+	Namespace verify.Namespace      `json:"namespace"`
+	Images    int                   `json:"images"`
+	Before    map[verify.Answer]int `json:"from"`
+	After     map[verify.Answer]int `json:"to"`
 	// Breaks counts the images that would be denied and are known not to be already.
-	Breaks int
+	Breaks int `json:"breaks"`
 }
 
 // Totals returns the totals of each namespace, sorted.
 func Totals(rows []Row) []Total {
-	var all []Total
+	all := []Total{}
 	for _, row := range rows {
 		i := slices.IndexFunc(all, func(t Total) bool { return t.Namespace == row.Namespace })
 		if i < 0 {

@@ -98,7 +98,7 @@ func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) err
 func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 	n := r.found[namespace]
 	if n == nil {
-		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}}
+		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}, Running: []Running{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Resources: []Attention{}, Rules: []Choice{}}
 		r.found[namespace] = n
 	}
 	n.Unread, n.Cut = r.unread[namespace] || r.unread[verify.Cluster], r.cut[namespace] || r.cut[verify.Cluster]
@@ -128,7 +128,7 @@ func (r *reportReader) add(read *report) {
 			n.running(result)
 			continue
 		}
-		if last := moment(p[v1beta1.PropertyLast]); !last.IsZero() && r.now.Sub(last) <= denialsKept {
+		if last, err := time.Parse(time.RFC3339, p[v1beta1.PropertyLast]); err == nil && r.now.Sub(last) <= denialsKept {
 			n.denied(result)
 		}
 	}
@@ -136,7 +136,7 @@ func (r *reportReader) add(read *report) {
 
 // workloads names the subjects of a result.
 func (r *reportResult) workloads() []string {
-	var names []string
+	names := []string{}
 	for _, s := range r.Subjects {
 		names = append(names, shown(s.Kind+"/"+s.Name))
 	}
@@ -153,7 +153,7 @@ func (n *NamespaceStatus) running(r *reportResult) {
 	switch r.Result {
 	case v1beta1.ReportPass, v1beta1.ReportSkip, v1beta1.ReportWarn:
 		if n.allowed == nil {
-			n.allowed = map[string]time.Time{}
+			n.allowed = map[string]string{}
 		}
 		n.allowed[normalised(p[v1beta1.PropertyImage])] = moment(p[v1beta1.PropertySince])
 	}

@@ -32,66 +32,90 @@ type Status struct {
 	NoReports bool
 }
 
-// NamespaceStatus is the Status of one namespace.
+// NamespaceStatus is the Status of one namespace. Its times are UTC as RFC 3339 has them, "" if a
+// report does not say.
 type NamespaceStatus struct {
-	Namespace verify.Namespace
+	Namespace verify.Namespace `json:"namespace"`
 	// Counts are the containers that run, by result.
-	Counts map[string]int
+	Counts map[string]int `json:"counts"`
 	// Running are those that do not pass, the worst first.
-	Running []Running
+	Running []Running `json:"running"`
 	// Denied are the denials of the last seven days, the last one first.
-	Denied []Denial
+	Denied []Denial `json:"denied"`
 	// Exceptions are those that allow something that runs.
-	Exceptions []ExceptionUse
+	Exceptions []ExceptionUse `json:"exceptions"`
 	// Resources of the namespace that need attention.
-	Resources []Attention
+	Resources []Attention `json:"resources"`
 	// Rules say which level decides about each kind, and mandatory policies hold in any case.
-	Rules     []compile.Choice
-	Mandatory []string
+	Rules     []Choice `json:"rules"`
+	Mandatory []string `json:"mandatory"`
 	// Hidden are the kinds of which the person may not read all that may apply, so that
 	// Rules and mandatory policies are incomplete.
-	Hidden []string
+	Hidden []string `json:"hidden"`
 	// Ignored is how many reports look like Landwaiter's and were changed by others, and
 	// LeftOut how many results its reports had no room for.
-	Ignored, LeftOut int
-	// Reported says that there is a report.
-	Reported bool
-	// Unread says that the reports could not be read, and Cut that only some of them were:
-	// there are more than Landwaiter ever writes.
-	Unread, Cut bool
+	Ignored, LeftOut int `json:"-"`
+	// Reported says that there is a report, Unread that the reports could not be read, and Cut
+	// that only some of them were: there are more than Landwaiter ever writes.
+	Reported, Unread, Cut bool `json:"-"`
 
 	// allowed is since when images run that are allowed, by their normalised names.
-	allowed map[string]time.Time
+	allowed map[string]string
+}
+
+// Choice is a [compile.Choice] in JSON: the level from which the resources of one kind apply.
+type Choice struct {
+	Kind    string             `json:"kind"`
+	Level   string             `json:"level"`
+	Tenant  string             `json:"tenant,omitempty"` // whose home namespace the level is
+	Applied []policy.ObjectRef `json:"applied"`
+	Why     string             `json:"why"`
 }
 
 // Running is an image of a workload that is not simply allowed.
 type Running struct {
-	Workload, Container, Image, Digest, Result, Policy, Reason, Remediation string
-	Since                                                                   time.Time
+	Workload    string `json:"workload"`
+	Container   string `json:"container"`
+	Image       string `json:"image"`
+	Digest      string `json:"digest,omitempty"`
+	Result      string `json:"result"`
+	Policy      string `json:"policy"`
+	Reason      string `json:"reason"`
+	Remediation string `json:"remediation,omitempty"`
+	Since       string `json:"since,omitempty"`
 }
 
 // Denial is an image that was denied.
 type Denial struct {
-	Image, Policy, Reason, Remediation, TraceID string
-	Workloads                                   []string
-	Matched, Note                               string
-	Count                                       int
-	First, Last                                 time.Time
-	// Allowed is since when the image is allowed again and runs, zero if that is not known.
-	Allowed time.Time
+	Image       string   `json:"image"`
+	Count       int      `json:"count"`
+	First       string   `json:"first"`
+	Last        string   `json:"last"`
+	Policy      string   `json:"policy"`
+	Reason      string   `json:"reason"`
+	Remediation string   `json:"remediation,omitempty"`
+	TraceID     string   `json:"traceID,omitempty"`
+	Workloads   []string `json:"workloads"`
+	Matched     string   `json:"matched,omitempty"`
+	Note        string   `json:"note,omitempty"`
+	// Allowed is since when the image is allowed again and runs, "" if that is not known.
+	Allowed string `json:"allowed,omitempty"`
 }
 
 // ExceptionUse is an exception that allows an image that runs.
 type ExceptionUse struct {
-	Exception, Image, Workload string
-	Ends                       time.Time
+	Exception string `json:"exception"`
+	Image     string `json:"image"`
+	Workload  string `json:"workload"`
+	Ends      string `json:"ends,omitempty"`
 }
 
 // Attention is a resource with a condition that somebody should look at.
 type Attention struct {
-	Source policy.ObjectRef
-	// Condition is Ready, Effective, ExpiresSoon or Provisioned.
-	Condition, Reason, Message string
+	Source    policy.ObjectRef `json:"source"`
+	Condition string           `json:"condition"` // Ready, Effective, ExpiresSoon or Provisioned
+	Reason    string           `json:"reason"`
+	Message   string           `json:"message"`
 }
 
 // NeedsAttention reports whether anything in the Status is not as it should be.
@@ -99,7 +123,7 @@ func (s Status) NeedsAttention() bool {
 	bad := func(a []Attention) bool {
 		return slices.ContainsFunc(a, func(a Attention) bool { return a.Condition != v1beta1.ConditionEffective })
 	}
-	denied := func(d Denial) bool { return d.Allowed.IsZero() }
+	denied := func(d Denial) bool { return d.Allowed == "" }
 	return bad(s.Resources) || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool {
 		return len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || bad(n.Resources)
 	})
@@ -128,9 +152,8 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	}
 	// Only levels are asked of it, so it needs neither Secrets nor registries.
 	snapshot, _ := compile.New(r.objects, nil, compile.Nowhere())
-	s := Status{Missing: r.missing}
 	found := attention(r.objects)
-	s.Resources = found[verify.Cluster]
+	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster])}
 	reports := &reportReader{reading: r, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{},
 		looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
 	if scope.All {
@@ -148,7 +171,10 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 			}
 		}
 		n := reports.of(name)
-		n.Resources, n.Rules, n.Mandatory, n.Hidden = found[name], snapshot.Explain(name), mandatory(r.objects), hiddenFrom(r.objects, name)
+		n.Resources, n.Mandatory, n.Hidden = append(n.Resources, found[name]...), mandatory(r.objects), hiddenFrom(r.objects, name)
+		for _, choice := range snapshot.Explain(name) {
+			n.Rules = append(n.Rules, Choice(choice))
+		}
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)
 	}
@@ -216,15 +242,15 @@ func hiddenFrom(o resource.Objects, namespace verify.Namespace) []string {
 func (n *NamespaceStatus) finish() {
 	for i := range n.Denied {
 		d := &n.Denied[i]
-		if since := n.allowed[normalised(d.Image)]; since.After(d.Last) {
+		if since := n.allowed[normalised(d.Image)]; since > d.Last {
 			d.Allowed = since
 		}
 	}
 	slices.SortStableFunc(n.Running, func(a, b Running) int {
 		return cmp.Or(cmp.Compare(resultOrder(a.Result), resultOrder(b.Result)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
 	})
-	slices.SortStableFunc(n.Denied, func(a, b Denial) int { return b.Last.Compare(a.Last) })
-	slices.SortStableFunc(n.Exceptions, func(a, b ExceptionUse) int { return a.Ends.Compare(b.Ends) })
+	slices.SortStableFunc(n.Denied, func(a, b Denial) int { return cmp.Compare(b.Last, a.Last) })
+	slices.SortStableFunc(n.Exceptions, func(a, b ExceptionUse) int { return cmp.Compare(a.Ends, b.Ends) })
 }
 
 // normalised returns the name of an image as denials have it; pods have it as it was written.
@@ -254,11 +280,11 @@ func number(text string) int {
 	return n
 }
 
-// moment parses a time that a report states.
-func moment(text string) time.Time {
+// moment returns a time that a report states in a form that sorts, "" if it states none.
+func moment(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}
+	if err != nil || t.IsZero() {
+		return ""
 	}
-	return t
+	return t.UTC().Format(time.RFC3339)
 }

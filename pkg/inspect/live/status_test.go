@@ -109,7 +109,7 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	require.Equal(t, 7, n.LeftOut)
 	require.Equal(t, []string{"r/bad", "r/excepted"}, []string{n.Running[0].Image, n.Running[1].Image}, "the worst first")
 	require.Equal(t, "no signature [31m", n.Running[0].Reason)
-	require.Equal(t, []ExceptionUse{{Exception: "ClusterException move", Image: "r/excepted", Workload: "Deployment/excepted", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}}, n.Exceptions)
+	require.Equal(t, []ExceptionUse{{Exception: "ClusterException move", Image: "r/excepted", Workload: "Deployment/excepted", Ends: "2026-12-01T00:00:00Z"}}, n.Exceptions)
 	require.Len(t, n.Denied, 2, "seven days")
 	require.Equal(t, "r/shop", n.Denied[0].Image)
 	require.Equal(t, 12, n.Denied[0].Count)

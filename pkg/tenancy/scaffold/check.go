@@ -25,10 +25,10 @@ type CheckOptions struct {
 // CheckReport is what was built and found.
 type CheckReport struct {
 	// Kustomizations counts the folders that were built.
-	Kustomizations int
+	Kustomizations int `json:"kustomizations"`
 	// Clusters are the folders that Flux begins with, and the cluster of each.
-	Clusters []string
-	Findings []Finding
+	Clusters []string  `json:"clusters"`
+	Findings []Finding `json:"findings"`
 }
 
 // Check checks a platform's repository: it builds every kustomization, follows Flux from

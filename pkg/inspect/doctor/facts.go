@@ -146,9 +146,7 @@ type Serve struct{ program *program }
 // that the API server did not answer.
 func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *Serve, why string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
-	list(r, SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
-		r.into.Landwaiters = append(r.into.Landwaiters, l.Items...)
-	})
+	r.list(SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, into(&r.into.Landwaiters))
 	if err := cmp.Or(r.failed, ctx.Err()); err != nil {
 		return nil, "", err
 	}

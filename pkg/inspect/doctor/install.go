@@ -138,27 +138,12 @@ const RoleMissing ID = "RoleMissing"
 // without the release's name, and false for any other. No binding in a namespace grants what
 // is the cluster's.
 func successors(role, namespace string) ([]string, bool) {
-	reader, cluster := []string{"reader"}, []string{"cluster-reader", "tenant-reader"}
-	switch role {
-	case "team-admin":
-		return []string{"rules-writer"}, true
-	case "viewer":
-		return reader, true
-	case "cluster-viewer":
-		return cluster[:1], true
-	case "cluster-previewer":
-		return cluster, true
-	case "previewer":
-		if namespace != "" {
-			return reader, true
-		}
-		return slices.Concat(reader, cluster), true
-	case "report-viewer":
-		return []string{"report-reader"}, true
-	case "material":
-		return []string{"reference-reader"}, true
+	if role == "previewer" && namespace != "" {
+		role = "viewer"
 	}
-	return nil, false
+	roles, was := map[string][]string{"team-admin": {"rules-writer"}, "viewer": {"reader"}, "cluster-viewer": {"cluster-reader"}, "cluster-previewer": {"cluster-reader", "tenant-reader"},
+		"previewer": {"reader", "cluster-reader", "tenant-reader"}, "report-viewer": {"report-reader"}, "material": {"reference-reader"}}[role]
+	return roles, was
 }
 
 // renamed finds bindings to ClusterRoles that the chart no longer has. They grant nothing, and

@@ -104,51 +104,28 @@ var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
 func Read(ctx context.Context, c client.Reader, options Options, now time.Time) (*Inventory, error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: options, Now: now, Unread: map[Source]Unread{}}}
 	i := r.into
-	list(r, SourceWebhooks, "validatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.ValidatingWebhookConfigurationList{}, func(l *admissionv1.ValidatingWebhookConfigurationList) {
-		i.Validating = append(i.Validating, l.Items...)
-	})
-	list(r, SourceWebhooks, "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.MutatingWebhookConfigurationList{}, func(l *admissionv1.MutatingWebhookConfigurationList) {
-		i.Mutating = append(i.Mutating, l.Items...)
-	})
+	r.list(SourceWebhooks, "validatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.ValidatingWebhookConfigurationList{}, into(&i.Validating))
+	r.list(SourceWebhooks, "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.MutatingWebhookConfigurationList{}, into(&i.Mutating))
 	i.Gatekeeper = newView(i).gatekeeperNamespace()
-	for _, kind := range foreign(i) {
-		made := &unstructured.UnstructuredList{}
-		made.SetGroupVersionKind(kind.GroupVersionKind)
-		list(r, kind.source, kind.right, "", made, func(l *unstructured.UnstructuredList) { *kind.into = append(*kind.into, l.Items...) })
-	}
-	list(r, SourceGatekeeper, "deployments.apps", i.Gatekeeper, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) { i.Gatekeepers = append(i.Gatekeepers, l.Items...) })
-	list(r, SourceLandwaiter, "deployments.apps", i.Namespace, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) { i.Landwaiters = append(i.Landwaiters, l.Items...) })
-	list(r, SourceNamespaces, "namespaces", "", &corev1.NamespaceList{}, func(l *corev1.NamespaceList) { i.Namespaces = append(i.Namespaces, l.Items...) })
-	list(r, SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{}, func(l *admissionv1.ValidatingAdmissionPolicyList) {
-		i.Policies = append(i.Policies, l.Items...)
-	})
-	list(r, SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyBindingList{}, func(l *admissionv1.ValidatingAdmissionPolicyBindingList) {
-		i.Bindings = append(i.Bindings, l.Items...)
-	})
-	for _, read := range []func(){r.rights, r.resources, r.definitions, r.lease, r.facts} {
+	r.foreign(SourceProviders, "externaldata.gatekeeper.sh", "v1beta1", "Provider", "providers", &i.Providers)
+	r.foreign(SourceTemplates, "templates.gatekeeper.sh", "v1", "ConstraintTemplate", "constrainttemplates", &i.Templates)
+	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &i.Constraints)
+	r.foreign(SourceConfigs, "config.gatekeeper.sh", "v1alpha1", "Config", "configs", &i.Configs)
+	r.list(SourceGatekeeper, "deployments.apps", i.Gatekeeper, &appsv1.DeploymentList{}, into(&i.Gatekeepers))
+	r.list(SourceLandwaiter, "deployments.apps", i.Namespace, &appsv1.DeploymentList{}, into(&i.Landwaiters))
+	r.list(SourceNamespaces, "namespaces", "", &corev1.NamespaceList{}, into(&i.Namespaces))
+	r.list(SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{}, into(&i.Policies))
+	r.list(SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyBindingList{}, into(&i.Bindings))
+	r.list(SourceRights, "clusterroles.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleList{}, into(&i.ClusterRoles))
+	r.list(SourceRights, "clusterrolebindings.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleBindingList{}, into(&i.ClusterRoleBindings))
+	r.list(SourceRights, "roles.rbac.authorization.k8s.io", "", &rbacv1.RoleList{}, into(&i.Roles))
+	r.list(SourceRights, "rolebindings.rbac.authorization.k8s.io", "", &rbacv1.RoleBindingList{}, into(&i.RoleBindings))
+	for _, read := range []func(){r.resources, r.definitions, r.lease, r.facts} {
 		if r.failed == nil {
 			read()
 		}
 	}
 	return i, errors.Join(r.failed, ctx.Err())
-}
-
-// kindOf is a kind of which this package has no types.
-type kindOf struct {
-	schema.GroupVersionKind
-	source Source
-	right  string
-	into   *[]unstructured.Unstructured
-}
-
-// foreign returns Gatekeeper's kinds.
-func foreign(i *Inventory) []kindOf {
-	return []kindOf{
-		{schema.GroupVersionKind{Group: "externaldata.gatekeeper.sh", Version: "v1beta1", Kind: "ProviderList"}, SourceProviders, "providers.externaldata.gatekeeper.sh", &i.Providers},
-		{schema.GroupVersionKind{Group: "templates.gatekeeper.sh", Version: "v1", Kind: "ConstraintTemplateList"}, SourceTemplates, "constrainttemplates.templates.gatekeeper.sh", &i.Templates},
-		{schema.GroupVersionKind{Group: "constraints.gatekeeper.sh", Version: "v1beta1", Kind: constraintKind + "List"}, SourceConstraints, "verifiedimages.constraints.gatekeeper.sh", &i.Constraints},
-		{schema.GroupVersionKind{Group: "config.gatekeeper.sh", Version: "v1alpha1", Kind: "ConfigList"}, SourceConfigs, "configs.config.gatekeeper.sh", &i.Configs},
-	}
 }
 
 // reader reads one inventory.
@@ -159,11 +136,27 @@ type reader struct {
 	failed error
 }
 
-// list reads all objects of a kind, by pages, and hands each page to keep. It reads nothing
+// foreign reads all objects of a kind of which this package has no types.
+func (r *reader) foreign(source Source, group, version, kind, resource string, to *[]unstructured.Unstructured) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
+	r.list(source, resource+"."+group, "", list, into(to))
+}
+
+// into returns what appends objects of a type to a list.
+func into[T any](to *[]T) func(any) {
+	return func(object any) {
+		if item, ok := object.(*T); ok {
+			*to = append(*to, *item)
+		}
+	}
+}
+
+// list reads all objects of a kind, by pages, and hands each to keep. It reads nothing
 // after a failure: every request might wait as long as the one that failed.
-func list[L client.ObjectList](r *reader, source Source, resource, namespace string, empty L, keep func(L)) {
+func (r *reader) list(source Source, resource, namespace string, empty client.ObjectList, keep func(any)) {
 	for total, token := 0, ""; r.failed == nil; {
-		page, ok := empty.DeepCopyObject().(L)
+		page, ok := empty.DeepCopyObject().(client.ObjectList)
 		if !ok {
 			return // a copy has the type of what was copied
 		}
@@ -172,7 +165,10 @@ func list[L client.ObjectList](r *reader, source Source, resource, namespace str
 			r.not(source, "list "+resource, namespace, err)
 			return
 		}
-		keep(page)
+		_ = meta.EachListItem(page, func(o runtime.Object) error { // the function returns no error
+			keep(o)
+			return nil
+		})
 		if total += meta.LenList(page); total > maxObjects {
 			r.not(source, "list "+resource, namespace, errTooMany)
 			return
@@ -200,32 +196,16 @@ func (r *reader) not(source Source, right, namespace string, err error) {
 	}
 }
 
-// rights reads who may do what.
-func (r *reader) rights() {
-	i := r.into
-	list(r, SourceRights, "clusterroles.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleList{}, func(l *rbacv1.ClusterRoleList) { i.ClusterRoles = append(i.ClusterRoles, l.Items...) })
-	list(r, SourceRights, "clusterrolebindings.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleBindingList{}, func(l *rbacv1.ClusterRoleBindingList) {
-		i.ClusterRoleBindings = append(i.ClusterRoleBindings, l.Items...)
-	})
-	list(r, SourceRights, "roles.rbac.authorization.k8s.io", "", &rbacv1.RoleList{}, func(l *rbacv1.RoleList) { i.Roles = append(i.Roles, l.Items...) })
-	list(r, SourceRights, "rolebindings.rbac.authorization.k8s.io", "", &rbacv1.RoleBindingList{}, func(l *rbacv1.RoleBindingList) { i.RoleBindings = append(i.RoleBindings, l.Items...) })
-}
-
 // resources reads the resources of landwaiter.dev.
 func (r *reader) resources() {
 	for _, kind := range v1beta1.Kinds() {
-		page, ok := kind.NewList().(client.ObjectList)
-		if !ok {
-			continue
-		}
-		list(r, SourceResources, kind.Plural+"."+v1beta1.Group, "", page, func(l client.ObjectList) {
-			_ = meta.EachListItem(l, func(o runtime.Object) error { // the function returns no error
+		if page, ok := kind.NewList().(client.ObjectList); ok {
+			r.list(SourceResources, kind.Plural+"."+v1beta1.Group, "", page, func(o any) {
 				if object, ok := o.(v1beta1.Object); ok {
 					r.into.Resources = append(r.into.Resources, object)
 				}
-				return nil
 			})
-		})
+		}
 	}
 }
 

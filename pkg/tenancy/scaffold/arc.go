@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,47 +9,37 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // inClusters adds the files of the layout arc: a folder for each cluster, application and
 // tenant.
 func (team Team) inClusters(p Platform, t *Tree) error {
-	app := team.App
-	if app == (App{}) {
-		for _, cluster := range team.Places {
-			folder := path.Join("clusters", cluster, team.Tenant.Name)
-			set, err := team.on(p, cluster).manifests(p)
-			if err != nil {
-				return err
-			}
-			resources := team.files(t, folder, []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {"role.yaml", set.rights}, {"sync.yaml", set.sync}})
-			team.inCluster(t, cluster, team.Tenant.Name, resources, nil)
+	app, rights := team.App, "role.yaml"
+	if app != (App{}) {
+		rights = "rbac.yaml"
+		if err := cmp.Or(checkName("--app", app.Name), app.checkChart()); err != nil {
+			return err
 		}
-		return nil
-	}
-	if err := checkName("--app", app.Name); err != nil {
-		return err
 	}
 	account := onboard.Account(team.Tenant)
-	if err := app.checkChart(); err != nil {
-		return err
-	}
 	if app.Shared {
 		team.base(t)
 	}
 	for _, cluster := range team.Places {
-		folder := path.Join("clusters", cluster, app.Name, team.Tenant.Name)
+		entry := path.Join(app.Name, team.Tenant.Name)
+		folder := path.Join("clusters", cluster, entry)
 		set, err := team.on(p, cluster).manifests(p)
 		if err != nil {
 			return err
 		}
-		lists := []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {"rbac.yaml", set.rights}, {"sync.yaml", set.sync}}
+		lists := []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {rights, set.rights}, {"sync.yaml", set.sync}}
 		var patches []object
-		if !app.Shared {
+		if app != (App{}) && !app.Shared {
 			source, release := app.release(team.Tenant.Spec.HomeNamespace, team.Tenant.Name+"-"+app.Name)
 			release["spec"].(object)["serviceAccountName"] = account
-			team.target(release["spec"].(object))
+			workloadsIn(release["spec"].(object), team.Tenant)
 			lists = append(lists, list{app.Name + ".yaml", []object{source, release}})
 			patches = ownValues(t, folder, named(team.Tenant.Spec.HomeNamespace, app.Name), object{"replicaCount": 1})
 		}
@@ -57,7 +48,7 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 			resources = append(resources, relative(folder, path.Join("base-deployments", app.Name)))
 			patches = team.shared(t, folder, account)
 		}
-		team.inCluster(t, cluster, path.Join(app.Name, team.Tenant.Name), resources, patches)
+		team.inCluster(t, cluster, entry, resources, patches)
 	}
 	return nil
 }
@@ -87,10 +78,10 @@ func (a App) checkChart() error {
 	return nil
 }
 
-// target installs the application in the first namespace of the team other than the home namespace, if
-// the home namespace keeps no workloads.
-func (team Team) target(spec object) {
-	if namespace := workloads(team.Tenant); namespace != team.Tenant.Spec.HomeNamespace {
+// workloadsIn installs an application in the first namespace of a team other than the home namespace,
+// if the home namespace keeps no workloads.
+func workloadsIn(spec object, tenant *v1beta1.Tenant) {
+	if namespace := workloads(tenant); namespace != tenant.Spec.HomeNamespace {
 		spec["targetNamespace"] = namespace
 	}
 }
@@ -127,7 +118,7 @@ func (team Team) base(t *Tree) {
 func (team Team) shared(t *Tree, folder, account string) []object {
 	file := team.App.Name + "-patch.yaml"
 	spec := object{"releaseName": team.Tenant.Name + "-" + team.App.Name, "serviceAccountName": account}
-	team.target(spec)
+	workloadsIn(spec, team.Tenant)
 	t.add(path.Join(folder, file), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
 		"metadata": object{"name": team.App.Name}, "spec": spec}))
 	values := ownValues(t, folder, object{"name": team.App.Name}, object{"replicaCount": 1})

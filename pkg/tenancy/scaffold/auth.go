@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"os/exec"
 	"path"
 	"regexp"
@@ -144,12 +143,7 @@ func Encrypt(ctx context.Context, sops string, secret []byte, recipient string) 
 // ReadEncrypted returns a Secret of the tree in dir. It refuses one that is not wholly
 // encrypted, and a link, because what it returns is written elsewhere in the tree.
 func ReadEncrypted(dir, name string) (string, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", fmt.Errorf("open the folder of the tree: %w", err)
-	}
-	defer func() { _ = root.Close() }() // files are closed by themselves
-	text, err := readExisting(root, name)
+	text, err := readExisting(dir, name)
 	if err != nil {
 		return "", err
 	}

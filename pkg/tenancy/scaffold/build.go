@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
@@ -30,25 +31,14 @@ func (b *built) text() (text string, err error) {
 	return string(content), err
 }
 
-// kustomizationNames are what kustomize calls its file.
-func kustomizationNames() []string {
-	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-}
-
 // kustomizationFile returns the file of a folder, "" if it has none.
 func (c *checker) kustomizationFile(folder string) string {
-	for _, name := range kustomizationNames() {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		if _, ok := c.files[path.Join(folder, name)]; ok {
 			return path.Join(folder, name)
 		}
 	}
 	return ""
-}
-
-// isFile reports whether the tree has a file.
-func (c *checker) isFile(name string) bool {
-	_, ok := c.files[name]
-	return ok
 }
 
 // isFolder reports whether the tree has files below a path.
@@ -234,7 +224,7 @@ func (c *checker) reach(folder string, visit *visiting) int {
 			continue
 		}
 		switch {
-		case c.isFile(target):
+		case c.files[target] != nil:
 			c.reached[target] = true
 			visit.refused = visit.refused || c.bad[target]
 			weight += max(1, c.counts[target])

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
@@ -110,7 +111,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 func (c *checker) folders() []string {
 	var folders []string
 	for name := range c.files {
-		if slices.Contains(kustomizationNames(), path.Base(name)) {
+		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
 			folders = append(folders, path.Dir(name))
 		}
 	}
@@ -127,7 +128,7 @@ func (c *checker) buildable(folder string) bool {
 // orphans are manifests that no kustomization names: Flux never applies them.
 func (c *checker) orphans() {
 	for name, content := range c.files {
-		if !manifest(name) || c.reached[name] || c.bad[name] || hidden(name) || slices.Contains(kustomizationNames(), path.Base(name)) {
+		if !manifest(name) || c.reached[name] || c.bad[name] || hidden(name) || slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
 			continue
 		}
 		documents, err := parse(content)

@@ -3,9 +3,7 @@ package scaffold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -73,22 +71,13 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 
 // put adds the files of a tree to those in memory, as [Write] would leave them.
 func (c *checker) put(dir string, tree Tree, force bool) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("open the folder of the tree: %w", err)
-	}
-	if root != nil {
-		defer func() { _ = root.Close() }() // nothing was written
-	}
 	for _, file := range tree.Files {
-		result := Created
-		if root != nil {
-			if result, _, err = compare(root, tree, file); err != nil {
-				return err
-			}
+		result, _, err := compare(dir, tree, file)
+		if err != nil {
+			return err
 		}
 		if result == Created || result == Changed || result == Edited && force {
-			if err := c.keep(file.Path, tree.text(file)); err != nil {
+			if err := c.keep(file.Path, file.Stamped(tree.By)); err != nil {
 				return err
 			}
 		}

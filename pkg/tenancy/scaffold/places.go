@@ -19,15 +19,10 @@ import (
 // already, so that a second run neither forgets one nor adds another. It refuses another
 // application than the Tenant has in a cluster, which would apply the Tenant twice.
 func (team *Team) StayWhereItIs(dir string, p Platform) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("open the tree: %w", err)
-	}
-	defer func() { _ = root.Close() }() // nothing was written
 	var there []string
 	for _, place := range p.places() {
 		name := path.Join(p.listFolder(), place, "kustomization.yaml")
-		text, err := readExisting(root, name)
+		text, err := readExisting(dir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -71,7 +66,7 @@ func (r *Repository) StayWhereItIs(dir string) error {
 	}
 	var there []string
 	for _, name := range names {
-		text, err := readExisting(root, name)
+		text, err := readExisting(dir, name)
 		if err != nil {
 			return err
 		}
@@ -141,13 +136,8 @@ func (e *HomeNamespaceError) Error() string {
 // KeepsHomeNamespace returns a [HomeNamespaceError] if the files that an earlier run wrote in dir, and that tree
 // has too, are of another home namespace.
 func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("open the tree: %w", err)
-	}
-	defer func() { _ = root.Close() }() // nothing was written
 	for _, file := range tree.Files {
-		text, err := readExisting(root, file.Path)
+		text, err := readExisting(dir, file.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

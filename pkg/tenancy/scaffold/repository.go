@@ -98,9 +98,7 @@ func (r Repository) flux(t *Tree) {
 	source, release := r.App.release(home, "")
 	spec := release["spec"].(object)
 	spec["serviceAccountName"] = onboard.Account(r.Tenant)
-	if workloads(r.Tenant) != home {
-		spec["targetNamespace"] = workloads(r.Tenant)
-	}
+	workloadsIn(spec, r.Tenant)
 	t.add("base/source.yaml", document("", source))
 	t.add("base/release.yaml", document("", release))
 	t.add("base/kustomization.yaml", kustomization("", []string{"source.yaml", "release.yaml"}, object{"namespace": home}))

@@ -96,33 +96,33 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 			return nil, fmt.Errorf("make the folder of the tree: %w", err)
 		}
 	}
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) && o.DryRun {
-		return allCreated(tree)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of the tree: %w", err)
-	}
-	defer func() { _ = root.Close() }() // files are closed by themselves
-	outcomes, edited, err := plan(root, tree, o.Force)
+	outcomes, edited, err := plan(dir, tree, o.Force)
 	if err != nil {
 		return nil, err
 	}
 	if len(edited) > 0 {
 		return outcomes, &EditedError{Files: edited}
 	}
-	lists, texts, err := planEdits(root, tree)
+	lists, texts, err := planEdits(dir, tree)
 	if err != nil {
 		return nil, err
 	}
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) && o.DryRun {
+		return slices.Concat(outcomes, lists), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of the tree: %w", err)
+	}
+	defer func() { _ = root.Close() }() // files are closed by themselves
 	if !o.DryRun {
 		for i, file := range tree.Files {
-			if err := putChanged(root, outcomes[i], tree.text(file), file.Executable); err != nil {
+			if err := put(root, outcomes[i], file.Stamped(tree.By), file.Executable); err != nil {
 				return nil, err
 			}
 		}
 		for i, text := range texts {
-			if err := putChanged(root, lists[i], text, false); err != nil {
+			if err := put(root, lists[i], text, false); err != nil {
 				return nil, err
 			}
 		}
@@ -131,19 +131,12 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 	return slices.Concat(outcomes, lists, stale), err
 }
 
-func putChanged(root *os.Root, outcome Outcome, text string, executable bool) error {
-	if outcome.Result != Created && outcome.Result != Changed {
-		return nil
-	}
-	return put(root, outcome.Path, text, executable)
-}
-
 // planEdits returns the texts of the lists with the entries of the tree. A list that
 // nobody else edited keeps a hash that says so.
-func planEdits(root *os.Root, tree Tree) (outcomes []Outcome, texts []string, err error) {
+func planEdits(dir string, tree Tree) (outcomes []Outcome, texts []string, err error) {
 	for _, edit := range tree.Edits {
 		result := Changed
-		present, err := readExisting(root, edit.Path)
+		present, err := readExisting(dir, edit.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			present, result, err = File{Path: edit.Path, Text: edit.Initial}.Stamped("platform init"), Created, nil
 		}
@@ -166,25 +159,10 @@ func planEdits(root *os.Root, tree Tree) (outcomes []Outcome, texts []string, er
 	return outcomes, texts, nil
 }
 
-// allCreated is the outcome of a dry run in a folder that does not exist.
-func allCreated(tree Tree) ([]Outcome, error) {
-	var outcomes []Outcome
-	for _, file := range tree.Files {
-		outcomes = append(outcomes, Outcome{Path: file.Path, Result: Created})
-	}
-	for _, edit := range tree.Edits {
-		outcomes = append(outcomes, Outcome{Path: edit.Path, Result: Created})
-	}
-	return outcomes, nil
-}
-
-// text is what is written for a file.
-func (t Tree) text(f File) string { return f.Stamped(t.By) }
-
 // plan compares the tree with what is there. The outcomes are in the order of the files.
-func plan(root *os.Root, tree Tree, force bool) (outcomes []Outcome, edited []EditedFile, err error) {
+func plan(dir string, tree Tree, force bool) (outcomes []Outcome, edited []EditedFile, err error) {
 	for _, file := range tree.Files {
-		result, undone, err := compare(root, tree, file)
+		result, undone, err := compare(dir, tree, file)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -201,15 +179,15 @@ func plan(root *os.Root, tree Tree, force bool) (outcomes []Outcome, edited []Ed
 
 // compare says what becomes of a file, and for one that was edited what --force would undo if
 // the tree has another version than the one that was edited.
-func compare(root *os.Root, tree Tree, file File) (result Result, undone []string, err error) {
-	present, err := readExisting(root, file.Path)
+func compare(dir string, tree Tree, file File) (result Result, undone []string, err error) {
+	present, err := readExisting(dir, file.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Created, nil, nil
 	}
 	if err != nil {
 		return "", nil, err
 	}
-	found, generated := readStamp(present), tree.text(file)
+	found, generated := readStamp(present), file.Stamped(tree.By)
 	switch {
 	case file.Seed || present == generated:
 		return Unchanged, nil, nil
@@ -248,9 +226,15 @@ func onlyTenant(text string) (tenant v1beta1.Tenant, ok bool) {
 	return tenant, yaml.UnmarshalStrict([]byte(text), &tenant) == nil && tenant.Kind == v1beta1.KindTenant
 }
 
-// readExisting reads a regular file. It refuses links: replacing one would replace the
-// link, and what it names is not part of the tree. Git for Windows writes other line ends.
-func readExisting(root *os.Root, name string) (string, error) {
+// readExisting reads a regular file of the tree in dir, and nothing outside of it. It refuses links:
+// replacing one would replace the link, and what it names is not part of the tree. Git for
+// Windows writes other line ends.
+func readExisting(dir, name string) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("open the folder of the tree: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
 	info, err := root.Lstat(name)
 	if err != nil {
 		return "", fmt.Errorf("look at %s: %w", name, err)
@@ -268,9 +252,13 @@ func readExisting(root *os.Root, name string) (string, error) {
 	return strings.ReplaceAll(string(text), "\r\n", "\n"), nil
 }
 
-// put writes a file beside its place and renames it, so that nobody sees half of it.
-func put(root *os.Root, name, text string, executable bool) error {
-	mode := fs.FileMode(0o644)
+// put writes a file that is created or changed beside its place and renames it, so that nobody
+// sees half of it.
+func put(root *os.Root, outcome Outcome, text string, executable bool) error {
+	if outcome.Result != Created && outcome.Result != Changed {
+		return nil
+	}
+	name, mode := outcome.Path, fs.FileMode(0o644)
 	if executable {
 		mode = 0o755
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 	"github.com/sirupsen/logrus"
@@ -22,6 +23,7 @@ const mutationLimit = 50
 // operateFlags are the flags of operate.
 type operateFlags struct {
 	kubeconfig, landwaiter string
+	mutation               bool
 	options                operator.RunOptions
 }
 
@@ -78,7 +80,7 @@ func (o *operateFlags) register(cmd *cobra.Command) {
 // registerMutation declares the flags about objects that pin tags.
 func (o *operateFlags) registerMutation(cmd *cobra.Command) {
 	f, m := cmd.Flags(), &o.options.Mutation
-	f.BoolVar(&m.Enabled, "mutation", false, "keep the Provider and Assign objects that pin tags, by what policies say and by the Stores that Tenants have")
+	f.BoolVar(&o.mutation, "mutation", false, "keep the Provider and Assign objects that pin tags, by what policies say and by the Stores that Tenants have")
 	f.IntVar(&m.Limit, "mutation-limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster")
 	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace whose tags are never pinned (repeatable)")
 	f.StringVar(&m.Objects.ProviderURL, "provider-url", "", "where Gatekeeper reaches Landwaiter (empty: https://landwaiter.landwaiter-system.svc:443)")
@@ -99,6 +101,9 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 	config, err := cluster.restConfig()
 	if err != nil {
 		return err
+	}
+	if o.mutation {
+		o.options.Mutation.Pins = compile.Pins
 	}
 	o.options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
 	return unavailable(operator.Run(ctx, config, log, o.options))

@@ -97,10 +97,6 @@ func (f Finding) rank() int {
 	return 1
 }
 
-func isUnowned(p Problem) bool {
-	return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace
-}
-
 // checker collects the findings of one Check.
 type checker struct {
 	*Engine
@@ -160,7 +156,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
 			text := "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)"
-			if slices.ContainsFunc(report.Problems, isUnowned) { // without consent, it writes nothing
+			if slices.ContainsFunc(report.Problems, func(p Problem) bool { return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace }) { // without consent, it writes nothing
 				text = "is not as the Tenant says: `landwaiter tenant add %s --adopt` puts it right, once each namespace that is NotOwned may be taken over (%s)"
 			}
 			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)

@@ -123,14 +123,11 @@ func (e *Engine) owned(ctx context.Context, tenant string, only ...string) (*inv
 	return found, nil
 }
 
-// metadata returns what identifies an object.
+// metadata returns an object without its content.
 func metadata(object client.Object) metav1.PartialObjectMetadata {
-	var m metav1.PartialObjectMetadata
+	m := meta.AsPartialObjectMetadata(object)
 	m.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
-	m.SetNamespace(object.GetNamespace())
-	m.SetName(object.GetName())
-	m.SetUID(object.GetUID())
-	return m
+	return *m
 }
 
 // Row is one Tenant of a list.

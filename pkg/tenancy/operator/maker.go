@@ -101,12 +101,12 @@ func (c *checker) makers(ctx context.Context, name string) error {
 	}
 	rules := map[string][]rbacv1.PolicyRule{}
 	for i := range roles.Items {
-		rules[roles.Items[i].Name] = roles.Items[i].Rules
+		rules[roles.Items[i].Name] = slices.DeleteFunc(roles.Items[i].Rules, func(r rbacv1.PolicyRule) bool { return len(r.ResourceNames) > 0 })
 	}
 	for i := range bindings.Items {
 		binding := &bindings.Items[i]
-		manages := ofLabels(rules[binding.RoleRef.Name], "manage")
-		if !manages && binding.RoleRef.Name != onboard.RoleNamespaceMaker && !ofLabels(rules[binding.RoleRef.Name], "create") {
+		manages := allows(rules[binding.RoleRef.Name], v1beta1.Group, "tenantlabels", "manage")
+		if !manages && binding.RoleRef.Name != onboard.RoleNamespaceMaker && !allows(rules[binding.RoleRef.Name], v1beta1.Group, "tenantlabels", "create") {
 			continue
 		}
 		c.makersBy(binding, manages, name)
@@ -167,14 +167,4 @@ func homeOf(s rbacv1.Subject) string {
 		return namespace
 	}
 	return ""
-}
-
-// ofLabels reports whether rules allow a verb for the virtual resource tenantlabels.
-func ofLabels(rules []rbacv1.PolicyRule, verb string) bool {
-	has := func(list []string, value string) bool {
-		return slices.Contains(list, value) || slices.Contains(list, "*")
-	}
-	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return len(r.ResourceNames) == 0 && has(r.APIGroups, v1beta1.GroupVersion.Group) && has(r.Resources, "tenantlabels") && has(r.Verbs, verb)
-	})
 }

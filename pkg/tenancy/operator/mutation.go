@@ -19,7 +19,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
@@ -36,8 +35,9 @@ const (
 
 // Mutation keeps the Providers and Assigns by which tags are pinned.
 type Mutation struct {
-	// Enabled says whether the operator keeps them. Otherwise the chart does.
-	Enabled bool
+	// Pins returns whether the policies among some objects pin the tags of a namespace, "" for those
+	// that do not exist yet. If it is nil, the operator keeps no such objects, and the chart does.
+	Pins func(resource.Objects) func(namespace string) bool
 	// Objects is what they have in common; its CABundle is copied from the Provider for
 	// verification.
 	Objects onboard.Mutation
@@ -118,7 +118,7 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 		objects.Resources = append(objects.Resources, &everywhere.Items[i])
 	}
 	// What policies say about tags needs none of the Verifiers that they name.
-	pins := compile.Pins(objects)
+	pins := p.Pins(objects)
 	withStores := map[string]bool{}
 	for i := range stores.Items {
 		withStores[stores.Items[i].Namespace] = true

@@ -26,7 +26,7 @@ const defaultAccount = "default"
 // reachOf returns what a RoleBinding lets happen in its namespace, given what its role allows.
 func reachOf(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule) []Finding {
 	var found []Finding
-	if slices.ContainsFunc(rules, changesNamespaces) {
+	if allows(rules, "", "namespaces", "update", "patch", "delete") {
 		found = append(found, Finding{Finding: findingNamespaceReach, Where: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
 			Fix: b.RoleRef.Name + " may relabel and delete its namespace: use landwaiter-reconciler"})
 	}
@@ -39,10 +39,12 @@ func reachOf(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule) []Finding {
 	return found
 }
 
-// changesNamespaces reports whether a rule lets somebody change or delete a namespace.
-func changesNamespaces(r rbacv1.PolicyRule) bool {
-	allows := func(list []string, value string) bool {
+// allows reports whether rules let somebody use one of the verbs on a resource, of any name or of some.
+func allows(rules []rbacv1.PolicyRule, group, resource string, verbs ...string) bool {
+	has := func(list []string, value string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, "*")
 	}
-	return allows(r.APIGroups, "") && allows(r.Resources, "namespaces") && (allows(r.Verbs, "update") || allows(r.Verbs, "patch") || allows(r.Verbs, "delete"))
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return has(r.APIGroups, group) && has(r.Resources, resource) && slices.ContainsFunc(verbs, func(verb string) bool { return has(r.Verbs, verb) })
+	})
 }

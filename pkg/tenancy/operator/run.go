@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	}
 	options.Reader, options.Adopt, options.ClusterBindings = m.GetCache(), false, false
 	r := &reconciler{engine: New(c, options.Options), client: c, reader: m.GetCache(), log: log}
-	if options.Mutation.Enabled {
+	if options.Mutation.Pins != nil {
 		r.pins = &pinner{Mutation: options.Mutation, engine: r.engine, reader: r.reader, log: log, changed: make(chan event.TypedGenericEvent[client.Object])}
 		if err := r.pins.watch(m); err != nil {
 			return err
@@ -119,15 +120,9 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 	for _, object := range append(watched(), &corev1.ResourceQuota{}) {
 		scoped[object] = ctrlcache.ByObject{Label: platform}
 	}
-	none := func(address string) string {
-		if address == "" {
-			return "0"
-		}
-		return address
-	}
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped, DefaultTransform: reduce, NewInformer: watch.NewInformer(reduce)},
-		Metrics: server.Options{BindAddress: none(options.MetricsAddress)}, HealthProbeBindAddress: none(options.HealthAddress),
+		Metrics: server.Options{BindAddress: cmp.Or(options.MetricsAddress, "0")}, HealthProbeBindAddress: cmp.Or(options.HealthAddress, "0"), // "0" is nowhere
 		LeaderElection: options.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: options.OwnNamespace, LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {

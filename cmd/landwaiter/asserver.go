@@ -14,11 +14,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// serverFlags are the flags of serve that say which exceptions count.
-func serverFlags() []string {
-	return []string{"max-exception", "max-delegation", "break-glass", "max-break-glass"}
-}
-
 // registerServerNamespace declares where the server is whose flags count.
 func (f *serviceFlags) registerServerNamespace(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.landwaiter, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter, whose Deployment says which exceptions count there")
@@ -71,7 +66,7 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 // inherit gives the flags about exceptions that the person did not the values that serve has,
 // as from says.
 func inherit(cmd *cobra.Command, value func(name string) (string, bool), from string) error {
-	for _, name := range serverFlags() {
+	for _, name := range []string{"max-exception", "max-delegation", "break-glass", "max-break-glass"} {
 		value, given := value(name)
 		if !given || cmd.Flags().Changed(name) {
 			continue

@@ -145,11 +145,11 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
-	reporter, err := c.reporter(config, s, log, options.Metrics)
-	if err != nil {
-		return err
-	}
-	if reporter != nil {
+	var reporter *report.Reporter
+	if c.reports {
+		if reporter, err = report.New(config, s, log, options.Metrics); err != nil {
+			return err
+		}
 		facts, err := c.publisher(config, s, identity, log)
 		if err != nil {
 			return err
@@ -292,12 +292,4 @@ func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *
 	}
 	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
 	return nil
-}
-
-// reporter returns what writes reports, nil without --reports.
-func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, log *logrus.Logger, metrics *prometheus.Registry) (*report.Reporter, error) {
-	if !c.reports {
-		return nil, nil
-	}
-	return report.New(config, s, log, metrics)
 }

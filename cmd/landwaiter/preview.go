@@ -334,11 +334,3 @@ func (p *progress) step() {
 		say(p.out, "judged %d of %d images", p.done, p.all)
 	}
 }
-
-// printableRef returns nil for a verdict that no resource decided.
-func printableRef(ref policy.ObjectRef) *printedRef {
-	if ref == (policy.ObjectRef{}) {
-		return nil
-	}
-	return &ref
-}

@@ -35,7 +35,7 @@ type printedChange struct {
 // printedAnswer is the verdict on an image with the resources as they are or would be.
 type printedAnswer struct {
 	Answer      verify.Answer     `json:"answer"`
-	Policy      *printedRef       `json:"policy,omitempty"`
+	Policy      printedRef        `json:"policy,omitzero"`
 	Exception   *printedException `json:"exception,omitempty"`
 	Reason      string            `json:"reason"`
 	Warning     string            `json:"warning,omitempty"`
@@ -61,7 +61,7 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 
 func printableAnswer(r verify.Result) printedAnswer {
 	v := r.Verdict
-	return printedAnswer{Answer: live.AnswerOf(r), Policy: printableRef(v.Policy), Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
+	return printedAnswer{Answer: live.AnswerOf(r), Policy: v.Policy, Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
 }
 
 // text returns the reason and what to do, for a table.

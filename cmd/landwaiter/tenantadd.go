@@ -123,7 +123,8 @@ func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine
 	printed = printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}
 	for _, asked := range tenants {
 		if asked.Annotations[v1beta1.AnnotationForm] == onboard.FormDemoShared {
-			warnShared(cmd.ErrOrStderr(), asked.Name)
+			say(cmd.ErrOrStderr(), "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
+				asked.Name, onboard.DemoNamespace, onboard.DemoSource)
 		}
 		added, report, err := addTenant(ctx, engine, asked, replace)
 		if err != nil {
@@ -289,10 +290,4 @@ func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, e
 		return nil, fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --git-url, --git-branch and --git-secret", where)
 	}
 	return &v1beta1.TenantSource{URL: url, Branch: branch}, nil
-}
-
-// warnShared says what a shared source needs.
-func warnShared(stderr io.Writer, tenant string) {
-	say(stderr, "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
-		tenant, onboard.DemoNamespace, onboard.DemoSource)
 }

@@ -124,7 +124,11 @@ func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []
 	}
 	switch {
 	case len(matches) == 0 && d.demoNamespace != "":
-		return refuse("no namespace %s belongs to a tenant%s: see landwaiter tenant list --namespaces", d.demoNamespace, named(d.demoName))
+		whose := "a tenant"
+		if d.demoName != "" {
+			whose = "a tenant of the name " + d.demoName
+		}
+		return refuse("no namespace %s belongs to %s: see landwaiter tenant list --namespaces", d.demoNamespace, whose)
 	case len(matches) == 0:
 		return refuse("no namespace has the tenant name %s: see landwaiter tenant list --namespaces", d.demoName)
 	case len(matches) > 1:
@@ -141,13 +145,6 @@ func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []
 		return refuse("namespace %s is one of %d of Tenant %s: delete the Tenant by its name, or take the namespace off it", matches[0].Namespace, len(others), matches[0].Tenant)
 	}
 	return matches[0].Tenant, nil
-}
-
-func named(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " of the name " + name
 }
 
 // deleter takes away one Tenant.
@@ -212,17 +209,11 @@ func (d *deleter) objects(ctx context.Context, tenant *v1beta1.Tenant) (*operato
 		if err != nil {
 			return false, err
 		}
-		known := map[string]bool{}
-		for _, o := range total.Outcomes {
-			known[o.Object.String()] = true
-		}
-		for _, o := range deletion.Outcomes {
-			if !known[o.Object.String()] {
-				total.Outcomes = append(total.Outcomes, o)
-			}
-		}
-		total.Pending, total.Problems = deletion.Pending, deletion.Problems
-		total.Deleted, total.Kept, total.Adopted = deletion.Deleted, deletion.Kept, deletion.Adopted
+		fresh := slices.DeleteFunc(deletion.Outcomes, func(o operator.Outcome) bool {
+			return slices.ContainsFunc(total.Outcomes, func(known operator.Outcome) bool { return known.Object == o.Object })
+		})
+		deletion.Outcomes = append(total.Outcomes, fresh...)
+		total = *deletion
 		return len(deletion.Pending) == 0 || len(deletion.Problems) > 0, nil
 	})
 	switch {

@@ -269,11 +269,9 @@ func parseQuota(amounts map[string]string) (map[corev1.ResourceName]resource.Qua
 }
 
 func groupSubjects(names []string) []v1beta1.TenantSubject {
-	var people []v1beta1.TenantSubject
-	for _, name := range names {
-		people = append(people, v1beta1.TenantSubject{Kind: v1beta1.SubjectGroup, Name: name})
-	}
-	return people
+	return mapped(names, func(name string) v1beta1.TenantSubject {
+		return v1beta1.TenantSubject{Kind: v1beta1.SubjectGroup, Name: name}
+	})
 }
 
 // tenantFiles are the Tenants in files, and the namespaces that are declared there.

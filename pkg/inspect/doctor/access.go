@@ -31,14 +31,9 @@ func rightsChecks() []check {
 // grant is a binding with what its role allows.
 type grant struct {
 	target
-	kind     string
 	role     rbacv1.RoleRef
 	rules    []rbacv1.PolicyRule
 	subjects []rbacv1.Subject
-}
-
-func (g grant) ref() policy.ObjectRef {
-	return policy.ObjectRef{Kind: g.kind, Namespace: g.namespace, Name: g.name}
 }
 
 // grants returns all bindings by their namespace, empty for those of the whole cluster.
@@ -52,14 +47,14 @@ func (v *view) grants() map[string][]grant {
 	}
 	all := map[string][]grant{}
 	for _, b := range v.ClusterRoleBindings {
-		all[""] = append(all[""], grant{target{"clusterrolebinding", "", b.Name}, "ClusterRoleBinding", b.RoleRef, clusterRoles[b.RoleRef.Name], b.Subjects})
+		all[""] = append(all[""], grant{builtin("ClusterRoleBinding", "", b.Name), b.RoleRef, clusterRoles[b.RoleRef.Name], b.Subjects})
 	}
 	for _, b := range v.RoleBindings {
 		rules := clusterRoles[b.RoleRef.Name]
 		if b.RoleRef.Kind == "Role" {
 			rules = roles[b.Namespace+"/"+b.RoleRef.Name]
 		}
-		all[b.Namespace] = append(all[b.Namespace], grant{target{"rolebinding", b.Namespace, b.Name}, "RoleBinding", b.RoleRef, rules, b.Subjects})
+		all[b.Namespace] = append(all[b.Namespace], grant{builtin("RoleBinding", b.Namespace, b.Name), b.RoleRef, rules, b.Subjects})
 	}
 	return all
 }
@@ -96,12 +91,12 @@ func (v *view) reacher(all map[string][]grant, f resource.Exposure) (who string,
 	for _, g := range slices.Concat(all[""], all[f.Resource.Namespace]) {
 		may, owner := writes(g.rules, "", object, f.Object.Name), writes(g.rules, v1beta1.Group, resource.Plural, f.Resource.Name)
 		for _, s := range g.subjects {
-			if v.trusted(s, g.namespace) {
+			if v.trusted(s, g.Namespace) {
 				continue
 			}
 			key := s.Kind + " " + s.Name
 			if s.Kind == rbacv1.ServiceAccountKind {
-				key = s.Kind + " " + cmp.Or(s.Namespace, g.namespace) + "/" + s.Name
+				key = s.Kind + " " + cmp.Or(s.Namespace, g.Namespace) + "/" + s.Name
 			}
 			owns[key] = owns[key] || owner
 			if _, known := reach[key]; may && !known {
@@ -126,7 +121,7 @@ func withinReach(v *view) []Finding {
 		if who == "" {
 			continue
 		}
-		found = append(found, Finding{ID: TrustWithinReach, Severity: Error, Object: f.Resource, What: fmt.Sprintf("%s may change %s by %s", who, f.Object, through.ref()),
+		found = append(found, Finding{ID: TrustWithinReach, Severity: Error, Object: f.Resource, What: fmt.Sprintf("%s may change %s by %s", who, f.Object, through.ObjectRef),
 			Why: "they can, through " + f.Field + ", " + strings.TrimPrefix(f.Allows, "so "), Command: inlined(f, v.Resources), Keep: f.Fix})
 	}
 	return found
@@ -135,7 +130,7 @@ func withinReach(v *view) []Finding {
 // inlined returns the command that moves trust material from the object into the resource.
 func inlined(f resource.Exposure, resources []v1beta1.Object) string {
 	kind, _ := v1beta1.KindNamed(f.Resource.Kind)
-	into := target{kind.Plural + "." + v1beta1.Group, f.Resource.Namespace, f.Resource.Name}
+	into := target{policy.ObjectRef{Kind: kind.Plural, Namespace: f.Resource.Namespace, Name: f.Resource.Name}, v1beta1.Group}
 	at := slices.IndexFunc(resources, func(o v1beta1.Object) bool { return resource.RefOf(o) == f.Resource })
 	key := keyOf(resources[at], f.Field)
 	if !isKey(key) {
@@ -196,7 +191,7 @@ func broad(v *view) []Finding {
 				continue
 			}
 			s := g.subjects[at]
-			found = append(found, Finding{ID: BroadAccess, Severity: Error, Object: g.ref(), What: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
+			found = append(found, Finding{ID: BroadAccess, Severity: Error, Object: g.ObjectRef, What: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
 				Why:     "whoever reaches the API server decides which images are trusted",
 				Command: g.patch(operation{"test", "/subjects/" + itoa(at) + "/name", s.Name}, operation{Op: "remove", Path: "/subjects/" + itoa(at)})})
 		}

@@ -35,12 +35,8 @@ func constraintChecks() []check {
 	}
 }
 
-func constraintRef(c *unstructured.Unstructured) policy.ObjectRef {
-	return policy.ObjectRef{Kind: constraintKind, Name: c.GetName()}
-}
-
-func constraintTarget(c *unstructured.Unstructured) target {
-	return target{"verifiedimages.constraints.gatekeeper.sh", "", c.GetName()}
+func constraintOf(c *unstructured.Unstructured) target {
+	return target{policy.ObjectRef{Kind: constraintKind, Name: c.GetName()}, "constraints.gatekeeper.sh"}
 }
 
 // constraintProviders returns the Providers that a constraint asks, the one for admission first.
@@ -108,8 +104,8 @@ func constraints(v *view) []Finding {
 	if len(pods) == 0 {
 		c := denying[0]
 		entry := operation{"add", "/spec/match/kinds/-", map[string]any{"apiGroups": []string{""}, "kinds": []string{"Pod"}}}
-		return []Finding{{ID: ConstraintKinds, Severity: Error, Object: constraintRef(c), What: "no constraint that denies matches Pods",
-			Why: "whoever makes a pod by itself, or by a kind that is not matched, runs any image", Command: constraintTarget(c).patch(entry), Keep: "spec.match.kinds of the constraint"}}
+		return []Finding{{ID: ConstraintKinds, Severity: Error, Object: constraintOf(c).ObjectRef, What: "no constraint that denies matches Pods",
+			Why: "whoever makes a pod by itself, or by a kind that is not matched, runs any image", Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"}}
 	}
 	return v.constraintLimits(pods)
 }
@@ -124,11 +120,11 @@ func (v *view) nothingDenied() Finding {
 	})
 	if at >= 0 {
 		c = &v.Constraints[at]
-		command = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"enforcementAction": "deny", "scopedEnforcementActions": nil}})
+		command = constraintOf(c).merge(map[string]any{"spec": map[string]any{"enforcementAction": "deny", "scopedEnforcementActions": nil}})
 		keep = "spec.enforcementAction of the constraint"
 	}
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
-	return Finding{ID: NothingDenied, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
+	return Finding{ID: NothingDenied, Severity: Error, Object: constraintOf(c).ObjectRef, What: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
 		Why: "violations are listed or warned about, and every image is admitted", Command: command, Keep: keep}
 }
 
@@ -174,7 +170,7 @@ func (v *view) constraintLimits(pods []*unstructured.Unstructured) []Finding {
 		if len(limits) == 0 {
 			return nil
 		}
-		said, commands = append(said, limits), append(commands, constraintTarget(c).patch(operations...))
+		said, commands = append(said, limits), append(commands, constraintOf(c).patch(operations...))
 	}
 	widest := 0
 	for i := range said {
@@ -182,7 +178,7 @@ func (v *view) constraintLimits(pods []*unstructured.Unstructured) []Finding {
 			widest = i
 		}
 	}
-	return []Finding{{ID: ConstraintExempt, Severity: Error, Object: constraintRef(pods[widest]), What: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
+	return []Finding{{ID: ConstraintExempt, Severity: Error, Object: constraintOf(pods[widest]).ObjectRef, What: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
 		Why: "what the match leaves out is admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"}}
 }
 

@@ -51,7 +51,7 @@ func factRows() []factRow {
 // restartRedis returns the command for the Redis of the chart; another one is nobody's here.
 func restartRedis(v *view, _ resource.Fact) string {
 	for _, p := range programs(v.Landwaiters) {
-		if p.name == v.fullname()+"-redis" {
+		if p.Name == v.fullname()+"-redis" {
 			return "kubectl rollout restart " + p.String()
 		}
 	}

@@ -40,7 +40,7 @@ func (v *view) managers() []manager {
 	var all []manager
 	for _, p := range programs(v.Gatekeepers) {
 		operations := p.flags("operation")
-		if len(operations) == 0 && !strings.Contains(p.name, "gatekeeper") {
+		if len(operations) == 0 && !strings.Contains(p.Name, "gatekeeper") {
 			continue
 		}
 		does := func(name string) bool {
@@ -59,12 +59,12 @@ func gatekeeperFlags(v *view) []Finding {
 		}
 		ttl, err := time.ParseDuration(m.last("external-data-provider-response-cache-ttl", defaultCacheTTL.String()))
 		if err == nil && ttl > maxCacheTTL {
-			found = append(found, Finding{ID: CacheTTL, Severity: Warning, Object: m.ref(), What: fmt.Sprintf("Gatekeeper keeps answers for %s", ttl),
+			found = append(found, Finding{ID: CacheTTL, Severity: Warning, Object: m.ObjectRef, What: fmt.Sprintf("Gatekeeper keeps answers for %s", ttl),
 				Why: "for that long a changed policy, a revoked key or a new signature does not count", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
 				Keep: "Gatekeeper's value externaldataProviderResponseCacheTTL: 10s"})
 		}
 		if m.last("enable-external-data", "true") == "false" {
-			found = append(found, Finding{ID: ExternalDataDisabled, Severity: Error, Object: m.ref(), What: "Gatekeeper runs with --enable-external-data=false",
+			found = append(found, Finding{ID: ExternalDataDisabled, Severity: Error, Object: m.ObjectRef, What: "Gatekeeper runs with --enable-external-data=false",
 				Why: "it asks no provider: templates that do fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
 		}
 		found = append(found, v.exemptable(m)...)
@@ -80,7 +80,7 @@ func (v *view) exemptable(m manager) []Finding {
 			if len(v.beyond([]string{f.before + use.value + f.after})) == 0 {
 				continue
 			}
-			found = append(found, Finding{ID: ExemptableNamespaces, Severity: Warning, Object: m.ref(), What: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
+			found = append(found, Finding{ID: ExemptableNamespaces, Severity: Warning, Object: m.ObjectRef, What: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
 				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
 		}
 	}
@@ -119,15 +119,15 @@ func audit(v *view) []Finding {
 	}) {
 		return nil
 	}
-	f := Finding{ID: AuditOff, Severity: Warning, Object: all[0].ref(), What: "no Deployment of Gatekeeper audits",
+	f := Finding{ID: AuditOff, Severity: Warning, Object: all[0].ObjectRef, What: "no Deployment of Gatekeeper audits",
 		Why: "constraints do not say which pods that run already would be denied", Command: "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace " + word(v.gatekeeperNamespace()) + " --reset-then-reuse-values --set disableAudit=false",
 		Keep: "Gatekeeper's values disableAudit: false and auditInterval"}
 	for _, m := range all {
 		switch {
 		case m.audit && m.replicas == 0:
-			f.Object, f.Command = m.ref(), "kubectl scale "+m.String()+" --replicas=1"
+			f.Object, f.Command = m.ObjectRef, "kubectl scale "+m.String()+" --replicas=1"
 		case m.audit:
-			f.Object, f.Command = m.ref(), m.set("audit-interval", defaultAuditInterval)
+			f.Object, f.Command = m.ObjectRef, m.set("audit-interval", defaultAuditInterval)
 		}
 	}
 	return []Finding{f}
@@ -157,9 +157,10 @@ func configs(v *view) []Finding {
 			}
 		}
 		if len(left) > 0 {
-			found = append(found, Finding{ID: ConfigIgnores, Severity: Error, Object: policy.ObjectRef{Kind: "Config", Namespace: c.GetNamespace(), Name: c.GetName()},
+			of := target{policy.ObjectRef{Kind: "Config", Namespace: c.GetNamespace(), Name: c.GetName()}, "config.gatekeeper.sh"}
+			found = append(found, Finding{ID: ConfigIgnores, Severity: Error, Object: of.ObjectRef,
 				What: "it excludes namespace " + named(left) + " from admission", Why: "every image is admitted there",
-				Command: target{"config.config.gatekeeper.sh", c.GetNamespace(), c.GetName()}.patch(operation{"replace", "/spec/match", kept}), Keep: "spec.match of the Config"})
+				Command: of.patch(operation{"replace", "/spec/match", kept}), Keep: "spec.match of the Config"})
 		}
 	}
 	return found

@@ -17,7 +17,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/config"
 	"github.com/landwaiter/landwaiter/library"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // Findings about guardrails.
@@ -37,7 +36,7 @@ func guardrailChecks() []check {
 // fullname is what the chart's objects are called.
 func (v *view) fullname() string {
 	if v.serve != nil {
-		return v.serve.name
+		return v.serve.Name
 	}
 	return "landwaiter"
 }
@@ -84,7 +83,7 @@ func (v *view) policyNamed(name string) *admissionv1.ValidatingAdmissionPolicy {
 
 func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Finding {
 	name := v.renamed(expected.Name)
-	ref := policy.ObjectRef{Kind: "ValidatingAdmissionPolicy", Name: name}
+	of := builtin("ValidatingAdmissionPolicy", "", name)
 	again := v.upgrade("guardrails.enabled=true")
 	live := v.policyNamed(name)
 	bindings := slices.DeleteFunc(slices.Clone(v.Bindings), func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName != name })
@@ -93,26 +92,27 @@ func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Find
 		if live != nil {
 			what = "no ValidatingAdmissionPolicyBinding puts the guardrail in force"
 		}
-		return []Finding{{ID: GuardrailMissing, Severity: Error, Object: ref, What: what, Why: guardrailWhy, Command: again, Keep: "the chart's value guardrails.enabled: true"}}
+		return []Finding{{ID: GuardrailMissing, Severity: Error, Object: of.ObjectRef, What: what, Why: guardrailWhy, Command: again, Keep: "the chart's value guardrails.enabled: true"}}
 	}
 	var found []Finding
 	if live.Spec.FailurePolicy != nil && *live.Spec.FailurePolicy != admissionv1.Fail {
-		found = append(found, Finding{ID: GuardrailFailsOpen, Severity: Error, Object: ref, What: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy), Why: guardrailWhy,
-			Command: target{"validatingadmissionpolicy", "", name}.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
+		found = append(found, Finding{ID: GuardrailFailsOpen, Severity: Error, Object: of.ObjectRef, What: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy), Why: guardrailWhy,
+			Command: of.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
 	}
 	if v.comparable() && GuardrailRules(live) != GuardrailRules(expected) {
-		found = append(found, Finding{ID: GuardrailChanged, Severity: Error, Object: ref, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
+		found = append(found, Finding{ID: GuardrailChanged, Severity: Error, Object: of.ObjectRef, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
 			Keep: "use the version of the command and of the chart that belong together"})
 	}
 	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return GuardrailGap(live, &b) == "" }) {
 		b := bindings[0]
+		bound := builtin("ValidatingAdmissionPolicyBinding", "", b.Name)
 		mended := map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}
 		if live.Spec.ParamKind != nil {
 			mended["paramRef"] = map[string]any{"name": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
 		}
-		found = append(found, Finding{ID: GuardrailNotDeny, Severity: Error, Object: policy.ObjectRef{Kind: "ValidatingAdmissionPolicyBinding", Name: b.Name},
+		found = append(found, Finding{ID: GuardrailNotDeny, Severity: Error, Object: bound.ObjectRef,
 			What: "it denies not everywhere: it " + GuardrailGap(live, &b), Why: guardrailWhy,
-			Command: target{"validatingadmissionpolicybinding", "", b.Name}.merge(map[string]any{"spec": mended})})
+			Command: bound.merge(map[string]any{"spec": mended})})
 	}
 	return found
 }

@@ -57,13 +57,13 @@ func deployment(v *view) []Finding {
 	var found []Finding
 	switch {
 	case p.replicas == 0:
-		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ref(), What: "it has 0 replicas",
+		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ObjectRef, What: "it has 0 replicas",
 			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	case p.known && p.ready == 0:
-		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ref(), What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
+		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
 			Why: unanswered, Command: restartServe(v, resource.Fact{}), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
 	case p.replicas < 2:
-		found = append(found, Finding{ID: SingleReplica, Severity: Warning, Object: p.ref(), What: fmt.Sprintf("it has %d replicas", p.replicas),
+		found = append(found, Finding{ID: SingleReplica, Severity: Warning, Object: p.ObjectRef, What: fmt.Sprintf("it has %d replicas", p.replicas),
 			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	}
 	if p.last("insecure-no-client-auth", "false") != "false" {
@@ -73,7 +73,7 @@ func deployment(v *view) []Finding {
 		if len(p.flags("client-ca"))+len(p.flags("client-ca-secret")) == 0 {
 			operations = append(operations, p.added("--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
 		}
-		found = append(found, Finding{ID: NoClientAuth, Severity: Warning, Object: p.ref(), What: "it answers any client, without a client certificate",
+		found = append(found, Finding{ID: NoClientAuth, Severity: Warning, Object: p.ObjectRef, What: "it answers any client, without a client certificate",
 			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
 	}
 	return found
@@ -160,14 +160,14 @@ func renamed(v *view) []Finding {
 	var found []Finding
 	for _, g := range slices.Concat(slices.Collect(maps.Values(v.grants()))...) {
 		old, ours := strings.CutPrefix(g.role.Name, release+"-")
-		roles, was := successors(old, g.namespace)
+		roles, was := successors(old, g.Namespace)
 		if g.role.Kind != "ClusterRole" || exist[g.role.Name] || !ours || !was {
 			continue
 		}
 		for i := range roles {
 			roles[i] = release + "-" + roles[i]
 		}
-		found = append(found, Finding{ID: RoleMissing, Severity: Warning, Object: g.ref(),
+		found = append(found, Finding{ID: RoleMissing, Severity: Warning, Object: g.ObjectRef,
 			What: "it names ClusterRole " + g.role.Name + ", which no longer exists", Why: "it grants nothing: what it granted is now in " + strings.Join(roles, ", "),
 			Command: rebound(g.target, roles, g.subjects)})
 	}
@@ -188,14 +188,14 @@ func rebound(of target, roles []string, subjects []rbacv1.Subject) string {
 		case rbacv1.GroupKind:
 			flag = "group"
 		case rbacv1.ServiceAccountKind:
-			flag, name = "serviceaccount", cmp.Or(s.Namespace, of.namespace)+":"+s.Name
+			flag, name = "serviceaccount", cmp.Or(s.Namespace, of.Namespace)+":"+s.Name
 		}
 		who += fmt.Sprintf(" --%s=%s", flag, word(name))
 	}
 	for i, role := range roles {
 		again := of
 		if i > 0 {
-			again.name += "-" + role
+			again.Name += "-" + role
 		}
 		command += " && kubectl create " + again.String() + " --clusterrole=" + word(role) + who
 	}

@@ -37,15 +37,13 @@ func providerChecks() []check {
 
 // provider is one Provider object that leads to Landwaiter.
 type provider struct {
-	name, url string
-	seconds   int
-	bundle    []byte
-	kept      bool // by Landwaiter, which puts back what others change
-	verifies  bool // a constraint names it
+	target
+	url      string
+	seconds  int
+	bundle   []byte
+	kept     bool // by Landwaiter, which puts back what others change
+	verifies bool // a constraint names it
 }
-
-func (p provider) target() target        { return target{"provider.externaldata.gatekeeper.sh", "", p.name} }
-func (p provider) ref() policy.ObjectRef { return policy.ObjectRef{Kind: "Provider", Name: p.name} }
 
 // path is that of its URL.
 func (p provider) path() string {
@@ -75,7 +73,7 @@ func (v *view) ours() []provider {
 	}
 	var all []provider
 	for _, object := range v.Providers {
-		p := provider{name: object.GetName(), kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
+		p := provider{target: target{policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, "externaldata.gatekeeper.sh"}, kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
 		if !p.kept && !p.verifies {
 			continue
 		}
@@ -120,11 +118,11 @@ func missingProviders(v *view) []Finding {
 		if slices.ContainsFunc(v.Providers, func(p unstructured.Unstructured) bool { return p.GetName() == name }) {
 			continue
 		}
-		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
+		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintOf(c).ObjectRef, What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
 			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
 		for _, p := range v.ours() {
 			if p.kept && p.path() == "/v1/verify" { // any other may be somebody else's
-				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.name}}}), "spec.parameters.provider of the constraint"
+				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}), "spec.parameters.provider of the constraint"
 				break
 			}
 		}
@@ -144,8 +142,8 @@ func providerTimeout(v *view) []Finding {
 		if p.mutates() {
 			keep = fmt.Sprintf("the chart's value provider.mutateTimeoutSeconds: %d", v.fitting(p))
 		}
-		found = append(found, Finding{ID: ProviderTimeout, Severity: Error, Object: p.ref(), What: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
-			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.target().merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
+		found = append(found, Finding{ID: ProviderTimeout, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
+			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
 	}
 	return found
 }
@@ -160,11 +158,11 @@ func providerURL(v *view) []Finding {
 		if said == "" {
 			continue
 		}
-		command := p.target().merge(map[string]any{"spec": map[string]any{"url": good}})
+		command := p.merge(map[string]any{"spec": map[string]any{"url": good}})
 		if p.kept {
 			command = v.upgrade("provider.url=")
 		}
-		found = append(found, Finding{ID: ProviderURL, Severity: Error, Object: p.ref(), What: fmt.Sprintf("its url %s %s", p.url, said),
+		found = append(found, Finding{ID: ProviderURL, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("its url %s %s", p.url, said),
 			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
 	}
 	return found
@@ -208,10 +206,10 @@ func providerAuthority(v *view) []Finding {
 		if v.serve != nil {
 			kept = v.serve.last("tls-secret", kept)
 		}
-		found = append(found, Finding{ID: ProviderCA, Severity: severity, Object: p.ref(), What: "its caBundle " + said,
+		found = append(found, Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, What: "its caBundle " + said,
 			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
 			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
-				word(kept), word(v.Namespace), p.target()),
+				word(kept), word(v.Namespace), p),
 			Keep: "the chart's value tls.rotate: true keeps it up to date; without it, tls.caBundle"})
 	}
 	return found

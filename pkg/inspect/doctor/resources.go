@@ -38,8 +38,7 @@ func resourceChecks() []check {
 }
 
 func targetOf(o v1beta1.Object) target {
-	ref := resource.RefOf(o)
-	return target{strings.ToLower(ref.Kind) + "." + v1beta1.Group, ref.Namespace, ref.Name}
+	return target{resource.RefOf(o), v1beta1.Group}
 }
 
 // grantable is how Landwaiter ends the message about an object that it may not read.
@@ -247,9 +246,9 @@ func (v *view) renewal(o v1beta1.Object) string {
 	case source.Inline != "":
 		into, before, after = targetOf(o), `{"spec":{"source":{"inline":`, `}}}`
 	case source.SecretKeyRef != nil:
-		into, before, key = target{"secret", namespace, source.SecretKeyRef.Name}, "stringData", source.SecretKeyRef.Key
+		into, before, key = builtin("Secret", namespace, source.SecretKeyRef.Name), "stringData", source.SecretKeyRef.Key
 	case source.ConfigMapKeyRef != nil:
-		into, before, key = target{"configmap", namespace, source.ConfigMapKeyRef.Name}, "data", source.ConfigMapKeyRef.Key
+		into, before, key = builtin("ConfigMap", namespace, source.ConfigMapKeyRef.Name), "data", source.ConfigMapKeyRef.Key
 	default:
 		return ""
 	}

@@ -62,15 +62,28 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// target is an object as kubectl names it.
-type target struct{ resource, namespace, name string }
+// target is an object with the group of its kind, "" for kinds of Kubernetes.
+type target struct {
+	policy.ObjectRef
+	group string
+}
 
+// String names the object as kubectl does.
 func (t target) String() string {
-	text := t.resource + " " + word(t.name)
-	if t.namespace != "" {
-		text += " --namespace=" + word(t.namespace)
+	text := strings.ToLower(t.Kind)
+	if t.group != "" {
+		text += "." + t.group
+	}
+	text += " " + word(t.Name)
+	if t.Namespace != "" {
+		text += " --namespace=" + word(t.Namespace)
 	}
 	return text
+}
+
+// builtin names an object of Kubernetes.
+func builtin(kind, namespace, name string) target {
+	return target{policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, ""}
 }
 
 // patch returns the command that applies operations to an object.

@@ -29,14 +29,11 @@ type view struct {
 // hook is one webhook of Gatekeeper. A mutating one has the fields that both have.
 type hook struct {
 	target
-	kind     string
 	mutating bool
 	label    bool // it guards the label that exempts a namespace
 	index    int
 	webhook  admissionv1.ValidatingWebhook
 }
-
-func (h hook) ref() policy.ObjectRef { return policy.ObjectRef{Kind: h.kind, Name: h.name} }
 
 func newView(i *Inventory) *view {
 	v := &view{Inventory: i}
@@ -44,14 +41,14 @@ func newView(i *Inventory) *view {
 		for n, w := range c.Webhooks {
 			path := pathOf(w.ClientConfig)
 			if label := strings.HasSuffix(path, "/v1/admitlabel"); isGatekeepers(w.Name, c.Labels) && (label || strings.HasSuffix(path, "/v1/admit")) {
-				v.hooks = append(v.hooks, hook{target{"validatingwebhookconfiguration", "", c.Name}, "ValidatingWebhookConfiguration", false, label, n, w})
+				v.hooks = append(v.hooks, hook{builtin("ValidatingWebhookConfiguration", "", c.Name), false, label, n, w})
 			}
 		}
 	}
 	for _, c := range i.Mutating {
 		for n, w := range c.Webhooks {
 			if isGatekeepers(w.Name, c.Labels) && strings.HasSuffix(pathOf(w.ClientConfig), "/v1/mutate") {
-				v.hooks = append(v.hooks, hook{target{"mutatingwebhookconfiguration", "", c.Name}, "MutatingWebhookConfiguration", true, false, n, admissionv1.ValidatingWebhook{
+				v.hooks = append(v.hooks, hook{builtin("MutatingWebhookConfiguration", "", c.Name), true, false, n, admissionv1.ValidatingWebhook{
 					Name: w.Name, ClientConfig: w.ClientConfig, FailurePolicy: w.FailurePolicy, TimeoutSeconds: w.TimeoutSeconds,
 					NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions, Rules: w.Rules}})
 			}
@@ -172,10 +169,6 @@ type program struct {
 	args      []string
 }
 
-func (p *program) ref() policy.ObjectRef {
-	return policy.ObjectRef{Kind: "Deployment", Namespace: p.namespace, Name: p.name}
-}
-
 // programs returns the containers of Deployments.
 func programs(deployments []appsv1.Deployment) []*program {
 	var all []*program
@@ -185,11 +178,11 @@ func programs(deployments []appsv1.Deployment) []*program {
 			replicas = *d.Spec.Replicas
 		}
 		for n, c := range d.Spec.Template.Spec.Containers {
-			all = append(all, &program{target{"deployment", d.Namespace, d.Name}, d.Labels["app.kubernetes.io/managed-by"], d.Labels["app.kubernetes.io/version"],
+			all = append(all, &program{builtin("Deployment", d.Namespace, d.Name), d.Labels["app.kubernetes.io/managed-by"], d.Labels["app.kubernetes.io/version"],
 				cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), replicas, d.Status.ReadyReplicas, d.Status.ObservedGeneration > 0, n, slices.Concat(c.Command, c.Args)[len(c.Command):]})
 		}
 	}
-	slices.SortFunc(all, func(a, b *program) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b *program) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -87,7 +87,7 @@ func failsOpen(v *view) []Finding {
 		case h.mutating:
 			why, keep = "a pod keeps its tag when Gatekeeper or Landwaiter does not answer in time", "Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
 		}
-		found = append(found, Finding{ID: WebhookFailsOpen, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
+		found = append(found, Finding{ID: WebhookFailsOpen, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
 			Why: why, Command: h.set("failurePolicy", "Fail"), Keep: keep})
 	}
 	return found
@@ -114,7 +114,7 @@ func webhookTimeout(v *view) []Finding {
 		if h.mutating {
 			keep = "Gatekeeper's value mutatingWebhookTimeoutSeconds"
 		}
-		found = append(found, Finding{ID: WebhookTimeout, Severity: Error, Object: h.ref(),
+		found = append(found, Finding{ID: WebhookTimeout, Severity: Error, Object: h.ObjectRef,
 			What:    fmt.Sprintf("webhook %s has timeoutSeconds %d, and Gatekeeper waits up to %d seconds for Landwaiter", h.webhook.Name, has, needs),
 			Why:     "the API server gives up first: users see only a timeout, and with failurePolicy Ignore the pod is admitted",
 			Command: h.set("timeoutSeconds", min(needs+1, 30)), Keep: fmt.Sprintf("%s: %d", keep, min(needs+1, 30))})
@@ -158,7 +158,7 @@ func webhookRules(v *view) []Finding {
 		}
 		rule := map[string]any{"apiGroups": []string{""}, "apiVersions": []string{"*"}, "operations": []string{"CREATE", "UPDATE"},
 			"resources": []string{"pods", "pods/ephemeralcontainers"}, "scope": "*"}
-		found = append(found, Finding{ID: WebhookRules, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
+		found = append(found, Finding{ID: WebhookRules, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
 			Why:     "an image that comes that way is not verified, such as that of a container for debugging",
 			Command: h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path("rules/-"), rule}), Keep: "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
 	}
@@ -171,7 +171,7 @@ func webhookMatch(v *view) []Finding {
 	var found []Finding
 	for _, h := range v.asked() {
 		if s := h.webhook.ObjectSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-			found = append(found, Finding{ID: WebhookObjects, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
+			found = append(found, Finding{ID: WebhookObjects, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
 				Why: "whoever makes a pod chooses its labels, and so whether it is verified", Command: h.set("objectSelector", map[string]any{}),
 				Keep: "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
 		}
@@ -181,7 +181,7 @@ func webhookMatch(v *view) []Finding {
 			if kept == nil {
 				kept = []admissionv1.MatchCondition{}
 			}
-			found = append(found, Finding{ID: WebhookConditions, Severity: Warning, Object: h.ref(),
+			found = append(found, Finding{ID: WebhookConditions, Severity: Warning, Object: h.ObjectRef,
 				What:    fmt.Sprintf("webhook %s has the matchCondition %s, which is none of Landwaiter's: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
 				Why:     "what the condition leaves out is not verified, and nobody but its author knows what that is",
 				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and mutatingWebhookMatchConditions"})
@@ -208,7 +208,7 @@ func webhookNamespaces(v *view) []Finding {
 			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
 		}
 		selector := map[string]any{"matchExpressions": expressions}
-		found = append(found, Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook.Name, named(left)),
+		found = append(found, Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook.Name, named(left)),
 			Why: "every image is admitted there", Command: h.set("namespaceSelector", selector),
 			Keep: "Gatekeeper's values validatingWebhookExemptNamespacesLabels and mutatingWebhookExemptNamespacesLabels"})
 	}
@@ -223,7 +223,7 @@ func webhookAuthority(v *view) []Finding {
 		if said == "" {
 			continue
 		}
-		found = append(found, Finding{ID: WebhookCA, Severity: severity, Object: h.ref(), What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
+		found = append(found, Finding{ID: WebhookCA, Severity: severity, Object: h.ObjectRef, What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
 			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
 			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + word(v.gatekeeperNamespace()),
 			Keep:    "Gatekeeper makes another CA then; with cert-manager, renew the certificate there"})

@@ -62,20 +62,17 @@ func (t *trial) guardrails(ctx context.Context) []Result {
 			continue // without the operator there is nobody to limit
 		}
 		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
-		if why := t.weak(g.name); why != "" {
-			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
+		why, known := t.weak(g.name), true
+		if why == "" {
+			why, known = t.changed(t.policy(g.name))
 		}
-		if policy := t.policy(g.name); r.Outcome == Held {
-			why, known := t.changed(policy)
-			switch {
-			case why != "":
-				r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
-			case !known:
-				r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "its rules cannot be compared: this installation is not called landwaiter", "compare it with helm template by hand; other cases try what it refuses"
-			}
-		}
-		if t.unread != nil {
+		switch {
+		case t.unread != nil:
 			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(t.unread), "ask for permission to read validatingadmissionpolicies and validatingadmissionpolicybindings"
+		case why != "":
+			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
+		case !known:
+			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "its rules cannot be compared: this installation is not called landwaiter", "compare it with helm template by hand; other cases try what it refuses"
 		}
 		results = append(results, r)
 	}

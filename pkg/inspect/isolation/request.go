@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
 // Verbs of requests that are tried as dry runs. All others are only asked about.
@@ -287,18 +287,7 @@ func notReadable(err error) string {
 }
 
 // shown makes text of strangers fit for one line of a terminal.
-func shown(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(clean) > maxText {
-		clean = strings.ToValidUTF8(clean[:maxText], "") + "…"
-	}
-	return clean
-}
+func shown(text string) string { return policy.Shown(text, maxText) }
 
 // readable are the resources that a run may read. Secrets are not among them.
 func readable() []string {

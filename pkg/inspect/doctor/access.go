@@ -20,14 +20,6 @@ const (
 	BroadAccess      ID = "BroadAccess"
 )
 
-func rightsChecks() []check {
-	return []check{
-		{[]ID{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach},
-		{[]ID{BroadAccess}, []Source{SourceRights}, broad},
-		{[]ID{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed},
-	}
-}
-
 // grant is a binding with what its role allows.
 type grant struct {
 	target
@@ -113,18 +105,16 @@ func (v *view) reacher(all map[string][]grant, f resource.Exposure) (who string,
 }
 
 // withinReach finds trust that somebody may change who may not change the resource.
-func withinReach(v *view) []Finding {
+func withinReach(v *view, add func(Finding)) {
 	all := v.grants()
-	var found []Finding
 	for _, f := range resource.Exposures(v.Resources...) {
 		who, through := v.reacher(all, f)
 		if who == "" {
 			continue
 		}
-		found = append(found, Finding{ID: TrustWithinReach, Severity: Error, Object: f.Resource, What: fmt.Sprintf("%s may change %s by %s", who, f.Object, through.ObjectRef),
+		add(Finding{ID: TrustWithinReach, Severity: Error, Object: f.Resource, What: fmt.Sprintf("%s may change %s by %s", who, f.Object, through.ObjectRef),
 			Why: "they can, through " + f.Field + ", " + strings.TrimPrefix(f.Allows, "so "), Command: inlined(f, v.Resources), Keep: f.Fix})
 	}
-	return found
 }
 
 // inlined returns the command that moves trust material from the object into the resource.
@@ -181,8 +171,7 @@ func everybody(s rbacv1.Subject) bool {
 }
 
 // broad finds bindings that let everybody change resources.
-func broad(v *view) []Finding {
-	var found []Finding
+func broad(v *view, add func(Finding)) {
 	all := v.grants()
 	for _, namespace := range slices.Sorted(maps.Keys(all)) {
 		for _, g := range all[namespace] {
@@ -191,12 +180,11 @@ func broad(v *view) []Finding {
 				continue
 			}
 			s := g.subjects[at]
-			found = append(found, Finding{ID: BroadAccess, Severity: Error, Object: g.ObjectRef, What: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
+			add(Finding{ID: BroadAccess, Severity: Error, Object: g.ObjectRef, What: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
 				Why:     "whoever reaches the API server decides which images are trusted",
 				Command: g.patch(operation{"test", "/subjects/" + itoa(at) + "/name", s.Name}, operation{Op: "remove", Path: "/subjects/" + itoa(at)})})
 		}
 	}
-	return found
 }
 
 // changes reports whether rules let somebody change any resource, or act as the platform.

@@ -28,13 +28,6 @@ const (
 	applyConstraint = "kubectl apply --filename=library/verified-images/samples/constraint.yaml"
 )
 
-func constraintChecks() []check {
-	return []check{
-		{[]ID{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template},
-		{[]ID{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints},
-	}
-}
-
 func constraintOf(c *unstructured.Unstructured) target {
 	return target{policy.ObjectRef{Kind: constraintKind, Name: c.GetName()}, "constraints.gatekeeper.sh"}
 }
@@ -53,18 +46,19 @@ func constraintProviders(c *unstructured.Unstructured) []string {
 }
 
 // template compares the installed template with the library's.
-func template(v *view) []Finding {
+func template(v *view, add func(Finding)) {
 	const apply = "kubectl apply --server-side --force-conflicts --filename=library/verified-images/template.yaml"
 	ref := policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}
 	at := slices.IndexFunc(v.Templates, func(o unstructured.Unstructured) bool { return o.GetName() == templateName })
 	if at < 0 {
-		return []Finding{{ID: NoTemplate, Severity: Error, Object: ref, What: "it does not exist", Why: "without it there can be no constraint, and nobody asks Landwaiter", Command: apply}}
+		add(Finding{ID: NoTemplate, Severity: Error, Object: ref, What: "it does not exist", Why: "without it there can be no constraint, and nobody asks Landwaiter", Command: apply})
+		return
 	}
 	if regoOf(&v.Templates[at]) == libraryRego() {
-		return nil
+		return
 	}
-	return []Finding{{ID: TemplateChanged, Severity: Warning, Object: ref, What: "its Rego is not that of the library of this version",
-		Why: "what it lets pass was not tested", Command: apply, Keep: "library/verified-images/template.yaml in whatever applies it"}}
+	add(Finding{ID: TemplateChanged, Severity: Warning, Object: ref, What: "its Rego is not that of the library of this version",
+		Why: "what it lets pass was not tested", Command: apply, Keep: "library/verified-images/template.yaml in whatever applies it"})
 }
 
 // regoOf returns the text of all Rego of a template.
@@ -86,10 +80,11 @@ func regoOf(o *unstructured.Unstructured) string {
 }
 
 // constraints looks for one that denies, in all namespaces that may not be exempt.
-func constraints(v *view) []Finding {
+func constraints(v *view, add func(Finding)) {
 	if len(v.Constraints) == 0 {
-		return []Finding{{ID: NoConstraint, Severity: Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}, What: "there is no constraint of kind " + constraintKind,
-			Why: "Gatekeeper asks about nothing, so every image is admitted", Command: applyConstraint}}
+		add(Finding{ID: NoConstraint, Severity: Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}, What: "there is no constraint of kind " + constraintKind,
+			Why: "Gatekeeper asks about nothing, so every image is admitted", Command: applyConstraint})
+		return
 	}
 	var denying []*unstructured.Unstructured
 	for i := range v.Constraints {
@@ -98,16 +93,18 @@ func constraints(v *view) []Finding {
 		}
 	}
 	if len(denying) == 0 {
-		return []Finding{v.nothingDenied()}
+		add(v.nothingDenied())
+		return
 	}
 	pods := slices.DeleteFunc(slices.Clone(denying), func(c *unstructured.Unstructured) bool { return !matchesPods(c) })
 	if len(pods) == 0 {
 		c := denying[0]
 		entry := operation{"add", "/spec/match/kinds/-", map[string]any{"apiGroups": []string{""}, "kinds": []string{"Pod"}}}
-		return []Finding{{ID: ConstraintKinds, Severity: Error, Object: constraintOf(c).ObjectRef, What: "no constraint that denies matches Pods",
-			Why: "whoever makes a pod by itself, or by a kind that is not matched, runs any image", Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"}}
+		add(Finding{ID: ConstraintKinds, Severity: Error, Object: constraintOf(c).ObjectRef, What: "no constraint that denies matches Pods",
+			Why: "whoever makes a pod by itself, or by a kind that is not matched, runs any image", Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"})
+		return
 	}
-	return v.constraintLimits(pods)
+	v.constraintLimits(pods, add)
 }
 
 // nothingDenied is the finding if no constraint denies. A constraint whose name says that it
@@ -162,13 +159,13 @@ func matchesPods(c *unstructured.Unstructured) bool {
 
 // constraintLimits finds what all constraints leave out: each has some limit, and nobody
 // can say that together they have none.
-func (v *view) constraintLimits(pods []*unstructured.Unstructured) []Finding {
+func (v *view) constraintLimits(pods []*unstructured.Unstructured, add func(Finding)) {
 	var said [][]string
 	var commands []string
 	for _, c := range pods {
 		limits, operations := v.limits(c)
 		if len(limits) == 0 {
-			return nil
+			return
 		}
 		said, commands = append(said, limits), append(commands, constraintOf(c).patch(operations...))
 	}
@@ -178,8 +175,8 @@ func (v *view) constraintLimits(pods []*unstructured.Unstructured) []Finding {
 			widest = i
 		}
 	}
-	return []Finding{{ID: ConstraintExempt, Severity: Error, Object: constraintOf(pods[widest]).ObjectRef, What: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
-		Why: "what the match leaves out is admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"}}
+	add(Finding{ID: ConstraintExempt, Severity: Error, Object: constraintOf(pods[widest]).ObjectRef, What: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
+		Why: "what the match leaves out is admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"})
 }
 
 // limits returns the fields of spec.match by which a constraint leaves something out that

@@ -62,11 +62,11 @@ type Report struct {
 	Unchecked []Unchecked `json:"unchecked"`
 }
 
-// check is one rule with what it reads.
+// check is one rule with what it reads. It adds what it finds.
 type check struct {
 	ids   []ID
 	needs []Source
-	find  func(*view) []Finding
+	find  func(v *view, add func(Finding))
 }
 
 // IDs returns all IDs, sorted.
@@ -81,7 +81,40 @@ func IDs() []ID {
 
 // checks returns all rules.
 func checks() []check {
-	return slices.Concat(webhookChecks(), gatekeeperChecks(), providerChecks(), constraintChecks(), resourceChecks(), guardrailChecks(), installChecks(), revocationChecks(), rightsChecks(), factChecks())
+	asked := []Source{SourceWebhooks, SourceProviders, SourceConstraints, SourceLandwaiter}
+	provided := []Source{SourceProviders, SourceConstraints, SourceLandwaiter}
+	return []check{
+		{[]ID{NoGatekeeper}, []Source{SourceWebhooks}, noGatekeeper},
+		{[]ID{WebhookFailsOpen}, asked, failsOpen},
+		{[]ID{WebhookTimeout}, asked, webhookTimeout},
+		{[]ID{WebhookRules}, asked, webhookRules},
+		{[]ID{WebhookObjects, WebhookConditions}, asked, webhookMatch},
+		{[]ID{WebhookNamespaces}, append([]Source{SourceNamespaces}, asked...), webhookNamespaces},
+		{[]ID{WebhookCA}, asked, webhookAuthority},
+		{[]ID{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces},
+		{[]ID{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, []Source{SourceWebhooks, SourceGatekeeper}, gatekeeperFlags},
+		{[]ID{AuditOff}, []Source{SourceWebhooks, SourceGatekeeper}, audit},
+		{[]ID{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs},
+		{[]ID{ProviderMissing}, provided, missingProviders},
+		{[]ID{ProviderTimeout}, provided, providerTimeout},
+		{[]ID{ProviderURL}, provided, providerURL},
+		{[]ID{ProviderCA}, provided, providerAuthority},
+		{[]ID{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template},
+		{[]ID{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints},
+		{[]ID{ResourceNotReady}, []Source{SourceResources}, notReady},
+		{[]ID{ResourceInvalid}, []Source{SourceResources}, invalid},
+		{[]ID{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective},
+		{[]ID{TrustEnds}, []Source{SourceResources}, ends},
+		{[]ID{GuardrailMissing, GuardrailChanged, GuardrailFailsOpen, GuardrailNotDeny}, []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails},
+		{[]ID{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment},
+		{[]ID{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
+		{[]ID{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
+		{[]ID{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable},
+		{[]ID{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach},
+		{[]ID{BroadAccess}, []Source{SourceRights}, broad},
+		{[]ID{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed},
+		{[]ID{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts},
+	}
 }
 
 // Examine returns what is wrong, the worst first, and what could not be checked.
@@ -98,7 +131,7 @@ func Examine(inventory *Inventory) Report {
 			}
 		}
 		if !unread {
-			report.Findings = append(report.Findings, c.find(v)...)
+			c.find(v, func(f Finding) { report.Findings = append(report.Findings, f) })
 		}
 	}
 	report.Unchecked = append(merged(report.Unchecked), unknownFacts(v)...)

@@ -78,29 +78,19 @@ func editStore(v *view, fact resource.Fact) string {
 	return "kubectl get clusterstores.landwaiter.dev"
 }
 
-func factChecks() []check {
-	var ids []ID
-	for _, row := range factRows() {
-		ids = append(ids, row.id)
-	}
-	return []check{{ids, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts}}
-}
-
-func badFacts(v *view) []Finding {
+func badFacts(v *view, add func(Finding)) {
 	if v.Facts == nil || !v.leaseHeld() {
-		return nil
+		return
 	}
-	var found []Finding
 	for _, fact := range v.Facts.List {
 		at := slices.IndexFunc(factRows(), func(r factRow) bool { return r.id == ID(fact.ID) })
 		if at < 0 || !fact.Bad {
 			continue
 		}
 		row := factRows()[at]
-		found = append(found, Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
+		add(Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
 			What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 	}
-	return found
 }
 
 // unknownFacts says which facts nobody published. Without them nothing is known, which is

@@ -20,15 +20,6 @@ const (
 	ConfigIgnores        ID = "ConfigIgnores"
 )
 
-func gatekeeperChecks() []check {
-	needs := []Source{SourceWebhooks, SourceGatekeeper}
-	return []check{
-		{[]ID{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, needs, gatekeeperFlags},
-		{[]ID{AuditOff}, needs, audit},
-		{[]ID{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs},
-	}
-}
-
 // manager is Gatekeeper in a Deployment, with the operations that it does.
 type manager struct {
 	*program
@@ -51,40 +42,36 @@ func (v *view) managers() []manager {
 	return all
 }
 
-func gatekeeperFlags(v *view) []Finding {
-	var found []Finding
+func gatekeeperFlags(v *view, add func(Finding)) {
 	for _, m := range v.managers() {
 		if !m.webhook {
 			continue
 		}
 		ttl, err := time.ParseDuration(m.last("external-data-provider-response-cache-ttl", defaultCacheTTL.String()))
 		if err == nil && ttl > maxCacheTTL {
-			found = append(found, Finding{ID: CacheTTL, Severity: Warning, Object: m.ObjectRef, What: fmt.Sprintf("Gatekeeper keeps answers for %s", ttl),
+			add(Finding{ID: CacheTTL, Severity: Warning, Object: m.ObjectRef, What: fmt.Sprintf("Gatekeeper keeps answers for %s", ttl),
 				Why: "for that long a changed policy, a revoked key or a new signature does not count", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
 				Keep: "Gatekeeper's value externaldataProviderResponseCacheTTL: 10s"})
 		}
 		if m.last("enable-external-data", "true") == "false" {
-			found = append(found, Finding{ID: ExternalDataDisabled, Severity: Error, Object: m.ObjectRef, What: "Gatekeeper runs with --enable-external-data=false",
+			add(Finding{ID: ExternalDataDisabled, Severity: Error, Object: m.ObjectRef, What: "Gatekeeper runs with --enable-external-data=false",
 				Why: "it asks no provider: templates that do fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
 		}
-		found = append(found, v.exemptable(m)...)
+		v.exemptable(m, add)
 	}
-	return found
 }
 
 // exemptable finds flags that let namespaces carry the label that exempts them.
-func (v *view) exemptable(m manager) []Finding {
-	var found []Finding
+func (v *view) exemptable(m manager, add func(Finding)) {
 	for _, f := range []struct{ flag, before, after string }{{"exempt-namespace", "", ""}, {"exempt-namespace-prefix", "", "*"}, {"exempt-namespace-suffix", "*", ""}} {
 		for _, use := range m.flags(f.flag) {
 			if len(v.beyond([]string{f.before + use.value + f.after})) == 0 {
 				continue
 			}
-			found = append(found, Finding{ID: ExemptableNamespaces, Severity: Warning, Object: m.ObjectRef, What: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
+			add(Finding{ID: ExemptableNamespaces, Severity: Warning, Object: m.ObjectRef, What: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
 				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
 		}
 	}
-	return found
 }
 
 // unexempted returns the operations that replace a flag by one that is there already, so that
@@ -112,12 +99,12 @@ func (v *view) unexempted(m manager, use flag) []operation {
 }
 
 // audit finds that nothing looks at what runs already.
-func audit(v *view) []Finding {
+func audit(v *view, add func(Finding)) {
 	all := v.managers()
 	if len(all) == 0 || slices.ContainsFunc(all, func(m manager) bool {
 		return m.audit && m.replicas > 0 && m.last("audit-interval", defaultAuditInterval) != "0"
 	}) {
-		return nil
+		return
 	}
 	f := Finding{ID: AuditOff, Severity: Warning, Object: all[0].ObjectRef, What: "no Deployment of Gatekeeper audits",
 		Why: "constraints do not say which pods that run already would be denied", Command: "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace " + word(v.gatekeeperNamespace()) + " --reset-then-reuse-values --set disableAudit=false",
@@ -130,12 +117,11 @@ func audit(v *view) []Finding {
 			f.Object, f.Command = m.ObjectRef, m.set("audit-interval", defaultAuditInterval)
 		}
 	}
-	return []Finding{f}
+	add(f)
 }
 
 // configs finds namespaces that Gatekeeper's Config leaves out.
-func configs(v *view) []Finding {
-	var found []Finding
+func configs(v *view, add func(Finding)) {
 	for i := range v.Configs {
 		c := &v.Configs[i]
 		entries, _, _ := unstructured.NestedSlice(c.Object, "spec", "match")
@@ -158,10 +144,9 @@ func configs(v *view) []Finding {
 		}
 		if len(left) > 0 {
 			of := target{policy.ObjectRef{Kind: "Config", Namespace: c.GetNamespace(), Name: c.GetName()}, "config.gatekeeper.sh"}
-			found = append(found, Finding{ID: ConfigIgnores, Severity: Error, Object: of.ObjectRef,
+			add(Finding{ID: ConfigIgnores, Severity: Error, Object: of.ObjectRef,
 				What: "it excludes namespace " + named(left) + " from admission", Why: "every image is admitted there",
 				Command: of.patch(operation{"replace", "/spec/match", kept}), Keep: "spec.match of the Config"})
 		}
 	}
-	return found
 }

@@ -29,10 +29,6 @@ const (
 
 const guardrailWhy = "teams can then set what makes them a Tenant, or reach into other namespaces"
 
-func guardrailChecks() []check {
-	return []check{{[]ID{GuardrailMissing, GuardrailChanged, GuardrailFailsOpen, GuardrailNotDeny}, []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails}}
-}
-
 // fullname is what the chart's objects are called.
 func (v *view) fullname() string {
 	if v.serve != nil {
@@ -43,10 +39,10 @@ func (v *view) fullname() string {
 
 // guardrails compares what is in force with what this version would install. An
 // installation without Tenants needs none.
-func guardrails(v *view) []Finding {
+func guardrails(v *view, add func(Finding)) {
 	expected, err := ShippedGuardrails(ShippedNamespace)
 	if err != nil {
-		return nil // they are embedded, and tests read them
+		return // they are embedded, and tests read them
 	}
 	operates := slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return len(p.args) > 0 && p.args[0] == "operate" })
 	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is })
@@ -56,16 +52,14 @@ func guardrails(v *view) []Finding {
 		}
 	}
 	if !needed {
-		return nil
+		return
 	}
-	var found []Finding
 	for i := range expected {
 		if strings.Contains(expected[i].Name, "-operator-") && !operates {
 			continue
 		}
-		found = append(found, v.guardrail(&expected[i])...)
+		v.guardrail(&expected[i], add)
 	}
-	return found
 }
 
 // renamed gives a name of the guardrails the prefix of this installation.
@@ -81,7 +75,7 @@ func (v *view) policyNamed(name string) *admissionv1.ValidatingAdmissionPolicy {
 	return &v.Policies[at]
 }
 
-func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Finding {
+func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy, add func(Finding)) {
 	name := v.renamed(expected.Name)
 	of := builtin("ValidatingAdmissionPolicy", "", name)
 	again := v.upgrade("guardrails.enabled=true")
@@ -92,15 +86,15 @@ func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Find
 		if live != nil {
 			what = "no ValidatingAdmissionPolicyBinding puts the guardrail in force"
 		}
-		return []Finding{{ID: GuardrailMissing, Severity: Error, Object: of.ObjectRef, What: what, Why: guardrailWhy, Command: again, Keep: "the chart's value guardrails.enabled: true"}}
+		add(Finding{ID: GuardrailMissing, Severity: Error, Object: of.ObjectRef, What: what, Why: guardrailWhy, Command: again, Keep: "the chart's value guardrails.enabled: true"})
+		return
 	}
-	var found []Finding
 	if live.Spec.FailurePolicy != nil && *live.Spec.FailurePolicy != admissionv1.Fail {
-		found = append(found, Finding{ID: GuardrailFailsOpen, Severity: Error, Object: of.ObjectRef, What: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy), Why: guardrailWhy,
+		add(Finding{ID: GuardrailFailsOpen, Severity: Error, Object: of.ObjectRef, What: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy), Why: guardrailWhy,
 			Command: of.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
 	}
 	if v.comparable() && GuardrailRules(live) != GuardrailRules(expected) {
-		found = append(found, Finding{ID: GuardrailChanged, Severity: Error, Object: of.ObjectRef, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
+		add(Finding{ID: GuardrailChanged, Severity: Error, Object: of.ObjectRef, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
 			Keep: "use the version of the command and of the chart that belong together"})
 	}
 	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return GuardrailGap(live, &b) == "" }) {
@@ -110,11 +104,10 @@ func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Find
 		if live.Spec.ParamKind != nil {
 			mended["paramRef"] = map[string]any{"name": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
 		}
-		found = append(found, Finding{ID: GuardrailNotDeny, Severity: Error, Object: bound.ObjectRef,
+		add(Finding{ID: GuardrailNotDeny, Severity: Error, Object: bound.ObjectRef,
 			What: "it denies not everywhere: it " + GuardrailGap(live, &b), Why: guardrailWhy,
 			Command: bound.merge(map[string]any{"spec": mended})})
 	}
-	return found
 }
 
 // comparable reports whether the expressions name the same account and namespace as the

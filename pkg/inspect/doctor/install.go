@@ -27,15 +27,6 @@ const (
 	LeaseStale    ID = "LeaseStale"
 )
 
-func installChecks() []check {
-	needs := []Source{SourceLandwaiter}
-	return []check{
-		{[]ID{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, needs, deployment},
-		{[]ID{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
-		{[]ID{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
-	}
-}
-
 // upgrade returns the command that changes a value of the chart.
 func (v *view) upgrade(values ...string) string {
 	text := fmt.Sprintf("helm upgrade %s charts/landwaiter --install --namespace %s --reset-then-reuse-values", word(v.fullname()), word(v.Namespace))
@@ -48,22 +39,22 @@ func (v *view) upgrade(values ...string) string {
 // unanswered is what it leads to that no replica runs.
 const unanswered = "nobody answers Gatekeeper, so every new pod is refused"
 
-func deployment(v *view) []Finding {
+func deployment(v *view, add func(Finding)) {
 	p := v.serve
 	if p == nil {
-		return []Finding{{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, What: "no Deployment in it runs landwaiter serve",
-			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"}}
+		add(Finding{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, What: "no Deployment in it runs landwaiter serve",
+			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"})
+		return
 	}
-	var found []Finding
 	switch {
 	case p.replicas == 0:
-		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ObjectRef, What: "it has 0 replicas",
+		add(Finding{ID: NoReplicas, Severity: Error, Object: p.ObjectRef, What: "it has 0 replicas",
 			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	case p.known && p.ready == 0:
-		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
+		add(Finding{ID: NoReplicas, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
 			Why: unanswered, Command: restartServe(v, resource.Fact{}), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
 	case p.replicas < 2:
-		found = append(found, Finding{ID: SingleReplica, Severity: Warning, Object: p.ObjectRef, What: fmt.Sprintf("it has %d replicas", p.replicas),
+		add(Finding{ID: SingleReplica, Severity: Warning, Object: p.ObjectRef, What: fmt.Sprintf("it has %d replicas", p.replicas),
 			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	}
 	if p.last("insecure-no-client-auth", "false") != "false" {
@@ -73,13 +64,12 @@ func deployment(v *view) []Finding {
 		if len(p.flags("client-ca"))+len(p.flags("client-ca-secret")) == 0 {
 			operations = append(operations, p.added("--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
 		}
-		found = append(found, Finding{ID: NoClientAuth, Severity: Warning, Object: p.ObjectRef, What: "it answers any client, without a client certificate",
+		add(Finding{ID: NoClientAuth, Severity: Warning, Object: p.ObjectRef, What: "it answers any client, without a client certificate",
 			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
 	}
-	return found
 }
 
-func definitions(v *view) []Finding {
+func definitions(v *view, add func(Finding)) {
 	var missing []string
 	for _, kind := range v1beta1.Kinds() {
 		name := kind.Plural + "." + v1beta1.Group
@@ -87,28 +77,27 @@ func definitions(v *view) []Finding {
 			missing = append(missing, name)
 		}
 	}
-	var found []Finding
 	if len(missing) > 0 {
-		found = append(found, Finding{ID: CRDsMissing, Severity: Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, What: "missing: " + named(missing),
+		add(Finding{ID: CRDsMissing, Severity: Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, What: "missing: " + named(missing),
 			Why: "Landwaiter waits for all of its kinds before it answers, and denies", Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
 	}
 	if v.serve == nil || v.serve.version == "" {
-		return found
+		return
 	}
 	for _, d := range v.Definitions {
 		if version := d.Labels["app.kubernetes.io/version"]; version != "" && version != v.serve.version {
-			return append(found, Finding{ID: VersionSkew, Severity: Warning, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: d.Name},
+			add(Finding{ID: VersionSkew, Severity: Warning, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: d.Name},
 				What: fmt.Sprintf("it is of version %s, and the Deployment of %s", version, v.serve.version),
 				Why:  "fields that only one of them knows are dropped or ignored", Command: v.upgrade("crds.install=true"), Keep: "the chart's value crds.install: true"})
+			return
 		}
 	}
-	return found
 }
 
 // lease finds that nobody writes statuses, certificates and reports.
-func lease(v *view) []Finding {
+func lease(v *view, add func(Finding)) {
 	if v.serve == nil || v.serve.last("leader-elect", "true") == "false" {
-		return nil
+		return
 	}
 	f := Finding{ID: LeaseStale, Severity: Error, Object: policy.ObjectRef{Kind: "Lease", Namespace: v.Namespace, Name: leaseName},
 		Why: "nobody writes statuses or renews certificates: what the resources say of themselves may be old", Command: "kubectl rollout restart " + v.serve.String()}
@@ -121,9 +110,9 @@ func lease(v *view) []Finding {
 			f.What += ", last at " + v.Lease.Spec.RenewTime.UTC().Format(time.RFC3339)
 		}
 	default:
-		return nil
+		return
 	}
-	return []Finding{f}
+	add(f)
 }
 
 // leaseHeld reports whether a replica writes.
@@ -148,7 +137,7 @@ func successors(role, namespace string) ([]string, bool) {
 
 // renamed finds bindings to ClusterRoles that the chart no longer has. They grant nothing, and
 // whoever creates a ClusterRole of that name decides what they grant.
-func renamed(v *view) []Finding {
+func renamed(v *view, add func(Finding)) {
 	release := "landwaiter"
 	if v.serve != nil {
 		release = strings.TrimSuffix(v.serve.last("reference-reader-role", release+"-reference-reader"), "-reference-reader")
@@ -157,7 +146,6 @@ func renamed(v *view) []Finding {
 	for _, r := range v.ClusterRoles {
 		exist[r.Name] = true
 	}
-	var found []Finding
 	for _, g := range slices.Concat(slices.Collect(maps.Values(v.grants()))...) {
 		old, ours := strings.CutPrefix(g.role.Name, release+"-")
 		roles, was := successors(old, g.Namespace)
@@ -167,11 +155,10 @@ func renamed(v *view) []Finding {
 		for i := range roles {
 			roles[i] = release + "-" + roles[i]
 		}
-		found = append(found, Finding{ID: RoleMissing, Severity: Warning, Object: g.ObjectRef,
+		add(Finding{ID: RoleMissing, Severity: Warning, Object: g.ObjectRef,
 			What: "it names ClusterRole " + g.role.Name + ", which no longer exists", Why: "it grants nothing: what it granted is now in " + strings.Join(roles, ", "),
 			Command: rebound(g.target, roles, g.subjects)})
 	}
-	return found
 }
 
 // rebound returns the command that deletes a binding, because no binding can change its role,

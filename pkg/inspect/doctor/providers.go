@@ -25,16 +25,6 @@ const (
 	ProviderCA      ID = "ProviderCA"
 )
 
-func providerChecks() []check {
-	needs := []Source{SourceProviders, SourceConstraints, SourceLandwaiter}
-	return []check{
-		{[]ID{ProviderMissing}, needs, missingProviders},
-		{[]ID{ProviderTimeout}, needs, providerTimeout},
-		{[]ID{ProviderURL}, needs, providerURL},
-		{[]ID{ProviderCA}, needs, providerAuthority},
-	}
-}
-
 // provider is one Provider object that leads to Landwaiter.
 type provider struct {
 	target
@@ -110,8 +100,7 @@ func (v *view) fitting(p provider) int {
 	return max(p.seconds, int(v.answers(p)/time.Second)+1)
 }
 
-func missingProviders(v *view) []Finding {
-	var found []Finding
+func missingProviders(v *view, add func(Finding)) {
 	for i := range v.Constraints {
 		c := &v.Constraints[i]
 		name := constraintProviders(c)[0]
@@ -126,13 +115,11 @@ func missingProviders(v *view) []Finding {
 				break
 			}
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
-func providerTimeout(v *view) []Finding {
-	var found []Finding
+func providerTimeout(v *view, add func(Finding)) {
 	for _, p := range v.ours() {
 		ours := v.answers(p)
 		if time.Duration(p.seconds)*time.Second > ours {
@@ -142,17 +129,15 @@ func providerTimeout(v *view) []Finding {
 		if p.mutates() {
 			keep = fmt.Sprintf("the chart's value provider.mutateTimeoutSeconds: %d", v.fitting(p))
 		}
-		found = append(found, Finding{ID: ProviderTimeout, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
+		add(Finding{ID: ProviderTimeout, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
 			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
 	}
-	return found
 }
 
 // servedPaths are those at which Landwaiter answers Gatekeeper.
 var servedPaths = regexp.MustCompile(`^(/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
 
-func providerURL(v *view) []Finding {
-	var found []Finding
+func providerURL(v *view, add func(Finding)) {
 	for _, p := range v.ours() {
 		said, good := v.wrongURL(p)
 		if said == "" {
@@ -162,10 +147,9 @@ func providerURL(v *view) []Finding {
 		if p.kept {
 			command = v.upgrade("provider.url=")
 		}
-		found = append(found, Finding{ID: ProviderURL, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("its url %s %s", p.url, said),
+		add(Finding{ID: ProviderURL, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("its url %s %s", p.url, said),
 			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
 	}
-	return found
 }
 
 // wrongURL says what is wrong with a Provider's URL, and which one is right.
@@ -192,8 +176,7 @@ func (v *view) wrongURL(p provider) (said, good string) {
 	return "", ""
 }
 
-func providerAuthority(v *view) []Finding {
-	var found []Finding
+func providerAuthority(v *view, add func(Finding)) {
 	for _, p := range v.ours() {
 		said, severity := endOf(p.bundle, v.Now)
 		if said == "" && v.Facts != nil && v.Facts.Certificate != "" && v.leaseHeld() && !vouches(p.bundle, v.Facts.Certificate) {
@@ -206,13 +189,12 @@ func providerAuthority(v *view) []Finding {
 		if v.serve != nil {
 			kept = v.serve.last("tls-secret", kept)
 		}
-		found = append(found, Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, What: "its caBundle " + said,
+		add(Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, What: "its caBundle " + said,
 			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
 			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
 				word(kept), word(v.Namespace), p),
 			Keep: "the chart's value tls.rotate: true keeps it up to date; without it, tls.caBundle"})
 	}
-	return found
 }
 
 // vouches reports whether a bundle has the CA of a certificate.

@@ -27,16 +27,6 @@ const (
 	TrustEnds             ID = "TrustEnds"
 )
 
-func resourceChecks() []check {
-	needs := []Source{SourceResources}
-	return []check{
-		{[]ID{ResourceNotReady}, needs, notReady},
-		{[]ID{ResourceInvalid}, needs, invalid},
-		{[]ID{ResourceUnsatisfiable, ResourceUnused}, needs, notEffective},
-		{[]ID{TrustEnds}, needs, ends},
-	}
-}
-
 func targetOf(o v1beta1.Object) target {
 	return target{resource.RefOf(o), v1beta1.Group}
 }
@@ -79,8 +69,7 @@ func unusable(o v1beta1.Object) string {
 	return dependents
 }
 
-func notReady(v *view) []Finding {
-	var found []Finding
+func notReady(v *view, add func(Finding)) {
 	causes := map[string]bool{}
 	for _, o := range v.Resources {
 		if c := unready(o); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
@@ -102,23 +91,20 @@ func notReady(v *view) []Finding {
 			role := v.serve.last("reference-reader-role", "landwaiter-reference-reader")
 			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Namespace+":"+v.serve.account))
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
 // invalid finds what the cluster stored and this version's schema refuses: the cluster's CRDs
 // are or were of another version. The condition Ready need not say so, because an API server
 // may refuse the status of such an object as well.
-func invalid(v *view) []Finding {
-	var found []Finding
+func invalid(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
 		if err := v.refusals()[resource.RefOf(o)]; err != nil {
-			found = append(found, Finding{ID: ResourceInvalid, Severity: Error, Object: resource.RefOf(o), What: schema.Refused + err.Error(),
+			add(Finding{ID: ResourceInvalid, Severity: Error, Object: resource.RefOf(o), What: schema.Refused + err.Error(),
 				Why: unusable(o), Command: targetOf(o).edit()})
 		}
 	}
-	return found
 }
 
 // refusalsOf returns why the schemas of this version refuse resources.
@@ -130,8 +116,7 @@ func refusalsOf(resources []v1beta1.Object) map[policy.ObjectRef]error {
 	return refused
 }
 
-func notEffective(v *view) []Finding {
-	var found []Finding
+func notEffective(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
 		c := ineffective(o)
 		if c == nil {
@@ -152,9 +137,8 @@ func notEffective(v *view) []Finding {
 		default:
 			continue
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
 // needed says what deleting a resource of a namespace that decides nothing may change, "" if
@@ -188,8 +172,7 @@ func (v *view) needed(o v1beta1.Object) string {
 }
 
 // ends finds keys, certificates and roots that end within their notice.
-func ends(v *view) []Finding {
-	var found []Finding
+func ends(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
 		c := conditionOf(o, v1beta1.ConditionExpiresSoon, metav1.ConditionTrue)
 		if c == nil {
@@ -203,9 +186,8 @@ func ends(v *view) []Finding {
 		if command := v.renewal(o); command != "" {
 			f.Command, f.Keep = command, "new.pem has the certificates that follow, and those that older signatures still need"
 		}
-		found = append(found, f)
+		add(f)
 	}
-	return found
 }
 
 // trustOf returns the spec of a TrustStore or ClusterTrustStore, nil for others.
@@ -265,18 +247,14 @@ func (v *view) renewal(o v1beta1.Object) string {
 // not ask.
 const RevocationHostNotAllowed ID = "RevocationHostNotAllowed"
 
-func revocationChecks() []check {
-	return []check{{[]ID{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable}}
-}
-
 // egressFlag lists the hosts that may be asked.
 const egressFlag = "egress-host"
 
 // unreachable finds hosts that the certificates in trust stores name for revocation, and that
 // serve may not ask. Those of signing certificates are only known once one is seen.
-func unreachable(v *view) []Finding {
+func unreachable(v *view, add func(Finding)) {
 	if v.serve == nil {
-		return nil
+		return
 	}
 	var listed []string
 	for _, use := range v.serve.flags(egressFlag) {
@@ -286,7 +264,6 @@ func unreachable(v *view) []Finding {
 	for _, o := range v.Resources {
 		stores[resource.RefOf(o)] = o
 	}
-	var found []Finding
 	for _, o := range v.Resources {
 		n := notationOf(o)
 		if n == nil || n.Revocation == v1beta1.RevocationModeIgnore || n.Revocation == "" && n.AWSSigner != nil {
@@ -308,12 +285,11 @@ func unreachable(v *view) []Finding {
 		for _, host := range missing {
 			added = append(added, v.serve.added("--"+egressFlag+"="+host))
 		}
-		found = append(found, Finding{ID: RevocationHostNotAllowed, Severity: Warning, Object: resource.RefOf(o),
+		add(Finding{ID: RevocationHostNotAllowed, Severity: Warning, Object: resource.RefOf(o),
 			What: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s does not have: %s", egressFlag, strings.Join(missing, ", ")),
 			Why:  "nobody knows whether these certificates are revoked, so images whose signatures need them are denied (level Strict) or only reported (Permissive)", Command: v.serve.patch(added...),
 			Keep: "egressHosts of the chart"})
 	}
-	return found
 }
 
 // allowed reports whether the flag has the host of an address, for its port or for the

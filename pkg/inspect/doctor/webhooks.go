@@ -32,31 +32,16 @@ const (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func webhookChecks() []check {
-	hooks := []Source{SourceWebhooks}
-	both := []Source{SourceWebhooks, SourceProviders, SourceConstraints, SourceLandwaiter}
-	return []check{
-		{[]ID{NoGatekeeper}, hooks, noGatekeeper},
-		{[]ID{WebhookFailsOpen}, both, failsOpen},
-		{[]ID{WebhookTimeout}, both, webhookTimeout},
-		{[]ID{WebhookRules}, both, webhookRules},
-		{[]ID{WebhookObjects, WebhookConditions}, both, webhookMatch},
-		{[]ID{WebhookNamespaces}, append([]Source{SourceNamespaces}, both...), webhookNamespaces},
-		{[]ID{WebhookCA}, both, webhookAuthority},
-		{[]ID{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces},
-	}
-}
-
-func noGatekeeper(v *view) []Finding {
+func noGatekeeper(v *view, add func(Finding)) {
 	if slices.ContainsFunc(v.hooks, func(h hook) bool { return !h.mutating && !h.label }) {
-		return nil
+		return
 	}
-	return []Finding{{ID: NoGatekeeper, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.gatekeeperNamespace()},
+	add(Finding{ID: NoGatekeeper, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.gatekeeperNamespace()},
 		What: "no validating webhook of Gatekeeper is registered: none is named validation.gatekeeper.sh or has the label gatekeeper.sh/system",
 		Why:  "nobody asks Landwaiter, so every image is admitted",
 		Command: fmt.Sprintf("helm upgrade gatekeeper gatekeeper/gatekeeper --install --namespace %s --create-namespace --reset-then-reuse-values --values config/gatekeeper/values.yaml",
 			word(v.gatekeeperNamespace())),
-		Keep: "Gatekeeper's values in config/gatekeeper/values.yaml"}}
+		Keep: "Gatekeeper's values in config/gatekeeper/values.yaml"})
 }
 
 // path is that of a field of the webhook, in a JSON patch.
@@ -67,8 +52,7 @@ func (h hook) set(field string, value any) string {
 	return h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path(field), value})
 }
 
-func failsOpen(v *view) []Finding {
-	var found []Finding
+func failsOpen(v *view, add func(Finding)) {
 	asked := v.asked()
 	for _, h := range v.hooks {
 		if h.label {
@@ -87,15 +71,13 @@ func failsOpen(v *view) []Finding {
 		case h.mutating:
 			why, keep = "a pod keeps its tag when Gatekeeper or Landwaiter does not answer in time", "Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
 		}
-		found = append(found, Finding{ID: WebhookFailsOpen, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
+		add(Finding{ID: WebhookFailsOpen, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
 			Why: why, Command: h.set("failurePolicy", "Fail"), Keep: keep})
 	}
-	return found
 }
 
 // webhookTimeout finds webhooks that end before Gatekeeper can say why.
-func webhookTimeout(v *view) []Finding {
-	var found []Finding
+func webhookTimeout(v *view, add func(Finding)) {
 	for _, h := range v.asked() {
 		needs := 0
 		for _, p := range v.ours() {
@@ -114,12 +96,11 @@ func webhookTimeout(v *view) []Finding {
 		if h.mutating {
 			keep = "Gatekeeper's value mutatingWebhookTimeoutSeconds"
 		}
-		found = append(found, Finding{ID: WebhookTimeout, Severity: Error, Object: h.ObjectRef,
+		add(Finding{ID: WebhookTimeout, Severity: Error, Object: h.ObjectRef,
 			What:    fmt.Sprintf("webhook %s has timeoutSeconds %d, and Gatekeeper waits up to %d seconds for Landwaiter", h.webhook.Name, has, needs),
 			Why:     "the API server gives up first: users see only a timeout, and with failurePolicy Ignore the pod is admitted",
 			Command: h.set("timeoutSeconds", min(needs+1, 30)), Keep: fmt.Sprintf("%s: %d", keep, min(needs+1, 30))})
 	}
-	return found
 }
 
 // asksAbout reports whether a webhook is called for an operation on a resource of the core group.
@@ -138,8 +119,7 @@ func covers(list []string, value string) bool {
 	return slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
-func webhookRules(v *view) []Finding {
-	var found []Finding
+func webhookRules(v *view, add func(Finding)) {
 	for _, h := range v.asked() {
 		var missing []string
 		for _, need := range []struct {
@@ -158,20 +138,18 @@ func webhookRules(v *view) []Finding {
 		}
 		rule := map[string]any{"apiGroups": []string{""}, "apiVersions": []string{"*"}, "operations": []string{"CREATE", "UPDATE"},
 			"resources": []string{"pods", "pods/ephemeralcontainers"}, "scope": "*"}
-		found = append(found, Finding{ID: WebhookRules, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
+		add(Finding{ID: WebhookRules, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
 			Why:     "an image that comes that way is not verified, such as that of a container for debugging",
 			Command: h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path("rules/-"), rule}), Keep: "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
 	}
-	return found
 }
 
 // webhookMatch finds selectors of objects, and conditions that are not those of
 // config/gatekeeper/values.yaml.
-func webhookMatch(v *view) []Finding {
-	var found []Finding
+func webhookMatch(v *view, add func(Finding)) {
 	for _, h := range v.asked() {
 		if s := h.webhook.ObjectSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-			found = append(found, Finding{ID: WebhookObjects, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
+			add(Finding{ID: WebhookObjects, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
 				Why: "whoever makes a pod chooses its labels, and so whether it is verified", Command: h.set("objectSelector", map[string]any{}),
 				Keep: "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
 		}
@@ -181,20 +159,18 @@ func webhookMatch(v *view) []Finding {
 			if kept == nil {
 				kept = []admissionv1.MatchCondition{}
 			}
-			found = append(found, Finding{ID: WebhookConditions, Severity: Warning, Object: h.ObjectRef,
+			add(Finding{ID: WebhookConditions, Severity: Warning, Object: h.ObjectRef,
 				What:    fmt.Sprintf("webhook %s has the matchCondition %s, which is none of Landwaiter's: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
 				Why:     "what the condition leaves out is not verified, and nobody but its author knows what that is",
 				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and mutatingWebhookMatchConditions"})
 		}
 	}
-	return found
 }
 
 // squeezed is an expression without spaces, which YAML folds.
 func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 
-func webhookNamespaces(v *view) []Finding {
-	var found []Finding
+func webhookNamespaces(v *view, add func(Finding)) {
 	for _, h := range v.asked() {
 		left := v.unmatched(h.webhook.NamespaceSelector)
 		if len(left) == 0 {
@@ -208,36 +184,31 @@ func webhookNamespaces(v *view) []Finding {
 			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
 		}
 		selector := map[string]any{"matchExpressions": expressions}
-		found = append(found, Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook.Name, named(left)),
+		add(Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ObjectRef, What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook.Name, named(left)),
 			Why: "every image is admitted there", Command: h.set("namespaceSelector", selector),
 			Keep: "Gatekeeper's values validatingWebhookExemptNamespacesLabels and mutatingWebhookExemptNamespacesLabels"})
 	}
-	return found
 }
 
 // webhookAuthority finds webhooks that the API server will soon not believe.
-func webhookAuthority(v *view) []Finding {
-	var found []Finding
+func webhookAuthority(v *view, add func(Finding)) {
 	for _, h := range v.asked() {
 		said, severity := endOf(h.webhook.ClientConfig.CABundle, v.Now)
 		if said == "" {
 			continue
 		}
-		found = append(found, Finding{ID: WebhookCA, Severity: severity, Object: h.ObjectRef, What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
+		add(Finding{ID: WebhookCA, Severity: severity, Object: h.ObjectRef, What: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
 			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
 			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + word(v.gatekeeperNamespace()),
 			Keep:    "Gatekeeper makes another CA then; with cert-manager, renew the certificate there"})
 	}
-	return found
 }
 
-func ignoredNamespaces(v *view) []Finding {
-	var found []Finding
+func ignoredNamespaces(v *view, add func(Finding)) {
 	for _, n := range v.Namespaces {
 		if value, ok := n.Labels[ignoreLabel]; ok && !slices.Contains(v.exempt(), n.Name) {
-			found = append(found, Finding{ID: NamespaceIgnored, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name}, What: fmt.Sprintf("it has the label %s=%s", ignoreLabel, value),
+			add(Finding{ID: NamespaceIgnored, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name}, What: fmt.Sprintf("it has the label %s=%s", ignoreLabel, value),
 				Why: "Gatekeeper is not asked about it, so every image is admitted there", Command: "kubectl label namespace " + word(n.Name) + " " + ignoreLabel + "-"})
 		}
 	}
-	return found
 }

@@ -148,7 +148,7 @@ func TestAdmissionWithTenantsThatPinTheirTags(t *testing.T) {
 		if i == tenants-1 {
 			home = last
 		}
-		objects = append(objects, m.Tenant(tenantOf(fmt.Sprintf("load-%d", i), home), []string{home, home + "-a", home + "-b"})...)
+		objects = append(objects, m.Stores(tenantOf(fmt.Sprintf("load-%d", i), home), home, []string{home, home + "-a", home + "-b"})...)
 	}
 	remove := func(ctx context.Context, object *unstructured.Unstructured) error {
 		return client.IgnoreNotFound(w.Client.Delete(ctx, object.DeepCopy()))

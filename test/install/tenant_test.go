@@ -159,7 +159,7 @@ func TestTheRendererPinsTagsAsTheChartDoes(t *testing.T) {
 	tenant.Name = "team-a"
 	for name, objects := range map[string][]*unstructured.Unstructured{
 		"landwaiter":        m.Everywhere([]string{"kube-system", "gatekeeper-system", "landwaiter-system", "team-a"}),
-		"landwaiter-team-a": m.Tenant(tenant, []string{"team-a"}),
+		"landwaiter-team-a": m.Stores(tenant, tenant.Spec.HomeNamespace, []string{"team-a"}),
 	} {
 		for _, object := range objects {
 			want := chartedAs(t, charted, object, name)

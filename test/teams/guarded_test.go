@@ -66,9 +66,9 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	// And for what pins tags, whatever has to be shortened.
 	owner := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris-green"}}
 	m := onboard.Mutation{CABundle: []byte("x"), Labels: map[string]string{"app.kubernetes.io/managed-by": "landwaiter-operator"}}
-	pinning := slices.Concat(m.Everywhere([]string{"kube-system"}), m.Only([]string{"payments"}), m.Tenant(owner, []string{"iris-green", "iris-green-web"}))
+	pinning := slices.Concat(m.Everywhere([]string{"kube-system"}), m.Only([]string{"payments"}), m.Stores(owner, owner.Spec.HomeNamespace, []string{"iris-green", "iris-green-web"}))
 	for _, namespace := range []string{"iris-green-web", "iris-green-" + strings.Repeat("x", 30), "iris-green-" + strings.Repeat("x", 40) + "--" + strings.Repeat("x", 10)} {
-		pinning = append(pinning, m.Namespace(owner, namespace)...)
+		pinning = append(pinning, m.Stores(owner, namespace, []string{namespace})...)
 	}
 	for _, object := range pinning {
 		require.NoError(t, as.Create(suite.Within(t), object, client.DryRunAll), "%s %s", object.GetKind(), object.GetName())

@@ -55,25 +55,19 @@ func (m Mutation) base(match map[string]any) []*unstructured.Unstructured {
 	return append([]*unstructured.Unstructured{m.provider(baseProvider, mutatePath, nil)}, m.assigns(baseAssigns, baseProvider, match, nil)...)
 }
 
-// Tenant returns the Provider and the Assigns that pin tags with the Stores of a Tenant's
-// the home namespace, in the namespaces given: nothing if there are none.
-func (m Mutation) Tenant(tenant *v1beta1.Tenant, namespaces []string) []*unstructured.Unstructured {
-	return m.scoped(tenant, tenantMutation+tenant.Name, tenant.Spec.HomeNamespace, namespaces)
-}
-
-// Namespace returns the Provider and the Assigns that pin tags with the Stores of one
-// namespace of a Tenant. The dot, which no Tenant's name has, keeps the name apart from
-// those of other Tenants.
-func (m Mutation) Namespace(tenant *v1beta1.Tenant, namespace string) []*unstructured.Unstructured {
-	return m.scoped(tenant, tenantMutation+tenant.Name+"."+namespace, namespace, []string{namespace})
-}
-
-func (m Mutation) scoped(tenant *v1beta1.Tenant, name, asks string, namespaces []string) []*unstructured.Unstructured {
+// Stores returns the Provider and the Assigns that pin tags with the Stores in one namespace of a
+// Tenant, the home namespace or another, in the namespaces given: nothing if there are none. The dot in
+// the name of those of another, which no Tenant's name has, keeps it apart from those of other Tenants.
+func (m Mutation) Stores(tenant *v1beta1.Tenant, of string, namespaces []string) []*unstructured.Unstructured {
 	if len(namespaces) == 0 {
 		return nil
 	}
+	name := tenantMutation + tenant.Name
+	if of != tenant.Spec.HomeNamespace {
+		name += "." + of
+	}
 	labels := map[string]string{v1beta1.LabelTenant: tenant.Name, v1beta1.LabelOwner: v1beta1.OwnerPlatform}
-	provider := m.provider(shortened(name, maxProvider), "/v1/namespaces/"+asks+"/mutate", labels)
+	provider := m.provider(shortened(name, maxProvider), "/v1/namespaces/"+of+"/mutate", labels)
 	return append([]*unstructured.Unstructured{provider}, m.assigns(shortened(name, maxPrefix), provider.GetName(), map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
 }
 

@@ -13,15 +13,15 @@ import (
 func TestMutationObjectsAreThoseOfTheGoldenFile(t *testing.T) {
 	m := Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte("PEM"), TimeoutSeconds: 1, Labels: map[string]string{"app.kubernetes.io/name": "landwaiter"}}
 	tenant := readTenant(t, "prefix")
-	objects := append(m.Everywhere([]string{"kube-system", "gatekeeper-system", "kube-system"}), m.Tenant(tenant, []string{"iris-green-web", "iris-green"})...)
-	golden(t, "mutation.yaml", documents(t, append(objects, m.Namespace(tenant, "greenhouse")...)))
+	objects := append(m.Everywhere([]string{"kube-system", "gatekeeper-system", "kube-system"}), m.Stores(tenant, tenant.Spec.HomeNamespace, []string{"iris-green-web", "iris-green"})...)
+	golden(t, "mutation.yaml", documents(t, append(objects, m.Stores(tenant, "greenhouse", []string{"greenhouse"})...)))
 }
 
 func TestAnEmptyListNeverMeansEveryNamespace(t *testing.T) {
 	tenant := readTenant(t, "prefix")
 	require.Equal(t, []string{"Provider/landwaiter-mutate"}, ids(Mutation{}.Only(nil)))
-	require.Empty(t, Mutation{}.Tenant(tenant, nil))
-	for _, object := range append(Mutation{}.Only([]string{"a"}), Mutation{}.Tenant(tenant, []string{"b"})...) {
+	require.Empty(t, Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, nil))
+	for _, object := range append(Mutation{}.Only([]string{"a"}), Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, []string{"b"})...) {
 		if object.GetKind() != "Assign" {
 			continue
 		}
@@ -38,9 +38,9 @@ func TestNamesOfMutationObjectsAreOneTenantsAlone(t *testing.T) {
 	for _, tenant := range []string{"a", "a-b", "a-b-c"} {
 		one := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: tenant}}
 		one.Name = tenant
-		objects := Mutation{}.Tenant(one, []string{tenant})
+		objects := Mutation{}.Stores(one, one.Spec.HomeNamespace, []string{tenant})
 		for _, namespace := range []string{"b", "b-c", "c"} {
-			objects = append(objects, Mutation{}.Namespace(one, namespace)...)
+			objects = append(objects, Mutation{}.Stores(one, namespace, []string{namespace})...)
 		}
 		for _, id := range ids(objects) {
 			require.False(t, names[id], id)
@@ -55,7 +55,7 @@ func TestNamesOfMutationObjectsAreShortAndStillDiffer(t *testing.T) {
 	for _, last := range []string{"a", "b"} {
 		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 		tenant.Name = strings.Repeat("x", 39) + last
-		for _, object := range append(Mutation{}.Tenant(tenant, []string{"home"}), Mutation{}.Namespace(tenant, strings.Repeat("n", 63))...) {
+		for _, object := range append(Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, []string{"home"}), Mutation{}.Stores(tenant, strings.Repeat("n", 63), []string{strings.Repeat("n", 63)})...) {
 			require.LessOrEqual(t, len(object.GetName()), 63)
 			require.True(t, strings.HasPrefix(object.GetName(), tenantMutation), "the operator guardrail knows it by that")
 			require.False(t, names[object.GetKind()+object.GetName()], object.GetName())
@@ -69,7 +69,7 @@ func TestAProvidersNameSaysWhichNamespaceItAsks(t *testing.T) {
 	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 	tenant.Name = "iris-green"
 	namespace := "iris-green-" + strings.Repeat("x", 23)
-	for _, object := range append(Mutation{}.Tenant(tenant, []string{"home"}), Mutation{}.Namespace(tenant, namespace)...) {
+	for _, object := range append(Mutation{}.Stores(tenant, tenant.Spec.HomeNamespace, []string{"home"}), Mutation{}.Stores(tenant, namespace, []string{namespace})...) {
 		provider, _, err := unstructured.NestedString(object.Object, "spec", "parameters", "assign", "externalData", "provider")
 		require.NoError(t, err)
 		if object.GetKind() == "Provider" {

@@ -62,11 +62,7 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 		for _, namespace := range s.namespaces {
 			served[namespace] = true
 		}
-		if s.namespace == s.tenant.Spec.HomeNamespace {
-			scoped = append(scoped, m.Tenant(s.tenant, s.namespaces)...)
-		} else {
-			scoped = append(scoped, m.Namespace(s.tenant, s.namespace)...)
-		}
+		scoped = append(scoped, m.Stores(s.tenant, s.namespace, s.namespaces)...)
 	}
 	for _, n := range namespaces {
 		if n.Pin && !served[n.Namespace] && !slices.Contains(exempt, n.Namespace) {

@@ -54,9 +54,8 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 // notWritten tells a tree that is refused from files that cannot be read or written.
 func notWritten(err error) error {
 	var edited *scaffold.EditedError
-	var lockout *scaffold.LockoutError
-	var home *scaffold.HomeNamespaceError
-	if errors.As(err, &edited) || errors.As(err, &lockout) || errors.As(err, &home) {
+	var refused *scaffold.RefusedError
+	if errors.As(err, &edited) || errors.As(err, &refused) {
 		return &exitError{code: exitDenied, err: err}
 	}
 	return unavailable(err)

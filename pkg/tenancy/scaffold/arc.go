@@ -89,7 +89,7 @@ func workloadsIn(spec object, tenant *v1beta1.Tenant) {
 // inCluster adds a Tenant's folder to its cluster.
 func (team Team) inCluster(t *Tree, cluster, folder string, resources []string, patches []object) {
 	patches = append(patches, team.keepNamespaces()...)
-	t.add(path.Join("clusters", cluster, folder, "kustomization.yaml"), kustomization("", resources, withPatches(patches)))
+	t.add(path.Join("clusters", cluster, folder, "kustomization.yaml"), kustomization("", resources, object{"patches": patches}))
 	t.Edits = append(t.Edits, Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resource: folder, Initial: tenantList()})
 }
 

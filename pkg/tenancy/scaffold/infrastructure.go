@@ -110,7 +110,7 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 	t.add(path.Join(folder, "release.yaml"), document(comment, object{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(fluxNamespace, name), "spec": spec}))
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"namespace.yaml", "source.yaml", "release.yaml"},
-		withPatches(ownValues(t, folder, named(fluxNamespace, name), object{}))))
+		object{"patches": ownValues(t, folder, named(fluxNamespace, name), object{})}))
 }
 
 // valuesFile has the values of a chart that people choose.

@@ -23,21 +23,7 @@ const fluxImage = "ghcr.io/fluxcd/kustomize-controller"
 // empty image stands for any image, and an empty namespace for any namespace.
 type MayAllow func(ctx context.Context, text string) (func(namespace, image string) bool, error)
 
-// LockoutError says which images that the platform needs a tree would deny. Nothing was written.
-type LockoutError struct {
-	Findings []Finding
-}
-
-// Error lists the findings.
-func (e *LockoutError) Error() string {
-	text := "nothing was written: with the enforcement deny, pods that the platform needs would not start any more"
-	for _, f := range e.Findings {
-		text += "\n" + f.File + ": " + f.Message
-	}
-	return text
-}
-
-// CheckLockout returns a [LockoutError] if the constraints of tree, once they are in dir, deny
+// CheckLockout returns a [RefusedError] if the constraints of tree, once they are in dir, deny
 // what the platform cannot do without: every image, or those of Flux.
 func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o WriteOptions, mayAllow MayAllow) error {
 	if p.Enforcement != "deny" {
@@ -63,7 +49,11 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 		c.follow(all, from.root, nil)
 		clear(c.findings) // whatever else is wrong is for a check
 		if c.lockout(ctx, all); len(c.findings) > 0 {
-			return &LockoutError{Findings: c.sorted()}
+			text := "nothing was written: with the enforcement deny, pods that the platform needs would not start any more"
+			for _, f := range c.sorted() {
+				text += "\n" + f.File + ": " + f.Message
+			}
+			return &RefusedError{text}
 		}
 	}
 	return nil

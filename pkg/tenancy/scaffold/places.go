@@ -123,18 +123,8 @@ func resourcesOf(text string) []string {
 	return list.Resources
 }
 
-// HomeNamespaceError says that a Tenant of a tree would get another home namespace, which no cluster accepts.
-// Nothing was written.
-type HomeNamespaceError struct{ File, Tenant, Before, After string }
-
-// Error says what to do.
-func (e *HomeNamespaceError) Error() string {
-	return fmt.Sprintf("%s: the home namespace of Tenant %s is %s, and cannot be changed to %s: set spec.homeNamespace back, or remove the team and add it with another name",
-		e.File, e.Tenant, e.Before, e.After)
-}
-
-// KeepsHomeNamespace returns a [HomeNamespaceError] if the files that an earlier run wrote in dir, and that tree
-// has too, are of another home namespace.
+// KeepsHomeNamespace returns a [RefusedError] if the files that an earlier run wrote in dir, and that tree has
+// too, are of another home namespace, which no cluster accepts.
 func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
 	for _, file := range tree.Files {
 		text, err := readExisting(dir, file.Path)
@@ -155,7 +145,8 @@ func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
 				continue
 			}
 			if before := textOf(metadata, "namespace"); before != team.Tenant.Spec.HomeNamespace {
-				return &HomeNamespaceError{File: file.Path, Tenant: team.Tenant.Name, Before: before, After: team.Tenant.Spec.HomeNamespace}
+				return &RefusedError{fmt.Sprintf("%s: the home namespace of Tenant %s is %s, and cannot be changed to %s: set spec.homeNamespace back, or remove the team and add it with another name",
+					file.Path, team.Tenant.Name, before, team.Tenant.Spec.HomeNamespace)}
 			}
 		}
 	}

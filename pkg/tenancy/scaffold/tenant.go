@@ -144,14 +144,6 @@ func (team Team) keepNamespaces() []object {
 	}}
 }
 
-// withPatches are the further fields of a kustomization with patches, if there are any.
-func withPatches(patches []object) object {
-	if len(patches) == 0 {
-		return nil
-	}
-	return object{"patches": patches}
-}
-
 // inBase adds the files of the layouts that have one base for all places.
 func (team Team) inBase(p Platform, t *Tree, set manifests) {
 	name := team.Tenant.Name
@@ -161,7 +153,7 @@ func (team Team) inBase(p Platform, t *Tree, set manifests) {
 	if !p.Operator {
 		patches = team.keepNamespaces()
 	}
-	t.add(path.Join(base, "kustomization.yaml"), kustomization("", resources, withPatches(patches)))
+	t.add(path.Join(base, "kustomization.yaml"), kustomization("", resources, object{"patches": patches}))
 	for _, place := range team.Places {
 		edit := Edit{Path: path.Join("tenants", place, "kustomization.yaml"), Resource: "../base/" + name, Initial: tenantList()}
 		if patch := team.overlay(p, place); patch != "" {

@@ -156,6 +156,9 @@ func kustomization(comment string, resources []string, more object) string {
 	}
 	o := object{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources}
 	maps.Copy(o, more)
+	if patches, ok := o["patches"].([]object); ok && len(patches) == 0 {
+		delete(o, "patches")
+	}
 	return document(comment, o)
 }
 

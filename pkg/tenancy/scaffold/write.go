@@ -68,6 +68,12 @@ func (e *EditedError) Error() string {
 	return text.String()
 }
 
+// RefusedError says why a tree may not be written, whatever the [WriteOptions]. Nothing was written.
+type RefusedError struct{ Reason string }
+
+// Error returns the reason.
+func (e *RefusedError) Error() string { return e.Reason }
+
 // maxNamed bounds the files that a message names.
 const maxNamed = 8
 

@@ -81,12 +81,10 @@ func inherit(cmd *cobra.Command, value func(name string) (string, bool), from st
 // server returns the account of serve, which has its usual name if serve is nil.
 func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
 	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
-	if serve == nil {
-		return server
-	}
-	server.Account = serve.Account()
-	if role, given := serve.Flag("reference-reader-role"); given {
-		server.ReferenceReaderRole = role
+	if serve != nil {
+		server.Account = serve.Account()
+		role, _ := serve.Flag("reference-reader-role")
+		server.ReferenceReaderRole = cmp.Or(role, server.ReferenceReaderRole)
 	}
 	return server
 }

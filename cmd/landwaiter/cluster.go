@@ -131,7 +131,7 @@ func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, 
 // serve answers with resources from the Kubernetes API until ctx ends or a part fails.
 func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	bridge(log)
-	config, err := c.restConfig()
+	config, err := ownConfig(c.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -158,13 +158,17 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, flags, duties, func(namespace verify.Namespace) {
+	watching := c.controller
+	watching.ClusterResourceNamespace = cmp.Or(flags.options.ClusterResourceNamespace, watching.OwnNamespace)
+	watching.External, watching.Duties = s.External(), duties
+	watching.Forget = func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
 		if reporter != nil {
 			reporter.Forget(namespace)
 		}
-	}))
+	}
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, watching)
 	if err != nil {
 		return err
 	}
@@ -204,20 +208,14 @@ func (f *serviceFlags) openIn(config *rest.Config) (s *service.Service, err erro
 	return f.open(finder)
 }
 
-func (c *clusterFlags) restConfig() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+// ownConfig returns how a program in a cluster, or one with a kubeconfig file, reaches the API server.
+func ownConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("find the Kubernetes API (use --kubeconfig FILE outside a cluster, or --config-dir DIR without one): %w", err)
 	}
 	config.UserAgent = "landwaiter/" + versionText()
 	return config, nil
-}
-
-func (c *clusterFlags) options(s *service.Service, flags serviceFlags, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
-	options := c.controller
-	options.ClusterResourceNamespace = cmp.Or(flags.options.ClusterResourceNamespace, options.OwnNamespace)
-	options.Forget, options.External, options.Duties = forget, s.External(), duties
-	return options
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

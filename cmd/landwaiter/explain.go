@@ -59,12 +59,12 @@ Exit codes are those of verify.`,
 			all := explanations{Explanations: []explanation{}}
 			var results []verify.Result
 			for _, q := range questions {
-				ref, err := image.Parse(q.image)
+				ref, err := image.Parse(q.Image)
 				if err != nil {
-					return fmt.Errorf("%s: %w", used(q.use), err)
+					return fmt.Errorf("%s: %w", used(q), err)
 				}
-				e, result := explainImage(cmd, r, q.namespace, ref, timeout, compare)
-				e.Image, e.Used = q.image, q.use.Owners
+				e, result := explainImage(cmd, r, q.Namespace, ref, timeout, compare)
+				e.Image, e.Used = q.Image, q.Owners
 				all.Explanations, results = append(all.Explanations, e), append(results, result)
 			}
 			var printed shown = all

@@ -97,8 +97,7 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 		return fmt.Errorf("--guardrail-interval is %s, it must be between 1s and %s", o.options.Guardrail.Interval, guardrailInterval)
 	}
 	bridge(log)
-	cluster := clusterFlags{kubeconfig: o.kubeconfig}
-	config, err := cluster.restConfig()
+	config, err := ownConfig(o.kubeconfig)
 	if err != nil {
 		return err
 	}

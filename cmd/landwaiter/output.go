@@ -203,11 +203,11 @@ func (r printedResult) headline() string {
 	return outcome
 }
 
-func printableResults(questions []question, results []verify.Result) printedResults {
+func printableResults(questions []live.Use, results []verify.Result) printedResults {
 	printed := printedResults{Results: make([]printedResult, len(results))}
 	for i, r := range results {
-		printed.Results[i] = printable(questions[i].image, r)
-		printed.Results[i].Used = questions[i].use.Owners
+		printed.Results[i] = printable(questions[i].Image, r)
+		printed.Results[i].Used = questions[i].Owners
 	}
 	return printed
 }

@@ -290,8 +290,13 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 	defer s.Close()
 	next, problems := s.Rehearse(ctx, after.Objects)
 	problems = slices.DeleteFunc(problems, func(p resource.Problem) bool { return slices.Contains(old, p) })
-	progress := &progress{out: stderr, all: len(uses), next: time.Now().Add(progressEvery)}
-	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), progress.step)
+	done, told := 0, time.Now()
+	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), func() {
+		if done++; time.Since(told) > progressEvery {
+			told = time.Now()
+			say(stderr, "judged %d of %d images", done, len(uses))
+		}
+	})
 	return rows, problems, nil
 }
 
@@ -316,21 +321,5 @@ func warn(stderr io.Writer, problems []resource.Problem, change live.Change, sco
 		if !slices.Contains(before.Namespaces, verify.Namespace(name)) {
 			say(stderr, "note: the change has objects of namespace %s, where no image was judged; use -n %s or -A", name, name)
 		}
-	}
-}
-
-// progress tells a person how far long work is.
-type progress struct {
-	out       io.Writer
-	done, all int
-	next      time.Time
-}
-
-// step counts one image.
-func (p *progress) step() {
-	p.done++
-	if now := time.Now(); now.After(p.next) {
-		p.next = now.Add(progressEvery)
-		say(p.out, "judged %d of %d images", p.done, p.all)
 	}
 }

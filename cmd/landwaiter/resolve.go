@@ -9,6 +9,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
 // printedResolution is what resolve prints.
@@ -33,19 +34,19 @@ func (r resolutions) show(s *screen) {
 }
 
 // resolveImage asks for the digest of one image.
-func resolveImage(ctx context.Context, by rules, q question) (printedResolution, error) {
-	ref, err := image.Parse(q.image)
+func resolveImage(ctx context.Context, by rules, q live.Use) (printedResolution, error) {
+	ref, err := image.Parse(q.Image)
 	if err != nil {
-		return printedResolution{}, &exitError{code: exitDenied, err: fmt.Errorf("%s: %w", used(q.use), err)}
+		return printedResolution{}, &exitError{code: exitDenied, err: fmt.Errorf("%s: %w", used(q), err)}
 	}
-	pinned, err := by.Resolve(ctx, q.namespace, ref)
+	pinned, err := by.Resolve(ctx, q.Namespace, ref)
 	switch {
 	case verify.IsPermanent(err):
 		return printedResolution{}, &exitError{code: exitDenied, err: err}
 	case err != nil:
 		return printedResolution{}, &exitError{code: exitUndecided, err: err}
 	}
-	return printedResolution{Image: q.image, Namespace: string(q.namespace), Digest: pinned.Digest.String(), Resolved: pinned.String()}, nil
+	return printedResolution{Image: q.Image, Namespace: string(q.Namespace), Digest: pinned.Digest.String(), Resolved: pinned.String()}, nil
 }
 
 func newResolve() *cobra.Command {

@@ -45,16 +45,9 @@ func (r rules) knowsTenants() bool {
 	return r.state == nil || !slices.ContainsFunc(r.state.Objects.Hidden, func(h resource.Hidden) bool { return h.Source.Kind == v1beta1.KindTenant })
 }
 
-// question is one image to judge.
-type question struct {
-	namespace verify.Namespace
-	image     string // as written
-	use       live.Use
-}
-
 // verifyAll decides about images in parallel. Text that is no reference is denied, as the
 // server does.
-func (r rules) verifyAll(ctx context.Context, questions []question) []verify.Result {
+func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Result {
 	results := make([]verify.Result, len(questions))
 	var group errgroup.Group
 	group.SetLimit(maxParallelImages)
@@ -69,12 +62,12 @@ func (r rules) verifyAll(ctx context.Context, questions []question) []verify.Res
 }
 
 // answer asks decide about an image.
-func answer(ctx context.Context, decide func(context.Context, verify.Namespace, image.Reference) verify.Result, q question) verify.Result {
-	ref, err := image.Parse(q.image)
+func answer(ctx context.Context, decide func(context.Context, verify.Namespace, image.Reference) verify.Result, q live.Use) verify.Result {
+	ref, err := image.Parse(q.Image)
 	if err != nil {
-		return verify.Unanswered(q.namespace, image.Reference{}, verify.Permanent("", err))
+		return verify.Unanswered(q.Namespace, image.Reference{}, verify.Permanent("", err))
 	}
-	return decide(ctx, q.namespace, ref)
+	return decide(ctx, q.Namespace, ref)
 }
 
 // registerRules declares the flags of a command that judges images by files or by a cluster, in
@@ -117,9 +110,9 @@ func (f *serviceFlags) checkImages(cmd *cobra.Command, args []string) error {
 }
 
 // questions returns the images of the command line, or those of the files of -f.
-func (f *serviceFlags) questions(cmd *cobra.Command, args []string, namespace verify.Namespace) ([]question, error) {
+func (f *serviceFlags) questions(cmd *cobra.Command, args []string, namespace verify.Namespace) ([]live.Use, error) {
 	if len(args) > 0 {
-		return mapped(args, func(arg string) question { return question{namespace: namespace, image: arg} }), nil
+		return mapped(args, func(arg string) live.Use { return live.Use{Namespace: namespace, Image: arg} }), nil
 	}
 	uses, others, err := live.FileUses(cmd.Context(), f.files, cmd.InOrStdin(), namespace)
 	if err != nil {
@@ -128,7 +121,7 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string, namespace ve
 	if others > 0 {
 		say(cmd.ErrOrStderr(), "note: objects of kinds without a pod were ignored: %d", others)
 	}
-	return mapped(uses, func(u live.Use) question { return question{namespace: u.Namespace, image: u.Image, use: u} }), nil
+	return uses, nil
 }
 
 // cluster returns how to reach the cluster that is asked, nil if files are, and the namespace
@@ -151,7 +144,7 @@ func (f *serviceFlags) cluster() (*rest.Config, verify.Namespace, error) {
 
 // ask returns the images that are asked about, and what decides about them: the resources in
 // --config-dir, or those of the cluster. It prints problems to standard error.
-func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Duration) (rules, []question, error) {
+func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Duration) (rules, []live.Use, error) {
 	if err := f.checkImages(cmd, args); err != nil {
 		return rules{}, nil, err
 	}
@@ -175,7 +168,7 @@ func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Durat
 }
 
 // clusterRules returns the rules of a cluster for questions, as far as the person may read them.
-func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, questions []question, timeout time.Duration) (rules, error) {
+func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, questions []live.Use, timeout time.Duration) (rules, error) {
 	ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 	defer cancel()
 	person, err := live.New(config)
@@ -186,7 +179,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	if err != nil {
 		return rules{}, failed(err)
 	}
-	scope := live.Scope{Namespaces: mapped(questions, func(q question) verify.Namespace { return q.namespace }), ClusterResourceNamespace: f.clusterResources(server)}
+	scope := live.Scope{Namespaces: mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), ClusterResourceNamespace: f.clusterResources(server)}
 	state, err := person.Read(ctx, scope)
 	if err != nil {
 		return rules{}, failed(err)

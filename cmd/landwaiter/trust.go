@@ -137,8 +137,12 @@ func (f trustFlags) readRoot(cmd *cobra.Command, into *scaffold.Trust) ([]trust.
 	}
 	from.Root, from.Authority = string(initial), string(authority)
 	copied, err := external.CopyTUF(cmd.Context(), from)
+	var refused *external.RefusedError
+	if errors.As(err, &refused) {
+		return nil, &exitError{code: exitDenied, err: err}
+	}
 	if err != nil {
-		return nil, exportFailure(err)
+		return nil, unavailable(err)
 	}
 	root, err := trust.ParseSigstoreRoot(copied.TrustedRoot)
 	if err != nil {
@@ -190,15 +194,6 @@ func (f trustFlags) readLists(cmd *cobra.Command, into *scaffold.Trust) ([]trust
 		return nil, &exitError{code: exitDenied, err: err}
 	}
 	return trust.ListEnds(lists), nil
-}
-
-// exportFailure turns an error of a TUF repository into the exit code.
-func exportFailure(err error) error {
-	var refused *external.RefusedError
-	if errors.As(err, &refused) {
-		return &exitError{code: exitDenied, err: err}
-	}
-	return unavailable(err)
 }
 
 func (f trustFlags) write(cmd *cobra.Command, text []byte) error {

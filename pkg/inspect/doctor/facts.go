@@ -55,18 +55,18 @@ func restartRedis(v *view, _ resource.Fact) string {
 			return "kubectl rollout restart " + p.String()
 		}
 	}
-	if v.serve == nil {
-		return v.upgrade()
-	}
-	return "kubectl edit " + v.serve.String()
+	return v.onServe("edit")
 }
 
-func restartServe(v *view, _ resource.Fact) string {
+// onServe returns the command of kubectl for the Deployment of serve, or the one that makes it.
+func (v *view) onServe(command string) string {
 	if v.serve == nil {
 		return v.upgrade()
 	}
-	return "kubectl rollout restart " + v.serve.String()
+	return "kubectl " + command + " " + v.serve.String()
 }
+
+func restartServe(v *view, _ resource.Fact) string { return v.onServe("rollout restart") }
 
 // editStore returns the command that opens the ClusterStore with the registry.
 func editStore(v *view, fact resource.Fact) string {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Findings about how Landwaiter is installed.
@@ -52,7 +51,7 @@ func deployment(v *view, add func(Finding)) {
 			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	case p.known && p.ready == 0:
 		add(Finding{ID: NoReplicas, Severity: Error, Object: p.ObjectRef, What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
-			Why: unanswered, Command: restartServe(v, resource.Fact{}), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
+			Why: unanswered, Command: v.onServe("rollout restart"), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
 	case p.replicas < 2:
 		add(Finding{ID: SingleReplica, Severity: Warning, Object: p.ObjectRef, What: fmt.Sprintf("it has %d replicas", p.replicas),
 			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
@@ -138,10 +137,7 @@ func successors(role, namespace string) ([]string, bool) {
 // renamed finds bindings to ClusterRoles that the chart no longer has. They grant nothing, and
 // whoever creates a ClusterRole of that name decides what they grant.
 func renamed(v *view, add func(Finding)) {
-	release := "landwaiter"
-	if v.serve != nil {
-		release = strings.TrimSuffix(v.serve.last("reference-reader-role", release+"-reference-reader"), "-reference-reader")
-	}
+	release := strings.TrimSuffix(v.serve.last("reference-reader-role", "landwaiter-reference-reader"), "-reference-reader")
 	exist := map[string]bool{}
 	for _, r := range v.ClusterRoles {
 		exist[r.Name] = true

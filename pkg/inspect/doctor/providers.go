@@ -55,11 +55,9 @@ func (v *view) ours() []provider {
 			verifies[name] = true
 		}
 	}
-	if v.serve != nil {
-		for _, use := range v.serve.flags("provider-object") {
-			name, _, _ := strings.Cut(use.value, "=")
-			kept[name] = true
-		}
+	for _, use := range v.serve.flags("provider-object") {
+		name, _, _ := strings.Cut(use.value, "=")
+		kept[name] = true
 	}
 	var all []provider
 	for _, object := range v.Providers {
@@ -84,9 +82,6 @@ func (v *view) answers(p provider) time.Duration {
 	name, without := "verify-timeout", defaultVerifyTimeout
 	if p.mutates() {
 		name, without = "mutate-timeout", defaultMutateTimeout
-	}
-	if v.serve == nil {
-		return without
 	}
 	parsed, err := time.ParseDuration(v.serve.last(name, without.String()))
 	if err != nil {
@@ -154,11 +149,7 @@ func providerURL(v *view, add func(Finding)) {
 
 // wrongURL says what is wrong with a Provider's URL, and which one is right.
 func (v *view) wrongURL(p provider) (said, good string) {
-	service, namespace := "landwaiter", v.Namespace
-	if v.serve != nil {
-		service = v.serve.last("service-name", service)
-	}
-	host := service + "." + namespace + ".svc"
+	host := v.serve.last("service-name", "landwaiter") + "." + v.Namespace + ".svc"
 	parsed, err := url.Parse(p.url)
 	path := "/v1/verify"
 	if err == nil && servedPaths.MatchString(p.path()) && (!p.verifies || !p.mutates()) {
@@ -185,10 +176,7 @@ func providerAuthority(v *view, add func(Finding)) {
 		if said == "" {
 			continue
 		}
-		kept := v.fullname() + "-tls" // the name of the Secret that the chart makes
-		if v.serve != nil {
-			kept = v.serve.last("tls-secret", kept)
-		}
+		kept := v.serve.last("tls-secret", v.fullname()+"-tls") // the name of the Secret that the chart makes
 		add(Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, What: "its caBundle " + said,
 			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
 			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,

@@ -34,23 +34,13 @@ func targetOf(o v1beta1.Object) target {
 // grantable is how Landwaiter ends the message about an object that it may not read.
 const grantable = "grant it with: kubectl create rolebinding "
 
-// conditionOf returns the condition of a resource if it has a status, nil otherwise.
-func conditionOf(o v1beta1.Object, kind string, status metav1.ConditionStatus) *metav1.Condition {
-	c := meta.FindStatusCondition(o.CommonStatus().Conditions, kind)
-	if c == nil || c.Status != status {
+// notSo returns a condition that is False of a resource, nil otherwise.
+func notSo(o v1beta1.Object, condition string) *metav1.Condition {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, condition)
+	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
 	}
 	return c
-}
-
-// unready returns the condition of a resource that cannot be used.
-func unready(o v1beta1.Object) *metav1.Condition {
-	return conditionOf(o, v1beta1.ConditionReady, metav1.ConditionFalse)
-}
-
-// ineffective returns the condition of a resource that takes no part in decisions.
-func ineffective(o v1beta1.Object) *metav1.Condition {
-	return conditionOf(o, v1beta1.ConditionEffective, metav1.ConditionFalse)
 }
 
 // dependents is the end of the condition Ready of most kinds, too.
@@ -72,12 +62,12 @@ func unusable(o v1beta1.Object) string {
 func notReady(v *view, add func(Finding)) {
 	causes := map[string]bool{}
 	for _, o := range v.Resources {
-		if c := unready(o); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
+		if c := notSo(o, v1beta1.ConditionReady); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
 			causes[o.GetNamespace()] = true
 		}
 	}
 	for _, o := range v.Resources {
-		c := unready(o)
+		c := notSo(o, v1beta1.ConditionReady)
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
@@ -118,7 +108,7 @@ func refusalsOf(resources []v1beta1.Object) map[policy.ObjectRef]error {
 
 func notEffective(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
-		c := ineffective(o)
+		c := notSo(o, v1beta1.ConditionEffective)
 		if c == nil {
 			continue
 		}
@@ -158,12 +148,12 @@ func (v *view) needed(o v1beta1.Object) string {
 	}
 	switch o.(type) {
 	case *v1beta1.TrustStore:
-		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return unready(other) != nil }) {
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionReady) != nil }) {
 			return "a Verifier that is not Ready may name it"
 		}
 		return ""
 	case *v1beta1.Verifier:
-		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return ineffective(other) == nil }) {
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionEffective) == nil }) {
 			return ""
 		}
 		return "without the last Verifier of a namespace, ClusterVerifiers apply there"
@@ -174,8 +164,8 @@ func (v *view) needed(o v1beta1.Object) string {
 // ends finds keys, certificates and roots that end within their notice.
 func ends(v *view, add func(Finding)) {
 	for _, o := range v.Resources {
-		c := conditionOf(o, v1beta1.ConditionExpiresSoon, metav1.ConditionTrue)
-		if c == nil {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionExpiresSoon)
+		if c == nil || c.Status != metav1.ConditionTrue {
 			continue
 		}
 		f := Finding{ID: TrustEnds, Severity: Warning, Object: resource.RefOf(o), What: fmt.Sprintf("%s: %s", c.Reason, c.Message),
@@ -201,14 +191,6 @@ func trustOf(o v1beta1.Object) *v1beta1.TrustStoreSpec {
 	return nil
 }
 
-// forCluster returns the namespace of the objects that cluster resources reference.
-func (v *view) forCluster() string {
-	if v.serve == nil {
-		return v.Namespace
-	}
-	return v.serve.last("cluster-resource-namespace", v.Namespace)
-}
-
 // withFile returns a command that prints JSON with the content of the file new.pem, as a
 // text, between before and after.
 func withFile(before, after string) string {
@@ -221,7 +203,7 @@ func (v *view) renewal(o v1beta1.Object) string {
 	if spec == nil {
 		return ""
 	}
-	namespace := cmp.Or(o.GetNamespace(), v.forCluster())
+	namespace := cmp.Or(o.GetNamespace(), v.serve.last("cluster-resource-namespace", v.Namespace))
 	var into target
 	var before, after, key string
 	switch source := spec.Source; {

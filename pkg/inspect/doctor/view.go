@@ -203,8 +203,12 @@ type flag struct {
 	apart bool // its name is the word before
 }
 
-// flags returns the uses of a flag, in the forms --name=value, --name value and --name.
+// flags returns the uses of a flag, in the forms --name=value, --name value and --name. A program that
+// there is not has none.
 func (p *program) flags(name string) []flag {
+	if p == nil {
+		return nil
+	}
 	var found []flag
 	for i, arg := range p.args {
 		bare := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")

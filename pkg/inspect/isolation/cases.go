@@ -88,7 +88,7 @@ func otherCases() []isolationCase {
 			return all
 		})},
 		{"other-namespace", "relabel or delete a namespace of another team", []string{"T9"}, everybody, true, other(func(n string) []request {
-			return slices.Concat(guarded("tenant-labels", change("take namespace "+n+" off its team", core("namespaces"), "", n, labels(v1beta1.LabelTenant, nil))),
+			return slices.Concat(guarded("tenant-labels", change("take namespace "+n+" off its team", core("namespaces"), "", n, metadata("labels", v1beta1.LabelTenant, nil))),
 				guarded("namespace-deletion", remove(core("namespaces"), "", n)))
 		})},
 		{"other-names", "take a name that is another team's", []string{"T5"}, everybody, true, func(_ *scene, p pair) []request { return namesOf(p.other) }},
@@ -252,20 +252,20 @@ func protectedLabels(t *team, namespace string) []request {
 		status.does, status.subresource = does+" by the status of namespace "+namespace, "status"
 		all = append(all, r, status)
 	}
-	try("change label "+v1beta1.LabelTenant, labels(v1beta1.LabelTenant, probeName))
-	try("change label "+v1beta1.LabelFluxTenant, labels(v1beta1.LabelFluxTenant, probeName))
-	try("set label "+ignoreLabel, labels(ignoreLabel, probeName))
-	try("set annotation "+v1beta1.AnnotationCreated, annotations(v1beta1.AnnotationCreated, probeName))
-	try("set annotation "+v1beta1.AnnotationAdopted, annotations(v1beta1.AnnotationAdopted, probeName))
+	try("change label "+v1beta1.LabelTenant, metadata("labels", v1beta1.LabelTenant, probeName))
+	try("change label "+v1beta1.LabelFluxTenant, metadata("labels", v1beta1.LabelFluxTenant, probeName))
+	try("set label "+ignoreLabel, metadata("labels", ignoreLabel, probeName))
+	try("set annotation "+v1beta1.AnnotationCreated, metadata("annotations", v1beta1.AnnotationCreated, probeName))
+	try("set annotation "+v1beta1.AnnotationAdopted, metadata("annotations", v1beta1.AnnotationAdopted, probeName))
 	if t.spaces[namespace].Labels[v1beta1.LabelTenant] != "" { // Pod Security labels are guarded in labelled namespaces
 		level := "privileged" // another value than it has, and a valid one
 		if t.spaces[namespace].Labels[podSecurity+"enforce"] == level {
 			level = "baseline"
 		}
-		try("change label "+podSecurity+"enforce", labels(podSecurity+"enforce", level))
+		try("change label "+podSecurity+"enforce", metadata("labels", podSecurity+"enforce", level))
 	}
 	if namespace == t.home {
-		try("change label "+v1beta1.LabelHomeNamespace, labels(v1beta1.LabelHomeNamespace, probeName))
+		try("change label "+v1beta1.LabelHomeNamespace, metadata("labels", v1beta1.LabelHomeNamespace, probeName))
 	}
 	if final, ok := finalize(t, namespace); ok {
 		all = append(all, final)
@@ -292,7 +292,7 @@ func finalize(t *team, namespace string) (request, bool) {
 // breakGlass asks to open a namespace.
 func breakGlass(namespace string) []request {
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1beta1.AnnotationBreakGlassReason: probeName, v1beta1.AnnotationBreakGlassOverrideMandatory: "true"}}}
-	one := change("set annotation "+v1beta1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, annotations(v1beta1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
+	one := change("set annotation "+v1beta1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, metadata("annotations", v1beta1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
 	return guarded("tenant-labels", one, change("break the glass of namespace "+namespace, core("namespaces"), "", namespace, patch))
 }
 
@@ -301,7 +301,7 @@ func platformObjects(t *team) []request {
 	var all []request
 	for _, o := range t.owned {
 		all = append(all, remove(o.GroupVersionResource, o.namespace, o.name),
-			change("take "+o.Resource+" "+o.name+place(o.namespace)+" from the platform", o.GroupVersionResource, o.namespace, o.name, labels(v1beta1.LabelOwner, nil)))
+			change("take "+o.Resource+" "+o.name+place(o.namespace)+" from the platform", o.GroupVersionResource, o.namespace, o.name, metadata("labels", v1beta1.LabelOwner, nil)))
 	}
 	if namespace := t.member(); namespace != "" {
 		r := create(core("configmaps"), "ConfigMap", namespace, map[string]any{"labels": map[string]any{v1beta1.LabelOwner: v1beta1.OwnerPlatform}})

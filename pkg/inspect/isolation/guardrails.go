@@ -54,21 +54,21 @@ func (s *scene) guardrailNames() []string {
 
 // guardrails looks at each guardrail, and tries it as accounts of Kubernetes that permissions
 // would let through.
-func (t *trial) guardrails(ctx context.Context) []Result {
+func (s *scene) guardrails(ctx context.Context) []Result {
 	var results []Result
-	operated := t.policy("operator-guardrail") != nil || t.policy("operator-tenants") != nil || slices.Contains(t.accountsThere, t.operator().user)
+	operated := s.policy("operator-guardrail") != nil || s.policy("operator-tenants") != nil || slices.Contains(s.accountsThere, s.operator().user)
 	for _, g := range shipped() {
 		if g.operator && !operated {
 			continue // without the operator there is nobody to limit
 		}
 		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
-		why, known := t.weak(g.name), true
+		why, known := s.weak(g.name), true
 		if why == "" {
-			why, known = t.changed(t.policy(g.name))
+			why, known = s.changed(s.policy(g.name))
 		}
 		switch {
-		case t.unread != nil:
-			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(t.unread), "ask for permission to read validatingadmissionpolicies and validatingadmissionpolicybindings"
+		case s.unread != nil:
+			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(s.unread), "ask for permission to read validatingadmissionpolicies and validatingadmissionpolicybindings"
 		case why != "":
 			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
 		case !known:
@@ -76,8 +76,8 @@ func (t *trial) guardrails(ctx context.Context) []Result {
 		}
 		results = append(results, r)
 	}
-	for _, team := range t.teams {
-		results = append(results, t.controllers(ctx, team)...)
+	for _, team := range s.teams {
+		results = append(results, s.controllers(ctx, team)...)
 	}
 	return results
 }
@@ -167,24 +167,24 @@ func (s *scene) controller(name string) person {
 
 // controllers tries guardrails as controllers of Kubernetes: their permissions let them change
 // anything, so that only the guardrail is left to refuse, whoever else has which permissions.
-func (t *trial) controllers(ctx context.Context, team *team) []Result {
+func (s *scene) controllers(ctx context.Context, team *team) []Result {
 	var results []Result
 	add := func(id, tries string, who person, requests ...request) {
 		if len(requests) == 0 {
 			return
 		}
-		r := t.try(ctx, who, requests)
+		r := s.try(ctx, who, requests)
 		asked := r.Outcome != NotTried
 		if r.Outcome == Held && !slices.ContainsFunc(r.By, func(by string) bool { return strings.HasPrefix(by, byGuardrail) }) {
 			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "permissions refused the controller, so the guardrail was never asked", "see case guardrail-"+id
 		}
-		if asked && !t.controllersApart && r.Outcome != Held {
+		if asked && !s.controllersApart && r.Outcome != Held {
 			r.Why, r.Fix = r.Why+"; all controllers act as kube-controller-manager here, whose user may have another name", apartFix
 		}
 		r.Case, r.Tries, r.Tenant = "controller-"+id, tries+" with the permissions of a controller of Kubernetes", team.tenant.Name
 		results = append(results, r)
 	}
-	collector := t.controller(garbageCollector)
+	collector := s.controller(garbageCollector)
 	var patches, glass []request
 	for _, n := range team.namespaces() {
 		if team.spaces[n].Labels[v1beta1.LabelTenant] != "" {
@@ -203,7 +203,7 @@ func (t *trial) controllers(ctx context.Context, team *team) []Result {
 	add("platform-objects", "change or delete objects of the platform", collector, owned...)
 	add("namespace-deletion", "delete a team's namespace", collector, guarded("namespace-deletion", inEach(team.namespaces(), func(n string) []request { return []request{remove(core("namespaces"), "", n)} })...)...)
 	if team.spaces[team.home].Labels[v1beta1.LabelHomeNamespace] != "" {
-		add("home-workloads", "run a pod in the home namespace", t.controller(replicaSets), homePods(team)...)
+		add("home-workloads", "run a pod in the home namespace", s.controller(replicaSets), homePods(team)...)
 	}
 	if team.kustomization != "" {
 		add("home-accounts", "have Flux act as another account in the home namespace", collector, guarded("home-accounts", change("give Kustomization "+team.kustomization+" another account", group(fluxGroup, "v1", "kustomizations"), team.home, team.kustomization,
@@ -218,9 +218,9 @@ func (s *scene) operator() person {
 }
 
 // accounts tries what Landwaiter's own accounts must not be able to do.
-func (t *trial) accounts(ctx context.Context) []Result {
-	own := account(roleSystem, t.landwaiter)
-	operator := t.operator()
+func (s *scene) accounts(ctx context.Context) []Result {
+	own := account(roleSystem, s.landwaiter)
+	operator := s.operator()
 	var results []Result
 	for _, c := range []struct {
 		id, tries string
@@ -228,8 +228,8 @@ func (t *trial) accounts(ctx context.Context) []Result {
 		requests  []request
 	}{
 		{"landwaiter-account", "read every Secret, take a token by one, run something or give permissions as Landwaiter itself", own, append(guarded("secrets",
-			create(core("secrets"), "Secret", t.landwaiter.Namespace, map[string]any{"type": "kubernetes.io/service-account-token",
-				"annotations": map[string]any{"kubernetes.io/service-account.name": t.landwaiter.Name}})),
+			create(core("secrets"), "Secret", s.landwaiter.Namespace, map[string]any{"type": "kubernetes.io/service-account-token",
+				"annotations": map[string]any{"kubernetes.io/service-account.name": s.landwaiter.Name}})),
 			mayDo("get", core("secrets"), "", ""), mayDo("list", core("secrets"), "", ""), mayDo("create", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""),
 			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1beta1.Group, v1beta1.Version, "tenantlabels"), "", ""),
 			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""))},
@@ -237,9 +237,9 @@ func (t *trial) accounts(ctx context.Context) []Result {
 			newNamespace(probeName, map[string]any{podSecurity + "enforce": "restricted"})),
 			mayDo("get", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""), mayDo("create", group(rbacGroup, "v1", "roles"), "", ""))},
 	} {
-		r := t.try(ctx, c.who, c.requests)
-		if !slices.Contains(t.accountsThere, c.who.user) {
-			if c.who.user == operator.user && slices.Contains(t.accountsThere, own.user) {
+		r := s.try(ctx, c.who, c.requests)
+		if !slices.Contains(s.accountsThere, c.who.user) {
+			if c.who.user == operator.user && slices.Contains(s.accountsThere, own.user) {
 				continue // the operator is not installed
 			}
 			r = Result{Who: c.who.String(), Outcome: NotTried, Why: "there is no such ServiceAccount", Fix: "name Landwaiter's with --landwaiter-account"}

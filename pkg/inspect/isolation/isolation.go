@@ -76,19 +76,17 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 	if err != nil {
 		return nil, err
 	}
-	found, err := survey(ctx, api, options)
+	s, err := survey(ctx, api, options)
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{api: api, scene: found}
-	results := t.guardrails(ctx)
-	results = append(results, t.accounts(ctx)...)
-	if found.skipped > 0 {
+	results := slices.Concat(s.guardrails(ctx), s.accounts(ctx))
+	if s.skipped > 0 {
 		results = append(results, Result{Case: caseLeftOut, Tries: "act as somebody of every Tenant", Outcome: NotTried,
-			Why: fmt.Sprintf("%d more Tenants were not tried", found.skipped), Fix: "name them one by one with --tenant"})
+			Why: fmt.Sprintf("%d more Tenants were not tried", s.skipped), Fix: "name them one by one with --tenant"})
 	}
-	for _, p := range found.pairs {
-		results = append(results, t.pair(ctx, p)...)
+	for _, p := range s.pairs {
+		results = append(results, s.pair(ctx, p)...)
 		if ctx.Err() != nil {
 			return results, fmt.Errorf("try the cases of Tenant %s: %w", p.team.tenant.Name, ctx.Err())
 		}
@@ -96,19 +94,13 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 	return results, nil
 }
 
-// trial tries cases in one cluster.
-type trial struct {
-	*scene
-	api *server
-}
-
 // pair tries what one team can do, to another one and elsewhere.
-func (t *trial) pair(ctx context.Context, p pair) []Result {
+func (s *scene) pair(ctx context.Context, p pair) []Result {
 	var results []Result
 	var left, reach int
-	p.own, left = t.differing(ctx, p.team.people, p.team, p.team.member())
+	p.own, left = s.differing(ctx, p.team.people, p.team, p.team.member())
 	if p.other != nil {
-		p.reach, reach = t.differing(ctx, p.team.people, p.other, probeName)
+		p.reach, reach = s.differing(ctx, p.team.people, p.other, probeName)
 	}
 	results = append(results, p.leftOut(left+reach)...)
 	for _, c := range cases() {
@@ -117,12 +109,12 @@ func (t *trial) pair(ctx context.Context, p pair) []Result {
 				Why: "there is no other Tenant to reach", Fix: "add a second Tenant, or name one with --other"})
 			continue
 		}
-		requests := c.requests(t.scene, p)
+		requests := c.requests(s, p)
 		for _, who := range p.team.people {
 			if !slices.Contains(c.who, who.role) || len(requests) == 0 {
 				continue
 			}
-			result := t.try(ctx, who, requests)
+			result := s.try(ctx, who, requests)
 			result.Case, result.Tries, result.Tenant = c.id, c.tries, p.team.tenant.Name
 			if c.needsOther {
 				result.Other = p.other.tenant.Name
@@ -155,10 +147,10 @@ func (p pair) leftOut(namespaces int) []Result {
 
 // try makes the requests of one case as one person, and stops at the first that is not
 // refused as it must be.
-func (t *trial) try(ctx context.Context, who person, requests []request) Result {
+func (s *scene) try(ctx context.Context, who person, requests []request) Result {
 	result := Result{Who: who.String(), Outcome: Held}
 	for _, r := range requests {
-		a := t.ours(t.api.ask(ctx, who, r), r)
+		a := s.ours(s.api.ask(ctx, who, r), r)
 		switch {
 		case a.kind == unanswered:
 			// A hole that a later request may find counts more.
@@ -175,7 +167,7 @@ func (t *trial) try(ctx context.Context, who person, requests []request) Result 
 		if a.named != "" {
 			r.name, r.does = a.named, r.does+", "+shown(a.named)
 		}
-		allowed := t.api.whyAllowed(ctx, who, r)
+		allowed := s.api.whyAllowed(ctx, who, r)
 		result.Outcome, result.By = NotHeld, nil
 		result.Why, result.Fix = hole(r, a, allowed)
 		return result
@@ -185,9 +177,9 @@ func (t *trial) try(ctx context.Context, who person, requests []request) Result 
 
 // ours takes the refusal of a policy for what it is: only guardrails count, and only where
 // permissions are not enough. A company's own policy may be about something else.
-func (t *trial) ours(a answer, r request) answer {
+func (s *scene) ours(a answer, r request) answer {
 	name, isPolicy := strings.CutPrefix(a.by, byGuardrail)
-	if a.kind == refused && isPolicy && (r.guardrail == "" || !slices.Contains(t.guardrailNames(), name)) {
+	if a.kind == refused && isPolicy && (r.guardrail == "" || !slices.Contains(s.guardrailNames(), name)) {
 		a.kind, a.by = refusedOtherwise, "policy "+name
 	}
 	return a

@@ -133,11 +133,11 @@ func (p pair) ownMembers() []string {
 
 // differing returns the namespaces of a team in which to try cases: the home namespace and one more,
 // and each other one in which somebody has other permissions than in the namespace like.
-func (t *trial) differing(ctx context.Context, people []person, of *team, like string) (chosen []string, left int) {
+func (s *scene) differing(ctx context.Context, people []person, of *team, like string) (chosen []string, left int) {
 	chosen = of.namespaces()
 	for _, namespace := range of.members[min(1, len(of.members)):] {
 		for _, who := range people {
-			there, usual := t.api.rules(ctx, who, namespace), t.api.rules(ctx, who, like)
+			there, usual := s.api.rules(ctx, who, namespace), s.api.rules(ctx, who, like)
 			if !there.all || there.text() != usual.text() {
 				chosen = append(chosen, namespace)
 				break

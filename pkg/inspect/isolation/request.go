@@ -163,12 +163,9 @@ func guarded(guardrail string, requests ...request) []request {
 	return requests
 }
 
-func labels(key string, value any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}}
-}
-
-func annotations(key string, value any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}}
+// metadata is a patch of one of the labels or annotations.
+func metadata(of, key string, value any) map[string]any {
+	return map[string]any{"metadata": map[string]any{of: map[string]any{key: value}}}
 }
 
 // podBody is a pod that any Pod Security level admits.

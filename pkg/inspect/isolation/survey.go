@@ -22,6 +22,7 @@ import (
 
 // scene is the cluster that cases are tried in.
 type scene struct {
+	api        *server
 	landwaiter types.NamespacedName
 	// keys is the namespace of what cluster resources reference.
 	keys     string
@@ -98,7 +99,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
+	s := &scene{api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
 	s.readGuardrails(ctx, api)
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
 	if err != nil {

@@ -182,7 +182,7 @@ func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
 }
 
 func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
-	try := &trial{scene: &scene{policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}}, {ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}}
+	try := &scene{policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}}, {ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}
 	by := func(name string) answer { return answer{kind: refused, by: byGuardrail + name} }
 	guarded := request{guardrail: "tenant-labels"}
 	require.True(t, try.ours(by("landwaiter-tenant-labels"), guarded).refusedRightly(guarded))

@@ -58,10 +58,7 @@ func (r *reconciler) ask(tenants []reconcile.Request, namespace string) []reconc
 // changedByOthers passes what may differ from what was applied. Objects that appear do
 // not: whoever applied them knows.
 func changedByOthers() predicate.Predicate {
-	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-		}}
+	return predicate.And(predicate.ResourceVersionChangedPredicate{}, predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 }
 
 // limitsChanged is changedByOthers for ResourceQuotas, whose use of what they limit is no

@@ -59,14 +59,6 @@ func checkForm(t *v1beta1.Tenant) error {
 	return nil
 }
 
-// bindingName is that of the binding of the team's account.
-func (r *rendering) bindingName() string {
-	if isDemo(r.Tenant) {
-		return r.Spec.HomeNamespace + "-reconciler"
-	}
-	return r.Name + "-reconciler"
-}
-
 // demo renders the Kustomization of the demo, and its source unless that is shared. The
 // demo's own names no account, so it could change every namespace; this one acts as the
 // team's.

@@ -21,7 +21,11 @@ func (r *rendering) account() {
 // gets any in the home namespace.
 func (r *rendering) bindings(namespace string) {
 	if r.Spec.Reconciler != nil {
-		r.bind(namespace, r.bindingName(), r.Spec.Reconciler.ClusterRole, r.reconciler())
+		binding := r.Name
+		if isDemo(r.Tenant) {
+			binding = r.Spec.HomeNamespace
+		}
+		r.bind(namespace, binding+"-reconciler", r.Spec.Reconciler.ClusterRole, r.reconciler())
 	}
 	r.bind(namespace, r.Name+"-admins", "admin", subjects(r.Spec.Access.Admins)...)
 	if namespace == r.Spec.HomeNamespace {

@@ -60,9 +60,7 @@ func (m *maker) addVariant(ctx context.Context, l *layout, v variant, platforms 
 		images, sboms = append(images, image), append(sboms, l.addSBOM(image, text, m.origin))
 	}
 	l.tag(l.addIndex(images, m.origin), tag)
-	for _, sbom := range sboms {
-		l.list(sbom)
-	}
+	l.entries = append(l.entries, sboms...)
 	return nil
 }
 

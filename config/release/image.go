@@ -183,9 +183,6 @@ func (l *layout) tag(d ocispec.Descriptor, tag string) {
 	l.entries = append(l.entries, d)
 }
 
-// list lists a manifest that has no tag.
-func (l *layout) list(d ocispec.Descriptor) { l.entries = append(l.entries, d) }
-
 // files returns the layout's files: OCI image specification 1.1, "Image Layout".
 func (l *layout) files() files {
 	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: l.entries}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -182,7 +183,7 @@ func broad(v *view, add func(Finding)) {
 			s := g.subjects[at]
 			add(Finding{ID: BroadAccess, Severity: Error, Object: g.ObjectRef, What: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
 				Why:     "whoever reaches the API server decides which images are trusted",
-				Command: g.patch(operation{"test", "/subjects/" + itoa(at) + "/name", s.Name}, operation{Op: "remove", Path: "/subjects/" + itoa(at)})})
+				Command: g.patch(operation{"test", "/subjects/" + strconv.Itoa(at) + "/name", s.Name}, operation{Op: "remove", Path: "/subjects/" + strconv.Itoa(at)})})
 		}
 	}
 }

@@ -140,7 +140,8 @@ func Examine(inventory *Inventory) Report {
 	})
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		f.What, f.Why, f.Docs = shown(f.What), shown(f.Why), "docs/doctor.md#"+strings.ToLower(string(f.ID))
+		f.What, f.Why = policy.Shown(f.What, maxText), policy.Shown(f.Why, maxText) // names and messages in a cluster are anybody's
+		f.Docs = "docs/doctor.md#" + strings.ToLower(string(f.ID))
 	}
 	return report
 }

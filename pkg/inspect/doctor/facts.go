@@ -82,14 +82,14 @@ func badFacts(v *view, add func(Finding)) {
 	if v.Facts == nil || !v.leaseHeld() {
 		return
 	}
-	for _, fact := range v.Facts.List {
-		at := slices.IndexFunc(factRows(), func(r factRow) bool { return r.id == ID(fact.ID) })
-		if at < 0 || !fact.Bad {
-			continue
+	for _, row := range factRows() {
+		for _, fact := range v.Facts.List {
+			if !fact.Bad || ID(fact.ID) != row.id {
+				continue
+			}
+			add(Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
+				What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 		}
-		row := factRows()[at]
-		add(Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
-			What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 	}
 }
 

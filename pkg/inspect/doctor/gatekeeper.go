@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func (v *view) unexempted(m manager, use flag) []operation {
 	}
 	var operations []operation
 	for at := use.index; at >= name; at-- { // the last one first: the others stay where they are
-		path := m.path() + "/" + itoa(at)
+		path := m.path() + "/" + strconv.Itoa(at)
 		operations = append(operations, operation{"test", path, m.args[at]}, operation{Op: "remove", Path: path})
 	}
 	return operations

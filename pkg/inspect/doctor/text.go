@@ -11,10 +11,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// shown replaces what shows nothing or reorders text, and shortens it: names and messages
-// in a cluster are anybody's.
-func shown(s string) string { return policy.Shown(s, maxText) }
-
 // named lists names for a sentence.
 func named(names []string) string {
 	if len(names) > maxNamed {

@@ -2,12 +2,13 @@ package doctor
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -120,12 +121,7 @@ func (v *view) unmatched(selector *metav1.LabelSelector) []string {
 		if _, ignored := n.Labels[ignoreLabel]; ignored {
 			continue
 		}
-		with := maps.Clone(n.Labels)
-		if with == nil {
-			with = map[string]string{}
-		}
-		with["kubernetes.io/metadata.name"] = n.Name
-		if !compiled.Matches(labels.Set(with)) && !slices.Contains(v.exempt(), n.Name) {
+		if !compiled.Matches(withName(n.Labels, n.Name)) && !slices.Contains(v.exempt(), n.Name) {
 			names = append(names, n.Name)
 		}
 	}
@@ -140,15 +136,19 @@ func (v *view) leftOut(selector *metav1.LabelSelector) []string {
 		return nil
 	}
 	return slices.DeleteFunc(v.exempt(), func(name string) bool {
-		has := labels.Set{}
+		var has labels.Set
 		for _, n := range v.Namespaces {
 			if n.Name == name {
-				has = labels.Merge(n.Labels, nil)
+				has = n.Labels
 			}
 		}
-		has["kubernetes.io/metadata.name"] = name
-		return compiled.Matches(has)
+		return compiled.Matches(withName(has, name))
 	})
+}
+
+// withName adds the label by which the API server names each namespace.
+func withName(has labels.Set, name string) labels.Set {
+	return labels.Merge(has, labels.Set{corev1.LabelMetadataName: name})
 }
 
 // heeds reports whether a selector asks for a label.
@@ -258,7 +258,7 @@ func (p *program) set(name, value string) string {
 
 // path is that of the arguments, in a JSON patch.
 func (p *program) path() string {
-	return "/spec/template/spec/containers/" + itoa(p.container) + "/args"
+	return "/spec/template/spec/containers/" + strconv.Itoa(p.container) + "/args"
 }
 
 // added returns the operation that appends an argument.
@@ -272,6 +272,6 @@ func (p *program) added(arg string) operation {
 // inPlace returns the operations that replace one argument, unless it has changed. Nothing
 // moves, so commands for several findings about one Deployment can be run in any order.
 func (p *program) inPlace(index int, arg string) []operation {
-	at := p.path() + "/" + itoa(index)
+	at := p.path() + "/" + strconv.Itoa(index)
 	return []operation{{"test", at, p.args[index]}, {"replace", at, arg}}
 }

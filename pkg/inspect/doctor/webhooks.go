@@ -26,11 +26,7 @@ const (
 	NamespaceIgnored  ID = "NamespaceIgnored"
 )
 
-const (
-	ignoreLabelUnasked = "whoever may label a namespace can then exempt it from Gatekeeper"
-)
-
-func itoa(n int) string { return strconv.Itoa(n) }
+const ignoreLabelUnasked = "whoever may label a namespace can then exempt it from Gatekeeper"
 
 func noGatekeeper(v *view, add func(Finding)) {
 	if slices.ContainsFunc(v.hooks, func(h hook) bool { return !h.mutating && !h.label }) {
@@ -45,7 +41,7 @@ func noGatekeeper(v *view, add func(Finding)) {
 }
 
 // path is that of a field of the webhook, in a JSON patch.
-func (h hook) path(field string) string { return "/webhooks/" + itoa(h.index) + "/" + field }
+func (h hook) path(field string) string { return "/webhooks/" + strconv.Itoa(h.index) + "/" + field }
 
 // set returns the command that sets a field of the webhook.
 func (h hook) set(field string, value any) string {

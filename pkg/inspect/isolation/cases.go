@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -280,11 +281,7 @@ func finalize(t *team, namespace string) (request, bool) {
 	if !ok {
 		return request{}, false
 	}
-	changed := maps.Clone(space.Labels)
-	if changed == nil {
-		changed = map[string]string{}
-	}
-	changed[ignoreLabel] = probeName
+	changed := labels.Merge(space.Labels, labels.Set{ignoreLabel: probeName})
 	return request{does: "set label " + ignoreLabel + " by the finalizers of namespace " + namespace, verb: verbUpdate, GroupVersionResource: core("namespaces"), subresource: "finalize", name: namespace,
 		body: object("v1", "Namespace", "", namespace, map[string]any{"labels": changed, "annotations": space.Annotations, "spec": space.Spec})}, true
 }

@@ -100,7 +100,10 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		return nil, err
 	}
 	s := &scene{api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
-	s.readGuardrails(ctx, api)
+	var errPolicies, errBindings error
+	s.policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
+	s.bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
+	s.unread = errors.Join(errPolicies, errBindings)
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
 	if err != nil {
 		return nil, err
@@ -269,11 +272,4 @@ func (s *server) flux(ctx context.Context, t *team) error {
 		t.kustomization = object.Name
 	}
 	return nil
-}
-
-func (s *scene) readGuardrails(ctx context.Context, api *server) {
-	var errPolicies, errBindings error
-	s.policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
-	s.bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
-	s.unread = errors.Join(errPolicies, errBindings)
 }

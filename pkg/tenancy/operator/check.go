@@ -185,19 +185,12 @@ func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace s
 	if namespace == tenant.Spec.HomeNamespace {
 		return nil
 	}
-	var trust v1beta1.TrustStoreList
-	var stores v1beta1.StoreList
-	for _, list := range []client.ObjectList{&trust, &stores} {
+	var resources []v1beta1.Object
+	for _, list := range []client.ObjectList{&v1beta1.TrustStoreList{}, &v1beta1.StoreList{}} {
 		if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("list resources of namespace %s: %w", namespace, err)
 		}
-	}
-	var resources []v1beta1.Object
-	for i := range trust.Items {
-		resources = append(resources, &trust.Items[i])
-	}
-	for i := range stores.Items {
-		resources = append(resources, &stores.Items[i])
+		resources = append(resources, objectsIn(list)...)
 	}
 	// What the home namespace has is out of the reach of developers.
 	for _, f := range resource.Exposures(resources...) {

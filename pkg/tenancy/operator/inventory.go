@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -121,6 +122,17 @@ func (e *Engine) owned(ctx context.Context, tenant string, only ...string) (*inv
 		}
 	}
 	return found, nil
+}
+
+// objectsIn returns the resources in a list.
+func objectsIn(list client.ObjectList) (all []v1beta1.Object) {
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // the function returns no error
+		if object, ok := o.(v1beta1.Object); ok {
+			all = append(all, object)
+		}
+		return nil
+	})
+	return all
 }
 
 // metadata returns an object without its content.

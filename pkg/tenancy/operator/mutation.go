@@ -111,12 +111,7 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 			objects.Resources = append(objects.Resources, &tenants.Items[i])
 		}
 	}
-	for i := range policies.Items {
-		objects.Resources = append(objects.Resources, &policies.Items[i])
-	}
-	for i := range everywhere.Items {
-		objects.Resources = append(objects.Resources, &everywhere.Items[i])
-	}
+	objects.Resources = slices.Concat(objects.Resources, objectsIn(&policies), objectsIn(&everywhere))
 	// What policies say about tags needs none of the Verifiers that they name.
 	pins := p.Pins(objects)
 	withStores := map[string]bool{}

@@ -95,10 +95,8 @@ func registerPlatform(cmd *cobra.Command, p *scaffold.Platform) {
 // overlayPlatform replaces what flags say in what an earlier run was told.
 func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Platform) {
 	set := cmd.Flags().Changed
-	if set("layout") {
-		p.Layout = given.Layout
-	}
 	for flag, replace := range map[string]func(){
+		"layout":             func() { p.Layout = given.Layout },
 		"environment":        func() { p.Environments = grown(p.Environments, given.Environments) },
 		"group":              func() { p.Groups = grown(p.Groups, given.Groups) },
 		"cluster":            func() { p.Clusters = grown(p.Clusters, given.Clusters) },

@@ -208,13 +208,12 @@ func outside(repo, file string) error {
 }
 
 func resolved(name string) (string, error) {
-	absolute, err := filepath.Abs(name)
+	found, err := filepath.Abs(name)
+	if err == nil {
+		found, err = filepath.EvalSymlinks(found)
+	}
 	if err != nil {
 		return "", fmt.Errorf("resolve %s: %w", name, err)
 	}
-	real, err := filepath.EvalSymlinks(absolute)
-	if err != nil {
-		return "", fmt.Errorf("resolve %s: %w", name, err)
-	}
-	return real, nil
+	return found, nil
 }

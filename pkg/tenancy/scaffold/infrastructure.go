@@ -25,16 +25,6 @@ const (
 // imagesKind is the kind of the constraint in [imagesSet].
 const imagesKind = "VerifiedImages"
 
-// infrastructure adds what every cluster of the platform installs, a folder for each step.
-func (p Platform) infrastructure(t *Tree) {
-	p.definitions(t)
-	p.gatekeeper(t)
-	p.landwaiter(t)
-	templates(t)
-	p.policies(t)
-	p.guardrails(t)
-}
-
 // copied returns a file that is compiled into the program, so that it cannot be missing.
 func copied(files fs.FS, name string) string {
 	text, err := fs.ReadFile(files, name)

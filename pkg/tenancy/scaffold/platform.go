@@ -263,8 +263,9 @@ func NewPlatform(given Platform) (Tree, error) {
 		p.demo(&t)
 		return t, t.sort()
 	}
-	p.infrastructure(&t)
+	for _, step := range []func(*Tree){p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails, p.layout} {
+		step(&t)
+	}
 	t.add(".github/workflows/check.yaml", p.workflow())
-	p.layout(&t)
 	return t, t.sort()
 }

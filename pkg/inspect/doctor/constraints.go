@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,11 +35,8 @@ func constraintOf(c *unstructured.Unstructured) target {
 
 // constraintProviders returns the Providers that a constraint asks, the one for admission first.
 func constraintProviders(c *unstructured.Unstructured) []string {
-	name, ok, _ := unstructured.NestedString(c.Object, "spec", "parameters", "provider")
-	if !ok || name == "" {
-		name = defaultProvider
-	}
-	names := []string{name}
+	name, _, _ := unstructured.NestedString(c.Object, "spec", "parameters", "provider")
+	names := []string{cmp.Or(name, defaultProvider)}
 	if audit, _, _ := unstructured.NestedString(c.Object, "spec", "parameters", "auditProvider"); audit != "" {
 		names = append(names, audit)
 	}

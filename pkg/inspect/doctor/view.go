@@ -37,7 +37,7 @@ type hook struct {
 }
 
 func newView(i *Inventory) *view {
-	v := &view{Inventory: i}
+	v := &view{Inventory: i, serve: serveOf(i.Landwaiters)}
 	for _, c := range i.Validating {
 		for n, w := range c.Webhooks {
 			path := pathOf(w.ClientConfig)
@@ -55,7 +55,6 @@ func newView(i *Inventory) *view {
 			}
 		}
 	}
-	v.serve = serveOf(i.Landwaiters)
 	return v
 }
 

@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -98,11 +99,7 @@ func people(tenant *v1beta1.Tenant, bindings []rbacv1.RoleBinding) (all []person
 		}
 	}
 	if spec.Reconciler != nil {
-		name := spec.Reconciler.ServiceAccount
-		if name == "" {
-			name = tenant.Name
-		}
-		add(account(roleAccount, types.NamespacedName{Namespace: spec.HomeNamespace, Name: name}))
+		add(account(roleAccount, types.NamespacedName{Namespace: spec.HomeNamespace, Name: cmp.Or(spec.Reconciler.ServiceAccount, tenant.Name)}))
 	}
 	for i := range bindings {
 		b := &bindings[i]

@@ -210,15 +210,15 @@ func list[T any](ctx context.Context, s *server, r request, selector string) ([]
 		if next != "" {
 			get = get.Param("continue", next)
 		}
-		text, err := raw(get.Do(ctx))
-		if err != nil {
-			return nil, fmt.Errorf("list %s%s: %w", r.Resource, place(r.namespace), err)
-		}
 		var page struct {
 			metav1.ListMeta `json:"metadata"`
 			Items           []T `json:"items"`
 		}
-		if err := json.Unmarshal(text, &page); err != nil {
+		text, err := raw(get.Do(ctx))
+		if err == nil {
+			err = json.Unmarshal(text, &page)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("list %s%s: %w", r.Resource, place(r.namespace), err)
 		}
 		all = append(all, page.Items...)

@@ -151,11 +151,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		s.pairs = append(s.pairs, pair{team: attacker, other: other})
 	}
 	if (options.As != "" || len(options.Groups) > 0) && len(s.pairs) > 0 {
-		who := person{role: roleAsked, user: options.As, groups: options.Groups}
-		if who.user == "" {
-			who.user = probeName
-		}
-		s.pairs[0].team.people = append(s.pairs[0].team.people, who)
+		s.pairs[0].team.people = append(s.pairs[0].team.people, person{role: roleAsked, user: cmp.Or(options.As, probeName), groups: options.Groups})
 	}
 	return s, nil
 }

@@ -82,19 +82,17 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 	return c.found, nil
 }
 
-// sort orders the findings by Tenant, namespace and kind.
+// sort orders the findings by Tenant, namespace and kind. What holds up the rest is first.
 func (c *checker) sort() {
-	slices.SortStableFunc(c.found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
-	})
-}
-
-// rank puts first what holds up the rest.
-func (f Finding) rank() int {
-	if f.Finding == string(policy.ReasonNotOwned) && f.Where.Kind == kindNamespace {
-		return 0
+	rank := func(f Finding) int {
+		if f.Finding == string(policy.ReasonNotOwned) && f.Where.Kind == kindNamespace {
+			return 0
+		}
+		return 1
 	}
-	return 1
+	slices.SortStableFunc(c.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
+	})
 }
 
 // checker collects the findings of one Check.

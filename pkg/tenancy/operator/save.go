@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,9 +98,8 @@ func (e *Engine) Save(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1bet
 	if err != nil {
 		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
 	}
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
-	object.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))
-	object.SetName(tenant.Name)
+	object := applyConfiguration(tenant)
+	object.Object["spec"] = content["spec"]
 	object.SetLabels(tenant.Labels)
 	object.SetAnnotations(tenant.Annotations)
 	if err := e.apply(ctx, object, true); err != nil {

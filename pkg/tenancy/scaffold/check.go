@@ -47,13 +47,10 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	}
 	c.inspect()
 	if text, ok := c.files[SettingsFile]; ok {
-		settings, err := ReadPlatform(text)
-		if err == nil {
-			settings, err = settings.Complete()
-		}
-		if err != nil {
+		if settings, err := ReadPlatform(text); err != nil {
 			c.find(SettingsFile, "%v", err)
 		} else {
+			settings, _ = settings.Complete() // as ReadPlatform has tried
 			c.settings = &settings
 		}
 	}

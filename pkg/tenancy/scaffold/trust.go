@@ -48,7 +48,8 @@ func (t Trust) Manifest() ([]byte, error) {
 			return
 		}
 		data[key] = string(content)
-		stores = append(stores, t.store(t.Name+suffix, kind, key))
+		stores = append(stores, object{"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": named("", t.Name+suffix),
+			"spec": object{"type": string(kind), "source": object{"configMapKeyRef": object{"name": t.Name, "key": key}}}})
 	}
 	add(trustRootKey, t.Root, v1beta1.TrustStoreTypeSigstoreRoot, "")
 	add(trustTimestampsKey, t.TimestampAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities, "-timestamps")
@@ -74,10 +75,4 @@ func (t Trust) Manifest() ([]byte, error) {
 	}
 	text.Write(documents)
 	return text.Bytes(), nil
-}
-
-// store returns the ClusterTrustStore that uses a key of the ConfigMap.
-func (t Trust) store(name string, kind v1beta1.TrustStoreType, key string) object {
-	return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": named("", name),
-		"spec": object{"type": string(kind), "source": object{"configMapKeyRef": object{"name": t.Name, "key": key}}}}
 }

@@ -56,8 +56,7 @@ names cannot be read, 69 Redis failed.`,
 				if err != nil {
 					return err
 				}
-				usage := printableUsage(found)
-				return output.print(cmd, usage)
+				return output.print(cmd, printableUsage(found))
 			})
 		},
 	}
@@ -217,8 +216,7 @@ func (s *showFlags) run(cmd *cobra.Command, output *format) error {
 		if err != nil {
 			return err
 		}
-		listing := printableListing(namespace, found, time.Now())
-		return output.print(cmd, listing)
+		return output.print(cmd, printableListing(namespace, found, time.Now()))
 	})
 }
 

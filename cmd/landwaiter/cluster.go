@@ -270,10 +270,8 @@ func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *
 	if !c.warmUp && !c.reports {
 		return nil
 	}
-	kept, interval := s.PassTTL(), c.warmUpInterval
-	if interval == 0 {
-		interval = kept / 2
-	}
+	kept := s.PassTTL()
+	interval := cmp.Or(c.warmUpInterval, kept/2)
 	if interval >= kept {
 		return fmt.Errorf("--warm-up-interval is %s, it must be shorter than --pass-ttl, which is %s", interval, kept)
 	}

@@ -56,7 +56,6 @@ anything else is the answer.`,
 		},
 	}
 	flags.register(cmd)
-	flags.registerMutation(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
 	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
 	return cmd
@@ -75,11 +74,7 @@ func (o *operateFlags) register(cmd *cobra.Command) {
 	f.StringVar(&o.options.Guardrail.Tenants, "guardrail-tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this account to what each Tenant says")
 	f.DurationVar(&o.options.Guardrail.Interval, "guardrail-interval", guardrailInterval, "how often to ask whether the operator guardrails are in force")
 	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "work without the operator guardrails: who takes over this account has every namespace")
-}
-
-// registerMutation declares the flags about objects that pin tags.
-func (o *operateFlags) registerMutation(cmd *cobra.Command) {
-	f, m := cmd.Flags(), &o.options.Mutation
+	m := &o.options.Mutation
 	f.BoolVar(&o.mutation, "mutation", false, "keep the Provider and Assign objects that pin tags, by what policies say and by the Stores that Tenants have")
 	f.IntVar(&m.Limit, "mutation-limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster")
 	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace whose tags are never pinned (repeatable)")

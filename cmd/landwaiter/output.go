@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -233,13 +234,7 @@ func (p printedResults) showUses(s *screen) {
 
 // short shortens a digest to the part that people compare.
 func short(digest string) string {
-	if len(digest) > 19 {
-		return digest[:19]
-	}
-	if digest == "" {
-		return "-"
-	}
-	return digest
+	return cmp.Or(digest[:min(len(digest), 19)], "-")
 }
 
 // format is the value of --output.

@@ -76,10 +76,10 @@ written.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			printed, err := flags.run(cmd)
-			if err != nil {
-				return err
+			if err == nil {
+				err = output.print(cmd, printed)
 			}
-			if err := output.print(cmd, printed); err != nil {
+			if err != nil {
 				return err
 			}
 			return printed.exit()

@@ -53,21 +53,16 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 	group.SetLimit(maxParallelImages)
 	for i, q := range questions {
 		group.Go(func() error {
-			results[i] = answer(ctx, r.verify, q)
+			if ref, err := image.Parse(q.Image); err != nil {
+				results[i] = verify.Unanswered(q.Namespace, image.Reference{}, verify.Permanent("", err))
+			} else {
+				results[i] = r.verify(ctx, q.Namespace, ref)
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // no task returns an error
 	return results
-}
-
-// answer asks decide about an image.
-func answer(ctx context.Context, decide func(context.Context, verify.Namespace, image.Reference) verify.Result, q live.Use) verify.Result {
-	ref, err := image.Parse(q.Image)
-	if err != nil {
-		return verify.Unanswered(q.Namespace, image.Reference{}, verify.Permanent("", err))
-	}
-	return decide(ctx, q.Namespace, ref)
 }
 
 // registerRules declares the flags of a command that judges images by files or by a cluster, in

@@ -92,12 +92,10 @@ func say(out io.Writer, format string, args ...any) {
 // are indented, so that none can be taken for a row of a table.
 func sayLines(out io.Writer, text string) {
 	s := newScreen(out)
-	for i, line := range strings.Split(text, "\n") {
-		if i == 0 {
-			s.line("%s", plain(line))
-		} else {
-			s.line("  %s", plain(line))
-		}
+	indent := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		s.line("%s%s", indent, plain(line))
+		indent = "  "
 	}
 	_ = s.flush()
 }

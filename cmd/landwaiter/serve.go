@@ -87,8 +87,7 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 	}
 	flags.register(cmd, ", instead of the Kubernetes API")
 	registerServerFlags(cmd, &options, &identity)
-	registerCacheFlags(cmd, &flags)
-	registerShareFlags(cmd, &flags)
+	registerEngineFlags(cmd, &flags)
 	exceptions.register(cmd)
 	cluster.register(cmd)
 	traces.register(cmd)
@@ -115,19 +114,14 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity
 	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice")
 }
 
-// registerCacheFlags declares the flags of caches and their TTLs.
-func registerCacheFlags(cmd *cobra.Command, flags *serviceFlags) {
+// registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
+func registerEngineFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
 	flags.redis.register(cmd)
 	f.Int64Var(&flags.options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
 	f.DurationVar(&flags.options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is cached")
 	f.DurationVar(&flags.options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is cached")
 	f.DurationVar(&flags.options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long the digest of a tag is cached")
-}
-
-// registerShareFlags declares the flags that limit a namespace's share.
-func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
-	f := cmd.Flags()
 	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
 	f.IntVar(&flags.options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
 	f.Int64Var(&flags.options.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")

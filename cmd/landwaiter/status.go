@@ -67,8 +67,7 @@ answer.`,
 			if err != nil {
 				return failed(err)
 			}
-			printed := printableStatus(status)
-			if err := output.print(cmd, printed); err != nil {
+			if err := output.print(cmd, printableStatus(status)); err != nil {
 				return err
 			}
 			return statusExit(status, exitCode)

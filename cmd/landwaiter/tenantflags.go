@@ -254,14 +254,14 @@ func (f *tenantFlags) source() (*v1beta1.TenantSource, error) {
 }
 
 func parseQuota(amounts map[string]string) (map[corev1.ResourceName]resource.Quantity, error) {
-	var quota map[corev1.ResourceName]resource.Quantity
+	if len(amounts) == 0 {
+		return nil, nil
+	}
+	quota := map[corev1.ResourceName]resource.Quantity{}
 	for name, amount := range amounts {
 		quantity, err := resource.ParseQuantity(amount)
 		if err != nil {
 			return nil, fmt.Errorf("--quota %s=%s is not an amount such as 50, 500m or 2Gi: %w", name, amount, err)
-		}
-		if quota == nil {
-			quota = map[corev1.ResourceName]resource.Quantity{}
 		}
 		quota[corev1.ResourceName(name)] = quantity
 	}

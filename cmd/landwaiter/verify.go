@@ -56,8 +56,7 @@ API server does not answer, or the result cannot be written.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			results := r.verifyAll(ctx, questions)
-			printed := printableResults(questions, results)
-			if err := output.print(cmd, printed); err != nil {
+			if err := output.print(cmd, printableResults(questions, results)); err != nil {
 				return err
 			}
 			return exitFor(results)

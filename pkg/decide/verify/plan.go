@@ -70,7 +70,7 @@ func (l *Layer) unverified(source policy.ObjectRef, why string) task {
 
 func (l *Layer) plan(ref image.Reference) task {
 	switch {
-	case IsHidden(l.Judge.refuses):
+	case policy.IsHidden(l.Judge.refuses):
 		return known(l, policy.NotDecided(l.Source, l.Judge.Why()))
 	case !l.Judge.Usable():
 		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.Why(), Remediation: repair(l.Source)})
@@ -187,7 +187,7 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 // must not look like one without findings.
 func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	for _, v := range l.Verifiers {
-		if v.Broken != nil && !IsHidden(v.Broken) && v.matches(ref) {
+		if v.Broken != nil && !policy.IsHidden(v.Broken) && v.matches(ref) {
 			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %w", v.Broken), repair(v.Source))
 		}
 	}
@@ -278,7 +278,7 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	v := l.Verifiers[i]
 	switch {
 	case slices.Contains(t.verifiers, v):
-	case v.Broken != nil && !IsHidden(v.Broken):
+	case v.Broken != nil && !policy.IsHidden(v.Broken):
 		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source)}))
 	case v.Broken != nil && v.matches(ref):
 		t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken.Error()}))

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -29,7 +28,7 @@ func (r refusal) Error() string { return string(r) }
 
 // refusalOf returns err as a refusal. What is hidden stays so.
 func refusalOf(err error) error {
-	if verify.IsHidden(err) {
+	if policy.IsHidden(err) {
 		return resource.HiddenError(cut(err.Error()))
 	}
 	return refusal(cut(err.Error()))

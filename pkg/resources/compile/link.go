@@ -37,7 +37,7 @@ func (s *Snapshot) link(own *level) *view {
 	bound := s.bind(own)
 	v := &view{own: own, bound: bound, binding: bound}
 	v.chain = chainOf(own, v.binding, s.cluster)
-	if own.objects.broken != nil || v.counts() && own.broken != nil && !verify.IsHidden(v.broken) {
+	if own.objects.broken != nil || v.counts() && own.broken != nil && !policy.IsHidden(v.broken) {
 		v.broken, v.by = own.broken, policy.ObjectRef{}
 	}
 	v.applies = applyAll(v.chain)

@@ -46,7 +46,7 @@ func apply(chain []rung, first int) applicable {
 			if p.decides() {
 				a.deciding.policies = append(a.deciding.policies, p)
 			}
-			if !p.decides() || verify.IsHidden(p.broken) {
+			if !p.decides() || policy.IsHidden(p.broken) {
 				warning.policies = append(warning.policies, p) // a hidden one may warn, too
 			}
 		}

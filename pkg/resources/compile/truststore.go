@@ -223,7 +223,7 @@ func (ts trustStores) at(l shelf, kind, name string, want v1beta1.TrustStoreType
 		return nil, l.hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
-	case verify.IsHidden(store.err):
+	case policy.IsHidden(store.err):
 		return nil, fmt.Errorf("%s cannot be read: %w", source, store.err)
 	case store.err != nil:
 		if ts.owner() == verify.Cluster { // its own status may say why

@@ -18,7 +18,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // Objects holds all configuration that verdicts depend on. The order within a slice
@@ -206,9 +205,9 @@ type Hidden struct {
 // HiddenName stands for the name of what is hidden, where a resource is named.
 const HiddenName = "(unreadable)"
 
-// HiddenError returns an error that says why something is hidden, a [verify.HiddenError].
+// HiddenError returns an error that says why something is hidden, a [policy.HiddenError].
 func HiddenError(why string) error {
-	return Reasoned(policy.ReasonUnreadable, verify.HiddenError(why))
+	return Reasoned(policy.ReasonUnreadable, policy.HiddenError(why))
 }
 
 // refusedBecause is the annotation of a resource that this version's schema refuses, with the

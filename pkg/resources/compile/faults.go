@@ -29,7 +29,7 @@ func (r refusal) Error() string { return string(r) }
 // refusalOf returns err as a refusal. What is hidden stays so.
 func refusalOf(err error) error {
 	if policy.IsHidden(err) {
-		return resource.HiddenError(cut(err.Error()))
+		return policy.HiddenError(cut(err.Error()))
 	}
 	return refusal(cut(err.Error()))
 }

@@ -34,7 +34,7 @@ func newReferenced(o resource.Objects) referenced {
 	m := referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
 		hidden: map[policy.ObjectRef]error{}, person: o.Person, pulls: o.PullSecrets()}
 	for _, h := range o.Hidden {
-		m.hidden[h.Source] = resource.HiddenError(h.Why)
+		m.hidden[h.Source] = policy.HiddenError(h.Why)
 	}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
@@ -179,7 +179,7 @@ func (m referenced) accountCredentials(ref v1beta1.Reference) (map[string]regist
 func (m referenced) get(source external.Source) (external.Value, error) {
 	value, err := m.known(source)
 	if err != nil && m.person {
-		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
+		err = policy.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
 	}
 	return value, err
 }

@@ -225,7 +225,7 @@ func decided(tasks []task) (policy.Verdict, bool) {
 }
 
 // failed returns the verdict on an image whose verification ended with err. It is a
-// warning if only policies that warn needed evidence.
+// warning if only policies that warn needed evidence, beside the warnings that need none.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.known })
@@ -233,13 +233,9 @@ func failed(tasks []task, err error) policy.Verdict {
 		return verdict
 	}
 	verdict.Policy = asked[0].rules.Source
-	warned := combine(tasks, func(i int) policy.Verdict {
-		if tasks[i].known {
-			return tasks[i].verdict
-		}
-		return verdict
-	})
-	warned.Policy, warned.Reason, warned.Warning = verdict.Policy, fmt.Sprintf("%s only warns: %s", verdict.Policy, verdict.Reason), verdict.Text()
+	said := append(slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !t.known }), known(asked[0].layer, verdict))
+	warned := combine(said, func(i int) policy.Verdict { return said[i].verdict })
+	warned.Policy, warned.Reason = verdict.Policy, fmt.Sprintf("%s only warns: %s", verdict.Policy, verdict.Reason)
 	return warned
 }
 

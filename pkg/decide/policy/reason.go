@@ -1,7 +1,5 @@
 package policy
 
-import "errors"
-
 // Reason is a CamelCase word that explains a rejected piece of evidence, a registry
 // error or a resource condition. Programs may depend on these words;
 // docs/troubleshooting.md explains each one.
@@ -116,16 +114,3 @@ const (
 	ReasonUntrustedProfile         Reason = "UntrustedProfile"         // AWS Signer signed for a profile that is not trusted
 	ReasonRevokedSignature         Reason = "RevokedSignature"         // AWS Signer has revoked the signature or its profile
 )
-
-// HiddenError is the error of something that whoever asks may not read: it says which permission is
-// missing. Whatever it makes impossible is unknown, and neither denied nor allowed.
-type HiddenError string
-
-// Error returns which permission is missing.
-func (e HiddenError) Error() string { return string(e) }
-
-// IsHidden reports whether err is, or wraps, a [HiddenError].
-func IsHidden(err error) bool {
-	var hidden HiddenError
-	return errors.As(err, &hidden)
-}

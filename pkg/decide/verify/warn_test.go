@@ -10,7 +10,9 @@ import (
 )
 
 func TestAWarningThatNeedsNoEvidenceIsSaidAlthoughTheRegistryIsDown(t *testing.T) {
-	named := func(name string) policy.ObjectRef { return policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name} }
+	named := func(name string) policy.ObjectRef {
+		return policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}
+	}
 	warning := func(name string) task {
 		return task{layer: &Layer{Warns: true}, warns: true, rules: policy.Requirements{Source: named(name)}}
 	}

@@ -153,7 +153,7 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	o := l.objects
 	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
 	if o.broken != nil {
-		l.broken = refusalOf(fmt.Errorf("Namespace %s cannot be read: %w", o.namespace, o.broken))
+		l.broken = refusalOf(fmt.Errorf("%s cannot be read: %w", policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.namespace)}, o.broken))
 		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.namespace)}, o.broken)
 	}
 	c.breakGlass(l)

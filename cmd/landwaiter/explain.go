@@ -12,6 +12,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
 // explanation is what explain prints.
@@ -115,7 +116,7 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 	e := explanation{printedResult: printable(ref.String(), result), Resources: choices, Locations: mapped(result.Looked, printableLocation),
 		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
 	if compare {
-		e.Origin = printableOrigin(s.CompareOrigin(ctx, ns, ref))
+		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, ns, ref))
 	}
 	return e, result
 }

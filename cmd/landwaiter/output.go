@@ -146,7 +146,7 @@ type printedOrigin struct {
 	Said       []string `json:"said"`
 }
 
-func printableOrigin(c verify.Comparison) *printedOrigin {
+func printableOrigin(c live.Comparison) *printedOrigin {
 	return &printedOrigin{Repository: c.Origin, Instead: append([]string{}, c.Instead...), Digest: c.Original.String(), Mirrored: c.Mirrored.String(),
 		Missing: mapped(c.Missing, digest.Digest.String), Said: c.Sentences()}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -162,4 +163,17 @@ func (v Verdict) TextWithin(limit int) string {
 	}
 	reason := Cut(v.Reason, max(2*limit/3, limit-len(toFix)-len(v.Remediation)))
 	return reason + Cut(toFix+v.Remediation, limit-len(reason))
+}
+
+// HiddenError is the error of something that whoever asks may not read: it says which permission is
+// missing. Whatever it makes impossible is unknown, and neither denied nor allowed.
+type HiddenError string
+
+// Error returns which permission is missing.
+func (e HiddenError) Error() string { return string(e) }
+
+// IsHidden reports whether err is, or wraps, a [HiddenError].
+func IsHidden(err error) bool {
+	var hidden HiddenError
+	return errors.As(err, &hidden)
 }

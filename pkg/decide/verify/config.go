@@ -112,7 +112,7 @@ func ByVerifiers() Judge { return Judge{kind: byVerifiers} }
 func OnlyWarnings() Judge { return Judge{kind: onlyWarnings} }
 
 // Refusing returns j as the Judge of a resource that cannot be used, and why says why: it denies all.
-// If that is a [HiddenError], every image is Undecided.
+// If that is a [policy.HiddenError], every image is Undecided.
 func (j Judge) Refusing(why error) Judge {
 	if j.refuses = why; why == nil {
 		j.refuses = errors.New("it cannot be used")
@@ -200,7 +200,7 @@ type Verifier struct {
 	// at its end. It may be empty.
 	Command string
 	// Broken, if set, says why the verifier is unusable: all evidence is then invalid, or
-	// unknown if it is a [HiddenError], and Checker is not called.
+	// unknown if it is a [policy.HiddenError], and Checker is not called.
 	Broken error
 }
 

@@ -299,8 +299,8 @@ var errNotAnIndex = errors.New("the image is not an index")
 // The registry only states the media type; the content, which the digest fixes, must agree.
 func (x *examination) readIndex(ctx context.Context, registry Registry, subject Subject) (manifests []ocispec.Descriptor, err error) {
 	defer x.trace.start("index", subject.Reference.String())()
-	locations := locationsOf(registry, subject.Reference).Content
-	descriptor, err := resolve(ctx, locations, subject.Reference)
+	locations := locationsOf(registry, subject.Reference)
+	descriptor, err := locations.Resolve(ctx, subject.Reference)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (x *examination) readIndex(ctx context.Context, registry Registry, subject 
 	if err := x.budget.hold(manifestBytes * min(max(descriptor.Size, 0), MaxManifestBytes)); err != nil {
 		return nil, err
 	}
-	content, err := fetchAt(ctx, locations, descriptor, MaxManifestBytes)
+	content, err := fetchAt(ctx, locations.Content, descriptor, MaxManifestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the index: %w", err)
 	}

@@ -17,5 +17,5 @@
 //   - decide: the findings of all layers to one verdict, for an index also by its manifests
 //   - exception: what lets an image in although its verdict does not
 //
-// limits bounds the steps, and compare is for people.
+// limits bounds the steps.
 package verify

@@ -126,7 +126,7 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 		ctx, cancel = context.WithTimeout(ctx, warnGrace)
 		defer cancel()
 	}
-	trace := newTrace(e.now)
+	trace := &trace{now: e.now}
 	ctx = trace.in(ctx)
 	subject, doubt, err := e.pin(ctx, config, tasks, ref, how, trace)
 	if err != nil {

@@ -175,8 +175,6 @@ type trace struct {
 	looked []Looked
 }
 
-func newTrace(now func() time.Time) *trace { return &trace{now: now} }
-
 // start begins a stage that is nobody's in particular.
 func (t *trace) start(name, detail string) (end func()) {
 	return t.begin(Stage{Name: name, Detail: detail})

@@ -39,19 +39,6 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &permanent)
 }
 
-// HiddenError is the error of something that whoever asks may not read: it says which permission is
-// missing. Whatever it makes impossible is unknown, and neither denied nor allowed.
-type HiddenError string
-
-// Error returns which permission is missing.
-func (e HiddenError) Error() string { return string(e) }
-
-// IsHidden reports whether err is, or wraps, a [HiddenError].
-func IsHidden(err error) bool {
-	var hidden HiddenError
-	return errors.As(err, &hidden)
-}
-
 // Refusal is the error of a [Checker] that says why evidence does not count. Only
 // [Refuse] gives it words; the zero value refuses too.
 type Refusal struct {

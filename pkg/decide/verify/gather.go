@@ -134,7 +134,7 @@ func (s *search) parse(ctx context.Context, fair *shares, rank int, m referring)
 	}
 	understood := false
 	for _, layer := range distinct(manifest.Layers) {
-		if signature := (Signature{Descriptor: m.Descriptor, Manifest: manifest, Layer: layer}); s.accepted(signature) {
+		if signature := (Signature{Descriptor: m.Descriptor, Manifest: manifest, Layer: layer}); slices.ContainsFunc(s.verifiers, func(v *Verifier) bool { return v.Checker.Accepts(signature) }) {
 			understood = true
 			fair.add(candidate{Signature: signature, in: m.listed})
 		}
@@ -144,31 +144,20 @@ func (s *search) parse(ctx context.Context, fair *shares, rank int, m referring)
 	}
 }
 
-// accepted reports whether any verifier accepts a signature.
-func (s *search) accepted(signature Signature) bool {
-	for _, v := range s.verifiers {
-		if v.Checker.Accepts(signature) {
-			return true
-		}
-	}
-	return false
-}
-
-// checkAll starts a check of every signature; first is the rank of the first.
+// checkAll starts a check of every signature by every verifier that accepts it; first is the rank of
+// the first.
 func (s *search) checkAll(ctx context.Context, checks *sync.WaitGroup, first int, candidates []candidate) {
 	for i, signature := range candidates {
-		checks.Go(func() { s.check(ctx, first+i, signature) })
+		checks.Go(func() {
+			for _, v := range s.verifiers {
+				s.check(ctx, v, first+i, signature)
+			}
+		})
 	}
 }
 
-// check has every verifier that accepts a signature check it.
-func (s *search) check(ctx context.Context, rank int, signature candidate) {
-	for _, v := range s.verifiers {
-		s.checkWith(ctx, v, rank, signature)
-	}
-}
-
-func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature candidate) {
+// check has v check a signature, if it accepts it.
+func (s *search) check(ctx context.Context, v *Verifier, rank int, signature candidate) {
 	defer func() {
 		if r := recover(); r != nil {
 			// Our own fault must not look like an answer about the image.

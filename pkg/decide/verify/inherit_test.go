@@ -25,6 +25,7 @@ func TestOnlyTheLastLayerOfAChainAllowsByDefault(t *testing.T) {
 		"a next layer without the word": {Layer{Next: lax}, policy.Denied, "its defaultAction is Deny"},
 		"a lax next layer":              {Layer{Judge: ByRules(nil, DefaultInherit), Next: lax}, policy.Allowed, "its defaultAction is Allow"},
 		"a broken next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultAllow).Refusing(errors.New("broken"))}}, policy.Denied, "broken"},
+		"a layer broken for no reason":  {Layer{Judge: ByRules(nil, DefaultAllow).Refusing(nil)}, policy.Denied, "it cannot be used"},
 		"a broken layer":                {Layer{Judge: ByRules(nil, DefaultInherit).Refusing(errors.New("broken")), Next: lax}, policy.Denied, "broken"},
 		"the zero next layer":           {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{}}, policy.Denied, "its defaultAction is Deny"},
 		"two steps":                     {Layer{Judge: ByRules(nil, DefaultInherit), Next: &Layer{Judge: ByRules(nil, DefaultInherit), Next: lax}}, policy.Allowed, "its defaultAction is Allow"},

@@ -151,7 +151,7 @@ func (s *search) describe(ctx context.Context) error {
 		return nil
 	}
 	defer s.trace.start("resolve", s.subject.Reference.String())()
-	descriptor, err := resolve(ctx, s.locations.Content, s.subject.Reference)
+	descriptor, err := s.locations.Resolve(ctx, s.subject.Reference)
 	s.subject.Descriptor = descriptor
 	return err
 }

@@ -94,12 +94,13 @@ func names(locations []Location) string {
 	return strings.Join(list, " and ")
 }
 
-// resolve returns the descriptor of ref at the first location that has it. All locations are
+// Resolve returns the descriptor of ref at the first location of its content that has it. All are
 // asked in parallel, so that a mirror which lacks the image costs no further round trip. A
 // location that fails, or that answers for another digest, counts as one that lacks it: what
 // is asked for by digest cannot be forged, and the verdict on a tag is about the digest
 // that was found.
-func resolve(ctx context.Context, locations []Location, ref image.Reference) (ocispec.Descriptor, error) {
+func (l Locations) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
+	locations := l.Content
 	switch len(locations) {
 	case 0:
 		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("cannot look up %s: no registry is configured", ref))
@@ -137,7 +138,7 @@ func resolve(ctx context.Context, locations []Location, ref image.Reference) (oc
 	return ocispec.Descriptor{}, nowhere(errs)
 }
 
-// resolveAt is resolve for one location. It rejects digests that are not sha256 or differ from
+// resolveAt is Resolve for one location. It rejects digests that are not sha256 or differ from
 // the digest of ref.
 func resolveAt(ctx context.Context, location Location, ref image.Reference) (ocispec.Descriptor, error) {
 	descriptor, err := location.Resolve(ctx, ref)
@@ -258,12 +259,12 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 					errs[i] = fmt.Errorf("internal error: %v", r)
 				}
 			}()
-			found, err := resolve(ctx, locationsOf(other.layer.Registry, ref).Content, ref)
+			found, err := locationsOf(other.layer.Registry, ref).Resolve(ctx, ref)
 			digests[i], errs[i] = found.Digest, err
 		})
 	}
-	locations := locationsOf(registry, ref).Content
-	descriptor, err = resolve(ctx, locations, ref)
+	locations := locationsOf(registry, ref)
+	descriptor, err = locations.Resolve(ctx, ref)
 	lookups.Wait()
 	if err != nil {
 		return ocispec.Descriptor{}, "", err
@@ -272,7 +273,7 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 		err := errs[i]
 		if err == nil && digests[i] != descriptor.Digest {
 			err = PermanentWith(policy.ReasonContentMismatch, fmt.Errorf("%s is %s at %s, and %s at %s, which counts for %s",
-				ref, descriptor.Digest, names(locations), digests[i], names(locationsOf(other.layer.Registry, ref).Content), other.layer.Source),
+				ref, descriptor.Digest, names(locations.Content), digests[i], names(locationsOf(other.layer.Registry, ref).Content), other.layer.Source),
 				"update the copy that is behind, or name the image by its digest")
 		}
 		switch {
@@ -305,7 +306,7 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 	if !cached {
 		var err error
 		entry, err = e.once(ctx, config, key, mode{}, func(ctx context.Context) (Entry, time.Duration, error) {
-			descriptor, err := resolve(ctx, locationsOf(registry, ref).Content, ref)
+			descriptor, err := locationsOf(registry, ref).Resolve(ctx, ref)
 			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
 		})
 		if err != nil {

@@ -240,35 +240,3 @@ func TestAReasonNamesFewLocationsAndLittleOfEach(t *testing.T) {
 	require.Less(t, len(result.Verdict.Reason), 1200)
 	require.Len(t, result.Looked, 9)
 }
-
-func TestComparingSaysWhatTheOriginHas(t *testing.T) {
-	for name, c := range map[string]struct {
-		arrange func(t *testing.T, n *network)
-		said    []string
-		missing int
-	}{
-		"nothing more":   {func(*testing.T, *network) {}, []string{"the image is the same at the origin", "the origin has no evidence"}, 0},
-		"a signature":    {func(t *testing.T, n *network) { n.origin.manifest(t, true, "x") }, []string{"the same", "the origin has 1 signatures or attestations"}, 1},
-		"the image":      {func(_ *testing.T, n *network) { lacks(n.mirror) }, []string{"the mirror lacks it", "no evidence"}, 0},
-		"another digest": {func(_ *testing.T, n *network) { n.origin.tags["v1"] = digest.FromString("z") }, []string{"another image", "no evidence"}, 0},
-		"an origin that is down": {func(_ *testing.T, n *network) {
-			n.origin.resolve = func(context.Context, image.Reference) error { return errors.New("it is down") }
-			n.origin.list = func(context.Context) error { return errors.New("it is down") }
-		}, []string{"the origin was not read", "not all evidence was listed"}, 0},
-		"neither": {func(_ *testing.T, n *network) { lacks(n.mirror); lacks(n.origin) }, []string{"neither has the image"}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := newNetwork()
-			c.arrange(t, n)
-			compared := verify.Compare(t.Context(), as(onlyMirror(n)), as([]verify.Location{location(verify.RoleOrigin, n.origin)}, []verify.Location{location(verify.RoleOrigin, n.origin)}), ref(t, byTag))
-			require.Len(t, compared.Missing, c.missing)
-			said := compared.Sentences()
-			require.Len(t, said, len(c.said))
-			for i, want := range c.said {
-				require.Contains(t, said[i], want)
-			}
-		})
-	}
-	r := newRegistry()
-	require.Contains(t, verify.Compare(t.Context(), r, r, ref(t, byTag)).Sentences()[0], "no mirror and no evidence repository applies")
-}

@@ -70,7 +70,7 @@ func (l *Layer) unverified(source policy.ObjectRef, why string) task {
 
 func (l *Layer) plan(ref image.Reference) task {
 	switch {
-	case IsHidden(l.Judge.refuses):
+	case policy.IsHidden(l.Judge.refuses):
 		return known(l, policy.NotDecided(l.Source, l.Judge.Why()))
 	case !l.Judge.Usable():
 		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Judge.Why(), Remediation: repair(l.Source)})
@@ -187,7 +187,7 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 // must not look like one without findings.
 func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	for _, v := range l.Verifiers {
-		if v.Broken != nil && !IsHidden(v.Broken) && v.matches(ref) {
+		if v.Broken != nil && !policy.IsHidden(v.Broken) && v.matches(ref) {
 			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %w", v.Broken), repair(v.Source))
 		}
 	}
@@ -225,7 +225,7 @@ func decided(tasks []task) (policy.Verdict, bool) {
 }
 
 // failed returns the verdict on an image whose verification ended with err. It is a
-// warning if only policies that warn needed evidence.
+// warning if only policies that warn needed evidence, beside the warnings that need none.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.known })
@@ -233,13 +233,9 @@ func failed(tasks []task, err error) policy.Verdict {
 		return verdict
 	}
 	verdict.Policy = asked[0].rules.Source
-	warned := combine(tasks, func(i int) policy.Verdict {
-		if tasks[i].known {
-			return tasks[i].verdict
-		}
-		return verdict
-	})
-	warned.Policy, warned.Reason, warned.Warning = verdict.Policy, fmt.Sprintf("%s only warns: %s", verdict.Policy, verdict.Reason), verdict.Text()
+	said := append(slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !t.known }), known(asked[0].layer, verdict))
+	warned := combine(said, func(i int) policy.Verdict { return said[i].verdict })
+	warned.Policy, warned.Reason = verdict.Policy, fmt.Sprintf("%s only warns: %s", verdict.Policy, verdict.Reason)
 	return warned
 }
 
@@ -278,7 +274,7 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	v := l.Verifiers[i]
 	switch {
 	case slices.Contains(t.verifiers, v):
-	case v.Broken != nil && !IsHidden(v.Broken):
+	case v.Broken != nil && !policy.IsHidden(v.Broken):
 		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source)}))
 	case v.Broken != nil && v.matches(ref):
 		t.missing = append(t.missing, v.finding(policy.Finding{Unknown: true, Reason: policy.ReasonUnreadable, Message: v.Broken.Error()}))
@@ -331,6 +327,10 @@ func (l Layer) mayAllow(asked image.Reference) bool {
 	if any {
 		ref = image.Reference{Host: "registry.example.com", Repository: "any"}
 	}
+	everything, err := image.ParsePattern("**")
+	if err != nil {
+		return false
+	}
 	sound := make([]*Verifier, len(l.Verifiers))
 	for i, v := range l.Verifiers {
 		sound[i] = &Verifier{Source: v.Source, Type: v.Type, Images: v.Images}
@@ -355,6 +355,3 @@ func (l Layer) mayAllow(asked image.Reference) bool {
 
 // mayAllow reports whether some evidence could get the image of t allowed.
 func (t task) mayAllow() bool { return !t.known || t.verdict.Outcome() == policy.Allowed }
-
-// everything matches every image.
-var everything, _ = image.ParsePattern("**")

@@ -37,7 +37,7 @@ func (s Server) grant(namespace string) string {
 // server does, and as hidden where the person cannot know. The first of the states is the
 // cluster as it is: only its conditions count.
 func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State) error {
-	q := &readable{person: p, server: server, verdicts: map[policy.ObjectRef]readability{}}
+	q := &readable{person: p, server: server, verdicts: map[policy.ObjectRef]error{}}
 	q.fromConditions(states[0].Objects)
 	for _, state := range states {
 		o := &state.Objects
@@ -53,42 +53,33 @@ func (p *Person) ReadableBy(ctx context.Context, server Server, states ...*State
 				if _, said := q.verdicts[source]; !said && (!present[source] || hidden[source]) {
 					continue
 				}
-				found, err := q.ask(ctx, source)
-				if err != nil {
+				refused, err := q.ask(ctx, source)
+				switch {
+				case err != nil:
 					return err
+				case policy.IsHidden(refused):
+					o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: refused.Error()})
+				case refused != nil:
+					o.Hidden = slices.DeleteFunc(o.Hidden, func(h resource.Hidden) bool { return h.Source == source })
+					o.Broken = append(o.Broken, resource.Broken{Source: source, Reason: policy.ReasonAccessDenied, Err: refused})
 				}
-				found.apply(o, source)
 			}
 		}
 	}
 	return nil
 }
 
-// readability says why the server cannot read an object, or why that is not known.
-type readability struct {
-	refused error
-	unknown string
-}
-
-func (r readability) apply(o *resource.Objects, source policy.ObjectRef) {
-	switch {
-	case r.refused != nil:
-		o.Hidden = slices.DeleteFunc(o.Hidden, func(h resource.Hidden) bool { return h.Source == source })
-		o.Broken = append(o.Broken, resource.Broken{Source: source, Reason: policy.ReasonAccessDenied, Err: r.refused})
-	case r.unknown != "":
-		o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: r.unknown})
-	}
-}
-
 // readable finds out what the server may read, once for each object.
 type readable struct {
-	person   *Person
-	server   Server
-	verdicts map[policy.ObjectRef]readability
+	person *Person
+	server Server
+	// verdicts say why the server cannot read an object, nil if it can. That is hidden if it is
+	// not known.
+	verdicts map[policy.ObjectRef]error
 }
 
-func (q *readable) refused(source policy.ObjectRef) readability {
-	return readability{refused: errors.New("landwaiter has no permission to read it; grant it with: " + q.server.grant(source.Namespace))}
+func (q *readable) refused(source policy.ObjectRef) error {
+	return errors.New("landwaiter has no permission to read it; grant it with: " + q.server.grant(source.Namespace))
 }
 
 // fromConditions takes what the server says itself: a resource that it finds ready names
@@ -108,7 +99,7 @@ func (q *readable) fromConditions(o resource.Objects) {
 				for _, source := range sources {
 					switch {
 					case !refuses:
-						q.verdicts[source] = readability{}
+						q.verdicts[source] = nil
 					case names(ready.Message, source):
 						q.verdicts[source] = q.refused(source)
 					}
@@ -129,28 +120,27 @@ func names(message string, source policy.ObjectRef) bool {
 }
 
 // ask asks the API server what the account may do, unless that is known already.
-func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (readability, error) {
+func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (refused, err error) {
 	if found, said := q.verdicts[source]; said {
 		return found, nil
 	}
 	allowed, err := q.review(ctx, source)
-	var found readability
 	unknown := fmt.Sprintf("whether Landwaiter may read %s is not known: ", source)
 	account := fmt.Sprintf("ServiceAccount %s/%s", q.server.Namespace, q.server.Account)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		found.unknown = unknown + fmt.Sprintf("no resource with this reference is ready yet, and you may not create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
-			source.Namespace, q.server.grant(source.Namespace))
+		refused = policy.HiddenError(unknown + fmt.Sprintf("no resource with this reference is ready yet, and you may not create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
+			source.Namespace, q.server.grant(source.Namespace)))
 	case err != nil:
-		return found, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
+		return nil, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
 	case allowed:
 	case q.server.Guessed:
-		found.unknown = unknown + fmt.Sprintf("%s may not, and you may not read which account Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace))
+		refused = policy.HiddenError(unknown + fmt.Sprintf("%s may not, and you may not read which account Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace)))
 	default:
-		found = q.refused(source)
+		refused = q.refused(source)
 	}
-	q.verdicts[source] = found
-	return found, nil
+	q.verdicts[source] = refused
+	return refused, nil
 }
 
 // review asks for the verbs with which the server reads an object. The API server stores no

@@ -37,21 +37,11 @@ func attempt[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*retryPause {
 		return value, err
 	}
-	if pause(ctx, retryPause) != nil {
-		return value, err
-	}
-	return f()
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-		return nil
+	case <-time.After(retryPause):
+		return f()
 	case <-ctx.Done():
-		return ctx.Err()
+		return value, err
 	}
 }
 
@@ -127,30 +117,23 @@ func (a answer) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	var tooLarge *http.MaxBytesError
 	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &tooLarge) {
-		err = &cutError{err}
+		err = fmt.Errorf("%w: %w", errCut, err)
 	}
 	return n, err
 }
 
-// cutError means that an answer ended before its time.
-type cutError struct{ err error }
-
-// Error implements error.
-func (e *cutError) Error() string { return "the answer was cut off: " + e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *cutError) Unwrap() error { return e.err }
+// errCut means that an answer ended before its time.
+var errCut = errors.New("the answer was cut off")
 
 // errShort means that an answer ended before all of it had come, and nothing showed it.
-var errShort = &cutError{io.ErrUnexpectedEOF}
+var errShort = fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF)
 
 // connectionFailed reports whether err comes from the connection and not from the
 // content that was read through it.
 func connectionFailed(err error) bool {
 	var request *url.Error
 	var network net.Error
-	var cut *cutError
-	return errors.As(err, &request) || errors.As(err, &network) || errors.As(err, &cut) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return errors.As(err, &request) || errors.As(err, &network) || errors.Is(err, errCut) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -29,8 +28,8 @@ func (r Refusal) Error() string { return string(r) }
 
 // RefusalOf returns err as a refusal. What is hidden stays so.
 func RefusalOf(err error) error {
-	if verify.IsHidden(err) {
-		return resource.HiddenError(Cut(err.Error()))
+	if policy.IsHidden(err) {
+		return policy.HiddenError(Cut(err.Error()))
 	}
 	return Refusal(Cut(err.Error()))
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // fieldError wraps err with the name of the field; nil stays nil.
@@ -21,7 +20,7 @@ func fieldError(field string, err error) error {
 // namespaces. What is hidden stays so.
 func Unusable(source policy.ObjectRef, err error) error {
 	err = faultsOf(err)[0]
-	if source.Namespace == "" && !verify.IsHidden(err) {
+	if source.Namespace == "" && !policy.IsHidden(err) {
 		return Refusal(source.String() + " cannot be used; its condition Ready says why")
 	}
 	return RefusalOf(fmt.Errorf("%s cannot be used: %w", source, err))

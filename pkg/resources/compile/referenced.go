@@ -31,7 +31,7 @@ func NewReferenced(o resource.Objects) Referenced {
 	m := Referenced{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{},
 		hidden: map[policy.ObjectRef]error{}, person: o.Person, Pulls: o.PullSecrets()}
 	for _, h := range o.Hidden {
-		m.hidden[h.Source] = resource.HiddenError(h.Why)
+		m.hidden[h.Source] = policy.HiddenError(h.Why)
 	}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
@@ -176,7 +176,7 @@ func (m Referenced) accountCredentials(ref v1beta1.Reference) (map[string]regist
 func (m Referenced) get(source external.Source) (external.Value, error) {
 	value, err := m.known(source)
 	if err != nil && m.person {
-		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
+		err = policy.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
 	}
 	return value, err
 }

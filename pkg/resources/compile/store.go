@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
@@ -27,7 +28,7 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 	s := Store{Store: registry.Store{Source: e.Source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		if s.Broken = Unusable(e.Source, err); !verify.IsHidden(s.Broken) {
+		if s.Broken = Unusable(e.Source, err); !policy.IsHidden(s.Broken) {
 			s.Broken = registry.Unusable(resource.CutGrant(s.Broken.Error(), faultsOf(err)[0]))
 		}
 	}

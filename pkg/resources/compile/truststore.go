@@ -223,7 +223,7 @@ func (ts TrustStores) at(l Shelf, kind, name string, want v1beta1.TrustStoreType
 		return nil, l.Hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
-	case verify.IsHidden(store.Err):
+	case policy.IsHidden(store.Err):
 		return nil, fmt.Errorf("%s cannot be read: %w", source, store.Err)
 	case store.Err != nil:
 		if ts.owner() == verify.Cluster { // its own status may say why

@@ -157,7 +157,7 @@ func (c *compiler) level(l, cluster *Level, past excess) *Level {
 	o := l.Objects
 	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
 	if o.broken != nil {
-		l.Broken = compile.RefusalOf(fmt.Errorf("Namespace %s cannot be read: %w", o.Namespace, o.broken))
+		l.Broken = compile.RefusalOf(fmt.Errorf("%s cannot be read: %w", policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken))
 		l.problem(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(o.Namespace)}, o.broken)
 	}
 	c.breakGlass(l)

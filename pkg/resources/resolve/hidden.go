@@ -15,7 +15,7 @@ import (
 // hide records that resources of a kind at a level, or a Namespace, are hidden. Hidden
 // Secrets and the like are found where they are used.
 func hide(at func(namespace string) *Objects, h resource.Hidden) {
-	err := resource.HiddenError(h.Why)
+	err := policy.HiddenError(h.Why)
 	switch _, ours := v1beta1.KindNamed(h.Source.Kind); {
 	case h.Source.Kind == resource.KindNamespace:
 		at(h.Source.Name).unread = err

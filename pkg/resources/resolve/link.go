@@ -38,7 +38,7 @@ func (s *Snapshot) link(own *Level) *View {
 	bound := s.bind(own)
 	v := &View{Own: own, bound: bound, binding: bound}
 	v.Chain = chainOf(own, v.binding, s.Cluster)
-	if own.Objects.broken != nil || v.Counts() && own.Broken != nil && !verify.IsHidden(v.Broken) {
+	if own.Objects.broken != nil || v.Counts() && own.Broken != nil && !policy.IsHidden(v.Broken) {
 		v.Broken, v.by = own.Broken, policy.ObjectRef{}
 	}
 	v.applies = applyAll(v.Chain)

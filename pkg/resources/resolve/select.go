@@ -47,7 +47,7 @@ func apply(chain []Rung, first int) Applicable {
 			if p.Decides() {
 				a.Deciding.Policies = append(a.Deciding.Policies, p)
 			}
-			if !p.Decides() || verify.IsHidden(p.Broken) {
+			if !p.Decides() || policy.IsHidden(p.Broken) {
 				warning.Policies = append(warning.Policies, p) // a hidden one may warn, too
 			}
 		}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // Objects holds all configuration that verdicts depend on. The order within a slice
@@ -184,12 +183,15 @@ func CutGrant(message string, err error) (before, command string) {
 	return message, ""
 }
 
-// ReasonOf returns the reason attached to an error in the chain of err, or
-// [policy.ReasonInvalid] if there is none.
+// ReasonOf returns the reason attached to an error in the chain of err. Without one it is
+// [policy.ReasonUnreadable] for a [policy.HiddenError], else [policy.ReasonInvalid].
 func ReasonOf(err error) policy.Reason {
 	var r reasoned
-	if errors.As(err, &r) && r.reason != "" {
+	switch {
+	case errors.As(err, &r) && r.reason != "":
 		return r.reason
+	case policy.IsHidden(err):
+		return policy.ReasonUnreadable
 	}
 	return policy.ReasonInvalid
 }
@@ -207,11 +209,6 @@ type Hidden struct {
 
 // HiddenName stands for the name of what is hidden, where a resource is named.
 const HiddenName = "(unreadable)"
-
-// HiddenError returns an error that says why something is hidden, a [verify.HiddenError].
-func HiddenError(why string) error {
-	return Reasoned(policy.ReasonUnreadable, verify.HiddenError(why))
-}
 
 // refusedBecause is the annotation of a resource that this version's schema refuses, with the
 // reason. No object of an API server has it: the key is none that an API server accepts.

@@ -75,7 +75,8 @@ func (r *resources) current() []prometheus.Metric {
 
 func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 	all, notReady := map[string]int{}, map[[2]string]int{}
-	namespaces, labels := 0, 0
+	namespaces := 0
+	var named labels
 	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series
 		broken := map[string]int{}
 		for kind, count := range conditions.Counts(snapshot, namespace) {
@@ -84,15 +85,13 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 				broken[kind] = count.NotReady
 			}
 		}
-		label := namespace.Label()
 		if namespace != verify.Cluster {
 			namespaces++
-			if len(broken) > 0 {
-				if labels++; labels > maxNamespaceLabels {
-					label = otherLabel
-				}
-			}
 		}
+		if len(broken) == 0 {
+			continue
+		}
+		label := named.of(namespace)
 		for kind, count := range broken {
 			notReady[[2]string{kind, label}] += count
 		}
@@ -107,6 +106,20 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 	return metrics
 }
 
+// labels counts the namespaces that have a label of their own.
+type labels int
+
+// of returns the label of one more namespace: that of all others past the limit.
+func (l *labels) of(namespace verify.Namespace) string {
+	if namespace == verify.Cluster {
+		return namespace.Label()
+	}
+	if *l++; *l > maxNamespaceLabels {
+		return otherLabel
+	}
+	return namespace.Label()
+}
+
 // endsKept is how long the first ends are kept, which only time changes.
 const endsKept = time.Hour
 
@@ -114,19 +127,16 @@ const endsKept = time.Hour
 // namespace shares a series with others, which has the first end of all of them.
 func (r *resources) ends(snapshot *resolve.Snapshot, now time.Time) []prometheus.Metric {
 	first := map[[2]string]time.Time{}
-	labels := 0
+	var named labels
 	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series
-		label, counted := namespace.Label(), false
+		label := ""
 		for source, ends := range snapshot.EndsOf(namespace) {
 			at, ok := ends.First(now)
 			if !ok {
 				continue
 			}
-			if namespace != verify.Cluster && !counted {
-				counted = true
-				if labels++; labels > maxNamespaceLabels {
-					label = otherLabel
-				}
+			if label == "" {
+				label = named.of(namespace)
 			}
 			series := [2]string{source.Kind, label}
 			if earlier, ok := first[series]; !ok || at.Before(earlier) {

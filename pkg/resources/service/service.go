@@ -18,7 +18,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/revocation"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
@@ -236,13 +235,6 @@ func (s *Service) Prune(forget func(verify.Namespace)) {
 			forget(namespace)
 		}
 	}
-}
-
-// CompareOrigin says what the registry that an image names has, and the mirrors and
-// evidence repositories that apply in a namespace lack.
-func (s *Service) CompareOrigin(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Comparison {
-	snapshot := s.set.Snapshot()
-	return verify.Compare(ctx, snapshot.For(namespace).Layers[0].Registry, snapshot.Origin(namespace), ref)
 }
 
 // Outside returns the clients for registries and revocation that compiled resources

@@ -1,4 +1,4 @@
-package verify
+package live
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // Comparison says what the repository that an image names has, and the locations that are
@@ -28,33 +30,30 @@ type Comparison struct {
 	MissingErr error
 }
 
-// Compare looks an image and its evidence up at the locations of a registry, and with origin,
-// which reads the image's own repository.
-func Compare(ctx context.Context, registry, origin Registry, ref image.Reference) Comparison {
-	elsewhere := func(locations []Location) []Location {
-		return slices.DeleteFunc(slices.Clone(locations), func(p Location) bool { return p.Role == RoleOrigin })
-	}
-	locations, own := locationsOf(registry, ref), locationsOf(origin, ref)
-	content, evidence := elsewhere(locations.Content), elsewhere(locations.Evidence)
+// CompareOrigin looks an image and its evidence up where they are read in a namespace, and in the
+// image's own repository.
+func CompareOrigin(ctx context.Context, snapshot *resolve.Snapshot, namespace verify.Namespace, ref image.Reference) Comparison {
+	return compare(ctx, snapshot.For(namespace).Layers[0].Registry.Locations(ref), snapshot.Origin(namespace).Locations(ref), ref)
+}
+
+func compare(ctx context.Context, locations, own verify.Locations, ref image.Reference) Comparison {
+	atOrigin := func(l verify.Location) bool { return l.Role == verify.RoleOrigin }
+	instead := verify.Locations{Content: slices.DeleteFunc(slices.Clone(locations.Content), atOrigin), Evidence: slices.DeleteFunc(slices.Clone(locations.Evidence), atOrigin)}
 	c := Comparison{Origin: ref.Name()}
-	for _, p := range append(slices.Clone(content), evidence...) {
-		if !slices.Contains(c.Instead, p.Name) {
-			c.Instead = append(c.Instead, p.Name)
+	for _, l := range slices.Concat(instead.Content, instead.Evidence) {
+		if !slices.Contains(c.Instead, l.Name) {
+			c.Instead = append(c.Instead, l.Name)
 		}
 	}
 	if len(c.Instead) == 0 {
 		return c
 	}
-	if len(content) == 0 { // only evidence is elsewhere
-		content = own.Content
+	if len(instead.Content) == 0 { // only evidence is elsewhere
+		instead.Content = own.Content
 	}
 	var lookups sync.WaitGroup
-	for _, lookup := range []func(){
-		func() { c.Mirrored, c.MirroredErr = digestAt(ctx, content, ref) },
-		func() { c.Original, c.OriginalErr = digestAt(ctx, own.Content, ref) },
-	} {
-		lookups.Go(lookup)
-	}
+	lookups.Go(func() { c.Mirrored, c.MirroredErr = digestAt(ctx, instead, ref) })
+	lookups.Go(func() { c.Original, c.OriginalErr = digestAt(ctx, own, ref) })
 	lookups.Wait()
 	subject := ref
 	switch {
@@ -67,48 +66,36 @@ func Compare(ctx context.Context, registry, origin Registry, ref image.Reference
 	}
 	var here, there []digest.Digest
 	var hereErr, thereErr error
-	for _, lookup := range []func(){
-		func() { here, hereErr = listedAt(ctx, evidence, subject) },
-		func() { there, thereErr = listedAt(ctx, own.Evidence, subject) },
-	} {
-		lookups.Go(lookup)
-	}
+	lookups.Go(func() { here, hereErr = listedAt(ctx, instead.Evidence, subject) })
+	lookups.Go(func() { there, thereErr = listedAt(ctx, own.Evidence, subject) })
 	lookups.Wait()
-	for _, d := range there {
-		if !slices.Contains(here, d) {
-			c.Missing = append(c.Missing, d)
-		}
-	}
+	c.Missing = slices.DeleteFunc(there, func(d digest.Digest) bool { return slices.Contains(here, d) })
 	if c.MissingErr = thereErr; thereErr == nil {
 		c.MissingErr = hereErr
 	}
 	return c
 }
 
-func digestAt(ctx context.Context, locations []Location, ref image.Reference) (digest.Digest, error) {
-	found, err := resolve(ctx, locations, ref)
+func digestAt(ctx context.Context, locations verify.Locations, ref image.Reference) (digest.Digest, error) {
+	found, err := locations.Resolve(ctx, ref)
 	return found.Digest, err
 }
 
 // listedAt returns what refers to subject at locations, and an error if there may be more.
-func listedAt(ctx context.Context, locations []Location, subject image.Reference) ([]digest.Digest, error) {
-	var all []digest.Digest
-	var errs []error
-	for _, p := range locations {
-		found, err := p.Referrers(ctx, subject)
+func listedAt(ctx context.Context, locations []verify.Location, subject image.Reference) (all []digest.Digest, err error) {
+	for _, l := range locations {
+		found, failed := l.Referrers(ctx, subject)
 		for _, d := range found {
-			if !slices.Contains(all, d.Digest) {
-				all = append(all, d.Digest)
-			}
+			all = append(all, d.Digest)
 		}
-		if err != nil {
-			errs = append(errs, err)
+		switch {
+		case err == nil:
+			err = failed
+		case failed != nil:
+			err = fmt.Errorf("%w; %w", err, failed)
 		}
 	}
-	if len(errs) == 0 {
-		return all, nil
-	}
-	return all, nowhere(errs)
+	return all, err
 }
 
 // Sentences says what differs, for people.
@@ -122,7 +109,7 @@ func (c Comparison) Sentences() []string {
 		said = append(said, fmt.Sprintf("neither has the image: %v; %v", c.MirroredErr, c.OriginalErr))
 	case c.OriginalErr != nil:
 		said = append(said, fmt.Sprintf("the origin was not read: %v", c.OriginalErr))
-	case HasReason(c.MirroredErr, policy.ReasonNotFound):
+	case verify.HasReason(c.MirroredErr, policy.ReasonNotFound):
 		said = append(said, fmt.Sprintf("the origin has the image (%s), and the mirror lacks it", c.Original))
 	case c.MirroredErr != nil:
 		said = append(said, fmt.Sprintf("the origin has the image (%s), and the mirror was not read: %v", c.Original, c.MirroredErr))

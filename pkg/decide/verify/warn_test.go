@@ -1,0 +1,28 @@
+package verify
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+func TestAWarningThatNeedsNoEvidenceIsSaidAlthoughTheRegistryIsDown(t *testing.T) {
+	named := func(name string) policy.ObjectRef {
+		return policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}
+	}
+	warning := func(name string) task {
+		return task{layer: &Layer{Warns: true}, warns: true, rules: policy.Requirements{Source: named(name)}}
+	}
+	said := failed([]task{
+		known(&Layer{}, policy.Unverified(named("lax"), "it allows all")),
+		known(&Layer{Warns: true}, policy.Verdict{Policy: named("strict"), Reason: "a rule denies it"}),
+		warning("signed"), warning("attested"),
+	}, errors.New("it is down"))
+	require.Equal(t, policy.Allowed, said.Outcome())
+	require.Equal(t, "a rule denies it; it is down", said.Warning)
+	require.Equal(t, "ClusterVerificationPolicy signed only warns: it is down", said.Reason)
+	require.True(t, said.Doubtful)
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // runningServe is an API server whose only Deployment runs serve with arguments, or that
@@ -70,7 +71,7 @@ func apiServer(t *testing.T, refuses bool, may func(review authorizationv1.Local
 		}
 	}))
 	t.Cleanup(server.Close)
-	person, err := live.New(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	person, err := live.New(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, schema.New())
 	require.NoError(t, err)
 	return person
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // printedDiagnosis is what doctor prints.
@@ -59,7 +60,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 			if isolation.wanted {
 				return isolation.run(ctx, cmd, config, failed, &output)
 			}
-			reader, err := live.New(config)
+			reader, err := live.New(config, schema.New())
 			if err != nil {
 				return unavailable(err)
 			}

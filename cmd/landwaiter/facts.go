@@ -19,6 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/server/serving"
@@ -42,7 +43,7 @@ func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identi
 	if err != nil {
 		return nil, err
 	}
-	reader, err := live.New(config)
+	reader, err := live.New(config, schema.New())
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
@@ -126,7 +128,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	}
 	ctx, cancel, failed := bounded(cmd.Context(), config, f.timeout)
 	defer cancel()
-	person, err := live.New(config)
+	person, err := live.New(config, schema.New())
 	if err != nil {
 		return printedPreview{}, unavailable(err)
 	}
@@ -231,17 +233,17 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 	}
 	change := live.Change{At: time.Now()}
 	if len(f.service.files) > 0 {
-		read, others, err := live.ReadChange(cmd.Context(), f.service.files, cmd.InOrStdin(), namespace, time.Now())
+		objects, others, err := lint.ReadSound(cmd.Context(), string(namespace), f.service.files, cmd.InOrStdin())
 		if err != nil {
 			return live.Change{}, err
 		}
-		if len(f.deleted) == 0 && empty(read.Objects) {
+		if len(f.deleted) == 0 && empty(objects) {
 			return live.Change{}, fmt.Errorf("the files have nothing that decides about images (objects of other kinds: %d); to judge manifests, use landwaiter verify -f", others)
 		}
 		if others > 0 {
 			say(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
 		}
-		change = read
+		change.Objects = objects
 	}
 	change.SendSecrets = f.send
 	for _, text := range f.deleted {

@@ -21,6 +21,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
@@ -166,7 +167,7 @@ func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Durat
 func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, questions []live.Use, timeout time.Duration) (rules, error) {
 	ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 	defer cancel()
-	person, err := live.New(config)
+	person, err := live.New(config, schema.New())
 	if err != nil {
 		return rules{}, unavailable(err)
 	}

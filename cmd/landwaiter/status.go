@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // printedStatus is what status prints.
@@ -55,7 +56,7 @@ answer.`,
 			}
 			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 			defer cancel()
-			reader, err := live.New(config)
+			reader, err := live.New(config, schema.New())
 			if err != nil {
 				return unavailable(err)
 			}

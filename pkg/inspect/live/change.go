@@ -1,11 +1,8 @@
 package live
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -18,8 +15,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
-	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -111,43 +106,6 @@ func replaced[T any](old, made []T, gone map[policy.ObjectRef]bool, ref func(T) 
 	}
 	kept := slices.DeleteFunc(slices.Clone(old), func(object T) bool { return without[ref(object)] })
 	return append(kept, made...)
-}
-
-// ReadChange reads what a preview adds or replaces from files, directories or standard
-// input, and how many objects of other kinds there are. Objects that need a namespace and
-// name none are in the given one. It refuses what an API server would refuse by the
-// CRDs of the resources.
-func ReadChange(ctx context.Context, paths []string, stdin io.Reader, namespace verify.Namespace, now time.Time) (Change, int, error) {
-	files, err := configdir.ReadIn(ctx, string(namespace), paths, stdin)
-	if err != nil {
-		return Change{}, 0, err
-	}
-	others := 0
-	for _, d := range files.Declarations {
-		switch {
-		case d.Ignored:
-			others++
-		case d.Err != nil && d.JSON == nil:
-			return Change{}, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
-		}
-	}
-	findings, err := lint.Definitions(ctx, files.Declarations)
-	if err != nil {
-		return Change{}, 0, err
-	}
-	var wrong []error
-	for _, f := range findings {
-		wrong = append(wrong, fmt.Errorf("%s:%d: %s: %s: %s", f.File, f.Line, f.Resource, f.Field, f.Message))
-	}
-	for _, p := range files.Problems { // such as an object that is declared twice
-		if !p.IsIgnored() && len(wrong) == 0 {
-			wrong = append(wrong, fmt.Errorf("%s: %s", p.Source, p.Message))
-		}
-	}
-	if len(wrong) > 0 {
-		return Change{}, 0, errors.Join(wrong...)
-	}
-	return Change{Objects: files.Objects, At: now}, others, nil
 }
 
 // ParseDeletion reads KIND/NAME or KIND/NAMESPACE/NAME of an object that a preview removes.

@@ -35,26 +35,6 @@ func TestDeletionsAreWrittenAsKubectlTakesThem(t *testing.T) {
 	require.ErrorContains(t, err, "write Verifier/NAMESPACE/release")
 }
 
-func TestWhatAnAPIServerWouldRefuseIsNamedWithObjectAndField(t *testing.T) {
-	const sound = "apiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: strict}\nspec: {rules: [{images: [\"**\"], action: Allow}]}\n"
-	for name, c := range map[string]struct{ text, says string }{
-		"an unknown field":        {strings.Replace(sound, "spec: {", "spec: {rulez: [], ", 1), "VerificationPolicy team-a/strict: spec.rulez"},
-		"a value that is not one": {strings.Replace(sound, "Allow", "Perhaps", 1), "VerificationPolicy team-a/strict: spec.rules[0].action"},
-		"a kind that is not one":  {strings.Replace(sound, "VerificationPolicy", "VerifyingPolicy", 1), "has no kind VerifyingPolicy"},
-		"an object twice":         {sound + "---\n" + sound, "VerificationPolicy team-a/strict"},
-		"no YAML":                 {"{", "standard input"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, _, err := ReadChange(t.Context(), []string{"-"}, strings.NewReader(c.text), "team-a", time.Now())
-			require.ErrorContains(t, err, c.says)
-		})
-	}
-	change, others, err := ReadChange(t.Context(), []string{"-"}, strings.NewReader(sound+"---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"), "team-a", time.Now())
-	require.NoError(t, err)
-	require.Equal(t, 1, others)
-	require.Equal(t, "team-a", change.Objects.Resources[0].GetNamespace(), "objects without a namespace are in the given one")
-}
-
 func TestAReplacedTenantKeepsItsAgeAndANewOneIsYoung(t *testing.T) {
 	old := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "old", CreationTimestamp: metav1.NewTime(time.Unix(1000, 0))}}
 	again := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "old"}}

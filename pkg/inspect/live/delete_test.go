@@ -1,6 +1,7 @@
 package live
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -59,9 +61,16 @@ func TestWhatAChangeDeletesIsNotReadFromTheClusterAgain(t *testing.T) {
 }
 
 func TestAServiceAccountWithoutPullSecretsReplacesOneThatHasSome(t *testing.T) {
-	change, others, err := ReadChange(t.Context(), []string{"-"}, strings.NewReader("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"), "team-a", time.Now())
+	change, others, err := readChange(t, strings.NewReader("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"), "team-a")
 	require.NoError(t, err)
 	require.Zero(t, others)
 	require.Len(t, change.Objects.ServiceAccounts, 1)
 	require.Equal(t, "team-a", change.Objects.ServiceAccounts[0].Namespace)
+}
+
+// readChange reads a change as preview does.
+func readChange(t *testing.T, text io.Reader, namespace verify.Namespace) (Change, int, error) {
+	t.Helper()
+	objects, others, err := lint.ReadSound(t.Context(), string(namespace), []string{"-"}, text)
+	return Change{Objects: objects, At: time.Now()}, others, err
 }

@@ -30,11 +30,12 @@ import (
 
 // Person reads a cluster with one person's permissions. It is safe for concurrent use.
 type Person struct {
-	client client.Client
+	client  client.Client
+	schemas resource.Schemas
 }
 
-// New returns the cluster of config as the person of config sees it.
-func New(config *rest.Config) (*Person, error) {
+// New returns the cluster of config as the person of config sees it. What schemas refuse denies.
+func New(config *rest.Config, schemas resource.Schemas) (*Person, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register types: %w", err)
@@ -46,7 +47,7 @@ func New(config *rest.Config) (*Person, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	return &Person{client: made}, nil
+	return &Person{client: made, schemas: schemas}, nil
 }
 
 // Client returns the client of the person, for reads that this package has no method for.

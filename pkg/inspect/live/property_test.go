@@ -25,6 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -241,7 +242,7 @@ func (l *lab) person(w world, refused ...refusal) *Person {
 		}
 		return nil
 	}
-	return &Person{client: builder.WithInterceptorFuncs(interceptor.Funcs{
+	return &Person{schemas: schema.New(), client: builder.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			var o client.ListOptions
 			o.ApplyOptions(options)

@@ -19,7 +19,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // Scope says which namespaces are looked at.
@@ -54,7 +53,7 @@ func (p *Person) Read(ctx context.Context, scope Scope) (State, error) {
 
 // Rehearse returns the state as it is and as change would make it.
 func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (before, after State, err error) {
-	r := &reading{client: p.client, schemas: schema.New(), objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
+	r := &reading{client: p.client, schemas: p.schemas, objects: resource.Objects{Person: true, ClusterResourceNamespace: scope.ClusterResourceNamespace}}
 	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
 		return before, after, err
 	}
@@ -82,7 +81,7 @@ func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (befo
 // reading collects what the person may read.
 type reading struct {
 	client  client.Client
-	schemas *schema.Set
+	schemas resource.Schemas
 	objects resource.Objects
 	scope   []verify.Namespace
 	missing []verify.Namespace

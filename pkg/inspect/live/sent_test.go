@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -132,7 +131,7 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 					Data: map[string][]byte{"username": []byte("u"), "password": []byte("p")}}
 				pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson,
 					Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + registry + `":{"username":"u","password":"p"}}}`)}}
-				change, _, err := ReadChange(t.Context(), []string{"-"}, strings.NewReader(rules+store(registry, spec)), team, time.Now())
+				change, _, err := readChange(t, strings.NewReader(rules+store(registry, spec)), team)
 				require.NoError(t, err)
 				change.SendSecrets = trusted
 				before, after, err := reader(t, login, pull).Rehearse(t.Context(), Scope{Namespaces: []verify.Namespace{team}, ClusterResourceNamespace: home}, change)

@@ -16,7 +16,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // Status is what a person may know of how images fare in some namespaces.
@@ -137,7 +136,7 @@ func (s Status) Unknown() bool {
 // Status returns how images fare in the namespaces of scope, as far as the person may
 // read. It reads no Secrets. It fails if the API server does not answer.
 func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status, error) {
-	r := &reading{client: p.client, schemas: schema.New(), objects: resource.Objects{Person: true}}
+	r := &reading{client: p.client, schemas: p.schemas, objects: resource.Objects{Person: true}}
 	err := r.kinds(ctx, verify.Cluster, false)
 	if err != nil {
 		return Status{}, err

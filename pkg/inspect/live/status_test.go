@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // today is when statuses are asked for.
@@ -63,7 +64,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 	}
 	scheme.AddKnownTypeWithName(gvk("Report"), &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(gvk("ReportList"), &unstructured.UnstructuredList{})
-	return &Person{client: fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	return &Person{schemas: schema.New(), client: fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
 			if kind == "" {
@@ -79,7 +80,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 	}).Build()}
 }
 
-func gvk(kind string) (g schema.GroupVersionKind) {
+func gvk(kind string) (g runtimeschema.GroupVersionKind) {
 	g.Group, g.Version, g.Kind = v1beta1.ReportGroup, v1beta1.ReportVersion, kind
 	return g
 }

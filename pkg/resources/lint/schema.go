@@ -2,7 +2,9 @@ package lint
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,12 +15,48 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// Definitions returns what an API server would refuse of declarations by the CRDs
-// of the resources, without compiling them.
-func Definitions(ctx context.Context, declarations []configdir.Declaration) ([]Finding, error) {
+// ReadSound reads resources from files, directories or standard input, and returns how many objects
+// of other kinds there are. Objects that need a namespace and name none are in the given one. It
+// refuses what an API server would refuse by the CRDs of the resources, and an object that is
+// declared twice.
+func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.Reader) (objects resource.Objects, others int, err error) {
+	files, err := configdir.ReadIn(ctx, namespace, paths, stdin)
+	if err != nil {
+		return resource.Objects{}, 0, err
+	}
+	for _, d := range files.Declarations {
+		switch {
+		case d.Ignored:
+			others++
+		case d.Err != nil && d.JSON == nil:
+			return resource.Objects{}, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
+		}
+	}
+	findings, err := bySchema(ctx, files.Declarations)
+	if err != nil {
+		return resource.Objects{}, 0, err
+	}
+	var wrong []error
+	for _, f := range findings {
+		wrong = append(wrong, fmt.Errorf("%s:%d: %s: %s: %s", f.File, f.Line, f.Resource, f.Field, f.Message))
+	}
+	for _, p := range files.Problems { // such as an object that is declared twice
+		if !p.IsIgnored() && len(wrong) == 0 {
+			wrong = append(wrong, fmt.Errorf("%s: %s", p.Source, p.Message))
+		}
+	}
+	if len(wrong) > 0 {
+		return resource.Objects{}, 0, errors.Join(wrong...)
+	}
+	return files.Objects, others, nil
+}
+
+// bySchema returns what an API server would refuse of declarations by the CRDs of the resources.
+func bySchema(ctx context.Context, declarations []configdir.Declaration) ([]Finding, error) {
 	schemas := schema.New()
 	c := checker{wrong: map[policy.ObjectRef]bool{}}
 	for _, d := range declarations {

@@ -174,6 +174,6 @@ func (e HiddenError) Error() string { return string(e) }
 
 // IsHidden reports whether err is, or wraps, a [HiddenError].
 func IsHidden(err error) bool {
-	var hidden HiddenError
-	return errors.As(err, &hidden)
+	_, hidden := errors.AsType[HiddenError](err) // which allocates nothing, unlike errors.As
+	return hidden
 }

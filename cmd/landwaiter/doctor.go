@@ -68,7 +68,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 			if err != nil {
 				return failed(err)
 			}
-			report := doctor.Examine(inventory)
+			report := doctor.Examine(inventory, schema.New())
 			if err := output.print(cmd, printedDiagnosis(report)); err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // ID names a kind of finding. Programs may depend on it; docs/doctor.md has a row for each.
@@ -117,10 +118,11 @@ func checks() []check {
 	}
 }
 
-// Examine returns what is wrong, the worst first, and what could not be checked.
-func Examine(inventory *Inventory) Report {
+// Examine returns what is wrong, the worst first, and what could not be checked. Resources that
+// schemas refuse are wrong.
+func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 	v := newView(inventory)
-	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources) })
+	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources, schemas) })
 	report := Report{Findings: []Finding{}}
 	for _, c := range checks() {
 		unread := false

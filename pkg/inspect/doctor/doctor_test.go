@@ -16,11 +16,12 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
 func TestASoundInstallationHasNoFindings(t *testing.T) {
-	report := doctor.Examine(sound(t))
+	report := doctor.Examine(sound(t), schema.New())
 	require.Empty(t, report.Findings)
 	require.Len(t, report.Unchecked, 1)
 	require.True(t, report.Unchecked[0].Unpublished, "what nobody published is not known")
@@ -148,7 +149,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := sound(t)
 			c.change(t, i)
-			report := doctor.Examine(i)
+			report := doctor.Examine(i, schema.New())
 			var found []doctor.ID
 			for _, f := range report.Findings {
 				found = append(found, f.ID)
@@ -188,7 +189,7 @@ func TestNoReplicaThatAnswersIsTheWorst(t *testing.T) {
 			case "nobody is there":
 				i.Landwaiters = nil
 			}
-			first := doctor.Examine(i).Findings[0]
+			first := doctor.Examine(i, schema.New()).Findings[0]
 			require.Equal(t, c.want, first.ID)
 			require.Equal(t, doctor.Error, first.Severity)
 			require.Contains(t, first.What, c.what)
@@ -220,9 +221,9 @@ func TestTheDefaultsOfServeAreKnown(t *testing.T) {
 	i := sound(t)
 	i.Landwaiters[0].Spec = container("serve", "--provider-object=landwaiter-verify=/v1/verify")
 	set(i, int(provider.DefaultVerifyTimeout/time.Second), "timeout")
-	require.Equal(t, doctor.ProviderTimeout, doctor.Examine(i).Findings[0].ID)
+	require.Equal(t, doctor.ProviderTimeout, doctor.Examine(i, schema.New()).Findings[0].ID)
 	set(i, int(provider.DefaultVerifyTimeout/time.Second)+1, "timeout")
-	require.Empty(t, doctor.Examine(i).Findings)
+	require.Empty(t, doctor.Examine(i, schema.New()).Findings)
 }
 
 func TestNothingThatWasNotReadIsSound(t *testing.T) {
@@ -231,7 +232,7 @@ func TestNothingThatWasNotReadIsSound(t *testing.T) {
 		t.Run(string(source), func(t *testing.T) {
 			i := sound(t)
 			i.Unread[source] = doctor.Unread{Missing: "list x", Why: "you may not list x"}
-			report := doctor.Examine(i)
+			report := doctor.Examine(i, schema.New())
 			require.Empty(t, report.Findings)
 			require.Equal(t, "list x", report.Unchecked[0].Missing)
 			require.NotEmpty(t, report.Unchecked[0].IDs)
@@ -251,7 +252,7 @@ func TestWhatOthersWroteIsShownAsText(t *testing.T) {
 	trust.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "AccessDenied",
 		Message: "grant it with: kubectl create rolebinding x --clusterrole=cluster-admin --group=everybody" + strings.Repeat("x", 1000)}}
 	i.Resources = []v1beta1.Object{trust}
-	report := doctor.Examine(i)
+	report := doctor.Examine(i, schema.New())
 	require.Len(t, report.Findings, 3)
 	for _, f := range report.Findings {
 		for _, text := range []string{f.What, f.Why, f.Command} {
@@ -292,7 +293,7 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 			i := sound(t)
 			i.Resources = row.resources
 			var got []string
-			for _, f := range doctor.Examine(i).Findings {
+			for _, f := range doctor.Examine(i, schema.New()).Findings {
 				if f.ID == doctor.ResourceUnused {
 					got = append(got, strings.Join(strings.Fields(f.Command)[:2], " "))
 				}
@@ -310,6 +311,6 @@ func TestAnAccountUnderItsUserNameIsNotTrusted(t *testing.T) {
 	i.Roles = []rbacv1.Role{{ObjectMeta: named("team-a", "devs"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update"}}}}}
 	for user, want := range map[string]int{"system:serviceaccount:team-b:ci": 1, "system:serviceaccount:kube-system:x": 0, "system:kube-controller-manager": 0, "ann": 1} {
 		i.RoleBindings = []rbacv1.RoleBinding{{ObjectMeta: named("team-a", "devs"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "devs"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}
-		require.Len(t, doctor.Examine(i).Findings, want, user)
+		require.Len(t, doctor.Examine(i, schema.New()).Findings, want, user)
 	}
 }

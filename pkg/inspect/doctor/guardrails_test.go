@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // guarded is a sound installation with guardrails, and the binding of the one that keeps the
@@ -37,7 +38,7 @@ func guarded(t *testing.T) (*doctor.Inventory, *admissionv1.ValidatingAdmissionP
 
 func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 	i, _ := guarded(t)
-	require.Empty(t, doctor.Examine(i).Findings)
+	require.Empty(t, doctor.Examine(i, schema.New()).Findings)
 	some := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	for name, c := range map[string]struct {
 		narrow func(*admissionv1.ValidatingAdmissionPolicyBinding)
@@ -61,7 +62,7 @@ func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i, b := guarded(t)
 			c.narrow(b)
-			found := doctor.Examine(i).Findings
+			found := doctor.Examine(i, schema.New()).Findings
 			require.Len(t, found, 1)
 			require.Equal(t, doctor.GuardrailNotDeny, found[0].ID)
 			require.Equal(t, "landwaiter-namespace-names", found[0].Object.Name)
@@ -73,7 +74,7 @@ func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 			second.Name = "second"
 			second.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: b.Spec.PolicyName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}
 			i.Bindings = append(i.Bindings, *second)
-			require.Empty(t, doctor.Examine(i).Findings)
+			require.Empty(t, doctor.Examine(i, schema.New()).Findings)
 		})
 	}
 }

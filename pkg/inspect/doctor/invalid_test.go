@@ -9,6 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // An older CRD let it in, and an API server may refuse its status as well.
@@ -22,7 +23,7 @@ func TestAStoredResourceThatTheSchemaRefusesIsNamedOnceWithOrWithoutCondition(t 
 			p.Spec.Rules, p.Status.Conditions = []v1beta1.PolicyRule{{Action: "Perhaps", Images: []string{"**"}}}, conditions
 			i := sound(t)
 			i.Resources = []v1beta1.Object{p}
-			found := doctor.Examine(i).Findings
+			found := doctor.Examine(i, schema.New()).Findings
 			require.Len(t, found, 1)
 			require.Equal(t, doctor.ResourceInvalid, found[0].ID)
 			require.Equal(t, doctor.Error, found[0].Severity)
@@ -40,7 +41,7 @@ func TestWhatOnlyTheReplicasRefuseIsNamedToo(t *testing.T) {
 	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: resource.RefusedBySchema + "spec.x is wrong"}}
 	i := sound(t)
 	i.Resources = []v1beta1.Object{p}
-	found := doctor.Examine(i).Findings
+	found := doctor.Examine(i, schema.New()).Findings
 	require.Len(t, found, 1)
 	require.Equal(t, doctor.ResourceNotReady, found[0].ID)
 }

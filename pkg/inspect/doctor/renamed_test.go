@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // bound returns the findings of the sound installation with one more binding to a ClusterRole.
@@ -22,7 +23,7 @@ func bound(t *testing.T, namespace, role string, subjects ...rbacv1.Subject) []d
 	} else {
 		i.RoleBindings = append(i.RoleBindings, rbacv1.RoleBinding{ObjectMeta: named(namespace, "them"), RoleRef: ref, Subjects: subjects})
 	}
-	return doctor.Examine(i).Findings
+	return doctor.Examine(i, schema.New()).Findings
 }
 
 func group(name string) rbacv1.Subject { return rbacv1.Subject{Kind: "Group", Name: name} }
@@ -65,7 +66,7 @@ func TestBindingsToOtherRolesAreNoFinding(t *testing.T) {
 	i.ClusterRoles = append(i.ClusterRoles, rbacv1.ClusterRole{ObjectMeta: named("", "landwaiter-viewer")})
 	i.RoleBindings = append(i.RoleBindings, rbacv1.RoleBinding{ObjectMeta: named("team-a", "them"), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "landwaiter-viewer"}},
 		rbacv1.RoleBinding{ObjectMeta: named("team-a", "own"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "landwaiter-previewer"}})
-	require.Empty(t, doctor.Examine(i).Findings, "the older chart is still installed")
+	require.Empty(t, doctor.Examine(i, schema.New()).Findings, "the older chart is still installed")
 }
 
 // The page on upgrades lists the same roles.

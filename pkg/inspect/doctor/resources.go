@@ -15,7 +15,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // Findings about resources.
@@ -97,9 +96,9 @@ func invalid(v *view, add func(Finding)) {
 	}
 }
 
-// refusalsOf returns why the schemas of this version refuse resources.
-func refusalsOf(resources []v1beta1.Object) map[policy.ObjectRef]error {
-	schemas, refused := schema.New(), map[policy.ObjectRef]error{}
+// refusalsOf returns why schemas refuse resources.
+func refusalsOf(resources []v1beta1.Object, schemas resource.Schemas) map[policy.ObjectRef]error {
+	refused := map[policy.ObjectRef]error{}
 	for _, o := range resources {
 		refused[resource.RefOf(o)] = schemas.Refuses(context.Background(), o)
 	}

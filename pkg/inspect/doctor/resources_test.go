@@ -8,6 +8,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
@@ -26,7 +27,7 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 		inventory := sound(t)
 		inventory.Resources = append(inventory.Resources, c.object)
 		found := false
-		for _, f := range doctor.Examine(inventory).Findings {
+		for _, f := range doctor.Examine(inventory, schema.New()).Findings {
 			if f.ID == doctor.ResourceNotReady {
 				found = true
 				require.Equal(t, "it is not Ready: Invalid: spec.x is wrong", f.What)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -46,7 +47,7 @@ func TestHostsThatRevocationNeedsAreNamed(t *testing.T) {
 				inventory.Resources = append(inventory.Resources, verifier, store)
 			}
 			said := ""
-			for _, f := range doctor.Examine(inventory).Findings {
+			for _, f := range doctor.Examine(inventory, schema.New()).Findings {
 				if f.ID == doctor.RevocationHostNotAllowed {
 					require.Equal(t, doctor.Warning, f.Severity)
 					require.Contains(t, f.Command, "kubectl patch deployment")

@@ -88,11 +88,11 @@ func (f *serviceFlags) complete() (service.Options, error) {
 	if err != nil {
 		return service.Options{}, fmt.Errorf("--cloud-endpoint: %w", err)
 	}
-	options.Endpoints = endpoints
+	options.External.Endpoints = endpoints
 	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
 		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
-	if options.Proxy, err = egress.ParseEnvironment(os.Getenv); err != nil {
+	if options.External.Proxy, err = egress.ParseEnvironment(os.Getenv); err != nil {
 		return service.Options{}, err
 	}
 	options.Redis, err = f.redis.options()

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 // printedLint is what lint prints.
@@ -54,7 +54,7 @@ read, or no file has a resource of Landwaiter, 69 the result cannot be written.`
 		RunE: func(cmd *cobra.Command, args []string) error {
 			problems := func(o resource.Objects) []resource.Problem {
 				o.ClusterResourceNamespace = clusterResources
-				return service.Check(o)
+				return conditions.Check(o)
 			}
 			report, err := lint.Check(cmd.Context(), args, cmd.InOrStdin(), problems)
 			if err != nil {

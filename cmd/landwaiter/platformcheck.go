@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
@@ -73,13 +74,13 @@ func mayAllow(ctx context.Context, text string) (func(namespace, image string) b
 
 // lintCluster returns what lint says is wrong with the resources of one cluster.
 func lintCluster(ctx context.Context, text string) ([]string, error) {
-	report, err := lint.CheckCluster(ctx, text, service.Check)
+	report, err := lint.CheckCluster(ctx, text, conditions.Check)
 	return lintErrors(report), err
 }
 
 // lintText returns what lint says is wrong with resources.
 func lintText(ctx context.Context, text string) ([]string, error) {
-	report, err := lint.Check(ctx, []string{configdir.Standard}, strings.NewReader(text), service.Check)
+	report, err := lint.Check(ctx, []string{configdir.Standard}, strings.NewReader(text), conditions.Check)
 	return lintErrors(report), err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -35,7 +36,7 @@ func cold(t *testing.T) *service.Service {
 	})
 	endpoints, err := egress.ParseEndpoints(at)
 	require.NoError(t, err)
-	s, err := service.New(service.Options{Endpoints: endpoints}, service.AnyNamespace{})
+	s, err := service.New(service.Options{External: external.Options{Endpoints: endpoints}}, service.AnyNamespace{})
 	require.NoError(t, err)
 	return s
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // exception returns the condition Effective of an exception that has not ended. [Report.EffectiveAt]
@@ -128,25 +127,4 @@ func (r Report) EffectiveAt(now time.Time) Condition {
 		return r.Effective
 	}
 	return Condition{Reason: policy.ReasonExpired, Message: fmt.Sprintf("it ended at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
-}
-
-// Ended returns a problem for each exception that has ended at a moment.
-func Ended(s *resolve.Snapshot, now time.Time) []resource.Problem {
-	var found []resource.Problem
-	for _, namespace := range s.Namespaces() {
-		own := s.Views[namespace].Own
-		if namespace == verify.Cluster {
-			own = s.Cluster
-		}
-		for source, report := range Reports(s, namespace) {
-			if x := exceptionNamed(own, source); x != nil && report.Until.IsZero() { // in files, who delegates it may be missing
-				report.Until = x.Until
-			}
-			if at := report.EffectiveAt(now); !report.Until.IsZero() && at.Reason == policy.ReasonExpired {
-				found = append(found, resource.Problem{Source: source, Reason: at.Reason, Message: at.Message})
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b resource.Problem) int { return strings.Compare(a.Source.String(), b.Source.String()) })
-	return found
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
-	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 // within returns what holds a field of an object, and the last step to it.
@@ -97,7 +97,7 @@ func TestAFileOfAnEarlierVersionIsRightOnceTheFixesAreApplied(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
 			require.NoError(t, err)
-			report, err := lint.Check(t.Context(), []string{name}, nil, service.Check)
+			report, err := lint.Check(t.Context(), []string{name}, nil, conditions.Check)
 			require.NoError(t, err)
 			objects := map[string]map[string]any{}
 			for _, document := range regexp.MustCompile(`(?m)^---\n`).Split(string(text), -1) {
@@ -127,7 +127,7 @@ func TestAFileOfAnEarlierVersionIsRightOnceTheFixesAreApplied(t *testing.T) {
 				require.NoError(t, err)
 				mended = append(mended, string(document))
 			}
-			now, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(strings.Join(mended, "---\n")), service.Check)
+			now, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(strings.Join(mended, "---\n")), conditions.Check)
 			require.NoError(t, err)
 			require.Zero(t, now.Count(lint.Error), "%v", now.Findings)
 			require.Equal(t, report.Resources, now.Resources)
@@ -147,7 +147,7 @@ func old(kind, spec string) string {
 // said returns what lint says of text, but for the version.
 func said(t *testing.T, text string) []string {
 	t.Helper()
-	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
 	require.NoError(t, err)
 	found := []string{}
 	for _, f := range report.Findings {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
-	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
 const samples = "../../../config/samples"
@@ -20,7 +20,7 @@ const samples = "../../../config/samples"
 // check returns the findings about text as "line severity field reason".
 func check(t *testing.T, text string) []string {
 	t.Helper()
-	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
 	require.NoError(t, err)
 	found := []string{}
 	for _, f := range report.Findings {
@@ -40,7 +40,7 @@ func object(kind, spec string) string {
 // findingsOf checks text, and returns its findings, also one a line.
 func findingsOf(t *testing.T, text string) (lint.Report, string) {
 	t.Helper()
-	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
 	require.NoError(t, err)
 	var found []string
 	for _, f := range report.Findings {
@@ -57,7 +57,7 @@ const (
 )
 
 func TestSamplesAreCorrect(t *testing.T) {
-	report, err := lint.Check(t.Context(), []string{samples}, nil, service.Check)
+	report, err := lint.Check(t.Context(), []string{samples}, nil, conditions.Check)
 	require.NoError(t, err)
 	require.Empty(t, slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Reason == policy.ReasonExpired }), "time passes")
 	require.Equal(t, 21, report.Resources)
@@ -214,11 +214,11 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), lint.Warning},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := lint.CheckCluster(t.Context(), c.text, service.Check)
+			report, err := lint.CheckCluster(t.Context(), c.text, conditions.Check)
 			require.NoError(t, err)
 			require.NotEmpty(t, report.Findings)
 			require.Equal(t, c.want == lint.Error, report.Count(lint.Error) > 0, "%v", report.Findings)
-			report, err = lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), service.Check)
+			report, err = lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), conditions.Check)
 			require.NoError(t, err)
 			require.Zero(t, report.Count(lint.Error), "files need not be all: %v", report.Findings)
 		})
@@ -227,7 +227,7 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 
 func TestNothingToCheckIsNeverCorrect(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
-		_, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+		_, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
 		require.ErrorContains(t, err, "nothing to check", text)
 	}
 }
@@ -252,7 +252,7 @@ func TestSuggestsTheNearestWord(t *testing.T) {
 
 func TestSuggestsTheNameThatWasMeant(t *testing.T) {
 	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) + object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
-	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(report.Findings), "did you mean team-keys?")
 }

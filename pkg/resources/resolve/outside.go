@@ -27,9 +27,15 @@ type Outside struct {
 	AllFaults bool
 }
 
-// Nowhere returns an Outside that reaches nothing, for those who only ask which levels apply.
+// Nowhere returns an Outside that reaches nothing, for what is only looked at. It asks for all
+// faults.
 func Nowhere() Outside {
-	return Outside{Registry: func(registry.Access) verify.Registry { return nil }}
+	return Outside{
+		Registry:   func(registry.Access) verify.Registry { return nil },
+		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
+		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
+		AllFaults:  true,
+	}
 }
 
 func (o Outside) revokers() compile.Revokers {

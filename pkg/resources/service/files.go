@@ -3,15 +3,11 @@ package service
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
-	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
-	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -59,19 +55,12 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 	return s, loaded, err
 }
 
-// Check compiles objects without reaching out, and returns what their owners should
-// correct: problems, and resources that can never be met or that nothing uses.
-func Check(objects resource.Objects) []resource.Problem {
-	s, problems := resolve.New(objects, nil, nothingOutside())
-	return slices.Concat(problems, conditions.Ineffective(s), conditions.Ended(s, time.Now()))
-}
-
 // MayAllow compiles objects without reaching out. The function that it returns reports
 // whether some evidence could get an image allowed in a namespace, and what is no image is
 // not. Without an image it reports that of any image, and without a namespace of any
 // namespace.
 func MayAllow(objects resource.Objects) func(namespace, name string) bool {
-	s, _ := resolve.New(objects, nil, nothingOutside())
+	s, _ := resolve.New(objects, nil, resolve.Nowhere())
 	return func(namespace, name string) bool {
 		var ref image.Reference
 		if name != "" {
@@ -84,16 +73,6 @@ func MayAllow(objects resource.Objects) func(namespace, name string) bool {
 			return s.For(verify.Namespace(namespace)).MayAllow(ref)
 		}
 		return slices.ContainsFunc(s.Namespaces(), func(n verify.Namespace) bool { return s.For(n).MayAllow(ref) })
-	}
-}
-
-// nothingOutside is for compiling what is only looked at.
-func nothingOutside() resolve.Outside {
-	return resolve.Outside{
-		Registry:   func(registry.Access) verify.Registry { return nil },
-		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
-		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
-		AllFaults:  true,
 	}
 }
 

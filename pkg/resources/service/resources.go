@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
@@ -79,7 +78,7 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 	var named labels
 	for _, namespace := range snapshot.Namespaces() { // sorted, so that the same ones have series
 		broken := map[string]int{}
-		for kind, count := range conditions.Counts(snapshot, namespace) {
+		for kind, count := range snapshot.Counts(namespace) {
 			all[kind] += count.All
 			if count.NotReady > 0 || namespace == verify.Cluster {
 				broken[kind] = count.NotReady

@@ -19,7 +19,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/revocation"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
-	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -55,13 +54,8 @@ type Options struct {
 	// revocation checks, and for keys and roots that resources of a namespace keep
 	// outside the cluster.
 	EgressHosts []string
-	// Proxy is that of the environment: for registries that a ClusterStore lists, and for
-	// what cluster resources keep outside the cluster. Nil is none.
-	Proxy *egress.Environment
-	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
-	Endpoints egress.Endpoints
 	// External configures how to fetch what resources keep outside the cluster. Its Hosts
-	// are set from EgressHosts, its Proxy from Proxy and its Endpoints from Endpoints.
+	// are set from EgressHosts. Its Proxy and Endpoints are those of the registry client, too.
 	External external.Options
 	// Exceptions are what an admin allows of exceptions.
 	Exceptions ExceptionLimits
@@ -123,8 +117,7 @@ func New(options Options, finder Finder) (*Service, error) {
 	s.namespaces = newNamespaces(s.exists)
 	s.requests = newRequests(s.namespaces.label)
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
-	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
-	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
+	options.Registry.Proxy, options.Registry.Endpoints = options.External.Proxy, options.External.Endpoints
 	s.registry = registry.NewClient(options.Registry)
 	if options.Wait {
 		s.firstFetch = firstFetchPatient

@@ -1,4 +1,4 @@
-package conditions_test
+package resolve_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
@@ -18,10 +19,10 @@ func TestCountsAgreeWithReports(t *testing.T) {
 		written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterQuota", "", "q", "namespaces: [team-a]"),
 		written.Object("ClusterVerificationPolicy", "", "p", written.PolicySpec("{anyOf: [gone]}"))))
 	for _, namespace := range snapshot.Namespaces() {
-		counts := conditions.Counts(snapshot, namespace)
-		found := map[string]conditions.Count{}
+		counts := snapshot.Counts(namespace)
+		found := map[string]resolve.Count{}
 		for kind := range counts {
-			found[kind] = conditions.Count{}
+			found[kind] = resolve.Count{}
 		}
 		for source, report := range conditions.Reports(snapshot, namespace) {
 			count := found[source.Kind]
@@ -33,12 +34,12 @@ func TestCountsAgreeWithReports(t *testing.T) {
 		}
 		require.Equal(t, found, counts, namespace.Label())
 	}
-	require.Equal(t, conditions.Count{All: 2, NotReady: 1}, conditions.Counts(snapshot, "team-a")["TrustStore"])
-	require.Equal(t, conditions.Count{All: 1, NotReady: 1}, conditions.Counts(snapshot, "team-a")["Verifier"], "its trust store is broken")
-	require.Equal(t, conditions.Count{All: 1}, conditions.Counts(snapshot, "team-b")["Verifier"])
-	require.Equal(t, conditions.Count{All: 1, NotReady: 1}, conditions.Counts(snapshot, "")["ClusterVerificationPolicy"], "found when it is linked")
-	require.Equal(t, conditions.Count{All: 1, NotReady: 1}, conditions.Counts(snapshot, "")["ClusterQuota"])
-	require.Contains(t, conditions.Counts(snapshot, "empty"), "Store", "a kind of which there is none")
-	require.NotContains(t, conditions.Counts(snapshot, "empty"), "ClusterStore")
-	require.Nil(t, conditions.Counts(snapshot, "team-z"))
+	require.Equal(t, resolve.Count{All: 2, NotReady: 1}, snapshot.Counts("team-a")["TrustStore"])
+	require.Equal(t, resolve.Count{All: 1, NotReady: 1}, snapshot.Counts("team-a")["Verifier"], "its trust store is broken")
+	require.Equal(t, resolve.Count{All: 1}, snapshot.Counts("team-b")["Verifier"])
+	require.Equal(t, resolve.Count{All: 1, NotReady: 1}, snapshot.Counts("")["ClusterVerificationPolicy"], "found when it is linked")
+	require.Equal(t, resolve.Count{All: 1, NotReady: 1}, snapshot.Counts("")["ClusterQuota"])
+	require.Contains(t, snapshot.Counts("empty"), "Store", "a kind of which there is none")
+	require.NotContains(t, snapshot.Counts("empty"), "ClusterStore")
+	require.Nil(t, snapshot.Counts("team-z"))
 }

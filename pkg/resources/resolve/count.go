@@ -1,20 +1,19 @@
-package conditions
+package resolve
 
 import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
 // Count says how many resources of one kind there are.
 type Count struct{ All, NotReady int }
 
 // Counts returns, for each kind of its scope, how many resources a namespace or the
-// cluster has, and how many of them [Reports] reports as not ready. It is cheap
+// cluster has, and how many of them have a problem. It is cheap
 // enough to be asked about all namespaces for each scrape. It returns nil for a namespace
 // that is not in s.
-func Counts(s *resolve.Snapshot, namespace verify.Namespace) map[string]Count {
+func (s *Snapshot) Counts(namespace verify.Namespace) map[string]Count {
 	v, ok := s.Views[namespace]
 	if !ok {
 		return nil

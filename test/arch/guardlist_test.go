@@ -96,7 +96,7 @@ func rules() []guard {
 			`case !matchHost(p.host, r.Host):`, `case false:`),
 		without(20, "service.TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided", "pkg/resources/service/decider.go",
 			`return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)`, `return snapshot.For(namespace), nil`),
-		without(21, "resolve.TestMandatoryPoliciesApplyEverywhereWithClusterResources", "pkg/resources/resolve/link.go",
+		without(21, "resolve.TestMandatoryPoliciesApplyEverywhereWithClusterResources", "pkg/resources/resolve/view.go",
 			"v.config.Layers = append(v.config.Layers, layer)\n", "_ = layer\n"),
 		without(21, "resolve.TestAnExceptionCountsOnlyAsFarAsItIsDelegated", "pkg/resources/resolve/exceptions.go",
 			`if d == nil || !d.Covers(from, tenant) || !d.Covers(in, tenant) {`, `if d == nil {`),

@@ -183,3 +183,141 @@ func why(spec v1beta1.ExceptionSpec) string {
 func (x *Exception) Counting() verify.Exception {
 	return verify.Exception{Source: x.Source, Created: x.Created, Why: x.why, Until: x.Until, Images: x.images, OverrideMandatory: x.OverrideMandatory}
 }
+
+// delegation says which namespaces may write Exceptions.
+type delegation struct {
+	images              *verify.Excepted
+	Namespaces, Tenants []string
+	most                time.Duration
+}
+
+// Covers reports whether a delegation is for a namespace of a Tenant, which may be "".
+func (d *delegation) Covers(namespace verify.Namespace, tenant string) bool {
+	return slices.Contains(d.Namespaces, string(namespace)) || tenant != "" && slices.Contains(d.Tenants, tenant)
+}
+
+// delegate fills in what a ClusterException delegates.
+func (x *Exception) delegate(spec v1beta1.ExceptionSpec, limits resource.ExceptionLimits) error {
+	d := &delegation{Namespaces: spec.Delegate.Namespaces, Tenants: spec.Delegate.Tenants, most: limits.Longest()}
+	switch {
+	case spec.OverrideMandatory:
+		return errors.New("spec.overrideMandatory is for images: nobody can delegate what mandatory policies deny; remove it")
+	case len(spec.Namespaces) > 0:
+		return errors.New("spec.namespaces is for images; name the namespaces of a delegation in spec.delegate")
+	case len(d.Namespaces) == 0 && len(d.Tenants) == 0:
+		return errors.New("spec.delegate.namespaces and spec.delegate.tenants are empty, so the delegation is for nobody")
+	}
+	if err := areNamespaces("spec.delegate.namespaces", d.Namespaces); err != nil {
+		return err
+	}
+	if text := spec.Delegate.MaxDuration; text != "" {
+		most, err := text.Parse()
+		if err != nil || most <= 0 {
+			return fmt.Errorf("spec.delegate.maxDuration is %.40q, it must be a duration of more than 0, such as 168h", text)
+		}
+		d.most = min(d.most, most)
+	}
+	var err error
+	d.images, _, err = excepted("spec.delegate.images", spec.Delegate.Images)
+	x.Delegates = d
+	return err
+}
+
+// GrantsOf returns what delegations grant. What depends on the exception is left to the Engine,
+// so that all of a namespace share the list.
+func GrantsOf(delegations []*Exception) *verify.Grants {
+	grants := make(verify.Grants, len(delegations))
+	for i, by := range delegations {
+		grants[i] = verify.Grant{Within: by.Delegates.images, Until: by.Until, Most: by.Delegates.most}
+	}
+	return &grants
+}
+
+// FitsAny reports whether one of the delegations lets x last as long as it does.
+func (x *Exception) FitsAny(delegations []*Exception) bool {
+	return slices.ContainsFunc(delegations, func(by *Exception) bool { return x.Fits(by.Delegates) })
+}
+
+// Fits reports whether d lets x last as long as it does.
+func (x *Exception) Fits(d *delegation) bool { return !x.Until.After(x.Created.Add(d.most)) }
+
+// DelegatedBy returns those delegations that let x count in its namespace. It fails if there
+// is none.
+func (x *Exception) DelegatedBy(delegations []*Exception, namespace verify.Namespace) (found []*Exception, err error) {
+	err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("no ClusterException delegates exceptions to namespace %s; ask a cluster admin for one", namespace))
+	steps := maxDelegationSteps
+	for _, by := range delegations {
+		if !x.Fits(by.Delegates) {
+			if len(found) == 0 {
+				err = x.lasts(by.Delegates.most, by.Source.String()+" lets an exception")
+			}
+			continue
+		}
+		if x.apart(by.Delegates, &steps) {
+			if len(found) == 0 && resource.ReasonOf(err) == policy.ReasonNotDelegated {
+				err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("%s delegates none of spec.images to namespace %s; ask a cluster admin to add them there", by.Source, namespace))
+			}
+			continue
+		}
+		found = append(found, by)
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	return nil, err
+}
+
+// apart reports whether d delegates none of the images of x. It takes as many steps as there
+// are, and says no once there are none left.
+func (x *Exception) apart(d *delegation, steps *int) bool {
+	// A delegated digest may be named by a pod, so only patterns can be compared here.
+	if len(x.exact) == 0 || len(d.images.Pinned) > 0 {
+		return false
+	}
+	cost := CostOf(d.images.Patterns)
+	return !slices.ContainsFunc(x.exact, func(ref image.Reference) bool {
+		*steps -= cost
+		return *steps < 0 || d.images.Has(ref)
+	})
+}
+
+// NewBreakGlass compiles break-glass of a namespace, which may last most.
+func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
+	if most <= 0 {
+		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")
+	}
+	from, err := moment(annotations, v1beta1.AnnotationBreakGlassFrom)
+	if err != nil {
+		return nil, err
+	}
+	until, err := moment(annotations, v1beta1.AnnotationBreakGlassUntil)
+	if err != nil {
+		return nil, err
+	}
+	reason := strings.TrimSpace(annotations[v1beta1.AnnotationBreakGlassReason])
+	mandatory := annotations[v1beta1.AnnotationBreakGlassOverrideMandatory]
+	switch {
+	case reason == "":
+		return nil, fmt.Errorf("annotation %s is missing; say why", v1beta1.AnnotationBreakGlassReason)
+	case mandatory != "" && mandatory != "true" && mandatory != "false":
+		return nil, fmt.Errorf("annotation %s is %.40q, it must be true or false", v1beta1.AnnotationBreakGlassOverrideMandatory, mandatory)
+	case !from.Before(until):
+		return nil, fmt.Errorf("it ends at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
+	case until.Sub(from) > most:
+		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --max-break-glass is %s; let it end earlier", until.Sub(from), most))
+	}
+	made := verify.ByCluster(verify.Exception{Source: source, Why: policy.Cut(reason, maxExceptionReason), From: from, Until: until, OverrideMandatory: mandatory == "true"})
+	return &made, nil
+}
+
+func moment(annotations map[string]string, key string) (time.Time, error) {
+	text, ok := annotations[key]
+	if !ok {
+		return time.Time{}, fmt.Errorf("annotation %s is missing; write a time such as 2026-12-31T18:00:00Z", key)
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("annotation %s is %.40q, it must be a time such as 2026-12-31T18:00:00Z", key, text)
+	}
+	return at, nil
+}

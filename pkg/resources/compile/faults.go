@@ -1,6 +1,10 @@
 package compile
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -56,4 +60,92 @@ func TextOf(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// fieldError wraps err with the name of the field; nil stays nil.
+func fieldError(field string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return nil
+}
+
+// Unusable says that a resource cannot be used, to everyone it applies to. Only the
+// status of a cluster resource says why it is broken: that may name objects of other
+// namespaces. What is hidden stays so.
+func Unusable(source policy.ObjectRef, err error) error {
+	err = faultsOf(err)[0]
+	if source.Namespace == "" && !policy.IsHidden(err) {
+		return Refusal(source.String() + " cannot be used; its condition Ready says why")
+	}
+	return RefusalOf(fmt.Errorf("%s cannot be used: %w", source, err))
+}
+
+// Cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server
+// refuses a condition that is too long.
+func Cut(message string) string { return policy.Cut(message, maxMessage) }
+
+// JoinNames joins the first names of a list: at most [maxNames], and as many as fit in
+// half a message.
+func JoinNames(list []string) string {
+	shown, size := 0, 0
+	for shown < min(len(list), maxNames) && size+len(list[shown]) <= maxMessage/2 {
+		size += len(list[shown])
+		shown++
+	}
+	if shown == len(list) {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
+}
+
+// member is a field of a one-of, and whether it is set. A field without content is not.
+type member struct {
+	name string
+	set  bool
+}
+
+// exactlyOne returns an error unless one member is set. It says what the CRD says.
+func exactlyOne(field string, of ...member) error {
+	if countSet(of) != 1 {
+		return fmt.Errorf("%s: exactly one of the fields in %v must be set", field, namesOf(of))
+	}
+	return nil
+}
+
+// atMostOne returns an error if several members are set.
+func atMostOne(field string, of ...member) error {
+	if countSet(of) > 1 {
+		return fmt.Errorf("%s: at most one of the fields in %v may be set", field, namesOf(of))
+	}
+	return nil
+}
+
+// KnownWord returns an error unless a word of an enum is among those that are known. Nothing that
+// is not known lets an image in.
+func KnownWord[W ~string](field string, said W, words ...W) error {
+	if slices.Contains(words, said) {
+		return nil
+	}
+	texts := make([]string, 0, len(words))
+	for _, word := range words {
+		if word != "" { // which means the default
+			texts = append(texts, string(word))
+		}
+	}
+	last := len(texts) - 1
+	return fmt.Errorf("%s is %.40q, it must be %s or %s", field, said, strings.Join(texts[:last], ", "), texts[last])
+}
+
+func countSet(of []member) (n int) {
+	for _, m := range of {
+		if m.set {
+			n++
+		}
+	}
+	return n
+}
+
+func namesOf(of []member) []string {
+	return MapSlice(of, func(m member) string { return m.name })
 }

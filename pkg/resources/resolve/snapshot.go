@@ -1,3 +1,9 @@
+// Package resolve says what applies in each namespace: it groups resources by level, compiles
+// them, and selects the verifiers, stores and policies of a namespace from itself, the home of its
+// Tenant or the cluster, separately for each kind. A Snapshot is all of it at one moment.
+//
+// It is pure. It refuses to treat a broken resource as a missing one: everything that depends on
+// it denies.
 package resolve
 
 import (
@@ -5,8 +11,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -21,6 +29,96 @@ type Snapshot struct {
 	Views      map[verify.Namespace]*View  // [verify.Cluster] for cluster resources alone
 	members    *members                    // shared by snapshots with the same namespaces and Tenants
 	undeclared memo
+}
+
+// New compiles objects for which nothing has to be fetched, or for which it is known what
+// is: see [Levels.Compile].
+func New(o resource.Objects, fetched external.Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	return Group(o).Compile(fetched, outside)
+}
+
+// Compile compiles objects into a Snapshot, and returns problems that their owners should
+// fix. It never fails: a problem in a namespace denies in that namespace, and one in
+// the cluster's objects denies wherever they apply.
+func (levels Levels) Compile(fetched external.Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	c := &compiler{outside: outside}
+	cluster := levels[verify.Cluster].with(fetched)
+	s := &Snapshot{outside: outside, Cluster: c.level(weighed(cluster, nil), nil, excess{}), Tenancy: newTenancy(cluster),
+		levels: map[verify.Namespace]*Level{}, Views: map[verify.Namespace]*View{}, members: &members{}}
+	for namespace, found := range levels {
+		if namespace != verify.Cluster {
+			s.levels[namespace] = weighed(found.with(fetched), s.Cluster)
+		}
+	}
+	s.settleAll()
+	for namespace, l := range s.levels { // all are compiled: a Tenant's home is linked to its members
+		s.Views[namespace] = s.link(l)
+	}
+	s.Views[verify.Cluster] = s.link(&Level{Objects: &Objects{}})
+	return s, s.problems()
+}
+
+// With returns a snapshot in which one namespace is recompiled from levels, and that
+// namespace's problems; s itself does not change. If the namespace is the home of a
+// Tenant, the Tenant's other namespaces follow, and so do those that come to be past the
+// limits of its account or no longer are. If levels has no objects of the
+// namespace, the new snapshot does not contain it. With panics if namespace is
+// [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
+func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
+	if namespace == verify.Cluster {
+		panic("resolve: a change of cluster objects needs WithCluster")
+	}
+	next := &Snapshot{outside: s.outside, Cluster: s.Cluster, Tenancy: s.Tenancy, levels: maps.Clone(s.levels), Views: maps.Clone(s.Views), members: s.members}
+	found, exists := levels[namespace]
+	if _, existed := s.levels[namespace]; existed != exists {
+		next.members = &members{}
+	}
+	if exists {
+		next.levels[namespace] = weighed(found.with(fetched), s.Cluster)
+	} else {
+		delete(next.levels, namespace)
+		delete(next.Views, namespace)
+	}
+	linked := map[verify.Namespace]bool{}
+	for _, changed := range append(next.settleAccount(namespace), namespace) {
+		for _, concerned := range next.concerned(changed) {
+			if !linked[concerned] {
+				next.Views[concerned], linked[concerned] = next.link(next.levels[concerned]), true
+			}
+		}
+	}
+	if v, ok := next.Views[namespace]; ok {
+		return next, v.problems
+	}
+	return next, nil
+}
+
+// WithCluster returns a snapshot with the cluster's objects from levels, and their
+// problems; s itself does not change. Namespaces that the change does not affect are
+// not recompiled. WithCluster ignores the other levels.
+func (s *Snapshot) WithCluster(levels Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
+	c, found := &compiler{outside: s.outside}, levels[verify.Cluster].with(fetched)
+	next := &Snapshot{outside: s.outside, Cluster: c.level(weighed(found, nil), nil, excess{}), Tenancy: newTenancy(found), members: &members{},
+		levels: make(map[verify.Namespace]*Level, len(s.levels)), Views: make(map[verify.Namespace]*View, len(s.Views))}
+	for namespace, own := range s.levels {
+		if next.Cluster.differs(own.uses) {
+			own = weighed(own.Objects, next.Cluster)
+		}
+		next.levels[namespace] = own
+	}
+	next.settleAll()
+	for namespace, was := range s.Views {
+		own := next.levels[namespace]
+		switch {
+		case namespace == verify.Cluster:
+			next.Views[namespace] = next.link(&Level{Objects: &Objects{}})
+		case own != was.Own, next.bind(own) != was.bound, next.affects(was, s.Cluster):
+			next.Views[namespace] = next.link(own)
+		default:
+			next.Views[namespace] = was
+		}
+	}
+	return next, next.ProblemsOf(verify.Cluster)
 }
 
 // For returns the configuration of a namespace. The cluster's resources apply to a
@@ -109,4 +207,41 @@ func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*comp
 		return v.Own.Ends
 	}
 	return nil
+}
+
+// Count says how many resources of one kind there are.
+type Count struct{ All, NotReady int }
+
+// Counts returns, for each kind of its scope, how many resources a namespace or the
+// cluster has, and how many of them have a problem. It is cheap
+// enough to be asked about all namespaces for each scrape. It returns nil for a namespace
+// that is not in s.
+func (s *Snapshot) Counts(namespace verify.Namespace) map[string]Count {
+	v, ok := s.Views[namespace]
+	if !ok {
+		return nil
+	}
+	own := v.Own
+	if namespace == verify.Cluster {
+		own = s.Cluster
+	}
+	broken := map[policy.ObjectRef]bool{}
+	for _, p := range s.ProblemsOf(namespace) {
+		broken[p.Source] = true
+	}
+	counts := map[string]Count{}
+	for _, kind := range v1beta1.Kinds() {
+		if kind.Namespaced == (namespace != verify.Cluster) {
+			counts[kind.Name] = Count{}
+		}
+	}
+	for source := range own.Objects.Generations() {
+		count := counts[source.Kind]
+		count.All++
+		if broken[source] {
+			count.NotReady++
+		}
+		counts[source.Kind] = count
+	}
+	return counts
 }

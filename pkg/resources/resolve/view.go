@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -145,33 +144,6 @@ func (s *Snapshot) addLayers(v *View) {
 	v.config.Layers = append(v.config.Layers, warnings...)
 }
 
-// verifierChoices explains which Verifiers apply.
-func (v *View) verifierChoices() []Choice {
-	const kind = v1beta1.KindVerifier
-	var choices []Choice
-	told := map[int]bool{} // levels whose Verifiers are in choices
-	for _, a := range v.applies {
-		if len(a.Verifiers) == 0 || told[a.from] {
-			continue
-		}
-		told[a.from] = true
-		why := ""
-		if a == v.Applicable {
-			why = v.whyAt(a.from, kind)
-		} else {
-			why = "for " + a.left()
-		}
-		choices = append(choices, v.choice(a.from, kind, compile.MapSlice(a.Verifiers, func(v compile.Verifier) policy.ObjectRef { return v.Source }), why))
-	}
-	switch {
-	case len(choices) == 0:
-		return []Choice{v.none(kind)}
-	case len(choices) > 1 && len(v.Verifiers) > 0: // that no other applies would not be true
-		choices[0].Why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[v.from]), kind)
-	}
-	return choices
-}
-
 // warningLayers groups policies that warn into layers: those of one level together, as
 // they would decide, and each broken one alone, so that no policy hides the warnings
 // of another level or of a sound one.
@@ -300,35 +272,4 @@ func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
 // needAttestations reports whether any verifier checks attestations.
 func needAttestations(verifiers []compile.Verifier) bool {
 	return slices.ContainsFunc(verifiers, func(v compile.Verifier) bool { return v.Type == string(v1beta1.VerifierTypeAttestation) })
-}
-
-// generation hashes the effective configuration, and nothing else. An edit takes
-// effect immediately, reverting it finds the cached results, and a change that does
-// not affect the namespace keeps its results.
-func (s *Snapshot) generation(v *View) string {
-	parts := []string{compile.TextOf(v.Broken), v.noVerifiers(v.Applicable), s.Cluster.hiddenVerifiers()}
-	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
-	for _, a := range v.applies {
-		if a != v.Applicable {
-			parts = append(parts, "inherited", fmt.Sprint(a.Deciding.At), v.noVerifiers(a))
-		}
-		list("verifiers", compile.MapSlice(a.Verifiers, func(v compile.Verifier) string { return v.Fingerprint }))
-		list("stores", compile.MapSlice(a.stores, func(s compile.Store) string { return s.Fingerprint }))
-		parts = append(parts, "policies")
-		for p := range a.all() {
-			parts = append(parts, p.Fingerprint)
-		}
-	}
-	if len(s.Cluster.Mandatory) > 0 {
-		parts = append(parts, "mandatory", s.Cluster.shared.mandatory, s.Cluster.shared.verifiers, s.Cluster.shared.stores)
-	}
-	return compile.DigestOf(append(parts, "hosts", s.Cluster.shared.hosts))
-}
-
-// mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
-// changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
-func (s *Snapshot) mandatoryGeneration(v *View) string {
-	shared := s.Cluster.shared
-	return compile.DigestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
-		compile.MapSlice(v.stores, func(s compile.Store) string { return s.Fingerprint })...))
 }

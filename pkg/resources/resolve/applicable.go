@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 
@@ -10,6 +9,29 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 )
+
+// Rung is a level under the name that it has for one namespace.
+type Rung struct {
+	*Level
+	Label string
+}
+
+// chainOf returns the levels that count in a namespace, nearest first and the cluster
+// last.
+func chainOf(own *Level, b binding, cluster *Level) []Rung {
+	last := Rung{cluster, LevelCluster}
+	if b.Tenant == "" {
+		return []Rung{{own, LevelNamespace}, last}
+	}
+	var chain []Rung
+	if b.PolicyLevel == v1beta1.PolicyLevelNamespace && b.Home != own {
+		chain = append(chain, Rung{own, LevelNamespace})
+	}
+	if b.PolicyLevel != v1beta1.PolicyLevelCluster && b.Home != nil {
+		chain = append(chain, Rung{b.Home, LevelTenant})
+	}
+	return append(chain, last)
+}
 
 // group holds the policies of one level that are tried together, by name.
 type group struct {
@@ -114,43 +136,6 @@ func applyAll(chain []Rung) []*Applicable {
 	return slices.DeleteFunc(all, func(a *Applicable) bool { return a == nil })
 }
 
-// policyChoices explains which policies decide and which only add warnings.
-func (v *View) policyChoices() []Choice {
-	const kind = v1beta1.KindVerificationPolicy
-	var choices, warnings []Choice
-	told := map[int]bool{} // levels whose policies are in choices
-	if !v.Denies() {
-		none := v.none(kind)
-		if len(v.Warning) > 0 {
-			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.Chain), kind)
-		}
-		choices = append(choices, none)
-	}
-	for _, a := range v.applies {
-		g := a.Deciding
-		if !a.Denies() || told[g.At] {
-			continue
-		}
-		told[g.At] = true
-		var why string
-		switch {
-		case a != v.Applicable:
-			why = "it judges " + a.left()
-		case compile.Strictest(g.Policies).Inherits(): // that no other applies would not be true
-			why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[g.At]), kind)
-		default:
-			why = v.whyAt(g.At, kind)
-		}
-		choices = append(choices, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), why))
-	}
-	for a := range v.Path() {
-		for _, g := range a.Warning {
-			warnings = append(warnings, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), "their enforcementAction is Warn, so they only add warnings"))
-		}
-	}
-	return append(choices, warnings...)
-}
-
 // lenient returns the policy of a nearer level than g that would decide in its place if it
 // did not only warn, a zero value if there is none.
 func (a *Applicable) lenient(g group) policy.ObjectRef {
@@ -160,7 +145,21 @@ func (a *Applicable) lenient(g group) policy.ObjectRef {
 	return a.Warning[0].Policies[0].Source
 }
 
-// left names the images that are left to a.
-func (a *Applicable) left() string {
-	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)
+// Counts reports whether the namespace's own resources count in v.
+func (v *View) Counts() bool {
+	return slices.ContainsFunc(v.Chain, func(r Rung) bool { return r.Level == v.Own })
+}
+
+// last returns the index of the cluster's level.
+func (v *View) last() int { return len(v.Chain) - 1 }
+
+// nearestVerifiers returns the Verifiers of the first level from one on that has any. The
+// kind falls back as a whole, and only if nearer levels have none at all.
+func nearestVerifiers(chain []Rung, first int) (int, []compile.Verifier) {
+	for i := first; i < len(chain); i++ {
+		if l := chain[i]; len(l.Verifiers) > 0 || l.hiddenVerifiers() != "" {
+			return i, l.Verifiers
+		}
+	}
+	return len(chain), nil
 }

@@ -101,46 +101,6 @@ func merged(levels []storesAt) []compile.Store {
 	return all
 }
 
-// storeChoices explains which Stores apply.
-func (v *View) storeChoices() []Choice {
-	var choices []Choice
-	told := map[policy.ObjectRef]bool{}
-	for _, a := range v.applies {
-		for _, c := range v.storesOf(a) {
-			if c.Applied = slices.DeleteFunc(c.Applied, func(source policy.ObjectRef) bool { return told[source] }); len(c.Applied) == 0 {
-				continue
-			}
-			for _, source := range c.Applied {
-				told[source] = true
-			}
-			choices = append(choices, c)
-		}
-	}
-	if len(choices) == 0 {
-		return []Choice{v.none(v1beta1.KindStore)}
-	}
-	return choices
-}
-
-// storesOf explains the Stores of a. Those that only lend apply to other images anyway.
-func (v *View) storesOf(a *Applicable) []Choice {
-	levels := a.byHost
-	return compile.MapSlice(levels, func(l storesAt) Choice {
-		why := "for " + compile.JoinNames(l.hosts)
-		switch {
-		case a != v.Applicable:
-			why = "for " + a.left()
-		case l.at == v.last() && len(levels) == 1:
-			why = v.whyAt(l.at, v1beta1.KindStore)
-		case slices.ContainsFunc(l.stores, compile.Store.TakesAll):
-			why = "one of them cannot be used and its registries are unknown, so it denies every registry that is not listed before it"
-		case l.at > levels[0].at:
-			why += ", which no nearer level lists"
-		}
-		return v.choice(l.at, v1beta1.KindStore, compile.MapSlice(l.stores, func(s compile.Store) policy.ObjectRef { return s.Source }), why)
-	})
-}
-
 // Shadowed reports whether Stores of the same level that come first by name list all
 // registries of a Store.
 func (l *Level) Shadowed(source policy.ObjectRef) bool {

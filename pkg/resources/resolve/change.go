@@ -1,0 +1,123 @@
+package resolve
+
+import (
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+)
+
+// shared holds, for each kind, the fingerprint of the cluster's resources that
+// namespaces use.
+type shared struct {
+	verifiers, stores, policies, mandatory, hosts string
+	// exceptions change no generation: they are no part of a cached verdict.
+	exceptions string
+	// credentials also changes with the tokens of an identity and with proxies, which change
+	// no verdict but without which no registry answers.
+	credentials string
+}
+
+// sharedFingerprints returns the fingerprints of the parts of a cluster level that
+// namespaces use.
+func sharedFingerprints(l *Level) shared {
+	hosts := make([]string, 0, len(l.hosts))
+	for _, host := range compile.SortedKeys(l.hosts) {
+		// Proxies change no verdict.
+		hosts = append(hosts, fmt.Sprintf("%s %t %t", host, l.hosts[host].PlainHTTP, l.hosts[host].Private))
+	}
+	for _, p := range l.patterns {
+		hosts = append(hosts, p.Hosts.String())
+	}
+	return shared{
+		verifiers: compile.DigestOf(compile.MapSlice(l.Verifiers, func(v compile.Verifier) string { return v.Fingerprint })),
+		stores:    compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.Fingerprint })),
+		policies:  compile.DigestOf(compile.MapSlice(l.Policies, func(p compile.Policy) string { return p.Fingerprint })),
+		mandatory: compile.DigestOf(compile.MapSlice(l.Mandatory, func(p compile.Policy) string { return p.Fingerprint })),
+		hosts:     compile.DigestOf(hosts),
+		exceptions: compile.DigestOf(compile.MapSlice(l.Objects.exceptions, func(e compile.Entry[v1beta1.ExceptionSpec]) string {
+			return compile.Fingerprint(e.Source, e.Spec, []byte(e.Created.String()), e.Err())
+		})),
+
+		credentials: compile.DigestOf(compile.MapSlice(l.stores, func(s compile.Store) string { return s.CredentialsHash + s.Way() })),
+	}
+}
+
+// affects reports whether v is linked to something that differs between the cluster
+// level of s and was.
+func (s *Snapshot) affects(v *View, was *Level) bool {
+	is := s.Cluster
+	mandatory := len(is.Mandatory)+len(was.Mandatory) > 0
+	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
+	return changed(func(s shared) string { return s.hosts }) ||
+		changed(func(s shared) string { return s.mandatory }) ||
+		changed(func(s shared) string { return s.exceptions }) ||
+		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
+		(mandatory || v.some(func(a *Applicable) bool { return a.from >= v.last() })) && changed(func(s shared) string { return s.verifiers }) ||
+		v.some(func(a *Applicable) bool { return a.Deciding.At == v.last() }) && changed(func(s shared) string { return s.policies })
+}
+
+// differs reports whether a ClusterTrustStore has another fingerprint than in uses.
+func (l *Level) differs(uses map[string]string) bool {
+	for name, fingerprint := range uses {
+		if l.fingerprintOf(name) != fingerprint {
+			return true
+		}
+	}
+	return false
+}
+
+// fingerprintOf returns the fingerprint of a trust store, "" if it does not exist.
+func (l *Level) fingerprintOf(name string) string {
+	if t, ok := l.TrustStores[name]; ok {
+		return t.Fingerprint
+	}
+	return ""
+}
+
+// usedOf returns the ClusterTrustStores that o names, as in level.uses.
+func usedOf(o *Objects, cluster *Level) map[string]string {
+	var uses map[string]string // most namespaces name none
+	for _, e := range o.Verifiers {
+		for _, source := range compile.TrustStoresOf(o.Namespace, e.Spec) {
+			if source.Namespace == "" {
+				if uses == nil {
+					uses = map[string]string{}
+				}
+				uses[source.Name] = cluster.fingerprintOf(source.Name)
+			}
+		}
+	}
+	return uses
+}
+
+// generation hashes the effective configuration, and nothing else. An edit takes
+// effect immediately, reverting it finds the cached results, and a change that does
+// not affect the namespace keeps its results.
+func (s *Snapshot) generation(v *View) string {
+	parts := []string{compile.TextOf(v.Broken), v.noVerifiers(v.Applicable), s.Cluster.hiddenVerifiers()}
+	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
+	for _, a := range v.applies {
+		if a != v.Applicable {
+			parts = append(parts, "inherited", fmt.Sprint(a.Deciding.At), v.noVerifiers(a))
+		}
+		list("verifiers", compile.MapSlice(a.Verifiers, func(v compile.Verifier) string { return v.Fingerprint }))
+		list("stores", compile.MapSlice(a.stores, func(s compile.Store) string { return s.Fingerprint }))
+		parts = append(parts, "policies")
+		for p := range a.all() {
+			parts = append(parts, p.Fingerprint)
+		}
+	}
+	if len(s.Cluster.Mandatory) > 0 {
+		parts = append(parts, "mandatory", s.Cluster.shared.mandatory, s.Cluster.shared.verifiers, s.Cluster.shared.stores)
+	}
+	return compile.DigestOf(append(parts, "hosts", s.Cluster.shared.hosts))
+}
+
+// mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
+// changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
+func (s *Snapshot) mandatoryGeneration(v *View) string {
+	shared := s.Cluster.shared
+	return compile.DigestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
+		compile.MapSlice(v.stores, func(s compile.Store) string { return s.Fingerprint })...))
+}

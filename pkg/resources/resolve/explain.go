@@ -1,0 +1,217 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+)
+
+// The levels that resources come from, nearest first.
+const (
+	LevelNamespace = "namespace"
+	LevelTenant    = "tenant" // what is in the home of the namespace's Tenant
+	LevelCluster   = "cluster"
+	LevelNone      = "none"
+)
+
+// Choice says which resources of one kind apply from one level.
+type Choice struct {
+	Kind    string
+	Level   string // one of the levels above
+	Tenant  string // the Tenant of [LevelTenant], "" for other levels
+	Applied []policy.ObjectRef
+	Why     string
+}
+
+// verifierChoices explains which Verifiers apply.
+func (v *View) verifierChoices() []Choice {
+	const kind = v1beta1.KindVerifier
+	var choices []Choice
+	told := map[int]bool{} // levels whose Verifiers are in choices
+	for _, a := range v.applies {
+		if len(a.Verifiers) == 0 || told[a.from] {
+			continue
+		}
+		told[a.from] = true
+		why := ""
+		if a == v.Applicable {
+			why = v.whyAt(a.from, kind)
+		} else {
+			why = "for " + a.left()
+		}
+		choices = append(choices, v.choice(a.from, kind, compile.MapSlice(a.Verifiers, func(v compile.Verifier) policy.ObjectRef { return v.Source }), why))
+	}
+	switch {
+	case len(choices) == 0:
+		return []Choice{v.none(kind)}
+	case len(choices) > 1 && len(v.Verifiers) > 0: // that no other applies would not be true
+		choices[0].Why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[v.from]), kind)
+	}
+	return choices
+}
+
+// storeChoices explains which Stores apply.
+func (v *View) storeChoices() []Choice {
+	var choices []Choice
+	told := map[policy.ObjectRef]bool{}
+	for _, a := range v.applies {
+		for _, c := range v.storesOf(a) {
+			if c.Applied = slices.DeleteFunc(c.Applied, func(source policy.ObjectRef) bool { return told[source] }); len(c.Applied) == 0 {
+				continue
+			}
+			for _, source := range c.Applied {
+				told[source] = true
+			}
+			choices = append(choices, c)
+		}
+	}
+	if len(choices) == 0 {
+		return []Choice{v.none(v1beta1.KindStore)}
+	}
+	return choices
+}
+
+// storesOf explains the Stores of a. Those that only lend apply to other images anyway.
+func (v *View) storesOf(a *Applicable) []Choice {
+	levels := a.byHost
+	return compile.MapSlice(levels, func(l storesAt) Choice {
+		why := "for " + compile.JoinNames(l.hosts)
+		switch {
+		case a != v.Applicable:
+			why = "for " + a.left()
+		case l.at == v.last() && len(levels) == 1:
+			why = v.whyAt(l.at, v1beta1.KindStore)
+		case slices.ContainsFunc(l.stores, compile.Store.TakesAll):
+			why = "one of them cannot be used and its registries are unknown, so it denies every registry that is not listed before it"
+		case l.at > levels[0].at:
+			why += ", which no nearer level lists"
+		}
+		return v.choice(l.at, v1beta1.KindStore, compile.MapSlice(l.stores, func(s compile.Store) policy.ObjectRef { return s.Source }), why)
+	})
+}
+
+// policyChoices explains which policies decide and which only add warnings.
+func (v *View) policyChoices() []Choice {
+	const kind = v1beta1.KindVerificationPolicy
+	var choices, warnings []Choice
+	told := map[int]bool{} // levels whose policies are in choices
+	if !v.Denies() {
+		none := v.none(kind)
+		if len(v.Warning) > 0 {
+			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.Chain), kind)
+		}
+		choices = append(choices, none)
+	}
+	for _, a := range v.applies {
+		g := a.Deciding
+		if !a.Denies() || told[g.At] {
+			continue
+		}
+		told[g.At] = true
+		var why string
+		switch {
+		case a != v.Applicable:
+			why = "it judges " + a.left()
+		case compile.Strictest(g.Policies).Inherits(): // that no other applies would not be true
+			why = fmt.Sprintf("%s has its own %s", v.name(v.Chain[g.At]), kind)
+		default:
+			why = v.whyAt(g.At, kind)
+		}
+		choices = append(choices, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), why))
+	}
+	for a := range v.Path() {
+		for _, g := range a.Warning {
+			warnings = append(warnings, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), "their enforcementAction is Warn, so they only add warnings"))
+		}
+	}
+	return append(choices, warnings...)
+}
+
+// choice returns a Choice of level i.
+func (v *View) choice(i int, kind string, applied []policy.ObjectRef, why string) Choice {
+	c := Choice{Kind: kind, Level: v.Chain[i].Label, Applied: applied, Why: why}
+	if c.Level == LevelTenant {
+		c.Tenant = v.Tenant
+	}
+	return c
+}
+
+// none returns the Choice of a kind of which nothing applies.
+func (v *View) none(kind string) Choice {
+	return Choice{Kind: kind, Level: LevelNone, Applied: []policy.ObjectRef{}, Why: v.whyNone(kind)}
+}
+
+// whyNone explains why no resource of a kind applies.
+func (v *View) whyNone(kind string) string {
+	if v.Broken != nil {
+		return "not compiled; see the reason"
+	}
+	return fmt.Sprintf("%s has a %s", v.neither(v.Chain), kind)
+}
+
+// neither names levels as those that lack something.
+func (v *View) neither(levels []Rung) string {
+	var names []string
+	for _, l := range levels {
+		names = append(names, v.name(l))
+	}
+	switch last := len(names) - 1; last {
+	case -1:
+		return "no level"
+	case 0:
+		return "not even " + names[0]
+	case 1:
+		return "neither " + names[0] + " nor " + names[1]
+	default:
+		return "neither " + names[0] + ", " + names[1] + " nor " + names[last]
+	}
+}
+
+// name names a level in a sentence.
+func (v *View) name(l Rung) string {
+	switch l.Label {
+	case LevelTenant:
+		return "Tenant " + v.Tenant
+	case LevelCluster:
+		return "the cluster"
+	}
+	return "the namespace"
+}
+
+// whyAt explains why the resources of a kind at level i apply.
+func (v *View) whyAt(i int, kind string) string {
+	lacking := v.Chain[:i]
+	switch {
+	case i == v.last() && len(lacking) == 0:
+		return fmt.Sprintf("Tenant %s leaves decisions to the cluster", v.Tenant)
+	case i == v.last() && len(lacking) == 1:
+		return fmt.Sprintf("%s has no %s of its own", v.name(lacking[0]), kind)
+	case i == v.last():
+		return fmt.Sprintf("%s has a %s of its own", v.neither(lacking), kind)
+	case i > 0:
+		return fmt.Sprintf("the namespace has no %s of its own, and Tenant %s has one, so no Cluster%s applies", kind, v.Tenant, kind)
+	case i+2 < len(v.Chain):
+		return fmt.Sprintf("the namespace has its own %s, so none of Tenant %s and no Cluster%s applies", kind, v.Tenant, kind)
+	}
+	return fmt.Sprintf("%s has its own %s, so no Cluster%s applies", v.name(v.Chain[i]), kind, kind)
+}
+
+// StoreLevel returns the nearest level with a Store that applies in a namespace, or
+// [LevelNone].
+func (s *Snapshot) StoreLevel(namespace verify.Namespace) string {
+	for _, c := range s.view(namespace).choices {
+		if c.Kind == v1beta1.KindStore {
+			return c.Level
+		}
+	}
+	return LevelNone
+}
+
+// left names the images that are left to a.
+func (a *Applicable) left() string {
+	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)
+}

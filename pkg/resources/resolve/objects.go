@@ -1,0 +1,300 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/external"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Objects holds the resources of one level (a namespace or the cluster), each kind
+// sorted by name.
+type Objects struct {
+	Namespace  verify.Namespace
+	uid        string
+	broken     error            // the Namespace object itself could not be read
+	ending     bool             // the namespace is being deleted
+	unread     error            // the Namespace object is hidden
+	hidden     map[string]error // the kinds that are hidden, without "Cluster"
+	known      resource.Known   // what is known of them all the same
+	referenced compile.Referenced
+	// annotations are those of the Namespace that matter, for break-glass.
+	annotations map[string]string
+	// sizes is what the specs of each kind take in memory, in bytes, which no limit of the cluster is about.
+	sizes []sizeOf
+
+	Verifiers   []compile.Entry[v1beta1.VerifierSpec]
+	Stores      []compile.Entry[v1beta1.StoreSpec]
+	TrustStores []compile.Entry[v1beta1.TrustStoreSpec]
+	policies    []compile.Entry[v1beta1.VerificationPolicySpec]
+	exceptions  []compile.Entry[v1beta1.ExceptionSpec]
+	Quotas      []compile.Entry[v1beta1.ClusterQuotaSpec] // cluster level only
+	tenants     []compile.Entry[*v1beta1.Tenant]          // cluster level only
+}
+
+// Levels are the objects of each level: of the cluster, which is always there, and of
+// namespaces. A change of resources groups them once, then asks what has to be fetched for
+// them, and compiles them, once.
+type Levels map[verify.Namespace]*Objects
+
+// Group groups objects by level.
+func Group(o resource.Objects) Levels {
+	levels := Levels{verify.Cluster: {}}
+	at := func(namespace string) *Objects {
+		l := levels[verify.Namespace(namespace)]
+		if l == nil {
+			l = &Objects{Namespace: verify.Namespace(namespace)}
+			levels[l.Namespace] = l
+		}
+		return l
+	}
+	for i := range o.Namespaces {
+		l := at(o.Namespaces[i].Name)
+		l.uid, l.ending = string(o.Namespaces[i].UID), o.Namespaces[i].DeletionTimestamp != nil
+		l.annotations = breakGlassOf(o.Namespaces[i].Annotations)
+	}
+	for _, object := range o.Resources {
+		l, source := at(object.GetNamespace()), resource.RefOf(object)
+		l.add(source, object, resource.Missing(object))
+		l.measure(source.Kind, object)
+	}
+	for _, b := range o.Broken {
+		// A broken object keeps its place, so that it denies there instead of counting
+		// as deleted. Broken Secrets and the like are found where they are used.
+		if kind, ok := v1beta1.KindNamed(b.Source.Kind); ok {
+			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
+		} else if b.Source.Kind == resource.KindNamespace {
+			at(b.Source.Name).broken = b.Err
+		}
+	}
+	for _, h := range o.Hidden {
+		hide(at, h)
+	}
+	material := compile.NewReferenced(o)
+	for namespace, l := range levels {
+		l.sort()
+		l.referenced = material
+		l.referenced.Namespace = o.ReferenceNamespace(string(namespace))
+	}
+	return levels
+}
+
+// References returns the Secrets, ConfigMaps and ServiceAccounts that resources reference,
+// by the namespace of the resources ([verify.Cluster] for cluster resources), sorted and
+// without duplicates, and the pull secrets of those ServiceAccounts that are in o. Namespaced
+// resources reference their own namespace only, so reading these objects never exposes one
+// namespace's data to another.
+func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
+	all, pulls := map[verify.Namespace][]policy.ObjectRef{}, o.PullSecrets()
+	for _, object := range o.Resources {
+		owner := verify.Namespace(object.GetNamespace())
+		for _, f := range resource.FieldsOf(object) {
+			all[owner] = append(all[owner], f.Named(o.ReferenceNamespace(string(owner)), pulls)...)
+		}
+	}
+	for owner, list := range all {
+		slices.SortFunc(list, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
+		if all[owner] = slices.Compact(list); len(list) == 0 {
+			delete(all, owner)
+		}
+	}
+	return all
+}
+
+// Externals returns the external sources that resources reference, by the namespace
+// of the resources, sorted and without duplicates. The Secrets that they name must be
+// in levels, because credentials are part of a source. Externals skips resources with
+// errors: compiling reports those.
+func (levels Levels) Externals() map[verify.Namespace][]external.Source {
+	all := map[verify.Namespace][]external.Source{}
+	for namespace, l := range levels {
+		m := l.referenced
+		found := map[external.Source]bool{}
+		for _, t := range l.TrustStores {
+			if source, err := compile.ExternalSource(namespace, t.Spec, m); err == nil && source != nil {
+				found[*source] = true
+			}
+		}
+		for _, s := range l.Stores {
+			sources, _ := compile.LoginSources(namespace, s.Spec, m) // compiling reports errors
+			for _, source := range sources {
+				found[source] = true
+			}
+		}
+		for _, v := range l.Verifiers {
+			if compile.UsesPublicGood(v.Spec) {
+				found[compile.PublicGood(namespace)] = true
+			}
+		}
+		if len(found) > 0 {
+			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
+				return strings.Compare(a.String()+a.Fingerprint(), b.String()+b.Fingerprint())
+			})
+		}
+	}
+	return all
+}
+
+// add adds a resource. It has the only switch over kinds.
+func (l *Objects) add(source policy.ObjectRef, object v1beta1.Object, broken error) {
+	switch o := object.(type) {
+	case *v1beta1.Verifier:
+		l.Verifiers = append(l.Verifiers, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterVerifier:
+		l.Verifiers = append(l.Verifiers, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.Store:
+		l.Stores = append(l.Stores, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterStore:
+		l.Stores = append(l.Stores, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.TrustStore:
+		l.TrustStores = append(l.TrustStores, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterTrustStore:
+		l.TrustStores = append(l.TrustStores, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.VerificationPolicy:
+		l.policies = append(l.policies, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterVerificationPolicy:
+		l.policies = append(l.policies, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.Exception:
+		l.exceptions = append(l.exceptions, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterException:
+		l.exceptions = append(l.exceptions, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.ClusterQuota:
+		l.Quotas = append(l.Quotas, compile.NewEntry(source, object, o.Spec, broken))
+	case *v1beta1.Tenant:
+		l.tenants = append(l.tenants, compile.NewEntry(source, object, o, broken))
+	default:
+		panic(fmt.Sprintf("resolve: %T is in the table of kinds but has no compile step", object))
+	}
+}
+
+// BreakGlassAnnotations returns the annotations of a Namespace that compiling reads.
+func BreakGlassAnnotations() []string {
+	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
+}
+
+// breakGlassOf returns the annotations of a Namespace that matter, nil if there are none.
+func breakGlassOf(all map[string]string) map[string]string {
+	var found map[string]string
+	for _, key := range BreakGlassAnnotations() {
+		if value, ok := all[key]; ok {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[key] = value
+		}
+	}
+	return found
+}
+
+// with returns the objects of a level with what was fetched for them. l itself does not change:
+// whoever grouped it may compile it again.
+func (l *Objects) with(fetched external.Fetched) *Objects {
+	known := *l
+	known.referenced.Fetched = fetched
+	return &known
+}
+
+// refuse makes every resource of a level one that may not be compiled.
+func (l *Objects) refuse(err error) {
+	l.Verifiers = refused(l.Verifiers, err)
+	l.Stores = refused(l.Stores, err)
+	l.TrustStores = refused(l.TrustStores, err)
+	l.policies = refused(l.policies, err)
+	l.exceptions = refused(l.exceptions, err)
+}
+
+func refused[S any](entries []compile.Entry[S], err error) []compile.Entry[S] {
+	return compile.MapSlice(entries, func(e compile.Entry[S]) compile.Entry[S] {
+		e.Refused = err
+		return e
+	})
+}
+
+// measure adds the size of a spec. Those of the cluster have no limit.
+func (l *Objects) measure(kind string, object v1beta1.Object) {
+	if l.Namespace == verify.Cluster {
+		return
+	}
+	i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
+	if i < 0 {
+		if l.sizes == nil {
+			l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
+		}
+		i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
+	}
+	l.sizes[i].bytes += resource.Size(object)
+}
+
+// sizeOf is what the specs of a kind take in memory: there are few kinds.
+type sizeOf struct {
+	kind  string
+	bytes int
+}
+
+func (l *Objects) sort() {
+	sortByName(l.Verifiers)
+	sortByName(l.Stores)
+	sortByName(l.TrustStores)
+	sortByName(l.policies)
+	sortByName(l.exceptions)
+	sortByName(l.Quotas)
+	sortByName(l.tenants)
+}
+
+func sortByName[S any](entries []compile.Entry[S]) {
+	slices.SortStableFunc(entries, func(x, y compile.Entry[S]) int { return cmp.Compare(x.Source.Name, y.Source.Name) })
+}
+
+// Generations returns each resource of the level with its generation.
+func (l *Objects) Generations() map[policy.ObjectRef]int64 {
+	all := map[policy.ObjectRef]int64{}
+	addGenerations(all, l.Verifiers)
+	addGenerations(all, l.Stores)
+	addGenerations(all, l.TrustStores)
+	addGenerations(all, l.policies)
+	addGenerations(all, l.exceptions)
+	addGenerations(all, l.Quotas)
+	addGenerations(all, l.tenants)
+	return all
+}
+
+func addGenerations[S any](all map[policy.ObjectRef]int64, entries []compile.Entry[S]) {
+	for _, e := range entries {
+		all[e.Source] = e.Generation
+	}
+}
+
+// tooMany returns an error if a namespace has more than [maxResources] resources, or more of
+// them than is kept. The cluster's only have a limit together, by [weigh]. Exceptions have
+// limits of their own: too many of them must not deny anything.
+func (l *Objects) tooMany() error {
+	n := len(l.Verifiers) + len(l.Stores) + len(l.TrustStores) + len(l.policies)
+	if l.Namespace != verify.Cluster && n > maxResources {
+		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", l.Namespace, n, maxResources)
+	}
+	return l.excess(false)
+}
+
+// excess returns an error if the specs of the resources of a namespace, or of its Exceptions,
+// are more than is kept.
+func (l *Objects) excess(exceptions bool) error {
+	share := resource.Share{Namespace: string(l.Namespace), Exceptions: exceptions}
+	if l.Namespace == verify.Cluster || l.written(share) <= share.Limit() {
+		return nil
+	}
+	sizes := map[string]int{}
+	for _, s := range l.sizes {
+		if (s.kind == v1beta1.KindException) == exceptions {
+			sizes[s.kind] = s.bytes
+		}
+	}
+	return share.Excess(sizes)
+}

@@ -1,7 +1,6 @@
 package conditions_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/test/kit/written"
 )
-
-var errUnreadable = errors.New("line 3: unknown field spec.kyes")
 
 func TestConditionsTellTheTruth(t *testing.T) {
 	keys := written.InlineKey(string(written.NewKey(t).PEM))

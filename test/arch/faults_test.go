@@ -105,7 +105,7 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "pkg/server/controller", test: "TestMaterialFromElsewhereIsFetchedAndShownInTheStatus", file: "pkg/server/controller/statuses.go",
 			old: "if !report.FetchedAt.IsZero() {", new: "if false {"},
 		{tag: "e2e", folder: "pkg/server/controller", test: "TestAChangeIsLiveAmongAThousandNamespaces", file: "pkg/resources/resolve/snapshot.go",
-			old: "case own != was.Own, next.bind(own) != was.bound, next.affects(was, s.Cluster):", new: "case own != was.Own:"},
+			old: "case own != was.Own, next.bind(own) != was.bound, next.affects(was, s.cluster):", new: "case own != was.Own:"},
 		{tag: "e2e", folder: "pkg/remote/cache", test: "TestAMasterThatIsDownCostsOnlyItsOwnVerdicts", file: "pkg/remote/cache/redis.go",
 			old: "b.cluster.ReloadState(context.Background())", new: "_ = b.cluster"},
 		{tag: "e2e", folder: "test/dev", test: "TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing", file: "test/dev/invitation.txt",

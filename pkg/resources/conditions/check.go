@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -41,10 +40,7 @@ func Ineffective(s *resolve.Snapshot) []resource.Problem {
 func Ended(s *resolve.Snapshot, now time.Time) []resource.Problem {
 	var found []resource.Problem
 	for _, namespace := range s.Namespaces() {
-		own := s.Views[namespace].Own
-		if namespace == verify.Cluster {
-			own = s.Cluster
-		}
+		own := s.Level(namespace)
 		for source, report := range Reports(s, namespace) {
 			if x := exceptionNamed(own, source); x != nil && report.Until.IsZero() { // in files, who delegates it may be missing
 				report.Until = x.Until

@@ -69,7 +69,7 @@ func inForce(broken bool, message string) Condition {
 
 // everywhere names the namespaces that could use the resources of a level.
 func (c conditions) everywhere() string {
-	if c.own != c.snapshot.Cluster && c.view.Tenant != "" {
+	if c.own != c.snapshot.Cluster() && c.view.Tenant != "" {
 		return "every namespace of Tenant " + c.view.Tenant
 	}
 	return "every namespace"
@@ -124,7 +124,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	}
 	why := c.usage.Unmet[p.Source]
 	if p.Mandatory {
-		why = resolve.Unsatisfiable(p, c.snapshot.Cluster.Verifiers)
+		why = resolve.Unsatisfiable(p, c.snapshot.Cluster().Verifiers)
 	}
 	if why != "" {
 		return Condition{Reason: policy.ReasonUnsatisfiable, Message: why + "; the images of that rule are denied"}
@@ -169,7 +169,7 @@ func (c conditions) onlyWarns(p compile.Policy) string {
 	if p.Mandatory {
 		return "a mandatory policy that only warns: it denies nothing until its enforcementAction is Deny"
 	}
-	if c.own != c.snapshot.Cluster && c.view.Denies() && c.view.Chain[c.view.Deciding.At].Level != c.own {
+	if c.own != c.snapshot.Cluster() && c.view.Denies() && c.view.Chain[c.view.Deciding.At].Level != c.own {
 		return fmt.Sprintf("it adds warnings and denies nothing until its enforcementAction is Deny; as if it did not exist, %s decides%s",
 			compile.JoinNames(compile.MapSlice(c.view.Deciding.Policies, func(p compile.Policy) string { return p.Source.String() })), c.stranded)
 	}
@@ -177,7 +177,7 @@ func (c conditions) onlyWarns(p compile.Policy) string {
 }
 
 func effectiveQuota(s *resolve.Snapshot, source policy.ObjectRef) Condition {
-	for _, e := range s.Cluster.Objects.Quotas {
+	for _, e := range s.Cluster().Objects.Quotas {
 		if e.Source != source {
 			continue
 		}
@@ -186,7 +186,7 @@ func effectiveQuota(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 			return Condition{Reason: policy.ReasonAppliesNowhere, Message: "it cannot be used, so its namespaces have the default quota"}
 		}
 		for _, account := range compile.AccountsOf(e.Spec) {
-			if uses(s, account) && s.Cluster.QuotaSources[account] == source {
+			if uses(s, account) && s.Cluster().QuotaSources[account] == source {
 				return Condition{True: true, Reason: policy.ReasonInForce, Message: "in force for each of its namespaces and Tenants"}
 			}
 		}
@@ -197,20 +197,20 @@ func effectiveQuota(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 // uses reports whether some namespace, or an existing Tenant, has the account.
 func uses(s *resolve.Snapshot, account verify.Account) bool {
 	kind, name, _ := strings.Cut(string(account), "/")
-	return kind == "tenant" && s.Tenancy.Named(name) != nil || kind == "namespace" && s.Has(verify.Namespace(name))
+	return kind == "tenant" && s.Tenants().Named(name) != nil || kind == "namespace" && s.Has(verify.Namespace(name))
 }
 
 // hidden returns those of a list that the resources of own replace: of the levels behind
 // it, those that do not apply to images that are left to them either.
 func (c conditions) hidden(of func(*resolve.Level) []policy.ObjectRef) []policy.ObjectRef {
 	at := slices.IndexFunc(c.view.Chain, func(r resolve.Rung) bool { return r.Level == c.own })
-	if at < 0 || c.own == c.snapshot.Cluster {
+	if at < 0 || c.own == c.snapshot.Cluster() {
 		return nil
 	}
 	var list []policy.ObjectRef
 	for _, r := range c.view.Chain[at+1:] {
 		if r.Label == resolve.LevelCluster {
-			r.Level = c.snapshot.Cluster
+			r.Level = c.snapshot.Cluster()
 		}
 		list = append(list, of(r.Level)...)
 	}
@@ -222,9 +222,9 @@ func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) st
 	store := strings.TrimPrefix(source.Kind, "Cluster") == v1beta1.KindStore
 	where, message := "the namespace", "in force in its namespace"
 	switch {
-	case c.own == c.snapshot.Cluster && store:
+	case c.own == c.snapshot.Cluster() && store:
 		return "in force for its registries, where no nearer level has a Store for them"
-	case c.own == c.snapshot.Cluster:
+	case c.own == c.snapshot.Cluster():
 		return fmt.Sprintf("in force in namespaces without a %s of their own, and for images that their policies leave to the next level", strings.TrimPrefix(source.Kind, "Cluster"))
 	case c.view.Tenant != "" && c.view.Home == c.own:
 		where, message = "the Tenant", "in force in the namespaces of Tenant "+c.view.Tenant
@@ -241,7 +241,7 @@ func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) st
 
 // effectiveTenant returns the condition Effective of a Tenant.
 func effectiveTenant(s *resolve.Snapshot, source policy.ObjectRef) Condition {
-	tenant := s.Tenancy.Named(source.Name)
+	tenant := s.Tenants().Named(source.Name)
 	if tenant == nil {
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces that no other Tenant has"}
 	}
@@ -254,7 +254,7 @@ func effectiveTenant(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 	where := resolve.CountOf(count, "namespace")
 	err := s.HomeError(tenant)
 	switch {
-	case tenant.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && s.Tenancy.Unusable[source] == nil:
+	case tenant.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && s.TenantError(source) == nil:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: "the cluster's resources decide in " + where}
 	case err != nil:
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}

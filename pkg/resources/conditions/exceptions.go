@@ -56,7 +56,7 @@ func (c conditions) members(x *compile.Exception) string {
 			return ", in the namespaces of Tenant " + c.view.Tenant
 		}
 		for _, name := range by.Delegates.Namespaces {
-			if holder := c.snapshot.Tenancy.Holder(name); holder != nil && holder.Name == c.view.Tenant && c.snapshot.Has(verify.Namespace(name)) {
+			if holder := c.snapshot.Tenants().Holder(name); holder != nil && holder.Name == c.view.Tenant && c.snapshot.Has(verify.Namespace(name)) {
 				covered[name] = true
 			}
 		}

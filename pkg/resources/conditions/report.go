@@ -38,13 +38,13 @@ type Report struct {
 // Reports returns the status of each resource of a namespace, or of the cluster. It
 // returns nil for a namespace that is not in s.
 func Reports(s *resolve.Snapshot, namespace verify.Namespace) map[policy.ObjectRef]Report {
-	v, ok := s.Views[namespace]
-	if !ok {
+	v, own := s.View(namespace), s.Level(namespace)
+	if v == nil {
 		return nil
 	}
-	own, judged := v.Own, viewsOf(s, v)
+	judged := viewsOf(s, v)
 	if namespace == verify.Cluster {
-		own, judged = s.Cluster, views(s)
+		judged = views(s)
 	}
 	problems := map[policy.ObjectRef]resource.Problem{}
 	for _, p := range s.ProblemsOf(namespace) {
@@ -57,7 +57,7 @@ func Reports(s *resolve.Snapshot, namespace verify.Namespace) map[policy.ObjectR
 	for _, v := range own.Verifiers {
 		holds[v.Source] = v.Holds
 	}
-	reports, writable, reaches := map[policy.ObjectRef]Report{}, rights(own.Objects), reaches(own, s.Cluster)
+	reports, writable, reaches := map[policy.ObjectRef]Report{}, rights(own.Objects), reaches(own, s.Cluster())
 	for source, generation := range own.Objects.Generations() {
 		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.Ends[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + reaches[source] + writable[source]}}
 		problem, broken := problems[source]
@@ -84,11 +84,11 @@ func views(s *resolve.Snapshot) []*resolve.View {
 	var all []*resolve.View
 	for _, namespace := range s.Namespaces() {
 		if namespace != verify.Cluster {
-			all = append(all, s.Views[namespace])
+			all = append(all, s.View(namespace))
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, s.Views[verify.Cluster])
+		all = append(all, s.View(verify.Cluster))
 	}
 	return all
 }
@@ -101,7 +101,7 @@ func viewsOf(s *resolve.Snapshot, v *resolve.View) []*resolve.View {
 	}
 	var others []*resolve.View
 	for _, member := range s.Candidates()[v.Tenant] {
-		if other := s.Views[member]; other != v {
+		if other := s.View(member); other != v {
 			others = append(others, other)
 		}
 	}

@@ -88,7 +88,7 @@ type excess struct {
 // is nil or a ClusterQuota lists the namespace itself.
 func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1beta1.Tenant) verify.Account {
 	account := namespace.Account()
-	if _, own := s.Cluster.quotas[account]; own || tenant == nil {
+	if _, own := s.cluster.quotas[account]; own || tenant == nil {
 		return account
 	}
 	return verify.TenantAccount(tenant.Name)
@@ -189,7 +189,7 @@ func (s *Snapshot) settle(namespaces iter.Seq[verify.Namespace], excesses map[ve
 				l = &Level{Objects: l.Objects, weight: l.weight, load: l.load, uses: l.uses}
 			}
 			c := &compiler{outside: s.outside}
-			s.levels[namespace] = c.level(l, s.Cluster, excesses[namespace])
+			s.levels[namespace] = c.level(l, s.cluster, excesses[namespace])
 			compiled = append(compiled, namespace)
 		}
 	}
@@ -202,7 +202,7 @@ func (s *Snapshot) settleAll() {
 	sums := map[*v1beta1.Tenant]load{}
 	for namespace, l := range s.levels {
 		if l.load != (load{}) {
-			if tenant := s.Tenancy.Holder(string(namespace)); tenant != nil {
+			if tenant := s.tenancy.Holder(string(namespace)); tenant != nil {
 				sums[tenant] = sums[tenant].plus(l.load)
 			}
 		}
@@ -219,7 +219,7 @@ func (s *Snapshot) settleAll() {
 // settleAccount is settle for the namespaces that may share the account of one, and itself.
 func (s *Snapshot) settleAccount(namespace verify.Namespace) []verify.Namespace {
 	excesses := map[verify.Namespace]excess{}
-	if tenant := s.Tenancy.Holder(string(namespace)); tenant != nil {
+	if tenant := s.tenancy.Holder(string(namespace)); tenant != nil {
 		var sum load
 		for _, n := range s.Candidates()[tenant.Name] {
 			sum = sum.plus(s.loadOf(n))
@@ -258,7 +258,7 @@ func counted(share resource.Share, size int) int {
 // account, beside what s has of the Tenant's other namespaces. What is withheld of it is
 // then not read again.
 func (s *Snapshot) Crowded(share resource.Share, size int) bool {
-	tenant := s.Tenancy.Holder(share.Namespace)
+	tenant := s.tenancy.Holder(share.Namespace)
 	if tenant == nil {
 		return false
 	}
@@ -280,7 +280,7 @@ func Measured(o resource.Objects) *Snapshot {
 	levels := Group(o)
 	cluster := &Level{Objects: levels[verify.Cluster]}
 	cluster.quotas = cluster.compileQuotas(cluster.Objects.Quotas)
-	s := &Snapshot{Cluster: cluster, Tenancy: newTenancy(cluster.Objects), levels: map[verify.Namespace]*Level{}, members: &members{}}
+	s := &Snapshot{cluster: cluster, tenancy: newTenancy(cluster.Objects), levels: map[verify.Namespace]*Level{}, members: &members{}}
 	for namespace, found := range levels {
 		if namespace != verify.Cluster {
 			s.levels[namespace] = &Level{Objects: found, load: loadOf(found, weight{})}

@@ -46,7 +46,7 @@ func sharedFingerprints(l *Level) shared {
 // affects reports whether v is linked to something that differs between the cluster
 // level of s and was.
 func (s *Snapshot) affects(v *View, was *Level) bool {
-	is := s.Cluster
+	is := s.cluster
 	mandatory := len(is.Mandatory)+len(was.Mandatory) > 0
 	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
 	return changed(func(s shared) string { return s.hosts }) ||
@@ -95,7 +95,7 @@ func usedOf(o *Objects, cluster *Level) map[string]string {
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
 func (s *Snapshot) generation(v *View) string {
-	parts := []string{compile.TextOf(v.Broken), v.noVerifiers(v.Applicable), s.Cluster.hiddenVerifiers()}
+	parts := []string{compile.TextOf(v.Broken), v.noVerifiers(v.Applicable), s.cluster.hiddenVerifiers()}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
 	for _, a := range v.applies {
 		if a != v.Applicable {
@@ -108,16 +108,16 @@ func (s *Snapshot) generation(v *View) string {
 			parts = append(parts, p.Fingerprint)
 		}
 	}
-	if len(s.Cluster.Mandatory) > 0 {
-		parts = append(parts, "mandatory", s.Cluster.shared.mandatory, s.Cluster.shared.verifiers, s.Cluster.shared.stores)
+	if len(s.cluster.Mandatory) > 0 {
+		parts = append(parts, "mandatory", s.cluster.shared.mandatory, s.cluster.shared.verifiers, s.cluster.shared.stores)
 	}
-	return compile.DigestOf(append(parts, "hosts", s.Cluster.shared.hosts))
+	return compile.DigestOf(append(parts, "hosts", s.cluster.shared.hosts))
 }
 
 // mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
 // changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
 func (s *Snapshot) mandatoryGeneration(v *View) string {
-	shared := s.Cluster.shared
+	shared := s.cluster.shared
 	return compile.DigestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
 		compile.MapSlice(v.stores, func(s compile.Store) string { return s.Fingerprint })...))
 }

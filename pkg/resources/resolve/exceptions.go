@@ -32,7 +32,7 @@ func (s *Snapshot) undelegated(v *View) []resource.Problem {
 // Tenant or the same one: it must be for both.
 func (s *Snapshot) Delegations(from, in verify.Namespace, tenant string) []*compile.Exception {
 	var found []*compile.Exception
-	for _, x := range s.Cluster.Exceptions {
+	for _, x := range s.cluster.Exceptions {
 		d := x.Delegates
 		if d == nil || !d.Covers(from, tenant) || !d.Covers(in, tenant) {
 			continue
@@ -86,7 +86,7 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 		return slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == x.Source })
 	}
 	var used []policy.ObjectRef
-	for _, x := range s.Cluster.Exceptions {
+	for _, x := range s.cluster.Exceptions {
 		if x.Delegates == nil && (x.Everywhere || slices.Contains(x.Namespaces, string(namespace))) {
 			v.config.Exceptions = append(v.config.Exceptions, verify.ByCluster(x.Counting()))
 			used = append(used, x.Source)

@@ -17,7 +17,7 @@ import (
 // none: what cannot be shown is withheld as a kind. It never has the names, namespaces or
 // Secrets of others, nor a host that the Tenant's resources and the shown rules do not name.
 func (s *Snapshot) Shown(namespace verify.Namespace) (resource.Shown, bool) {
-	v, ok := s.Views[namespace]
+	v, ok := s.views[namespace]
 	if !ok || namespace == verify.Cluster || v.Tenant == "" || v.Own.Objects.ending {
 		return resource.Shown{}, false
 	}
@@ -34,7 +34,7 @@ func (s *Snapshot) Shown(namespace verify.Namespace) (resource.Shown, bool) {
 	verifiers := show.verifiers()
 	show.trustStores(verifiers)
 	policies := show.policies()
-	show.stores(visibleHosts(v, s.Tenancy.Named(v.Tenant).Spec.Isolation.Registries, verifiers, policies))
+	show.stores(visibleHosts(v, s.tenancy.Named(v.Tenant).Spec.Isolation.Registries, verifiers, policies))
 	show.exceptions()
 	if text, err := show.shown.Text(); err != nil || len(text) > resource.MaxShownBytes {
 		return show.nothing(), true
@@ -75,7 +75,7 @@ func (s *showing) nothing() resource.Shown {
 // tenant shows that the Tenant holds the namespace, which home it has and who decides. Home
 // is shown the Tenant's other namespaces, because its rules hold there.
 func (s *showing) tenant() {
-	held := s.Tenancy.Named(s.View.Tenant)
+	held := s.tenancy.Named(s.View.Tenant)
 	namespace := s.shown.Namespace
 	made := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: held.Name, CreationTimestamp: held.CreationTimestamp}}
 	made.Spec.HomeNamespace, made.Spec.Verification = held.Spec.HomeNamespace, held.Spec.Verification
@@ -85,7 +85,7 @@ func (s *showing) tenant() {
 	}
 	switch {
 	case namespace == held.Spec.HomeNamespace:
-		ours := func(name string) bool { return s.Tenancy.Holder(name) == held }
+		ours := func(name string) bool { return s.tenancy.Holder(name) == held }
 		made.Spec.Namespaces = slices.DeleteFunc(slices.Clone(held.Spec.Namespaces), func(name string) bool { return !ours(name) })
 		if prefix := held.Spec.NamespacePrefix; prefix != "" && ours(prefix+"x") {
 			made.Spec.NamespacePrefix = prefix
@@ -100,8 +100,8 @@ func (s *showing) tenant() {
 
 // verifiers shows the ClusterVerifiers if they apply, and returns them.
 func (s *showing) verifiers() []compile.Entry[v1beta1.VerifierSpec] {
-	all := s.Cluster.Objects.Verifiers
-	apply := len(s.Cluster.Mandatory) > 0 || s.some(func(a *Applicable) bool { return a.from >= s.last() })
+	all := s.cluster.Objects.Verifiers
+	apply := len(s.cluster.Mandatory) > 0 || s.some(func(a *Applicable) bool { return a.from >= s.last() })
 	if !apply || slices.ContainsFunc(all, func(e compile.Entry[v1beta1.VerifierSpec]) bool { return e.Err() != nil }) {
 		s.withhold(v1beta1.KindClusterVerifier, resource.Known{})
 		return nil
@@ -123,9 +123,9 @@ func (s *showing) verifiers() []compile.Entry[v1beta1.VerifierSpec] {
 // returns those that are shown.
 func (s *showing) policies() []compile.Entry[v1beta1.VerificationPolicySpec] {
 	const kind = v1beta1.KindClusterVerificationPolicy
-	all := s.Cluster.Objects.policies
+	all := s.cluster.Objects.policies
 	broken := func(p compile.Policy) bool { return p.Broken != nil }
-	if slices.ContainsFunc(s.Cluster.Policies, broken) || slices.ContainsFunc(s.Cluster.Mandatory, broken) {
+	if slices.ContainsFunc(s.cluster.Policies, broken) || slices.ContainsFunc(s.cluster.Mandatory, broken) {
 		s.withhold(kind, resource.Known{})
 		return nil
 	}
@@ -151,10 +151,10 @@ func (s *showing) policies() []compile.Entry[v1beta1.VerificationPolicySpec] {
 func (s *showing) exceptions() {
 	namespace := verify.Namespace(s.shown.Namespace)
 	specs := map[string]compile.Entry[v1beta1.ExceptionSpec]{}
-	for _, e := range s.Cluster.Objects.exceptions {
+	for _, e := range s.cluster.Objects.exceptions {
 		specs[e.Source.Name] = e
 	}
-	for _, x := range s.Cluster.Exceptions {
+	for _, x := range s.cluster.Exceptions {
 		kept := specs[x.Source.Name].Spec
 		spec := *kept.DeepCopy()
 		switch {
@@ -165,7 +165,7 @@ func (s *showing) exceptions() {
 			ours := func(names []string, is ...string) []string {
 				return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(is, name) })
 			}
-			spec.Delegate.Namespaces = ours(spec.Delegate.Namespaces, string(namespace), s.Tenancy.Named(s.View.Tenant).Spec.HomeNamespace)
+			spec.Delegate.Namespaces = ours(spec.Delegate.Namespaces, string(namespace), s.tenancy.Named(s.View.Tenant).Spec.HomeNamespace)
 			spec.Delegate.Tenants = ours(spec.Delegate.Tenants, s.View.Tenant)
 		default:
 			continue
@@ -211,10 +211,10 @@ func visibleHosts(v *View, registries []string, verifiers []compile.Entry[v1beta
 // stores shows what ClusterStores say about the visible hosts, unless it names other hosts
 // or Secrets, and withholds the rest.
 func (s *showing) stores(visible []string) {
-	specs := s.Cluster.Objects.Stores // in the order of what they are compiled to
+	specs := s.cluster.Objects.Stores // in the order of what they are compiled to
 	known := slices.DeleteFunc(visible, func(host string) bool {
 		for i, e := range specs {
-			if compiled := s.Cluster.stores[i]; compiled.TakesAll() || compiled.Touches(host) ||
+			if compiled := s.cluster.stores[i]; compiled.TakesAll() || compiled.Touches(host) ||
 				slices.Contains(compiled.Registries, host) && (compiled.Broken != nil || !compile.Plain(e.Spec)) {
 				return true
 			}
@@ -222,7 +222,7 @@ func (s *showing) stores(visible []string) {
 		return false
 	})
 	for i, e := range specs {
-		hosts := slices.DeleteFunc(slices.Clone(s.Cluster.stores[i].Registries), func(host string) bool { return !slices.Contains(known, host) })
+		hosts := slices.DeleteFunc(slices.Clone(s.cluster.stores[i].Registries), func(host string) bool { return !slices.Contains(known, host) })
 		if len(hosts) == 0 {
 			continue
 		}
@@ -253,11 +253,11 @@ func (s *showing) trustStores(verifiers []compile.Entry[v1beta1.VerifierSpec]) {
 	for _, l := range s.Chain[:s.last()] {
 		name(l.Objects.Namespace, l.Objects.Verifiers)
 	}
-	for _, e := range s.Cluster.Objects.TrustStores {
+	for _, e := range s.cluster.Objects.TrustStores {
 		if !named[e.Source.Name] {
 			continue
 		}
-		text, ok := s.Cluster.TrustStores[e.Source.Name].Public(e.Spec)
+		text, ok := s.cluster.TrustStores[e.Source.Name].Public(e.Spec)
 		if !ok {
 			continue
 		}

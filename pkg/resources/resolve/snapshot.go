@@ -23,10 +23,10 @@ import (
 // except for a cache of namespaces without objects.
 type Snapshot struct {
 	outside    Outside
-	Cluster    *Level
-	Tenancy    *tenancy
+	cluster    *Level
+	tenancy    *tenancy
 	levels     map[verify.Namespace]*Level // of namespaces
-	Views      map[verify.Namespace]*View  // [verify.Cluster] for cluster resources alone
+	views      map[verify.Namespace]*View  // [verify.Cluster] for cluster resources alone
 	members    *members                    // shared by snapshots with the same namespaces and Tenants
 	undeclared memo
 }
@@ -43,18 +43,18 @@ func New(o resource.Objects, fetched external.Fetched, outside Outside) (*Snapsh
 func (levels Levels) Compile(fetched external.Fetched, outside Outside) (*Snapshot, []resource.Problem) {
 	c := &compiler{outside: outside}
 	cluster := levels[verify.Cluster].with(fetched)
-	s := &Snapshot{outside: outside, Cluster: c.level(weighed(cluster, nil), nil, excess{}), Tenancy: newTenancy(cluster),
-		levels: map[verify.Namespace]*Level{}, Views: map[verify.Namespace]*View{}, members: &members{}}
+	s := &Snapshot{outside: outside, cluster: c.level(weighed(cluster, nil), nil, excess{}), tenancy: newTenancy(cluster),
+		levels: map[verify.Namespace]*Level{}, views: map[verify.Namespace]*View{}, members: &members{}}
 	for namespace, found := range levels {
 		if namespace != verify.Cluster {
-			s.levels[namespace] = weighed(found.with(fetched), s.Cluster)
+			s.levels[namespace] = weighed(found.with(fetched), s.cluster)
 		}
 	}
 	s.settleAll()
 	for namespace, l := range s.levels { // all are compiled: a Tenant's home is linked to its members
-		s.Views[namespace] = s.link(l)
+		s.views[namespace] = s.link(l)
 	}
-	s.Views[verify.Cluster] = s.link(&Level{Objects: &Objects{}})
+	s.views[verify.Cluster] = s.link(&Level{Objects: &Objects{}})
 	return s, s.problems()
 }
 
@@ -68,26 +68,26 @@ func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched exter
 	if namespace == verify.Cluster {
 		panic("resolve: a change of cluster objects needs WithCluster")
 	}
-	next := &Snapshot{outside: s.outside, Cluster: s.Cluster, Tenancy: s.Tenancy, levels: maps.Clone(s.levels), Views: maps.Clone(s.Views), members: s.members}
+	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenancy: s.tenancy, levels: maps.Clone(s.levels), views: maps.Clone(s.views), members: s.members}
 	found, exists := levels[namespace]
 	if _, existed := s.levels[namespace]; existed != exists {
 		next.members = &members{}
 	}
 	if exists {
-		next.levels[namespace] = weighed(found.with(fetched), s.Cluster)
+		next.levels[namespace] = weighed(found.with(fetched), s.cluster)
 	} else {
 		delete(next.levels, namespace)
-		delete(next.Views, namespace)
+		delete(next.views, namespace)
 	}
 	linked := map[verify.Namespace]bool{}
 	for _, changed := range append(next.settleAccount(namespace), namespace) {
 		for _, concerned := range next.concerned(changed) {
 			if !linked[concerned] {
-				next.Views[concerned], linked[concerned] = next.link(next.levels[concerned]), true
+				next.views[concerned], linked[concerned] = next.link(next.levels[concerned]), true
 			}
 		}
 	}
-	if v, ok := next.Views[namespace]; ok {
+	if v, ok := next.views[namespace]; ok {
 		return next, v.problems
 	}
 	return next, nil
@@ -98,24 +98,24 @@ func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched exter
 // not recompiled. WithCluster ignores the other levels.
 func (s *Snapshot) WithCluster(levels Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
 	c, found := &compiler{outside: s.outside}, levels[verify.Cluster].with(fetched)
-	next := &Snapshot{outside: s.outside, Cluster: c.level(weighed(found, nil), nil, excess{}), Tenancy: newTenancy(found), members: &members{},
-		levels: make(map[verify.Namespace]*Level, len(s.levels)), Views: make(map[verify.Namespace]*View, len(s.Views))}
+	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenancy: newTenancy(found), members: &members{},
+		levels: make(map[verify.Namespace]*Level, len(s.levels)), views: make(map[verify.Namespace]*View, len(s.views))}
 	for namespace, own := range s.levels {
-		if next.Cluster.differs(own.uses) {
-			own = weighed(own.Objects, next.Cluster)
+		if next.cluster.differs(own.uses) {
+			own = weighed(own.Objects, next.cluster)
 		}
 		next.levels[namespace] = own
 	}
 	next.settleAll()
-	for namespace, was := range s.Views {
+	for namespace, was := range s.views {
 		own := next.levels[namespace]
 		switch {
 		case namespace == verify.Cluster:
-			next.Views[namespace] = next.link(&Level{Objects: &Objects{}})
-		case own != was.Own, next.bind(own) != was.bound, next.affects(was, s.Cluster):
-			next.Views[namespace] = next.link(own)
+			next.views[namespace] = next.link(&Level{Objects: &Objects{}})
+		case own != was.Own, next.bind(own) != was.bound, next.affects(was, s.cluster):
+			next.views[namespace] = next.link(own)
 		default:
-			next.Views[namespace] = was
+			next.views[namespace] = was
 		}
 	}
 	return next, next.ProblemsOf(verify.Cluster)
@@ -127,16 +127,40 @@ func (s *Snapshot) For(namespace verify.Namespace) *verify.Config {
 	return s.view(namespace).config
 }
 
+// Cluster returns the cluster's level.
+func (s *Snapshot) Cluster() *Level { return s.cluster }
+
+// View returns the view of a namespace that the snapshot was compiled with, or of
+// [verify.Cluster], nil for others.
+func (s *Snapshot) View(namespace verify.Namespace) *View { return s.views[namespace] }
+
+// Level returns the compiled resources of such a namespace, or those of the cluster, nil for others.
+func (s *Snapshot) Level(namespace verify.Namespace) *Level {
+	if namespace == verify.Cluster {
+		return s.cluster
+	}
+	if v := s.views[namespace]; v != nil {
+		return v.Own
+	}
+	return nil
+}
+
+// Tenants returns which Tenant holds each namespace.
+func (s *Snapshot) Tenants() *resource.Tenants { return s.tenancy.Tenants }
+
+// TenantError returns why a Tenant cannot be used, nil if it can.
+func (s *Snapshot) TenantError(source policy.ObjectRef) error { return s.tenancy.unusable[source] }
+
 // Has reports whether the snapshot was compiled with a namespace.
 func (s *Snapshot) Has(namespace verify.Namespace) bool {
-	_, ok := s.Views[namespace]
+	_, ok := s.views[namespace]
 	return ok
 }
 
 // Namespaces returns the namespaces that the snapshot was compiled with and
 // [verify.Cluster], sorted.
 func (s *Snapshot) Namespaces() []verify.Namespace {
-	return slices.Sorted(maps.Keys(s.Views))
+	return slices.Sorted(maps.Keys(s.views))
 }
 
 // Explain returns, for each kind, which resources apply in a namespace and why.
@@ -155,7 +179,7 @@ func (s *Snapshot) problems() []resource.Problem {
 
 // ProblemsOf returns the problems of one namespace, or of the cluster.
 func (s *Snapshot) ProblemsOf(namespace verify.Namespace) []resource.Problem {
-	found := s.Views[namespace].problems
+	found := s.views[namespace].problems
 	if namespace == verify.Cluster {
 		found = append(s.tenantProblems(), found...)
 	}
@@ -163,7 +187,7 @@ func (s *Snapshot) ProblemsOf(namespace verify.Namespace) []resource.Problem {
 }
 
 func (s *Snapshot) view(namespace verify.Namespace) *View {
-	if v, ok := s.Views[namespace]; ok {
+	if v, ok := s.views[namespace]; ok {
 		return v
 	}
 	return s.undeclared.get(namespace, func() *View { return s.link(&Level{Objects: &Objects{Namespace: namespace}}) })
@@ -200,11 +224,8 @@ func (m *memo) get(namespace verify.Namespace, make func() *View) *View {
 // EndsOf returns when the trust material of the resources of a namespace, or of the cluster,
 // ends, by resource. The map must not be modified.
 func (s *Snapshot) EndsOf(namespace verify.Namespace) map[policy.ObjectRef]*compile.Ends {
-	if namespace == verify.Cluster {
-		return s.Cluster.Ends
-	}
-	if v, ok := s.Views[namespace]; ok {
-		return v.Own.Ends
+	if l := s.Level(namespace); l != nil {
+		return l.Ends
 	}
 	return nil
 }
@@ -217,13 +238,9 @@ type Count struct{ All, NotReady int }
 // enough to be asked about all namespaces for each scrape. It returns nil for a namespace
 // that is not in s.
 func (s *Snapshot) Counts(namespace verify.Namespace) map[string]Count {
-	v, ok := s.Views[namespace]
-	if !ok {
+	own := s.Level(namespace)
+	if own == nil {
 		return nil
-	}
-	own := v.Own
-	if namespace == verify.Cluster {
-		own = s.Cluster
 	}
 	broken := map[policy.ObjectRef]bool{}
 	for _, p := range s.ProblemsOf(namespace) {

@@ -13,12 +13,12 @@ import (
 // policies say it decides, and Pin wins within a level. A mandatory policy that says Pin holds in
 // every namespace. The default is to leave tags as they are.
 func (s *Snapshot) Tags(namespace verify.Namespace) v1beta1.TagAction {
-	if tagsOf(s.Cluster.Mandatory) == v1beta1.TagActionPin {
+	if tagsOf(s.cluster.Mandatory) == v1beta1.TagActionPin {
 		return v1beta1.TagActionPin
 	}
 	for _, l := range s.view(namespace).Chain {
 		if l.Label == LevelCluster {
-			l.Level = s.Cluster // a view outlives changes of the cluster that do not affect verdicts
+			l.Level = s.cluster // a view outlives changes of the cluster that do not affect verdicts
 		}
 		if said := tagsOf(slices.Concat(l.Policies, l.Mandatory)); said != "" {
 			return said

@@ -26,24 +26,24 @@ const maxTenantNamespaces = 256
 type tenancy struct {
 	*resource.Tenants
 	names    []string                      // of Tenants whose members are known, sorted
-	Unusable map[policy.ObjectRef]error    // Tenants that cannot be used
+	unusable map[policy.ObjectRef]error    // Tenants that cannot be used
 	hidden   bool                          // the members of some Tenant are unknown
 	unread   error                         // the Tenants may not be read
 	homes    map[verify.Namespace][]string // the Tenants with this home
 }
 
 func newTenancy(cluster *Objects) *tenancy {
-	t := &tenancy{unread: cluster.hidden[v1beta1.KindTenant], Unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
+	t := &tenancy{unread: cluster.hidden[v1beta1.KindTenant], unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
 	var known []*v1beta1.Tenant
 	for _, e := range cluster.tenants {
 		said, err := saidBy(e.Spec)
 		if err != nil {
-			t.Unusable[e.Source], t.hidden = cmp.Or(e.Broken, err), true
+			t.unusable[e.Source], t.hidden = cmp.Or(e.Broken, err), true
 		} else if e.Broken != nil {
-			t.Unusable[e.Source] = e.Broken
+			t.unusable[e.Source] = e.Broken
 		} else if err := cmp.Or(compile.KnownWord("spec.verification.policyLevel", e.Spec.Spec.Verification.PolicyLevel, "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster),
 			checkClaims(e.Spec.Spec, cluster.referenced.Namespace)); err != nil {
-			t.Unusable[e.Source] = err
+			t.unusable[e.Source] = err
 		}
 		if said == nil {
 			continue
@@ -128,14 +128,14 @@ func (s *Snapshot) bind(own *Level) binding {
 	b := binding{PolicyLevel: v1beta1.PolicyLevelNamespace}
 	var tenant *v1beta1.Tenant
 	if namespace != verify.Cluster {
-		tenant = s.Tenancy.Holder(string(namespace))
+		tenant = s.tenancy.Holder(string(namespace))
 	}
 	if tenant != nil {
 		b.Tenant = tenant.Name
 		if tenant.Spec.Verification.PolicyLevel != "" {
 			b.PolicyLevel = tenant.Spec.Verification.PolicyLevel
 		}
-		if err := s.HomeError(tenant); err != nil && (b.PolicyLevel != v1beta1.PolicyLevelCluster || s.Tenancy.Unusable[tenantRef(tenant.Name)] != nil) {
+		if err := s.HomeError(tenant); err != nil && (b.PolicyLevel != v1beta1.PolicyLevelCluster || s.tenancy.unusable[tenantRef(tenant.Name)] != nil) {
 			b.Broken, b.by = compile.RefusalOf(err), tenantRef(tenant.Name)
 		}
 		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {
@@ -144,17 +144,17 @@ func (s *Snapshot) bind(own *Level) binding {
 			b.Home = s.levels[home]
 		}
 	}
-	if s.Tenancy.hidden && namespace != verify.Cluster && !s.Tenancy.Lists(string(namespace)) {
+	if s.tenancy.hidden && namespace != verify.Cluster && !s.tenancy.Lists(string(namespace)) {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
 		b.by = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}
 		b.Broken = compile.Refusal(fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace))
 	}
-	if err := s.Tenancy.unread; err != nil && namespace != verify.Cluster {
+	if err := s.tenancy.unread; err != nil && namespace != verify.Cluster {
 		b.Broken, b.by = compile.RefusalOf(err), tenantRef(resource.HiddenName)
 	}
 	b.account = s.accountOf(namespace, tenant)
-	b.limits = s.Cluster.quotas[b.account]
+	b.limits = s.cluster.quotas[b.account]
 	return b
 }
 
@@ -163,14 +163,14 @@ func tenantRef(name string) policy.ObjectRef {
 }
 
 func (s *Snapshot) holds(tenant *v1beta1.Tenant, namespace verify.Namespace) bool {
-	holder := s.Tenancy.Holder(string(namespace))
+	holder := s.tenancy.Holder(string(namespace))
 	return holder != nil && holder.Name == tenant.Name
 }
 
 // HomeError returns why the resources in a Tenant's home cannot be used, nil if they can.
 // Its namespaces then deny: the cluster's resources might be laxer.
 func (s *Snapshot) HomeError(tenant *v1beta1.Tenant) error {
-	if err := s.Tenancy.Unusable[tenantRef(tenant.Name)]; err != nil {
+	if err := s.tenancy.unusable[tenantRef(tenant.Name)]; err != nil {
 		return fmt.Errorf("Tenant %s cannot be used: %w", tenant.Name, err)
 	}
 	home := verify.Namespace(tenant.Spec.HomeNamespace)
@@ -197,7 +197,7 @@ func (s *Snapshot) concerned(namespace verify.Namespace) []verify.Namespace {
 	if _, ok := s.levels[namespace]; ok {
 		list = append(list, namespace)
 	}
-	for _, tenant := range s.Tenancy.homes[namespace] {
+	for _, tenant := range s.tenancy.homes[namespace] {
 		for _, other := range s.Candidates()[tenant] {
 			if other != namespace {
 				list = append(list, other)
@@ -225,7 +225,7 @@ func (s *Snapshot) TenantNamespaces(name string) []v1beta1.TenantNamespace {
 
 // NamespacesOf returns all namespaces of a Tenant with their states.
 func (s *Snapshot) NamespacesOf(name string) []v1beta1.TenantNamespace {
-	tenant := s.Tenancy.Named(name)
+	tenant := s.tenancy.Named(name)
 	if tenant == nil {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (s *Snapshot) NamespacesOf(name string) []v1beta1.TenantNamespace {
 			existing = append(existing, asObject(l.Objects))
 		}
 	}
-	return s.Tenancy.Namespaces(tenant, existing)
+	return s.tenancy.Namespaces(tenant, existing)
 }
 
 // Members returns the existing namespaces of a Tenant that are not being deleted, home
@@ -255,7 +255,7 @@ func (s *Snapshot) Candidates() map[string][]verify.Namespace {
 	s.members.once.Do(func() {
 		s.members.of = map[string][]verify.Namespace{}
 		for namespace := range s.levels {
-			if holder := s.Tenancy.Holder(string(namespace)); holder != nil {
+			if holder := s.tenancy.Holder(string(namespace)); holder != nil {
 				s.members.of[holder.Name] = append(s.members.of[holder.Name], namespace)
 			}
 		}
@@ -284,7 +284,7 @@ func asObject(o *Objects) corev1.Namespace {
 // tenantProblems returns what the owners of Tenants should correct.
 func (s *Snapshot) tenantProblems() []resource.Problem {
 	var problems []resource.Problem
-	for _, e := range s.Cluster.Objects.tenants {
+	for _, e := range s.cluster.Objects.tenants {
 		if err := s.tenantError(e); err != nil {
 			problems = append(problems, resource.Problem{Source: e.Source, Reason: resource.ReasonOf(err), Message: compile.Cut(err.Error())})
 		}
@@ -293,10 +293,10 @@ func (s *Snapshot) tenantProblems() []resource.Problem {
 }
 
 func (s *Snapshot) tenantError(e compile.Entry[*v1beta1.Tenant]) error {
-	if err := s.Tenancy.Unusable[e.Source]; err != nil {
+	if err := s.tenancy.unusable[e.Source]; err != nil {
 		return err
 	}
-	conflict := s.Tenancy.Conflict(e.Spec)
+	conflict := s.tenancy.Conflict(e.Spec)
 	err := s.HomeError(e.Spec)
 	switch {
 	case conflict != "" && err != nil && resource.ReasonOf(err) != policy.ReasonConflict:
@@ -320,7 +320,7 @@ func CountOf(n int, what string) string {
 // members.
 func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
 	list := s.concerned(namespace)
-	if holder := s.Tenancy.Holder(string(namespace)); holder != nil && holder.Spec.HomeNamespace != string(namespace) {
+	if holder := s.tenancy.Holder(string(namespace)); holder != nil && holder.Spec.HomeNamespace != string(namespace) {
 		list = append(list, verify.Namespace(holder.Spec.HomeNamespace))
 	}
 	return list
@@ -330,8 +330,8 @@ func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
 // snapshot: a change of one namespace may deny others of its account.
 func (s *Snapshot) Relinked(earlier *Snapshot) []verify.Namespace {
 	var list []verify.Namespace
-	for namespace, v := range s.Views {
-		if earlier.Views[namespace] != v {
+	for namespace, v := range s.views {
+		if earlier.views[namespace] != v {
 			list = append(list, namespace)
 		}
 	}

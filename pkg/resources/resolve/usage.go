@@ -34,15 +34,15 @@ func (s *Snapshot) Usage(views []*View) Usage {
 			u.cannot(source, why)
 		}
 	}
-	if len(s.Cluster.Mandatory) > 0 {
-		for _, v := range s.Cluster.Verifiers {
+	if len(s.cluster.Mandatory) > 0 {
+		for _, v := range s.cluster.Verifiers {
 			u.Applies[v.Source] = true
 		}
-		for _, st := range s.Cluster.stores {
+		for _, st := range s.cluster.stores {
 			u.Applies[st.Source] = true
 		}
 	}
-	for _, v := range s.Cluster.Verifiers {
+	for _, v := range s.cluster.Verifiers {
 		u.trust(v)
 	}
 	return u

@@ -18,10 +18,10 @@ func TestAChangeOfOneNamespaceCountsNoOtherAgain(t *testing.T) {
 	o := inTeamA(nil)
 	o.Namespaces = append(o.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b", UID: "2"}})
 	s, _ := New(o, nil, outsideOfTests())
-	usageOf := func(s *Snapshot) Usage { return s.Usage(slices.Collect(maps.Values(s.Views))) }
+	usageOf := func(s *Snapshot) Usage { return s.Usage(slices.Collect(maps.Values(s.views))) }
 	usageOf(s)
 	mark := policy.ObjectRef{Name: "counted before"}
-	s.Views["team-b"].usages.Used[mark] = true
+	s.views["team-b"].usages.Used[mark] = true
 	next, _ := s.With("team-a", Group(resource.Objects{Namespaces: o.Namespaces[:1]}), nil)
 	require.True(t, usageOf(next).Used[mark], "it is counted once")
 	next, _ = next.With("team-b", Group(resource.Objects{Namespaces: o.Namespaces[1:]}), nil)

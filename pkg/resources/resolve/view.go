@@ -36,7 +36,7 @@ type View struct {
 func (s *Snapshot) link(own *Level) *View {
 	bound := s.bind(own)
 	v := &View{Own: own, bound: bound, binding: bound}
-	v.Chain = chainOf(own, v.binding, s.Cluster)
+	v.Chain = chainOf(own, v.binding, s.cluster)
 	if own.Objects.broken != nil || v.Counts() && own.Broken != nil && !policy.IsHidden(v.Broken) {
 		v.Broken, v.by = own.Broken, policy.ObjectRef{}
 	}
@@ -49,7 +49,7 @@ func (s *Snapshot) link(own *Level) *View {
 	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(), v.policyChoices())
 	s.addLayers(v)
 	v.config.Generation = s.generation(v)
-	if len(s.Cluster.Mandatory) > 0 {
+	if len(s.cluster.Mandatory) > 0 {
 		v.config.MandatoryGeneration = s.mandatoryGeneration(v)
 	}
 	exceptional := s.addExceptions(v)
@@ -59,7 +59,7 @@ func (s *Snapshot) link(own *Level) *View {
 		v.problems = append(v.problems, verifierProblems(own.Objects.policies, v.Verifiers, s.outside.AllFaults)...)
 	}
 	if namespace == verify.Cluster {
-		v.problems = append(slices.Clone(s.Cluster.problems), verifierProblems(s.Cluster.Objects.policies, s.Cluster.Verifiers, s.outside.AllFaults)...)
+		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.Objects.policies, s.cluster.Verifiers, s.outside.AllFaults)...)
 	}
 	return v
 }
@@ -108,7 +108,7 @@ func (v *View) noVerifiers(a *Applicable) string {
 
 // addLayers makes the layers of v: what decides, the mandatory policies, and what warns.
 func (s *Snapshot) addLayers(v *View) {
-	attestations := len(s.Cluster.Mandatory) > 0 && needAttestations(s.Cluster.Verifiers)
+	attestations := len(s.cluster.Mandatory) > 0 && needAttestations(s.cluster.Verifiers)
 	for _, a := range v.applies {
 		attestations = attestations || needAttestations(a.Verifiers)
 	}
@@ -125,15 +125,15 @@ func (s *Snapshot) addLayers(v *View) {
 			warnings = append(warnings, v.judging(a, g, true))
 		}
 	}
-	if mandatory := s.Cluster.Mandatory; len(mandatory) > 0 {
+	if mandatory := s.cluster.Mandatory; len(mandatory) > 0 {
 		if v.hasStores() {
-			client = s.outside.Registry(s.access(v, s.Cluster.stores, attestations))
+			client = s.outside.Registry(s.access(v, s.cluster.stores, attestations))
 		}
 		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterVerificationPolicy, compile.MapSlice(mandatory, compile.SourceOf),
 			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, p := range mandatory {
-			layer := v.layer([]compile.Policy{p}, s.Cluster.Verifiers, client)
-			layer.NoVerifiers, layer.Warns, layer.Mandatory = s.Cluster.hiddenVerifiers(), p.Warns, !p.Warns
+			layer := v.layer([]compile.Policy{p}, s.cluster.Verifiers, client)
+			layer.NoVerifiers, layer.Warns, layer.Mandatory = s.cluster.hiddenVerifiers(), p.Warns, !p.Warns
 			if layer.Warns {
 				warnings = append(warnings, layer)
 			} else {
@@ -255,7 +255,7 @@ func rest(p compile.Policy) verify.Default {
 
 // access returns the access of a namespace's registry client.
 func (s *Snapshot) access(v *View, stores []compile.Store, attestations bool) registry.Access {
-	return registry.Access{Namespace: v.Own.Objects.Namespace, Account: v.account, UID: v.Own.Objects.uid, Hosts: s.Cluster.hosts, Patterns: s.Cluster.patterns, Attestations: attestations,
+	return registry.Access{Namespace: v.Own.Objects.Namespace, Account: v.account, UID: v.Own.Objects.uid, Hosts: s.cluster.hosts, Patterns: s.cluster.patterns, Attestations: attestations,
 		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores)}
 }
 

@@ -173,7 +173,7 @@ func TestImportsStayFewAndShallow(t *testing.T) {
 		}
 	}
 	mean := float64(edges) / float64(rooms)
-	require.LessOrEqual(t, mean, maxMeanImports, "%d imports among %d rooms", edges, rooms)
+	require.LessOrEqual(t, mean, maxMeanImports, "%d imports among %d rooms: see rule 5 of CONTRIBUTING.md; git diff shows which are new", edges, rooms)
 }
 
 func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {

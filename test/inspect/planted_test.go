@@ -88,11 +88,11 @@ func rounds() map[string][]planted {
 			{id: doctor.RegistryUnreachable, edit: "s/127.0.0.1:9/REGISTRY/",
 				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},
-		// The printed command opens the Deployment: only its owner knows where that Redis is.
 		// An older CRD let it in.
 		"refused": {{id: doctor.ResourceInvalid, edit: "s/defaultAction: Perhaps/defaultAction: Allow/", plant: fmt.Sprintf(older, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum"}`) + `
 timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: refused, namespace: team-a}, spec: {defaultAction: Perhaps}}'
 ` + fmt.Sprintf(older, add("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum", `["Deny","Allow","Inherit"]`))}},
+		// The printed command opens the Deployment: only its owner knows where that Redis is.
 		"redis":    {{id: doctor.RedisUnreachable, plant: "true"}},
 		"template": {{id: doctor.NoTemplate, plant: "kubectl delete constrainttemplate verifiedimages"}},
 		"trust": {
@@ -151,7 +151,7 @@ func unplanted() map[doctor.ID]string {
 		doctor.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/inspect/doctor"} // no CA of these tests has a responder
 }
 
-func TestEachFindingIsPlantedAndHasARow(t *testing.T) {
+func TestEachFindingIsPlantedAndExplained(t *testing.T) {
 	page, err := os.ReadFile(suite.Root + "/docs/doctor.md")
 	require.NoError(t, err)
 	cases := map[doctor.ID]bool{}
@@ -161,7 +161,7 @@ func TestEachFindingIsPlantedAndHasARow(t *testing.T) {
 		}
 	}
 	for _, id := range doctor.IDs() {
-		require.True(t, cases[id] || unplanted()[id] != "", "no case plants %s", id)
+		require.True(t, cases[id] || unplanted()[id] != "", "no case of rounds plants %s, and unplanted does not say which test has it", id)
 		require.Contains(t, string(page), "\n### "+string(id)+"\n", "docs/doctor.md does not explain it")
 	}
 	require.Len(t, doctor.IDs(), len(cases)+len(unplanted()))

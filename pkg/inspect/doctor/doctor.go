@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// ID names a kind of finding. Programs may depend on it; docs/doctor.md has a row for each.
+// ID names a kind of finding. Programs may depend on it; docs/doctor.md has a section for each.
 type ID string
 
 // Severity says what a finding costs.

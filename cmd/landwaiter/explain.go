@@ -15,8 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// explanation is what explain prints.
-type explanation struct {
+// printedExplanation is what explain prints.
+type printedExplanation struct {
 	printedResult
 	Resources []printedChoice `json:"resources"`
 	// Locations lists every repository where evidence was looked for.
@@ -57,7 +57,7 @@ Exit codes are those of verify.`,
 				return err
 			}
 			defer r.Close()
-			all := explanations{Explanations: []explanation{}}
+			all := printedExplanations{Explanations: []printedExplanation{}}
 			var results []verify.Result
 			for _, q := range questions {
 				ref, err := image.Parse(q.Image)
@@ -85,12 +85,12 @@ Exit codes are those of verify.`,
 	return cmd
 }
 
-// explanations is what explain prints of the images of files.
-type explanations struct {
-	Explanations []explanation `json:"explanations"`
+// printedExplanations is what explain prints of the images of files.
+type printedExplanations struct {
+	Explanations []printedExplanation `json:"explanations"`
 }
 
-func (x explanations) show(s *screen) {
+func (x printedExplanations) show(s *screen) {
 	for i, e := range x.Explanations {
 		if i > 0 {
 			s.line("")
@@ -100,7 +100,7 @@ func (x explanations) show(s *screen) {
 }
 
 // explainImage verifies one image and returns how it was decided.
-func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Reference, timeout time.Duration, compare bool) (explanation, verify.Result) {
+func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Reference, timeout time.Duration, compare bool) (printedExplanation, verify.Result) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
 	snapshot := s.Set().Snapshot()
@@ -113,7 +113,7 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 			choices = append(choices, printed) // policies that deny and those that warn are two choices
 		}
 	}
-	e := explanation{printedResult: printable(ref.String(), result), Resources: choices, Locations: mapped(result.Looked, printableLocation),
+	e := printedExplanation{printedResult: printable(ref.String(), result), Resources: choices, Locations: mapped(result.Looked, printableLocation),
 		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
 	if compare {
 		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, ns, ref))
@@ -121,7 +121,7 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 	return e, result
 }
 
-func (e explanation) show(s *screen) {
+func (e printedExplanation) show(s *screen) {
 	s.row("image", e.Image)
 	s.row("digest", e.Digest)
 	s.row("namespace", cmp.Or(e.Namespace, "(none: cluster resources only)"))

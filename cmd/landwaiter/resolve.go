@@ -22,12 +22,12 @@ type printedResolution struct {
 
 func (r printedResolution) show(s *screen) { s.line("%s", r.Resolved) }
 
-// resolutions is what resolve prints of the images of files.
-type resolutions struct {
+// printedResolutions is what resolve prints of the images of files.
+type printedResolutions struct {
 	Resolutions []printedResolution `json:"resolutions"`
 }
 
-func (r resolutions) show(s *screen) {
+func (r printedResolutions) show(s *screen) {
 	for _, resolved := range r.Resolutions {
 		resolved.show(s)
 	}
@@ -81,7 +81,7 @@ for verify), 69 the result cannot be written.`,
 			defer s.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			all := resolutions{Resolutions: []printedResolution{}}
+			all := printedResolutions{Resolutions: []printedResolution{}}
 			for _, q := range questions {
 				resolved, err := resolveImage(ctx, s, q)
 				if err != nil {

@@ -1,4 +1,5 @@
-// Package remote has no code of its own: its rooms get what is elsewhere, and keep it for a time.
+// Package remote has no code of its own: its rooms fetch from registries and other
+// servers, and keep answers and verdicts for a time.
 //
 //   - egress: the guarded way out: host lists, address guard, proxies, limits.
 //   - registry: OCI registries, over oras-go; nothing else asks them.

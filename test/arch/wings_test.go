@@ -20,7 +20,7 @@ const (
 	firstThatLogs  = 6 // below, facts are returned
 	roof           = 9 // cmd, which wires everything
 	maxMeanImports = 3.0
-	maxDepth       = 9
+	maxDepth       = 8
 )
 
 // row matches a line of the table: | `pkg/formats` | image, intake | what holds there |

@@ -11,7 +11,8 @@ type Outcome uint8
 const (
 	// Denied is final: the same evidence will never allow the image.
 	Denied Outcome = iota
-	// Allowed is final: every requirement is proven.
+	// Allowed admits the image: by proof or, if the verdict is Unverified, by a rule, an exception or
+	// policies that only warn.
 	Allowed
 	// Undecided means that evidence could not be read. It never admits an image
 	// and is never cached.
@@ -34,7 +35,8 @@ func (o Outcome) String() string {
 // resource that decided.
 //
 // Verdicts that others make deny. Only [Decide] allows because of proof, [Unverified] because of a
-// rule and [Excepted] because of an exception; [Combined] and [Restore] pass on what these said.
+// rule and [Excepted] because of an exception; [Combined] and [Restore] pass on what these said. The
+// last four believe their caller: they are package verify's, and Restore a cache's.
 type Verdict struct {
 	outcome Outcome
 	Policy  ObjectRef
@@ -45,7 +47,7 @@ type Verdict struct {
 	// Warning explains why the image would be denied if the policy were enforced.
 	// It is empty unless the outcome is Allowed.
 	Warning string
-	// Unverified marks an image that policies allow without verifying anything.
+	// Unverified marks an image that is allowed without proof.
 	Unverified bool
 	// Doubtful marks a warning about evidence that could not be read. Like an
 	// Undecided verdict, it is never cached.
@@ -84,7 +86,8 @@ func Restore(word string, v Verdict) (Verdict, error) {
 	return v, nil
 }
 
-// WithWarning adds a warning to a verdict that allows. The verdict is then doubtful.
+// WithWarning adds a warning to a verdict that allows, which is then doubtful. Any other verdict is
+// returned as it is.
 func (v Verdict) WithWarning(warning string) Verdict {
 	if warning == "" || v.outcome != Allowed {
 		return v

@@ -5,6 +5,8 @@
 package image
 
 import (
+	_ "crypto/sha256" // go-digest knows what is linked
+	_ "crypto/sha512"
 	"errors"
 	"fmt"
 	"strings"

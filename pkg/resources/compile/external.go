@@ -21,7 +21,7 @@ func PublicGood(owner verify.Namespace) external.Source {
 	return external.Source{Owner: owner, Kind: external.TUF}
 }
 
-// UsesPublicGood reports whether a verifier trusts that root. Keys trust only its logs.
+// UsesPublicGood reports whether a verifier trusts Sigstore's public-good root. Keys trust only its logs.
 func UsesPublicGood(spec v1beta1.VerifierSpec) bool {
 	signers := SignersOf(spec)
 	switch {

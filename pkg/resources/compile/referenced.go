@@ -22,7 +22,7 @@ type Referenced struct {
 	Fetched external.Fetched
 	hidden  map[policy.ObjectRef]error
 	person  bool // as [resource.Objects.Person]
-	// namespace is where the references of the level at hand are.
+	// Namespace is where the references of the level at hand are.
 	Namespace string
 }
 

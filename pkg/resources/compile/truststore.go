@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// TrustStore is a compiled TrustStore. If err is set, everything that uses it is broken
+// TrustStore is a compiled TrustStore. If Err is set, everything that uses it is broken
 // too.
 type TrustStore struct {
 	Source       policy.ObjectRef
@@ -187,7 +187,7 @@ type Shelf struct {
 // TrustStores resolves references of one level's resources to trust stores.
 type TrustStores struct {
 	Levels []Shelf // nearest first: the own level, then the cluster's
-	// publicGood is the default root of keys and identities, nil if no verifier uses it.
+	// PublicGood is the default root of keys and identities, nil if no verifier uses it.
 	PublicGood *TrustStore
 }
 

@@ -18,12 +18,12 @@ import (
 type Verifier struct {
 	*verify.Verifier
 	Fingerprint string
-	// uses lists the trust stores that it names.
+	// Uses lists the trust stores that it names.
 	Uses []policy.ObjectRef
-	// signers lists the fingerprints of the trusted keys; nil means that the number of
-	// signers is unbounded.
+	// Signers lists the fingerprints of the trusted keys; nil means that the number of
+	// Signers is unbounded.
 	Signers []string
-	// holds lists the fingerprints of the keys in its own spec.
+	// Holds lists the fingerprints of the keys in its own spec.
 	Holds []string
 }
 

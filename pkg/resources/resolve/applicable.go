@@ -49,11 +49,11 @@ type Applicable struct {
 	Verifiers []compile.Verifier
 	byHost    []storesAt      // nearest first, without those that only lend
 	stores    []compile.Store // in the order in which registries look for them
-	// deciding are those of the nearest level with a policy that denies, empty if there is
+	// Deciding are those of the nearest level with a policy that denies, empty if there is
 	// none. Policies that warn only add warnings: a level that has only such policies counts
 	// as having none.
 	Deciding group
-	Warning  []group // of the levels up to that of deciding
+	Warning  []group // of the levels up to that of Deciding
 	client   verify.Registry
 }
 

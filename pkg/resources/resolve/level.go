@@ -27,7 +27,7 @@ type Level struct {
 	hosts        map[string]registry.HostRule        // cluster level only
 	patterns     []registry.PatternRule              // cluster level only
 	quotas       map[verify.Account]verify.Limits    // cluster level only
-	QuotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account in quotas
+	QuotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account that one lists
 	Policies     []compile.Policy                    // without mandatory policies
 	rules        []verify.Rule                       // of the policies that decide
 	Mandatory    []compile.Policy                    // cluster level only

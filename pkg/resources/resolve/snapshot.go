@@ -134,7 +134,8 @@ func (s *Snapshot) Cluster() *Level { return s.cluster }
 // [verify.Cluster], nil for others.
 func (s *Snapshot) View(namespace verify.Namespace) *View { return s.views[namespace] }
 
-// Level returns the compiled resources of such a namespace, or those of the cluster, nil for others.
+// Level returns the compiled resources of a namespace that the snapshot was compiled with, or those
+// of the cluster, nil for others.
 func (s *Snapshot) Level(namespace verify.Namespace) *Level {
 	if namespace == verify.Cluster {
 		return s.cluster

@@ -216,14 +216,14 @@ func (s *Snapshot) Account(namespace verify.Namespace) verify.Account {
 // Tenant returns the name of the Tenant that holds a namespace, "" if none does.
 func (s *Snapshot) Tenant(namespace verify.Namespace) string { return s.view(namespace).Tenant }
 
-// TenantNamespaces returns the namespaces of a Tenant with their states, home first and at
-// most 256. It returns nil for a Tenant that does not exist or whose members are unknown.
+// TenantNamespaces returns the namespaces of a Tenant for its status: with their states, the home
+// namespace first, at most 256. It returns nil for a Tenant that does not exist or whose members are unknown.
 func (s *Snapshot) TenantNamespaces(name string) []v1beta1.TenantNamespace {
 	found := s.NamespacesOf(name)
 	return found[:min(len(found), maxTenantNamespaces)]
 }
 
-// NamespacesOf returns all namespaces of a Tenant with their states.
+// NamespacesOf returns all namespaces of a Tenant with their states, even missing ones.
 func (s *Snapshot) NamespacesOf(name string) []v1beta1.TenantNamespace {
 	tenant := s.tenancy.Named(name)
 	if tenant == nil {
@@ -250,7 +250,7 @@ func (s *Snapshot) Members(name string) []verify.Namespace {
 	return members
 }
 
-// Candidates returns the existing namespaces that each Tenant holds, sorted.
+// Candidates returns the existing namespaces that each Tenant holds, sorted, by Tenant.
 func (s *Snapshot) Candidates() map[string][]verify.Namespace {
 	s.members.once.Do(func() {
 		s.members.of = map[string][]verify.Namespace{}
@@ -307,7 +307,7 @@ func (s *Snapshot) tenantError(e compile.Entry[*v1beta1.Tenant]) error {
 	return err
 }
 
-// CountOf returns a number of things in words.
+// CountOf returns a number of things in words, such as "2 namespaces".
 func CountOf(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -13,7 +13,7 @@ type Usage struct {
 	Applies map[policy.ObjectRef]bool // selected for a namespace
 	Used    map[policy.ObjectRef]bool // verifiers that a policy requires, trust stores that a verifier names
 	denies  map[policy.ObjectRef]bool // policies that deny every image of a namespace
-	// unmet says of policies that decide what no image can meet, "" where images can in
+	// Unmet says of policies that decide what no image can meet, "" where images can in
 	// some namespace.
 	Unmet map[policy.ObjectRef]string
 }
@@ -22,7 +22,7 @@ func newUsage() Usage {
 	return Usage{Applies: map[policy.ObjectRef]bool{}, Used: map[policy.ObjectRef]bool{}, denies: map[policy.ObjectRef]bool{}, Unmet: map[policy.ObjectRef]string{}}
 }
 
-// Usage merges what the views know of themselves.
+// Usage returns the usage of all views together.
 func (s *Snapshot) Usage(views []*View) Usage {
 	u := newUsage()
 	for _, v := range views {

@@ -15,7 +15,9 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
-// A provider for resources in files, in a program of your own. The certificates are files, too.
+// A provider for resources in files, in a program of your own. It answers by the files as they are: a
+// server that follows them makes its Service with service.New, and runs its Run and Watch and the
+// Identity's Run as well. The certificates are files, too.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -1,6 +1,6 @@
 // Package serving holds the server's TLS identity: its certificate, and the
 // authorities whose clients it trusts. Both come from files or from Secrets and
-// are replaced while the server runs. [Rotation] makes the certificate, under an
+// are replaced while the server runs. [Rotation] makes the certificate, under a
 // CA of its own, and keeps Gatekeeper's Provider objects, which have that CA.
 //
 // It refuses to replace a usable certificate or CA by content that it

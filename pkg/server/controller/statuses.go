@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
@@ -259,9 +261,7 @@ const fieldManager = "landwaiter"
 // conditions that are the controller's. It drops the others from the object.
 func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstructured, error) {
 	status := object.CommonStatus()
-	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
-		return c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && c.Type != v1beta1.ConditionExpiresSoon
-	})
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return !isOwn(c.Type) })
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
@@ -274,16 +274,66 @@ func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstruct
 	return applied, nil
 }
 
+// isOwn reports whether the controller says a condition.
+func isOwn(condition string) bool {
+	return condition == v1beta1.ConditionReady || condition == v1beta1.ConditionEffective || condition == v1beta1.ConditionExpiresSoon
+}
+
 // applyStatus writes the controller's part of a status.
 func (w *statusWriter) applyStatus(ctx context.Context, source policy.ObjectRef, object v1beta1.Object) error {
 	applied, err := own(source, object)
 	if err != nil {
 		return fmt.Errorf("write status of %s: %w", source, err)
 	}
+	wanted := fieldsOf(applied)
 	if err := w.writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("write status of %s: %w", source, err)
 	}
+	// An apply removes only what its manager alone owned, and not what somebody restored or forged:
+	// it would stay, and the status be written again and again.
+	stale := staleIn(fieldsOf(applied), wanted) // applied is now what the API server answered
+	if len(stale) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"status": stale})
+	if err != nil {
+		return fmt.Errorf("remove fields from the status of %s: %w", source, err)
+	}
+	if err := w.writer.Status().Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("remove fields from the status of %s: %w", source, err)
+	}
 	return nil
+}
+
+// fieldsOf returns the fields of a status.
+func fieldsOf(object *unstructured.Unstructured) map[string]any {
+	status, _, _ := unstructured.NestedMap(object.Object, "status") // a copy
+	return status
+}
+
+// staleIn returns the merge patch that takes from a status what is the controller's and not wanted:
+// fields, and conditions. The conditions of others stay.
+func staleIn(status, wanted map[string]any) map[string]any {
+	stale := map[string]any{}
+	for name := range status {
+		if _, ok := wanted[name]; !ok {
+			stale[name] = nil
+		}
+	}
+	typeOf := func(condition any) string {
+		fields, _ := condition.(map[string]any)
+		name, _ := fields["type"].(string)
+		return name
+	}
+	has, _ := status["conditions"].([]any)
+	want, _ := wanted["conditions"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(has), func(condition any) bool {
+		return isOwn(typeOf(condition)) && !slices.ContainsFunc(want, func(other any) bool { return typeOf(other) == typeOf(condition) })
+	})
+	if len(kept) < len(has) {
+		stale["conditions"] = kept
+	}
+	return stale
 }
 
 // actionCompile is the action of events.

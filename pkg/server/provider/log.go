@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"container/heap"
 	"container/list"
 	"context"
 	"crypto/sha256"
@@ -232,9 +233,10 @@ type repeats struct {
 	now    func() time.Time
 
 	mu       sync.Mutex
-	known    map[line]*list.Element
+	known    map[line]*repeat
 	order    *list.List // of *repeat, the least recently logged first
-	accounts map[verify.Account]*accountLines
+	accounts map[verify.Account]*crowd
+	largest  largest
 	rest     repeat // the lines of accounts that are too many to have a place each
 }
 
@@ -254,21 +256,51 @@ func lineOf(fields ...string) line {
 
 // repeat is one line that was logged.
 type repeat struct {
-	line    line
-	account verify.Account
-	logged  time.Time
-	again   int // times since then
+	line   line
+	of     *crowd
+	logged time.Time
+	again  int // times since then
+
+	inOrder, inCrowd *list.Element
 }
 
-// accountLines counts the lines of an account that are remembered, and has what there is no
-// place for.
-type accountLines struct {
-	places int
-	over   repeat
+// crowd is an account with lines that are remembered, and what it has no places for.
+type crowd struct {
+	account verify.Account
+	lines   *list.List // of *repeat, the least recently logged first
+	over    repeat
+	index   int // in largest
+}
+
+// largest is a heap of accounts, of which the first has the most lines.
+type largest []*crowd
+
+func (h *largest) Len() int           { return len(*h) }
+func (h *largest) Less(i, j int) bool { return (*h)[i].lines.Len() > (*h)[j].lines.Len() }
+
+func (h *largest) Swap(i, j int) {
+	(*h)[i], (*h)[j] = (*h)[j], (*h)[i]
+	(*h)[i].index, (*h)[j].index = i, j
+}
+
+// Push implements [heap.Interface].
+func (h *largest) Push(x any) {
+	of := x.(*crowd) //nolint:forcetypeassert // the heap has nothing else
+	of.index = len(*h)
+	*h = append(*h, of)
+}
+
+// Pop implements [heap.Interface].
+func (h *largest) Pop() any {
+	last := len(*h) - 1
+	of := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return of
 }
 
 func newRepeats(window time.Duration, lines int, now func() time.Time) *repeats {
-	return &repeats{window: window, limit: lines, now: now, known: map[line]*list.Element{}, order: list.New(), accounts: map[verify.Account]*accountLines{}}
+	return &repeats{window: window, limit: lines, now: now, known: map[line]*repeat{}, order: list.New(), accounts: map[verify.Account]*crowd{}}
 }
 
 // fresh reports whether to log a line of an account, and how often it came since it was
@@ -279,8 +311,9 @@ func (r *repeats) fresh(account verify.Account, l line) (log bool, repeated int)
 	now := r.now()
 	r.expire(now)
 	if known, ok := r.known[l]; ok {
-		if log, repeated = repeatOf(known).count(now, r.window); log {
-			r.order.MoveToBack(known)
+		if log, repeated = known.count(now, r.window); log {
+			r.order.MoveToBack(known.inOrder)
+			known.of.lines.MoveToBack(known.inCrowd)
 		}
 		return log, repeated
 	}
@@ -293,38 +326,31 @@ func (r *repeats) fresh(account verify.Account, l line) (log bool, repeated int)
 		return of.over.count(now, crowdedInterval)
 	}
 	if of == nil {
-		of = &accountLines{}
+		of = &crowd{account: account, lines: list.New()}
 		r.accounts[account] = of
+		heap.Push(&r.largest, of)
 	}
-	of.places++
-	r.known[l] = r.order.PushBack(&repeat{line: l, account: account, logged: now})
+	known := &repeat{line: l, of: of, logged: now}
+	known.inOrder, known.inCrowd = r.order.PushBack(known), of.lines.PushBack(known)
+	r.known[l] = known
+	heap.Fix(&r.largest, of.index)
 	return true, 0
 }
 
 // room reports whether there is a place for another line of an account, which may be nil.
-// It takes one from the account with most, unless that would then have fewer. Once all
-// places are taken it looks at every account, but only for lines that are not remembered.
-func (r *repeats) room(of *accountLines) bool {
+// It takes one from the account with most, unless that would then have fewer.
+func (r *repeats) room(of *crowd) bool {
 	if len(r.known) < r.limit {
 		return true
 	}
-	have, largest, most := 0, verify.Account(""), 0
+	have, most := 0, r.largest[0]
 	if of != nil {
-		have = of.places
+		have = of.lines.Len()
 	}
-	for account, lines := range r.accounts {
-		if lines.places > most {
-			largest, most = account, lines.places
-		}
-	}
-	if most <= have+1 {
+	if most.lines.Len() <= have+1 {
 		return false
 	}
-	oldest := r.order.Front()
-	for repeatOf(oldest).account != largest {
-		oldest = oldest.Next()
-	}
-	r.forget(oldest)
+	r.forget(most.lines.Front())
 	return true
 }
 
@@ -342,21 +368,24 @@ func (r *repeat) count(now time.Time, window time.Duration) (log bool, repeated 
 // expire forgets lines that did not come again: for another window after the one in which
 // they are not logged, because that is when the next one says how often they came.
 func (r *repeats) expire(now time.Time) {
-	for oldest := r.order.Front(); oldest != nil && now.Sub(repeatOf(oldest).logged) >= 2*r.window; oldest = r.order.Front() {
-		r.forget(oldest)
+	for element := r.order.Front(); element != nil; element = r.order.Front() {
+		if oldest := element.Value.(*repeat); now.Sub(oldest.logged) < 2*r.window { //nolint:forcetypeassert // the list has nothing else
+			return
+		}
+		r.forget(element)
 	}
 }
 
+// forget forgets the line of an element of either list.
 func (r *repeats) forget(element *list.Element) {
-	known := repeatOf(element)
-	r.order.Remove(element)
+	known := element.Value.(*repeat) //nolint:forcetypeassert // the lists have nothing else
+	r.order.Remove(known.inOrder)
 	delete(r.known, known.line)
-	of := r.accounts[known.account]
-	if of.places--; of.places == 0 {
-		delete(r.accounts, known.account)
+	of := known.of
+	of.lines.Remove(known.inCrowd)
+	heap.Fix(&r.largest, of.index)
+	if of.lines.Len() == 0 {
+		heap.Remove(&r.largest, of.index)
+		delete(r.accounts, of.account)
 	}
-}
-
-func repeatOf(element *list.Element) *repeat {
-	return element.Value.(*repeat) //nolint:forcetypeassert // the list has nothing else
 }

@@ -254,3 +254,23 @@ func TestManyAccountsStayWithinTheLinesThatThereAre(t *testing.T) {
 	require.LessOrEqual(t, len(r.accounts), 64)
 	require.Len(t, r.known, r.order.Len())
 }
+
+// A line that is new must cost the same whoever else has lines: the lock is everybody's.
+func BenchmarkANewLineInAFullLog(b *testing.B) {
+	for _, accounts := range []int{10, 1000, 5000} {
+		b.Run(fmt.Sprint(accounts), func(b *testing.B) {
+			r := newRepeats(time.Hour, maxRepeats, func() time.Time { return time.Unix(0, 0) })
+			for i := range accounts {
+				for j := range 3 {
+					r.fresh(verify.Account(fmt.Sprint("quiet", i)), lineOf(fmt.Sprint(i, j)))
+				}
+			}
+			for n := 0; len(r.known) < maxRepeats; n++ {
+				r.fresh("flood", lineOf("filling", fmt.Sprint(n)))
+			}
+			for n := 0; b.Loop(); n++ {
+				r.fresh("flood", lineOf("more", fmt.Sprint(n)))
+			}
+		})
+	}
+}

@@ -277,16 +277,26 @@ func (t *term) missed(exists map[string]bool) {
 	}
 }
 
-// newGauge returns the collector of running images. Only the replica that leads has series, so
-// that they can be added up.
-func newGauge(r *Reporter) prometheus.CollectorFunc {
-	desc := prometheus.NewDesc("landwaiter_running_images",
+// gauge collects running images. Only the replica that leads has series, so that they can be
+// added up; the others describe them all the same, so that no other metric takes the name.
+type gauge struct {
+	reporter *Reporter
+	desc     *prometheus.Desc
+}
+
+func newGauge(r *Reporter) gauge {
+	return gauge{r, prometheus.NewDesc("landwaiter_running_images",
 		"Distinct images of running pods, by namespace and the result of the last verification: pass, fail, warn, error or skip. Of the replica that leads. With --reports.",
-		[]string{"namespace", "outcome"}, nil)
-	return func(into chan<- prometheus.Metric) {
-		if t := r.leading.Load(); t != nil {
-			t.collect(desc, into)
-		}
+		[]string{"namespace", "outcome"}, nil)}
+}
+
+// Describe implements [prometheus.Collector].
+func (g gauge) Describe(into chan<- *prometheus.Desc) { into <- g.desc }
+
+// Collect implements [prometheus.Collector].
+func (g gauge) Collect(into chan<- prometheus.Metric) {
+	if t := g.reporter.leading.Load(); t != nil {
+		t.collect(g.desc, into)
 	}
 }
 

@@ -148,15 +148,27 @@ func (f *fields) add(path string, use Use, kind, name string) {
 }
 
 func (f *fields) bundle(path string, bundle *v1beta1.CABundle) {
-	f.add(path+".secretKeyRef", Authority, KindSecret, or(or(bundle).SecretKeyRef).Name)
-	f.add(path+".configMapKeyRef", Authority, KindConfigMap, or(or(bundle).ConfigMapKeyRef).Name)
+	if bundle != nil {
+		f.add(path+".secretKeyRef", Authority, KindSecret, or(bundle.SecretKeyRef).Name)
+		f.add(path+".configMapKeyRef", Authority, KindConfigMap, or(bundle.ConfigMapKeyRef).Name)
+	}
 }
 
 func (f *fields) signers(path string, spec v1beta1.Signers) {
-	f.trust(path+".keys.trustStoreRefs", or(spec.Keys).TrustStoreRefs)
-	key, keyless := or(or(spec.Keys).RootTrustStoreRef), or(or(spec.Keyless).RootTrustStoreRef)
-	f.add(path+".keys.rootTrustStoreRef", Trust, string(key.Kind), key.Name)
-	f.add(path+".keyless.rootTrustStoreRef", Trust, string(keyless.Kind), keyless.Name)
+	if keys := spec.Keys; keys != nil {
+		f.trust(path+".keys.trustStoreRefs", keys.TrustStoreRefs)
+		f.root(path, ".keys.rootTrustStoreRef", keys.RootTrustStoreRef)
+	}
+	if spec.Keyless != nil {
+		f.root(path, ".keyless.rootTrustStoreRef", spec.Keyless.RootTrustStoreRef)
+	}
+}
+
+// root adds the field of a Sigstore root. Most have none, so its path is only made then.
+func (f *fields) root(path, field string, ref *v1beta1.TrustStoreRef) {
+	if ref != nil {
+		f.add(path+field, Trust, string(ref.Kind), ref.Name)
+	}
 }
 
 func (f *fields) trust(path string, refs []v1beta1.TrustStoreRef) {

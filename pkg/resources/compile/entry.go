@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -20,11 +21,13 @@ import (
 
 // DigestOf hashes parts with their lengths, so that different lists never collide.
 func DigestOf(parts []string) string {
-	hash := sha256.New()
+	var written []byte
 	for _, part := range parts {
-		fmt.Fprintf(hash, "%d:%s", len(part), part)
+		written = strconv.AppendInt(written, int64(len(part)), 10)
+		written = append(append(written, ':'), part...)
 	}
-	return hex.EncodeToString(hash.Sum(nil))
+	sum := sha256.Sum256(written)
+	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint hashes everything that determines a resource's meaning: its spec, the

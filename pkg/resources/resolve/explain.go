@@ -187,17 +187,17 @@ func (v *View) whyAt(i int, kind string) string {
 	lacking := v.Chain[:i]
 	switch {
 	case i == v.last() && len(lacking) == 0:
-		return fmt.Sprintf("Tenant %s leaves decisions to the cluster", v.Tenant)
+		return "Tenant " + v.Tenant + " leaves decisions to the cluster"
 	case i == v.last() && len(lacking) == 1:
-		return fmt.Sprintf("%s has no %s of its own", v.name(lacking[0]), kind)
+		return v.name(lacking[0]) + " has no " + kind + " of its own"
 	case i == v.last():
-		return fmt.Sprintf("%s has a %s of its own", v.neither(lacking), kind)
+		return v.neither(lacking) + " has a " + kind + " of its own"
 	case i > 0:
-		return fmt.Sprintf("the namespace has no %s of its own, and Tenant %s has one, so no Cluster%s applies", kind, v.Tenant, kind)
+		return "the namespace has no " + kind + " of its own, and Tenant " + v.Tenant + " has one, so no Cluster" + kind + " applies"
 	case i+2 < len(v.Chain):
-		return fmt.Sprintf("the namespace has its own %s, so none of Tenant %s and no Cluster%s applies", kind, v.Tenant, kind)
+		return "the namespace has its own " + kind + ", so none of Tenant " + v.Tenant + " and no Cluster" + kind + " applies"
 	}
-	return fmt.Sprintf("%s has its own %s, so no Cluster%s applies", v.name(v.Chain[i]), kind, kind)
+	return v.name(v.Chain[i]) + " has its own " + kind + ", so no Cluster" + kind + " applies"
 }
 
 // StoreLevel returns the nearest level with a Store that applies in a namespace, or

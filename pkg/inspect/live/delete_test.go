@@ -18,12 +18,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 // reader returns somebody with all permissions in a world.
 func reader(t *testing.T, objects ...client.Object) *Person {
 	t.Helper()
-	l := &lab{scheme: runtime.NewScheme()}
+	l := &lab{scheme: runtime.NewScheme(), schemas: schema.New()}
 	require.NoError(t, clientgoscheme.AddToScheme(l.scheme))
 	require.NoError(t, v1beta1.AddToScheme(l.scheme))
 	w := world{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
 func TestTheRulesOfHomeHoldInTheOtherNamespacesOfItsTenant(t *testing.T) {
@@ -38,7 +39,7 @@ func TestTheRulesOfHomeHoldInTheOtherNamespacesOfItsTenant(t *testing.T) {
 		"those that the change adds":                    {namespace: home, objects: []client.Object{tenant("t", "", team)}, change: tenant("t", "", "b"), want: []verify.Namespace{"b", team}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &lab{scheme: reader(t).client.Scheme()}
+			l := &lab{scheme: reader(t).client.Scheme(), schemas: schema.New()}
 			w := world{}
 			for _, o := range c.objects {
 				w.add(o)

@@ -42,12 +42,13 @@ type lab struct {
 	keys     [2]*fixture.CosignKey
 	images   []string
 	scheme   *runtime.Scheme
+	schemas  resource.Schemas // once: to prepare them takes longer than a check
 	service  *service.Service
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{scheme: runtime.NewScheme()}
+	l := &lab{scheme: runtime.NewScheme(), schemas: schema.New()}
 	require.NoError(t, clientgoscheme.AddToScheme(l.scheme))
 	require.NoError(t, v1beta1.AddToScheme(l.scheme))
 	var err error
@@ -242,7 +243,7 @@ func (l *lab) person(w world, refused ...refusal) *Person {
 		}
 		return nil
 	}
-	return &Person{schemas: schema.New(), client: builder.WithInterceptorFuncs(interceptor.Funcs{
+	return &Person{schemas: l.schemas, client: builder.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			var o client.ListOptions
 			o.ApplyOptions(options)

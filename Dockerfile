@@ -1,4 +1,4 @@
-# A static binary and the public CA certificates, nothing else: no shell, no
+# The server as a static binary and the public CA certificates, nothing else: no shell, no
 # package manager, no file that is written at run time. Run it with a read-only
 # root file system; certificates and configuration are mounted.
 #
@@ -18,7 +18,7 @@ ARG TAGS=""
 ARG TARGETOS
 ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -buildvcs=false -trimpath -tags "kustomize_disable_go_plugin_support,$TAGS" \
-    -ldflags "-s -w -buildid= -X main.version=$VERSION -X main.revision=$REVISION" -o /out/landwaiter ./cmd/landwaiter
+    -ldflags "-s -w -buildid= -X github.com/landwaiter/landwaiter/cmd/internal/program.version=$VERSION -X github.com/landwaiter/landwaiter/cmd/internal/program.revision=$REVISION" -o /out/landwaiter-server ./cmd/landwaiter-server
 # Mozilla's list in the version of go.mod, not that of this builder's distribution.
 RUN mkdir -p /out/etc/ssl/certs && go run ./config/release certificates > /out/etc/ssl/certs/ca-certificates.crt
 
@@ -29,8 +29,8 @@ LABEL org.opencontainers.image.title=landwaiter \
       org.opencontainers.image.licenses=Apache-2.0 \
       org.opencontainers.image.version=$VERSION
 COPY --from=build /out/etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /out/landwaiter /landwaiter
+COPY --from=build /out/landwaiter-server /landwaiter-server
 # Nobody: a number, because a scratch image has no /etc/passwd and Kubernetes'
 # runAsNonRoot can only check numbers.
 USER 65532:65532
-ENTRYPOINT ["/landwaiter"]
+ENTRYPOINT ["/landwaiter-server"]

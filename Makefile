@@ -5,7 +5,8 @@ SHELL := bash
 
 VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 REVISION  := $(shell git rev-parse HEAD 2>/dev/null)
-STAMP     := -X main.version=$(VERSION) -X main.revision=$(REVISION)
+PROGRAM   := github.com/landwaiter/landwaiter/cmd/internal/program
+STAMP     := -X $(PROGRAM).version=$(VERSION) -X $(PROGRAM).revision=$(REVISION)
 IMAGE     ?= landwaiter:$(VERSION)
 DOCKER    ?=
 PUSH      ?=
@@ -44,8 +45,8 @@ ORIGIN = -version "$(VERSION)" -revision "$(REVISION)" \
   -epoch "$(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)"
 
 # No -trimpath, except in images and releases: with it every dependency would be compiled a second time.
-build: ## Build bin/landwaiter (TAGS=aws,azure,gcp for the clouds' key management services)
-	go build -buildvcs=false -tags '$(PLUGINLESS),$(TAGS)' -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
+build: ## Build bin/landwaiter and bin/landwaiter-server (TAGS=aws,azure,gcp for the clouds' key management services)
+	go build -buildvcs=false -tags '$(PLUGINLESS),$(TAGS)' -ldflags "$(STAMP)" -o bin/ ./cmd/...
 
 test: ## Run the tests with the race detector (needs gcc)
 	@command -v "$$(go env CC)" >/dev/null || { \
@@ -74,7 +75,7 @@ generate: ## Write deep copies, CRDs, config/default, libraries in templates and
 	bin/controller-gen object paths=./api/...
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 	charts/generate.sh
-	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/landwaiter ./test/docs ./test/library
+	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/... ./test/docs ./test/library
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
 	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"
@@ -88,7 +89,7 @@ bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (
 	go build -o bin/ladder ./test/load/ladder
 	go test ./test/load ./test/library -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
 	bin/table -json bin/figures.json < bin/bench.txt
-	exports=$$(test/tools/cluster.sh); eval "$$exports"; bin/ladder -binary bin/landwaiter -json bin/load.json
+	exports=$$(test/tools/cluster.sh); eval "$$exports"; bin/ladder -binary bin/landwaiter-server -json bin/load.json
 
 # Tests that run our packages in their own process have the race detector, those that run the program need none.
 e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -33,9 +34,9 @@ func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observ
 
 // clusterResources returns the namespace of the objects that cluster resources reference.
 func (f *serviceFlags) clusterResources(server observed) string {
-	namespace := f.options.ClusterResourceNamespace
+	namespace := f.Options.ClusterResourceNamespace
 	if namespace == "" && server.serve != nil {
-		namespace, _ = server.serve.Flag(clusterResourcesFlag)
+		namespace, _ = server.serve.Flag(program.ClusterResourcesFlag)
 	}
 	return cmp.Or(namespace, f.landwaiter)
 }
@@ -109,5 +110,5 @@ func sayShown(stderr io.Writer, shown *live.Shown) {
 	if !shown.At.IsZero() {
 		asOf = ", as of " + shown.At.UTC().Format(time.RFC3339)
 	}
-	say(stderr, "note: you may not list every cluster resource, so the rules of the cluster are those that Landwaiter shows in ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
+	program.Say(stderr, "note: you may not list every cluster resource, so the rules of the cluster are those that Landwaiter shows in ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
 }

@@ -102,8 +102,8 @@ func TestExceptionsCountAsOnTheServer(t *testing.T) {
 			server, err := f.observe(t.Context(), person)
 			require.NoError(t, err)
 			require.NoError(t, f.asServer(t.Context(), cmd, person, server, &state))
-			require.Equal(t, c.breakGlass, f.exceptions.breakGlass)
-			require.Equal(t, c.longest, f.exceptions.longest)
+			require.Equal(t, c.breakGlass, f.Exceptions.BreakGlass)
+			require.Equal(t, c.longest, f.Exceptions.Longest)
 			require.Equal(t, c.forgotten, len(state.Objects.Namespaces[0].Annotations) == 0)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
@@ -22,8 +23,8 @@ func newCache() *cobra.Command {
 }
 
 // withRedis runs do with a connection until timeout.
-func withRedis(cmd *cobra.Command, flags redisFlags, timeout time.Duration, do func(context.Context, redis.UniversalClient) error) error {
-	connection, err := flags.connection()
+func withRedis(cmd *cobra.Command, flags program.Redis, timeout time.Duration, do func(context.Context, redis.UniversalClient) error) error {
+	connection, err := flags.Connection()
 	if err != nil {
 		return err
 	}
@@ -33,11 +34,11 @@ func withRedis(cmd *cobra.Command, flags redisFlags, timeout time.Duration, do f
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
-	return unavailable(errors.Join(do(ctx, client), client.Close()))
+	return program.Failed(errors.Join(do(ctx, client), client.Close()))
 }
 
 func newCacheStats() *cobra.Command {
-	var flags redisFlags
+	var flags program.Redis
 	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -60,7 +61,7 @@ names cannot be read, 69 Redis failed.`,
 			})
 		},
 	}
-	flags.registerConnection(cmd)
+	flags.RegisterConnection(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
 	return cmd
@@ -107,7 +108,7 @@ type printedPurge struct {
 func (p printedPurge) show(s *screen) { s.line("%d keys of %s removed", p.Keys, p.Namespace) }
 
 func newCachePurge() *cobra.Command {
-	var flags redisFlags
+	var flags program.Redis
 	var namespace string
 	var clusterScope bool
 	var output format
@@ -133,7 +134,7 @@ or a file that it names cannot be read, 69 Redis failed.`,
 			})
 		},
 	}
-	flags.registerConnection(cmd)
+	flags.RegisterConnection(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose keys are removed")
 	output.register(cmd)
 	cmd.Flags().BoolVar(&clusterScope, "cluster-scope", false, "remove the keys of cluster scope")
@@ -149,7 +150,7 @@ const (
 
 // showFlags are the flags of cache show.
 type showFlags struct {
-	redis        redisFlags
+	redis        program.Redis
 	namespace    string
 	clusterScope bool
 	image        string
@@ -177,7 +178,7 @@ a file that it names cannot be read, 69 Redis failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, &output) },
 	}
-	flags.redis.register(cmd)
+	flags.redis.Register(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&flags.namespace, "namespace", "n", "", "namespace whose verdicts are listed")
 	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "list the verdicts of cluster scope")
@@ -200,10 +201,10 @@ func (s *showFlags) run(cmd *cobra.Command, output *format) error {
 	if s.limit < 1 || s.limit > maxShown {
 		return fmt.Errorf("--limit is %d, it must be 1 to %d", s.limit, maxShown)
 	}
-	if s.redis.keyFile == "" {
-		return errors.New("the verdicts are sealed: use --redis-key-file with the keys that landwaiter serve has")
+	if s.redis.KeyFile == "" {
+		return errors.New("the verdicts are sealed: use --redis-key-file with the keys that landwaiter-server serve has")
 	}
-	keys, err := readSetting("--redis-key-file", s.redis.keyFile)
+	keys, err := program.ReadSetting("--redis-key-file", s.redis.KeyFile)
 	if err != nil {
 		return err
 	}

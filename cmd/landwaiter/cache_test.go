@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,12 +21,12 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		return out.String() + complaints.String()
 	}
 	url := "redis://" + server.Addr()
-	require.JSONEq(t, `{"namespaces":[{"namespace":"-","keys":1,"bytes":3},{"namespace":"team-a","keys":2,"bytes":6},{"namespace":"team-ab","keys":1,"bytes":2}],"keys":4,"bytes":11}`, do(exitOK, "stats", "--redis-url", url, "-o", "json"))
-	require.Contains(t, do(exitOK, "stats", "--redis-url", url), "(all)      4     11")
-	require.Equal(t, "2 keys of team-a removed\n", do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
-	require.Equal(t, "0 keys of team-a removed\n", do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
-	require.JSONEq(t, `{"namespace":"team-a","keys":0}`, do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a", "-o", "json"))
-	require.Equal(t, "1 keys of - removed\n", do(exitOK, "purge", "--redis-url", url, "--cluster-scope"))
+	require.JSONEq(t, `{"namespaces":[{"namespace":"-","keys":1,"bytes":3},{"namespace":"team-a","keys":2,"bytes":6},{"namespace":"team-ab","keys":1,"bytes":2}],"keys":4,"bytes":11}`, do(program.ExitOK, "stats", "--redis-url", url, "-o", "json"))
+	require.Contains(t, do(program.ExitOK, "stats", "--redis-url", url), "(all)      4     11")
+	require.Equal(t, "2 keys of team-a removed\n", do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
+	require.Equal(t, "0 keys of team-a removed\n", do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
+	require.JSONEq(t, `{"namespace":"team-a","keys":0}`, do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a", "-o", "json"))
+	require.Equal(t, "1 keys of - removed\n", do(program.ExitOK, "purge", "--redis-url", url, "--cluster-scope"))
 	require.Equal(t, []string{"landwaiter:team-ab:verdict:3", "other:x"}, server.Keys())
 
 	for says, args := range map[string][]string{
@@ -40,9 +41,9 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		"does not begin with redis": {"stats", "--redis-url", url, "--redis-ca", "cache_test.go"},
 		"must look like":            {"stats", "--redis-url", "http://x"},
 	} {
-		require.Contains(t, do(exitUsage, args...), says)
+		require.Contains(t, do(program.ExitUsage, args...), says)
 	}
 	server.Close()
-	require.Contains(t, do(exitUnavailable, "stats", "--redis-url", url), "find keys")
-	require.Contains(t, do(exitOK), "Inspect and empty")
+	require.Contains(t, do(program.ExitUnavailable, "stats", "--redis-url", url), "find keys")
+	require.Contains(t, do(program.ExitOK), "Inspect and empty")
 }

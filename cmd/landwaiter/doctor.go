@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -62,7 +63,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 			}
 			reader, err := live.New(config, schema.New())
 			if err != nil {
-				return unavailable(err)
+				return program.Failed(err)
 			}
 			inventory, err := doctor.Read(ctx, reader.Client(), options, time.Now())
 			if err != nil {
@@ -89,11 +90,11 @@ permission, which is named, kept a check from being made, 64 the command line is
 // diagnosed ends the command with what was found.
 func diagnosed(report doctor.Report) error {
 	if len(report.Findings) > 0 {
-		return &exitError{code: exitDenied}
+		return &program.Exit{Code: program.ExitDenied}
 	}
 	for _, u := range report.Unchecked {
 		if !u.Unpublished {
-			return &exitError{code: exitUndecided, err: errors.New("not everything could be checked")}
+			return &program.Exit{Code: program.ExitUndecided, Err: errors.New("not everything could be checked")}
 		}
 	}
 	return nil

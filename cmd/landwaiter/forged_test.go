@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
@@ -51,7 +52,7 @@ func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 func TestErrorsForgeNoLine(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	require.Equal(t, exitUsage, run(t.Context(), []string{"verify", "--config-dir", t.TempDir(), forged}, &out, &errs))
+	require.Equal(t, program.ExitUsage, run(t.Context(), []string{"verify", "--config-dir", t.TempDir(), forged}, &out, &errs))
 	requirePlain(t, errs.String())
 	require.Contains(t, errs.String(), "forged")
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
@@ -66,20 +67,20 @@ type printedCases struct {
 
 // run tries everything and prints it.
 func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error, output *format) error {
-	account, err := parseAccount(i.landwaiter)
+	account, err := program.ParseAccount(i.landwaiter)
 	if err != nil {
 		return err
 	}
 	c, err := operator.NewClient(config)
 	if err != nil {
-		return unavailable(err)
+		return program.Failed(err)
 	}
 	keys, unknown, err := clusterResourcesOf(ctx, c, account)
 	if err != nil {
 		return failed(err)
 	}
 	if unknown != "" {
-		sayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
+		program.SayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
 	}
 	i.options.Landwaiter, i.options.ClusterResources = account, keys
 	results, err := isolation.Run(ctx, config, i.options)
@@ -101,9 +102,9 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 	}
 	switch isolation.Worst(results) {
 	case isolation.NotHeld:
-		return &exitError{code: exitDenied}
+		return &program.Exit{Code: program.ExitDenied}
 	case isolation.NotTried:
-		return &exitError{code: exitUndecided}
+		return &program.Exit{Code: program.ExitUndecided}
 	case isolation.Held:
 	}
 	return nil

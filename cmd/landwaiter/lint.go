@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -65,16 +66,16 @@ read, or no file has a resource of Landwaiter, 69 the result cannot be written.`
 			if err := output.print(cmd, printed); err != nil {
 				return err
 			}
-			say(cmd.ErrOrStderr(), "resources: %d, errors: %d, warnings: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Warnings, printed.Ignored)
+			program.Say(cmd.ErrOrStderr(), "resources: %d, errors: %d, warnings: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Warnings, printed.Ignored)
 			if printed.Errors > 0 || strict && printed.Warnings > 0 {
-				return &exitError{code: exitDenied}
+				return &program.Exit{Code: program.ExitDenied}
 			}
 			return nil
 		},
 	}
 	output.register(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 for warnings too")
-	cmd.Flags().StringVar(&clusterResources, clusterResourcesFlag, "", clusterResourcesUsage)
+	cmd.Flags().StringVar(&clusterResources, program.ClusterResourcesFlag, "", program.ClusterResourcesUsage)
 	return cmd
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
@@ -272,26 +273,26 @@ func (f *format) Set(s string) error {
 func (f *format) print(cmd *cobra.Command, value shown) error {
 	out := cmd.OutOrStdout()
 	if *f == formatTable {
-		return unavailable(show(out, value))
+		return program.Failed(show(out, value))
 	}
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return unavailable(err)
+		return program.Failed(err)
 	}
 	text := escaped(buffer.Bytes())
 	if *f == formatYAML {
 		var err error
 		if text, err = yaml.JSONToYAML(text); err != nil {
-			return unavailable(err)
+			return program.Failed(err)
 		}
 		// What is still there, such as text from right to left, YAML has no escape for without quotes.
-		text = bytes.Join(mapped(bytes.Split(text, []byte("\n")), func(line []byte) []byte { return []byte(oneLine(string(line))) }), []byte("\n"))
+		text = bytes.Join(mapped(bytes.Split(text, []byte("\n")), func(line []byte) []byte { return []byte(program.OneLine(string(line))) }), []byte("\n"))
 	}
 	_, err := out.Write(text)
-	return unavailable(err)
+	return program.Failed(err)
 }
 
 // escaped writes characters that control a terminal as JSON's escapes: encoding/json does so

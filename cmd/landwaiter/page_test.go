@@ -15,6 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
@@ -81,7 +82,7 @@ func pageExamples(t *testing.T) map[string]string {
 	} {
 		var out, complaints bytes.Buffer
 		code := run(t.Context(), append(args, "-o", "json"), &out, &complaints)
-		require.Contains(t, []int{exitOK, exitDenied}, code, complaints.String())
+		require.Contains(t, []int{program.ExitOK, program.ExitDenied}, code, complaints.String())
 		var any map[string]any
 		require.NoError(t, json.Unmarshal(out.Bytes(), &any), "the top of every result is an object, which may get more fields")
 		command := strings.NewReplacer(redis.Addr(), "redis.example.com:6379", filled.Addr(), "redis.example.com:6379").Replace(strings.Join(append(args, "-o", "json"), " "))
@@ -101,7 +102,7 @@ func cached(t *testing.T, address, keyFile string) {
 	require.NoError(t, err)
 	memory, err := cache.NewMemory(1<<20, time.Now)
 	require.NoError(t, err)
-	shared := cache.NewRedis(client, seal, versionText(), time.Now)
+	shared := cache.NewRedis(client, seal, program.Version(), time.Now)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- shared.Run(ctx) }()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -68,7 +69,7 @@ func (p *personFlags) config() (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("find the namespace of the context (use --namespace NAME): %w", err)
 	}
-	config.UserAgent = "landwaiter/" + versionText()
+	config.UserAgent = "landwaiter/" + program.Version()
 	return config, namespace, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
@@ -56,9 +57,9 @@ func notWritten(err error) error {
 	var edited *scaffold.EditedError
 	var refused *scaffold.RefusedError
 	if errors.As(err, &edited) || errors.As(err, &refused) {
-		return &exitError{code: exitDenied, err: err}
+		return &program.Exit{Code: program.ExitDenied, Err: err}
 	}
-	return unavailable(err)
+	return program.Failed(err)
 }
 
 // show lists what is new or different, and counts the rest.

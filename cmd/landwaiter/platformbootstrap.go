@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
@@ -40,10 +41,10 @@ be written.`,
 				said.line("%s", line)
 			}
 			if err := said.flush(); err != nil {
-				return unavailable(err)
+				return program.Failed(err)
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), text)
-			return unavailable(err)
+			return program.Failed(err)
 		},
 	}
 	cmd.Flags().BoolVar(&export, "export", false, "print, and apply nothing; required")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
@@ -41,13 +42,13 @@ tree cannot be read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, MayAllow: mayAllow})
 			if err != nil {
-				return unavailable(err)
+				return program.Failed(err)
 			}
 			if err := output.print(cmd, printedTreeCheck(report)); err != nil {
 				return err
 			}
 			if len(report.Findings) > 0 {
-				return &exitError{code: exitDenied}
+				return &program.Exit{Code: program.ExitDenied}
 			}
 			return nil
 		},

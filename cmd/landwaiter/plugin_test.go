@@ -8,15 +8,14 @@ import (
 )
 
 func TestHelpNamesTheProgramAsItWasCalled(t *testing.T) {
-	for name, c := range map[string]struct{ program, usage, example string }{
+	for name, c := range map[string]struct{ file, usage, example string }{
 		"by its name":             {"/usr/local/bin/landwaiter", "Usage:\n  landwaiter preview", "\n  landwaiter preview -f"},
 		"as a plugin of kubectl":  {"/usr/local/bin/kubectl-landwaiter", "Usage:\n  kubectl landwaiter preview", "\n  kubectl landwaiter preview -f"},
 		"as a plugin on Windows":  {"kubectl-landwaiter.exe", "Usage:\n  kubectl landwaiter preview", "\n  kubectl landwaiter preview -f"},
 		"under a name of its own": {"lw", "Usage:\n  landwaiter preview", "\n  landwaiter preview -f"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := newRoot()
-			calledAs(root, c.program)
+			root := calledAs(newRoot(), c.file)
 			var out bytes.Buffer
 			root.SetOut(&out)
 			root.SetArgs([]string{"preview", "--help"})

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -123,14 +124,14 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, err
 	}
-	if _, err := f.service.complete(); err != nil { // before anything is read
+	if _, err := f.service.Complete(); err != nil { // before anything is read
 		return printedPreview{}, err
 	}
 	ctx, cancel, failed := bounded(cmd.Context(), config, f.timeout)
 	defer cancel()
 	person, err := live.New(config, schema.New())
 	if err != nil {
-		return printedPreview{}, unavailable(err)
+		return printedPreview{}, program.Failed(err)
 	}
 	l := &look{previewFlags: f, cmd: cmd, person: person, change: change, failed: failed}
 	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
@@ -181,7 +182,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 		return l.failed(err)
 	}
 	sayShown(l.cmd.ErrOrStderr(), l.before.Shown)
-	options, err := l.service.complete()
+	options, err := l.service.Complete()
 	if err != nil {
 		return err
 	}
@@ -216,7 +217,7 @@ func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 		l.missing = append(l.missing, slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
 	}
 	if len(others) > 0 {
-		say(l.cmd.ErrOrStderr(), "note: %s is the home namespace of a Tenant, whose rules hold in %s, too", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
+		program.Say(l.cmd.ErrOrStderr(), "note: %s is the home namespace of a Tenant, whose rules hold in %s, too", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
 	}
 	for _, other := range others {
 		if err := l.at(ctx, live.Scope{Namespaces: []verify.Namespace{other}}); err != nil {
@@ -241,7 +242,7 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 			return live.Change{}, fmt.Errorf("the files have nothing that decides about images (objects of other kinds: %d); to judge manifests, use landwaiter verify -f", others)
 		}
 		if others > 0 {
-			say(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
+			program.Say(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
 		}
 		change.Objects = objects
 	}
@@ -296,7 +297,7 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), func() {
 		if done++; time.Since(told) > progressEvery {
 			told = time.Now()
-			say(stderr, "judged %d of %d images", done, len(uses))
+			program.Say(stderr, "judged %d of %d images", done, len(uses))
 		}
 	})
 	return rows, problems, nil
@@ -305,13 +306,13 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 // warn says what a reader of the rows should know of the change.
 func warn(stderr io.Writer, problems []resource.Problem, change live.Change, scope live.Scope, before live.State) {
 	for _, p := range problems {
-		say(stderr, "warning: with the change, %s: %s: %s", p.Source, p.Reason, plain(p.Message))
+		program.Say(stderr, "warning: with the change, %s: %s: %s", p.Source, p.Reason, program.Plain(p.Message))
 	}
 	if scope.All {
 		return
 	}
 	if change.ClusterScoped() {
-		say(stderr, "note: the change has cluster-scoped resources, and only namespace %s was looked at; use -A for the whole cluster", scope.Namespaces[0])
+		program.Say(stderr, "note: the change has cluster-scoped resources, and only namespace %s was looked at; use -A for the whole cluster", scope.Namespaces[0])
 	}
 	touched := change.Objects.InNamespaces()
 	for _, ref := range change.Delete {
@@ -321,7 +322,7 @@ func warn(stderr io.Writer, problems []resource.Problem, change live.Change, sco
 	}
 	for _, name := range touched {
 		if !slices.Contains(before.Namespaces, verify.Namespace(name)) {
-			say(stderr, "note: the change has objects of namespace %s, where no image was judged; use -n %s or -A", name, name)
+			program.Say(stderr, "note: the change has objects of namespace %s, where no image was judged; use -n %s or -A", name, name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -129,9 +130,9 @@ func moved(from, to int) string {
 func (p printedPreview) exit() error {
 	switch {
 	case p.Breaks > 0:
-		return &exitError{code: exitDenied}
+		return &program.Exit{Code: program.ExitDenied}
 	case p.Unknown > 0 || len(p.Missing) > 0:
-		return &exitError{code: exitUndecided, err: errors.New("not all of it is known: see the reasons")}
+		return &program.Exit{Code: program.ExitUndecided, Err: errors.New("not all of it is known: see the reasons")}
 	}
 	return nil
 }

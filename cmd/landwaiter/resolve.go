@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -37,14 +38,14 @@ func (r printedResolutions) show(s *screen) {
 func resolveImage(ctx context.Context, by rules, q live.Use) (printedResolution, error) {
 	ref, err := image.Parse(q.Image)
 	if err != nil {
-		return printedResolution{}, &exitError{code: exitDenied, err: fmt.Errorf("%s: %w", used(q), err)}
+		return printedResolution{}, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("%s: %w", used(q), err)}
 	}
 	pinned, err := by.Resolve(ctx, q.Namespace, ref)
 	switch {
 	case verify.IsPermanent(err):
-		return printedResolution{}, &exitError{code: exitDenied, err: err}
+		return printedResolution{}, &program.Exit{Code: program.ExitDenied, Err: err}
 	case err != nil:
-		return printedResolution{}, &exitError{code: exitUndecided, err: err}
+		return printedResolution{}, &program.Exit{Code: program.ExitUndecided, Err: err}
 	}
 	return printedResolution{Image: q.Image, Namespace: string(q.Namespace), Digest: pinned.Digest.String(), Resolved: pinned.String()}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
@@ -70,7 +71,7 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 // one namespace.
 func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
 	f.register(cmd, " (empty: the resources of the cluster, as far as you may read them)")
-	f.exceptions.register(cmd)
+	f.Exceptions.Register(cmd)
 	f.registerServerNamespace(cmd)
 	f.person.registerCluster(cmd)
 	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
@@ -115,7 +116,7 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string, namespace ve
 		return nil, err
 	}
 	if others > 0 {
-		say(cmd.ErrOrStderr(), "note: objects of kinds without a pod were ignored: %d", others)
+		program.Say(cmd.ErrOrStderr(), "note: objects of kinds without a pod were ignored: %d", others)
 	}
 	return uses, nil
 }
@@ -169,7 +170,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	defer cancel()
 	person, err := live.New(config, schema.New())
 	if err != nil {
-		return rules{}, unavailable(err)
+		return rules{}, program.Failed(err)
 	}
 	server, err := f.observe(ctx, person)
 	if err != nil {
@@ -187,7 +188,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
 		return rules{}, fmt.Errorf("namespace %s does not exist", state.Missing[0])
 	}
-	options, err := f.complete()
+	options, err := f.Complete()
 	if err != nil {
 		return rules{}, err
 	}
@@ -211,10 +212,10 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 	}
 	problems = ofNamespaces(state, problems)
 	for _, p := range problems {
-		say(stderr, "%s: %s: %s: %s", said, p.Source, p.Reason, plain(p.Message))
+		program.Say(stderr, "%s: %s: %s: %s", said, p.Source, p.Reason, program.Plain(p.Message))
 	}
 	for _, namespace := range state.Missing {
-		say(stderr, "%s: namespace %s does not exist, so only cluster resources apply", said, namespace)
+		program.Say(stderr, "%s: namespace %s does not exist, so only cluster resources apply", said, namespace)
 	}
 	if f.strict && len(problems)+len(state.Missing) > 0 {
 		return errors.New("--strict: nothing was asked, because of the errors above")
@@ -258,14 +259,14 @@ func unreachable(err error) error {
 		if missing.Right.Resource.Resource == "namespaces" {
 			err = fmt.Errorf("%w; or use --namespace NAME to look at one", err)
 		}
-		return &exitError{code: exitUndecided, err: err}
+		return &program.Exit{Code: program.ExitUndecided, Err: err}
 	}
-	return unavailable(err)
+	return program.Failed(err)
 }
 
 // used says in which workloads an image is.
 func used(u live.Use) string {
-	text := strings.Join(mapped(u.Owners, plain), ", ")
+	text := strings.Join(mapped(u.Owners, program.Plain), ", ")
 	switch {
 	case len(u.Owners) == live.MaxOwners:
 		text += ", …"

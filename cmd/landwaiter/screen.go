@@ -7,10 +7,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 )
 
 // Layout of tables, in characters.
@@ -45,13 +44,13 @@ func show(out io.Writer, value shown) error {
 
 // row adds a row to a table, which is laid out within tableWidth.
 func (s *screen) row(cells ...any) {
-	s.rows = append(s.rows, mapped(cells, func(cell any) string { return plain(fmt.Sprint(cell)) }))
+	s.rows = append(s.rows, mapped(cells, func(cell any) string { return program.Plain(fmt.Sprint(cell)) }))
 }
 
 // line adds one line, which is not wrapped, and ends the table before it.
 func (s *screen) line(format string, args ...any) {
 	s.endTable()
-	s.text.WriteString(oneLine(fmt.Sprintf(format, args...)) + "\n")
+	s.text.WriteString(program.OneLine(fmt.Sprintf(format, args...)) + "\n")
 }
 
 // section adds the title of what follows, below an empty line.
@@ -63,7 +62,7 @@ func (s *screen) section(title string, args ...any) {
 // wrapped adds text that is wrapped, each line but the first after indent.
 func (s *screen) wrapped(first, indent, text string) {
 	s.endTable()
-	s.text.WriteString(first + strings.Join(wrap(oneLine(text), tableWidth-utf8.RuneCountInString(indent)), "\n"+indent) + "\n")
+	s.text.WriteString(first + strings.Join(wrap(program.OneLine(text), tableWidth-utf8.RuneCountInString(indent)), "\n"+indent) + "\n")
 }
 
 // flush writes what was added.
@@ -80,45 +79,6 @@ func (s *screen) endTable() {
 		s.rows = nil
 	}
 }
-
-// say writes one line, such as a warning.
-func say(out io.Writer, format string, args ...any) {
-	s := newScreen(out)
-	s.line(format, args...)
-	_ = s.flush() // where a warning cannot be written, neither can this error
-}
-
-// sayLines writes text of several lines, such as errors that are joined. Lines after the first
-// are indented, so that none can be taken for a row of a table.
-func sayLines(out io.Writer, text string) {
-	s := newScreen(out)
-	indent := ""
-	for line := range strings.SplitSeq(text, "\n") {
-		s.line("%s%s", indent, plain(line))
-		indent = "  "
-	}
-	_ = s.flush()
-}
-
-// oneLine returns text in one line and without control characters. Tabs and ends of lines
-// become spaces.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case r == '\n' || r == '\t':
-			return ' '
-		}
-		return '\uFFFD'
-	}, text)
-}
-
-// maxText bounds one text, in bytes.
-const maxText = 2048
-
-// plain is [oneLine] for text of any length, which it bounds.
-func plain(text string) string { return oneLine(policy.Cut(text, maxText)) }
 
 // isTerminal reports whether out is a terminal whose user wants colour (no-color.org).
 func isTerminal(out io.Writer) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -58,7 +59,7 @@ answer.`,
 			defer cancel()
 			reader, err := live.New(config, schema.New())
 			if err != nil {
-				return unavailable(err)
+				return program.Failed(err)
 			}
 			scope := live.Scope{All: namespace == verify.Cluster}
 			if !scope.All {
@@ -87,9 +88,9 @@ answer.`,
 func statusExit(status live.Status, exitCode bool) error {
 	switch {
 	case exitCode && status.NeedsAttention():
-		return &exitError{code: exitDenied}
+		return &program.Exit{Code: program.ExitDenied}
 	case status.Unknown() || len(status.Missing) > 0:
-		return &exitError{code: exitUndecided}
+		return &program.Exit{Code: program.ExitUndecided}
 	}
 	return nil
 }

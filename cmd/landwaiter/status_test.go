@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
@@ -57,20 +58,20 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 func TestStatusExitsByWhatItCouldReadAndOnWishByWhatNeedsAttention(t *testing.T) {
 	code := func(err error) int {
 		if err == nil {
-			return exitOK
+			return program.ExitOK
 		}
-		var exit *exitError
+		var exit *program.Exit
 		require.ErrorAs(t, err, &exit)
-		return exit.code
+		return exit.Code
 	}
 	calm := live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a"}}}
 	blind := live.Status{Rights: []live.Right{{Verb: "list"}}}
-	require.Equal(t, exitOK, code(statusExit(calm, true)))
-	require.Equal(t, exitOK, code(statusExit(shopStatus(), false)))
-	require.Equal(t, exitDenied, code(statusExit(shopStatus(), true)))
-	require.Equal(t, exitUndecided, code(statusExit(blind, true)))
-	require.Equal(t, exitUndecided, code(statusExit(live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a", Cut: true}}}, true)))
-	require.Equal(t, exitUndecided, code(statusExit(live.Status{Missing: []verify.Namespace{"gone"}}, false)))
+	require.Equal(t, program.ExitOK, code(statusExit(calm, true)))
+	require.Equal(t, program.ExitOK, code(statusExit(shopStatus(), false)))
+	require.Equal(t, program.ExitDenied, code(statusExit(shopStatus(), true)))
+	require.Equal(t, program.ExitUndecided, code(statusExit(blind, true)))
+	require.Equal(t, program.ExitUndecided, code(statusExit(live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a", Cut: true}}}, true)))
+	require.Equal(t, program.ExitUndecided, code(statusExit(live.Status{Missing: []verify.Namespace{"gone"}}, false)))
 }
 
 func TestIsolationPrintsHolesForEverybodyAndWhatHeldOnce(t *testing.T) {

@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -62,7 +61,7 @@ Tenant in it cannot be used, 69 the result cannot be written.`,
 				return err
 			}
 			_, err = cmd.OutOrStdout().Write(text)
-			return unavailable(err)
+			return program.Failed(err)
 		},
 	}
 	flags.register(cmd)
@@ -94,7 +93,7 @@ func (f *exportFlags) export(tenant *v1beta1.Tenant) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("--format is %q, it must be objects, tenant or flux", f.as)
 	}
-	account, err := parseAccount(f.account)
+	account, err := program.ParseAccount(f.account)
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +106,4 @@ func (f *exportFlags) export(tenant *v1beta1.Tenant) ([]byte, error) {
 		contents = append(contents, object.Object)
 	}
 	return onboard.YAML(contents...)
-}
-
-// parseAccount parses NAMESPACE/NAME.
-func parseAccount(text string) (types.NamespacedName, error) {
-	namespace, name, _ := strings.Cut(text, "/")
-	if namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, fmt.Errorf("--landwaiter-account is %q, it must be NAMESPACE/NAME", text)
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
@@ -123,7 +124,7 @@ func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine
 	printed = printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}
 	for _, asked := range tenants {
 		if asked.Annotations[v1beta1.AnnotationForm] == onboard.FormDemoShared {
-			say(cmd.ErrOrStderr(), "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
+			program.Say(cmd.ErrOrStderr(), "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
 				asked.Name, onboard.DemoNamespace, onboard.DemoSource)
 		}
 		added, report, err := addTenant(ctx, engine, asked, replace)
@@ -153,7 +154,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1beta1.Tena
 	}
 	problems, err := engine.Refusals(ctx, merged)
 	if err != nil || len(problems) > 0 {
-		return printedTenantAdded{}, &operator.Report{Problems: problems}, unavailable(err)
+		return printedTenantAdded{}, &operator.Report{Problems: problems}, program.Failed(err)
 	}
 	consent := merged.Spec.Adopt
 	if !replace { // that of a flag is for what was named in this run
@@ -196,11 +197,11 @@ func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine,
 	case err == nil:
 		return nil
 	case errors.As(err, &refused) && ctx.Err() == nil:
-		return unavailable(err) // all else, the client's own limit too, is about time
+		return program.Failed(err) // all else, the client's own limit too, is about time
 	case must:
-		return &exitError{code: exitDenied, err: fmt.Errorf("wait for quotas: %w; %s", err, operator.SayUncounted(left))}
+		return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("wait for quotas: %w; %s", err, operator.SayUncounted(left))}
 	}
-	sayLines(errOut, "landwaiter: "+operator.SayUncounted(left))
+	program.SayLines(errOut, "landwaiter: "+operator.SayUncounted(left))
 	return nil
 }
 
@@ -208,9 +209,9 @@ func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine,
 func notApplied(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
-		return &exitError{code: exitDenied, err: err}
+		return &program.Exit{Code: program.ExitDenied, Err: err}
 	}
-	return unavailable(err)
+	return program.Failed(err)
 }
 
 // awaitTenants waits until the rules of Tenants are in force.
@@ -227,7 +228,7 @@ func awaitTenants(ctx context.Context, c client.Client, tenants []*v1beta1.Tenan
 			if ready := meta.FindStatusCondition(tenant.Status.Conditions, v1beta1.ConditionReady); ready != nil {
 				text = fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 			}
-			return &exitError{code: exitDenied, err: fmt.Errorf("wait for Tenant %s: %w; %s", asked.Name, err, text)}
+			return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("wait for Tenant %s: %w; %s", asked.Name, err, text)}
 		}
 	}
 	return nil
@@ -281,7 +282,7 @@ func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, e
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return nil, fmt.Errorf("--git-url is missing, and there is no GitRepository %s to copy: name the repository of the Tenant", where)
 	case err != nil:
-		return nil, unavailable(fmt.Errorf("read GitRepository %s: %w", where, err))
+		return nil, program.Failed(fmt.Errorf("read GitRepository %s: %w", where, err))
 	}
 	url, _, _ := unstructured.NestedString(repository.Object, "spec", "url")
 	branch, _, _ := unstructured.NestedString(repository.Object, "spec", "ref", "branch")

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
@@ -62,7 +63,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			}
 			if err != nil {
 				if apierrors.IsNotFound(err) && len(args) > 0 {
-					return &exitError{code: exitDenied, err: noTenant(args[0])}
+					return &program.Exit{Code: program.ExitDenied, Err: noTenant(args[0])}
 				}
 				return notApplied(err)
 			}
@@ -70,7 +71,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 				return err
 			}
 			if len(found) > 0 {
-				return &exitError{code: exitDenied}
+				return &program.Exit{Code: program.ExitDenied}
 			}
 			return nil
 		},

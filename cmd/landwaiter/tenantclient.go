@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
@@ -43,7 +44,7 @@ func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 // connect returns the cluster as the user sees it. Where the user may read how serve runs, no
 // Tenant gets the namespace of what cluster resources reference.
 func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (client.Client, *operator.Engine, error) {
-	account, err := parseAccount(a.landwaiter)
+	account, err := program.ParseAccount(a.landwaiter)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,14 +54,14 @@ func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (clie
 	}
 	c, err := operator.NewClient(config)
 	if err != nil {
-		return nil, nil, unavailable(err)
+		return nil, nil, program.Failed(err)
 	}
 	reserved, unknown, err := clusterResourcesOf(cmd.Context(), c, account)
 	switch {
 	case err != nil:
-		return nil, nil, unavailable(err)
+		return nil, nil, program.Failed(err)
 	case unknown != "" && options.Adopt:
-		sayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
+		program.SayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
 	}
 	options.Reserved = append(options.Reserved, reserved)
 	options.DryRun, options.ClusterBindings = a.dryRun, true
@@ -76,7 +77,7 @@ func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.N
 		return "", "", fmt.Errorf("read how serve runs: %w", err)
 	}
 	if serve != nil {
-		namespace, given := serve.Flag(clusterResourcesFlag)
+		namespace, given := serve.Flag(program.ClusterResourcesFlag)
 		if !given {
 			return landwaiter.Namespace, "", nil
 		}
@@ -91,10 +92,10 @@ func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.N
 // notDone ends a command with 1 if something was not done.
 func notDone(cmd *cobra.Command, problems []operator.Problem) error {
 	for _, problem := range problems {
-		sayLines(cmd.ErrOrStderr(), "landwaiter: "+problem.Message)
+		program.SayLines(cmd.ErrOrStderr(), "landwaiter: "+problem.Message)
 	}
 	if len(problems) > 0 {
-		return &exitError{code: exitDenied}
+		return &program.Exit{Code: program.ExitDenied}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
@@ -80,7 +81,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 				return err
 			}
 			if !flags.yes {
-				return &exitError{code: exitDenied, err: errors.New("nothing was deleted; add --yes to do it")}
+				return &program.Exit{Code: program.ExitDenied, Err: errors.New("nothing was deleted; add --yes to do it")}
 			}
 			return nil
 		},
@@ -114,13 +115,13 @@ func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []
 	}
 	rows, err := engine.Namespaces(ctx)
 	if err != nil {
-		return "", unavailable(err)
+		return "", program.Failed(err)
 	}
 	matches := slices.DeleteFunc(rows, func(r operator.NamespaceRow) bool {
 		return d.demoName != "" && r.Name != d.demoName || d.demoNamespace != "" && r.Namespace != d.demoNamespace
 	})
 	refuse := func(format string, args ...any) (string, error) {
-		return "", &exitError{code: exitDenied, err: fmt.Errorf(format, args...)}
+		return "", &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf(format, args...)}
 	}
 	switch {
 	case len(matches) == 0 && d.demoNamespace != "":
@@ -159,7 +160,7 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 	err := d.client.Get(ctx, client.ObjectKey{Name: name}, tenant)
 	gone := apierrors.IsNotFound(err)
 	if err != nil && !gone {
-		return printedDeleted{}, unavailable(fmt.Errorf("get Tenant %s: %w", name, err))
+		return printedDeleted{}, program.Failed(fmt.Errorf("get Tenant %s: %w", name, err))
 	}
 	if gone { // an earlier run may have left something
 		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
@@ -175,7 +176,7 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 		return printedDeleted{}, err
 	}
 	if gone && len(deletion.Outcomes) == 0 && len(deletion.Deleted) == 0 {
-		return printedDeleted{}, &exitError{code: exitDenied, err: noTenant(name)}
+		return printedDeleted{}, &program.Exit{Code: program.ExitDenied, Err: noTenant(name)}
 	}
 	if !gone {
 		if !d.dryRun {
@@ -218,9 +219,9 @@ func (d *deleter) objects(ctx context.Context, tenant *v1beta1.Tenant) (*operato
 	})
 	switch {
 	case len(total.Problems) > 0:
-		return nil, &exitError{code: exitDenied, err: fmt.Errorf("the Tenant stays: %s", total.Problems[0].Message)}
+		return nil, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("the Tenant stays: %s", total.Problems[0].Message)}
 	case err != nil && len(total.Pending) > 0:
-		return nil, &exitError{code: exitDenied, err: fmt.Errorf("the finalizers of %s have not ended (is Flux running?); the permissions of its account and the Tenant stay until then: %w", total.Pending[0], err)}
+		return nil, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("the finalizers of %s have not ended (is Flux running?); the permissions of its account and the Tenant stay until then: %w", total.Pending[0], err)}
 	}
 	return &total, notApplied(err)
 }
@@ -242,7 +243,7 @@ func (d *deleter) byOperator(ctx context.Context, tenant *v1beta1.Tenant, namesp
 		return printedDeleted{}, err
 	}
 	if err := d.gone(ctx, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name}}); err != nil {
-		return printedDeleted{}, &exitError{code: exitDenied, err: fmt.Errorf("the operator has not finished to delete Tenant %s (is landwaiter-operator running?): %w", tenant.Name, err)}
+		return printedDeleted{}, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("the operator has not finished to delete Tenant %s (is landwaiter-operator running?): %w", tenant.Name, err)}
 	}
 	return printableDeletion(tenant, deletion), d.ended(ctx, deletion.Deleted)
 }
@@ -259,7 +260,7 @@ func (d *deleter) gone(ctx context.Context, object client.Object) error {
 func (d *deleter) ended(ctx context.Context, namespaces []string) error {
 	for _, name := range namespaces {
 		if err := d.gone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			return &exitError{code: exitDenied, err: fmt.Errorf("namespace %s is still ending; its status says what it waits for: %w", name, err)}
+			return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("namespace %s is still ending; its status says what it waits for: %w", name, err)}
 		}
 	}
 	return nil

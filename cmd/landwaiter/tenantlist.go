@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
@@ -50,13 +51,13 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 			if namespaces {
 				rows, err := engine.Namespaces(cmd.Context())
 				if err != nil {
-					return unavailable(err)
+					return program.Failed(err)
 				}
 				return output.print(cmd, printedTenantNamespaces{Namespaces: rows})
 			}
 			rows, err := engine.List(cmd.Context())
 			if err != nil {
-				return unavailable(err)
+				return program.Failed(err)
 			}
 			return output.print(cmd, printedTenants{Tenants: rows})
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
@@ -74,11 +75,11 @@ func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.
 		return nil, err
 	}
 	if team.Auth != "" {
-		say(cmd.ErrOrStderr(), "Secret %s/%s of an earlier run was kept; to make another, delete %s and run this again", team.Tenant.Spec.HomeNamespace, source.SecretRef.Name, f.kept)
+		program.Say(cmd.ErrOrStderr(), "Secret %s/%s of an earlier run was kept; to make another, delete %s and run this again", team.Tenant.Spec.HomeNamespace, source.SecretRef.Name, f.kept)
 		return nil, nil
 	}
 	if f.sops, err = scaffold.FindSOPS(); err != nil {
-		return nil, unavailable(err)
+		return nil, program.Failed(err)
 	}
 	team.Auth = "# Encrypted when it is written.\n"
 	return f.login(team, source.SecretRef.Name)
@@ -122,7 +123,7 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 			continue
 		}
 		if err != nil {
-			return unavailable(fmt.Errorf("read the login of an earlier run: %w", err))
+			return program.Failed(fmt.Errorf("read the login of an earlier run: %w", err))
 		}
 		team.Auth, f.kept = text, filepath.Join(repo, filepath.FromSlash(file.Path))
 	}
@@ -163,17 +164,17 @@ func (f *loginFlags) make(cmd *cobra.Command, login scaffold.Login, repo string)
 	encrypted := ""
 	if f.out == "" {
 		if encrypted, err = scaffold.Encrypt(cmd.Context(), f.sops, secret, f.recipient); err != nil {
-			return "", unavailable(err)
+			return "", program.Failed(err)
 		}
 	} else if err := f.save(repo, secret); err != nil {
-		return "", unavailable(err)
+		return "", program.Failed(err)
 	}
 	if key != "" {
-		say(cmd.ErrOrStderr(), "Add this deploy key to the team's repository, for reading only:")
-		say(cmd.ErrOrStderr(), "%s", key)
+		program.Say(cmd.ErrOrStderr(), "Add this deploy key to the team's repository, for reading only:")
+		program.Say(cmd.ErrOrStderr(), "%s", key)
 	}
 	if f.out != "" {
-		say(cmd.ErrOrStderr(), "The Secret %s/%s is in plain text in %s: kubectl apply -f it, and delete the file", login.Namespace, login.Name, f.out)
+		program.Say(cmd.ErrOrStderr(), "The Secret %s/%s is in plain text in %s: kubectl apply -f it, and delete the file", login.Namespace, login.Name, f.out)
 	}
 	return encrypted, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
@@ -49,7 +50,7 @@ written.`,
 			for _, line := range onboard.RedisACL(tenant, members) {
 				s.line("%s", line)
 			}
-			return unavailable(s.flush())
+			return program.Failed(s.flush())
 		},
 	}
 	flags.register(cmd)
@@ -105,7 +106,7 @@ func (f *tenantRedisFlags) find(cmd *cobra.Command) (tenantFiles, error) {
 	var namespaces corev1.NamespaceList
 	for _, list := range []client.ObjectList{&tenants, &namespaces} {
 		if err := c.List(cmd.Context(), list); err != nil {
-			return tenantFiles{}, unavailable(fmt.Errorf("list what the cluster has (use --filename without one): %w", err))
+			return tenantFiles{}, program.Failed(fmt.Errorf("list what the cluster has (use --filename without one): %w", err))
 		}
 	}
 	found := tenantFiles{namespaces: namespaces.Items}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
@@ -113,7 +114,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant)
 	if team.Tenant, team.From, err = f.addedTo(cmd, tenant); err != nil {
 		return err
 	}
-	if team.Landwaiter, err = parseAccount(f.account); err != nil {
+	if team.Landwaiter, err = program.ParseAccount(f.account); err != nil {
 		return err
 	}
 	if f.app.Name != "" && !f.withoutHelm {
@@ -224,7 +225,7 @@ func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1beta1.Tenant
 		}
 	}
 	if err := repository.StayWhereItIs(f.tenantRepo); err != nil {
-		return unavailable(err)
+		return program.Failed(err)
 	}
 	tree, err := scaffold.NewRepository(repository)
 	if err != nil {

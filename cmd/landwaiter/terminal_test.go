@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,13 +19,13 @@ func TestErrorsCannotControlATerminal(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: \"\\e]0;owned\\a\\e[2J\"}\nspec: bad\n"), 0o600))
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"verify", "--config-dir", t.TempDir(), "-f", file}, &out, &errs)
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, program.ExitUsage, code)
 	require.Contains(t, errs.String(), "]0;owned")
 	require.NotContains(t, errs.String()+out.String(), "\x1b")
 	require.NotContains(t, errs.String()+out.String(), "\a")
 
 	var lines bytes.Buffer
-	sayLines(&lines, "one\n\ttwo\n\x1b")
+	program.SayLines(&lines, "one\n\ttwo\n\x1b")
 	require.Equal(t, "one\n   two\n  \uFFFD\n", lines.String(), "lines stay, and those after the first are indented")
 }
 
@@ -60,7 +61,7 @@ func TestAnAPIServerThatHangsEndsCommandsAtTheirTimeout(t *testing.T) {
 			defer cancel()
 			var out, errs bytes.Buffer
 			code := run(ctx, append(c.args, "--kubeconfig", file, "--timeout", "200ms"), &out, &errs)
-			require.Equal(t, exitUnavailable, code, errs.String())
+			require.Equal(t, program.ExitUnavailable, code, errs.String())
 			require.Contains(t, errs.String(), "the cluster was not read in 200ms (--timeout)")
 			require.Contains(t, errs.String(), c.says)
 			require.NoError(t, ctx.Err(), "it took 20 s")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
@@ -107,7 +108,7 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 		return err
 	}
 	if err := f.write(cmd, text); err != nil {
-		return unavailable(err)
+		return program.Failed(err)
 	}
 	now := time.Now()
 	for _, end := range ends {
@@ -115,7 +116,7 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 		if end.Due(now) {
 			note = "warning: "
 		}
-		say(cmd.ErrOrStderr(), "%s%s ends at %s", note, end.Part, end.At.UTC().Format(time.RFC3339))
+		program.Say(cmd.ErrOrStderr(), "%s%s ends at %s", note, end.Part, end.At.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -127,11 +128,11 @@ func (f trustFlags) readRoot(cmd *cobra.Command, into *scaffold.Trust) ([]trust.
 	if f.mirror != "" {
 		into.Source = "a TUF repository"
 	}
-	initial, err := readSetting("--root", f.root)
+	initial, err := program.ReadSetting("--root", f.root)
 	if err != nil {
 		return nil, err
 	}
-	authority, err := readSetting("--ca", f.authority)
+	authority, err := program.ReadSetting("--ca", f.authority)
 	if err != nil {
 		return nil, err
 	}
@@ -139,14 +140,14 @@ func (f trustFlags) readRoot(cmd *cobra.Command, into *scaffold.Trust) ([]trust.
 	copied, err := external.CopyTUF(cmd.Context(), from)
 	var refused *external.RefusedError
 	if errors.As(err, &refused) {
-		return nil, &exitError{code: exitDenied, err: err}
+		return nil, &program.Exit{Code: program.ExitDenied, Err: err}
 	}
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, program.Failed(err)
 	}
 	root, err := trust.ParseSigstoreRoot(copied.TrustedRoot)
 	if err != nil {
-		return nil, &exitError{code: exitDenied, err: err}
+		return nil, &program.Exit{Code: program.ExitDenied, Err: err}
 	}
 	if into.Roles, err = external.EncodeRoles(copied.Roles); err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (f trustFlags) readRoot(cmd *cobra.Command, into *scaffold.Trust) ([]trust.
 	into.Root = copied.TrustedRoot
 	if f.timestamps {
 		if into.TimestampAuthorities = trust.TimestampRoots(root); into.TimestampAuthorities == nil {
-			return nil, &exitError{code: exitDenied, err: errors.New("the trusted root has no timestamp authority; leave out --timestamp-authorities")}
+			return nil, &program.Exit{Code: program.ExitDenied, Err: errors.New("the trusted root has no timestamp authority; leave out --timestamp-authorities")}
 		}
 	}
 	ends := trust.RootEnds(root)
@@ -176,7 +177,7 @@ func (f trustFlags) readLists(cmd *cobra.Command, into *scaffold.Trust) ([]trust
 		var err error
 		if strings.Contains(from, "://") {
 			content, err = external.FetchRevocationList(cmd.Context(), from)
-			err = unavailable(err)
+			err = program.Failed(err)
 		} else {
 			content, err = os.ReadFile(from) //nolint:gosec // the file is the user's
 		}
@@ -185,13 +186,13 @@ func (f trustFlags) readLists(cmd *cobra.Command, into *scaffold.Trust) ([]trust
 		}
 		encoded, err := trust.EncodeRevocationLists(content, time.Now())
 		if err != nil {
-			return nil, &exitError{code: exitDenied, err: fmt.Errorf("%s: %w", from, err)}
+			return nil, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("%s: %w", from, err)}
 		}
 		into.RevocationLists = append(into.RevocationLists, encoded...)
 	}
 	lists, err := trust.ParseRevocationLists(into.RevocationLists)
 	if err != nil {
-		return nil, &exitError{code: exitDenied, err: err}
+		return nil, &program.Exit{Code: program.ExitDenied, Err: err}
 	}
 	return trust.ListEnds(lists), nil
 }

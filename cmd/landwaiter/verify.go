@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -83,18 +84,18 @@ func parseNamespaceFlag(s string) (verify.Namespace, error) {
 // exitFor turns results into the exit code: undecided outweighs denied, because
 // the command then has no full answer.
 func exitFor(results []verify.Result) error {
-	code := exitOK
+	code := program.ExitOK
 	for _, r := range results {
 		switch answer := r.Answer(); {
 		case answer.Allows():
 		case answer == verify.AnswerUndecided:
-			code = exitUndecided
+			code = program.ExitUndecided
 		default:
-			code = max(code, exitDenied)
+			code = max(code, program.ExitDenied)
 		}
 	}
-	if code == exitOK {
+	if code == program.ExitOK {
 		return nil
 	}
-	return &exitError{code: code}
+	return &program.Exit{Code: code}
 }

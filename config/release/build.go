@@ -49,12 +49,15 @@ func variants() map[string]variant {
 // with it the linker keeps every method of every type, a third more of the binary.
 const withoutPlugins = "kustomize_disable_go_plugin_support"
 
-// buildArguments are those of `go`, for the package cmd/landwaiter. They are the ones in
+// stamped is the package that knows its version.
+const stamped = "github.com/landwaiter/landwaiter/cmd/internal/program"
+
+// buildArguments are those of `go`, for a program below cmd. Those of the server are the ones in
 // the Dockerfile. -trimpath and an empty build ID keep the place of the checkout out of
 // the binary.
-func buildArguments(v variant, version, revision, out string) []string {
+func buildArguments(program string, v variant, version, revision, out string) []string {
 	return []string{"build", "-buildvcs=false", "-trimpath", "-tags", withoutPlugins + "," + v.tags,
-		"-ldflags", "-s -w -buildid= -X main.version=" + version + " -X main.revision=" + revision, "-o", out, "./cmd/landwaiter"}
+		"-ldflags", "-s -w -buildid= -X " + stamped + ".version=" + version + " -X " + stamped + ".revision=" + revision, "-o", out, "./cmd/" + program}
 }
 
 // buildEnvironment is what decides about the binary in the environment of `go`: nothing
@@ -71,16 +74,17 @@ func withoutExperiments(environment []string) []string {
 
 // binary is a built program, with what the Go linker recorded in it.
 type binary struct {
+	program string
 	content []byte
 	info    *debug.BuildInfo
 }
 
-func readBinary(content []byte) (binary, error) {
+func readBinary(program string, content []byte) (binary, error) {
 	info, err := buildinfo.Read(bytes.NewReader(content))
 	if err != nil {
 		return binary{}, fmt.Errorf("read the modules of %s: %w", program, err)
 	}
-	return binary{content: content, info: info}, nil
+	return binary{program: program, content: content, info: info}, nil
 }
 
 // builder runs the Go toolchain.
@@ -91,8 +95,8 @@ type builder struct {
 }
 
 // build builds a program, each once.
-func (b *builder) build(ctx context.Context, p platform, v variant, o origin) (binary, error) {
-	key := p.String() + " " + v.tags + " " + o.version
+func (b *builder) build(ctx context.Context, program string, p platform, v variant, o origin) (binary, error) {
+	key := program + " " + p.String() + " " + v.tags + " " + o.version
 	if done, ok := b.built[key]; ok {
 		return done, nil
 	}
@@ -103,7 +107,7 @@ func (b *builder) build(ctx context.Context, p platform, v variant, o origin) (b
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // it is only scratch
 	out := filepath.Join(scratch, program)
-	command := exec.CommandContext(ctx, "go", buildArguments(v, o.version, o.revision, out)...) //nolint:gosec // the arguments of a maintainer's own command line
+	command := exec.CommandContext(ctx, "go", buildArguments(program, v, o.version, o.revision, out)...) //nolint:gosec // the arguments of a maintainer's own command line
 	command.Dir = b.root
 	command.Env = slices.Concat(withoutExperiments(os.Environ()), buildEnvironment(p)) //nolint:forbidigo // go needs HOME, its caches and its proxy
 	command.Stdout, command.Stderr = b.progress, b.progress
@@ -114,7 +118,7 @@ func (b *builder) build(ctx context.Context, p platform, v variant, o origin) (b
 	if err != nil {
 		return binary{}, fmt.Errorf("build for %s: %w", p, err)
 	}
-	done, err := readBinary(content)
+	done, err := readBinary(program, content)
 	if err != nil {
 		return binary{}, err
 	}

@@ -45,7 +45,7 @@ type maker struct {
 func (m *maker) addVariant(ctx context.Context, l *layout, v variant, platforms []platform, tag string) error {
 	var images, sboms []ocispec.Descriptor
 	for _, p := range platforms {
-		built, err := m.build(ctx, p, v, m.origin)
+		built, err := m.build(ctx, server, p, v, m.origin)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (o origin) number() string { return strings.TrimPrefix(o.version, "v") }
 
 func (m *maker) releaseBinaries(ctx context.Context, made files) error {
 	for _, p := range binaryPlatforms() {
-		built, err := m.build(ctx, p, variants()["default"], m.origin)
+		built, err := m.build(ctx, people, p, variants()["default"], m.origin)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (m *maker) releaseBinaries(ctx context.Context, made files) error {
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("%s_%s_%s_%s", program, m.number(), p.os, p.arch)
+		name := fmt.Sprintf("%s_%s_%s_%s", people, m.number(), p.os, p.arch)
 		made[name] = file{content: built.content, executable: true}
 		made[name+".cdx.json"] = file{content: sbom}
 	}
@@ -128,7 +128,7 @@ func (m *maker) releaseImages(ctx context.Context, made files) error {
 		if err != nil {
 			return err
 		}
-		made[fmt.Sprintf("%s_%s_image%s.oci.tar", program, m.number(), v.suffix)] = file{content: packed}
+		made[fmt.Sprintf("%s_%s_image%s.oci.tar", product, m.number(), v.suffix)] = file{content: packed}
 	}
 	made[imagesFile] = file{content: []byte(digests.String())}
 	return nil

@@ -24,8 +24,10 @@ import (
 // TestDockerfileAgreesWithTheImage holds the two together.
 const (
 	imageUser  = "65532:65532"
-	program    = "landwaiter"
-	entrypoint = "/" + program
+	product    = "landwaiter"
+	server     = "landwaiter-server" // the program in images
+	people     = "landwaiter"        // the program for people, in a release as it is
+	entrypoint = "/" + server
 	homepage   = "https://github.com/landwaiter/landwaiter"
 	license    = "Apache-2.0"
 	about      = "Decides which container images may enter a Kubernetes cluster, for OPA Gatekeeper"
@@ -41,7 +43,7 @@ type origin struct {
 // labels are the labels of an image's configuration.
 func (o origin) labels() map[string]string {
 	return map[string]string{
-		ocispec.AnnotationTitle:    program,
+		ocispec.AnnotationTitle:    product,
 		ocispec.AnnotationSource:   homepage,
 		ocispec.AnnotationLicenses: license,
 		ocispec.AnnotationVersion:  o.version,
@@ -107,7 +109,7 @@ func (b blobs) addImage(p platform, roots, executable []byte, o origin) (ocispec
 		contents files
 	}{
 		{"public CAs", files{rootsPath: {content: roots}}},
-		{program, files{program: {content: executable, executable: true}}},
+		{server, files{server: {content: executable, executable: true}}},
 	} {
 		descriptor, diff, err := b.addLayer(layer.contents, o.created)
 		if err != nil {

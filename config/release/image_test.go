@@ -29,8 +29,10 @@ func newMaker(t *testing.T) *maker {
 		rootsModule: &debug.Module{Path: rootsModule, Version: "v1.0.0", Sum: "h1:" + strings.Repeat("A", 43) + "="}}
 	for _, p := range binaryPlatforms() {
 		for _, v := range variants() {
-			key := p.String() + " " + v.tags + " " + m.version
-			m.built[key] = binary{content: []byte(key), info: &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "example.com/program"}}}
+			for _, program := range []string{server, people} {
+				key := program + " " + p.String() + " " + v.tags + " " + m.version
+				m.built[key] = binary{program: program, content: []byte(key), info: &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "example.com/program"}}}
+			}
 		}
 	}
 	return m
@@ -75,7 +77,7 @@ func checkImage(t *testing.T, from oras.ReadOnlyGraphTarget, tag string) {
 		config := fetch[ocispec.Image](t, from, manifest.Config)
 		require.Equal(t, p.arch, config.Architecture)
 		require.Equal(t, "65532:65532", config.Config.User)
-		require.Equal(t, []string{"/landwaiter"}, config.Config.Entrypoint)
+		require.Equal(t, []string{"/landwaiter-server"}, config.Config.Entrypoint)
 		require.Len(t, manifest.Layers, 2)
 		for n, layer := range manifest.Layers {
 			packed, err := content.FetchAll(t.Context(), from, layer)
@@ -86,7 +88,7 @@ func checkImage(t *testing.T, from oras.ReadOnlyGraphTarget, tag string) {
 			require.NoError(t, err)
 			require.Equal(t, config.RootFS.DiffIDs[n], digest.FromBytes(archive))
 			headers := readHeaders(t, archive)
-			require.Equal(t, []string{"etc/ssl/certs/ca-certificates.crt", "landwaiter"}[n], headers[len(headers)-1].Name)
+			require.Equal(t, []string{"etc/ssl/certs/ca-certificates.crt", "landwaiter-server"}[n], headers[len(headers)-1].Name)
 		}
 		referrers, err := from.Predecessors(t.Context(), part)
 		require.NoError(t, err)
@@ -157,12 +159,13 @@ func TestDockerfileAgreesWithTheImage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(string(text), "\nCOPY --from=build "), "the image has two files")
-	require.Contains(t, string(text), "COPY --from=build /out/landwaiter /landwaiter\n")
+	require.Contains(t, string(text), "COPY --from=build /out/landwaiter-server /landwaiter-server\n")
 	require.Contains(t, string(text), "config/release certificates > /out/"+rootsPath+"\n")
 	require.Contains(t, string(text), "COPY --from=build /out/"+rootsPath+" /"+rootsPath+"\n")
-	flags := buildArguments(variant{tags: "$TAGS"}, "$VERSION", "$REVISION", "/out/landwaiter")
+	flags := buildArguments(server, variant{tags: "$TAGS"}, "$VERSION", "$REVISION", "/out/landwaiter-server")
 	command := "go " + strings.Join(flags, " ")
-	command = strings.NewReplacer("-tags "+withoutPlugins+",$TAGS", `-tags "`+withoutPlugins+`,$TAGS"`, "-s -w -buildid= -X main.version=$VERSION -X main.revision=$REVISION", `"-s -w -buildid= -X main.version=$VERSION -X main.revision=$REVISION"`).Replace(command)
+	stamps := "-s -w -buildid= -X " + stamped + ".version=$VERSION -X " + stamped + ".revision=$REVISION"
+	command = strings.NewReplacer("-tags "+withoutPlugins+",$TAGS", `-tags "`+withoutPlugins+`,$TAGS"`, stamps, `"`+stamps+`"`).Replace(command)
 	require.Contains(t, strings.ReplaceAll(string(text), "\\\n    ", ""), "CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH "+command+"\n")
 }
 

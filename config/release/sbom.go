@@ -26,7 +26,7 @@ const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 func describe(built binary, o origin, more ...*debug.Module) ([]byte, error) {
 	info, sum := built.info, sha256.Sum256(built.content)
 	subject := module(info.Main.Path, o.version)
-	subject.Type, subject.Name, subject.Description = cyclonedx.ComponentTypeApplication, program, about
+	subject.Type, subject.Name, subject.Description = cyclonedx.ComponentTypeApplication, built.program, about
 	subject.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
 	subject.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{ID: license}}}
 	properties := []cyclonedx.Property{}

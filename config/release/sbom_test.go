@@ -64,7 +64,7 @@ func buildProgram(t *testing.T) []byte {
 }
 
 func TestReadsTheModulesOfABinary(t *testing.T) {
-	built, err := readBinary(buildProgram(t))
+	built, err := readBinary("program", buildProgram(t))
 	require.NoError(t, err)
 	text, err := describe(built, origin{version: "v0.1.0", created: noon})
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestReadsTheModulesOfABinary(t *testing.T) {
 }
 
 func TestRefusesWhatIsNoGoProgram(t *testing.T) {
-	_, err := readBinary([]byte("#!/bin/sh\n"))
+	_, err := readBinary("program", []byte("#!/bin/sh\n"))
 	require.Error(t, err)
 }
 

@@ -221,7 +221,7 @@ func TestAServerWithStaticKeysLooksUpNoName(t *testing.T) {
 	lookups := func(resources string, ask func(client *gatekeeper.Client)) func() string {
 		rules := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(rules, "rules.yaml"), []byte(resources), 0o600))
-		server, err := suite.ForTest(t).Server(suite.Within(t), suite.ServerOptions{Binary: suite.Landwaiter, Timeout: suite.Patience, Env: []string{"GODEBUG=netdns=go+2"},
+		server, err := suite.ForTest(t).Server(suite.Within(t), suite.ServerOptions{Binary: suite.LandwaiterServer, Timeout: suite.Patience, Env: []string{"GODEBUG=netdns=go+2"},
 			Args: []string{"--config-dir", rules, "--client-name", gatekeeper.ClientName, "--egress-host", "ocsp.invalid"}})
 		require.NoError(t, err)
 		ask(server.Client)

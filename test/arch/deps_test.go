@@ -88,17 +88,50 @@ func forTests(deps []string) []string {
 	return found
 }
 
-func TestTheProgramCarriesNothingOfTheTests(t *testing.T) {
-	deps := readDeps(t, "./cmd/landwaiter")["cmd/landwaiter"]
-	require.NotEmpty(t, deps)
-	require.Empty(t, forTests(deps))
+// programs lists what is built below cmd.
+func programs() []string { return []string{"cmd/landwaiter", "cmd/landwaiter-server"} }
+
+func TestNoProgramCarriesAnythingOfTheTests(t *testing.T) {
+	deps := readDeps(t, "./cmd/...")
+	for _, program := range programs() {
+		require.NotEmpty(t, deps[program], program)
+		require.Empty(t, forTests(deps[program]), program)
+	}
 }
 
-// Built as the Makefile, the Dockerfile and releases build it, it has no loader of Go plugins.
-func TestTheProgramLoadsNoCode(t *testing.T) {
-	deps := readDeps(t, "-tags=kustomize_disable_go_plugin_support", "./cmd/landwaiter")["cmd/landwaiter"]
-	require.NotEmpty(t, deps)
-	require.NotContains(t, deps, "plugin")
+// Built as the Makefile, the Dockerfile and releases build them, they have no loader of Go plugins.
+func TestNoProgramLoadsCode(t *testing.T) {
+	deps := readDeps(t, "-tags=kustomize_disable_go_plugin_support", "./cmd/...")
+	for _, program := range programs() {
+		require.NotEmpty(t, deps[program], program)
+		require.NotContains(t, deps[program], "plugin", program)
+	}
+}
+
+// forPeople lists what admissions never go through: what people run, and the libraries that only
+// that needs.
+func forPeople(deps []string) (found []string) {
+	for _, dep := range deps {
+		for _, part := range []string{module + "/pkg/inspect", module + "/pkg/resources/lint", module + "/pkg/tenancy/scaffold",
+			"sigs.k8s.io/kustomize", "k8s.io/kubectl", "k8s.io/cli-runtime", "helm.sh/helm"} {
+			if below(dep, part) {
+				found = append(found, dep)
+			}
+		}
+	}
+	return found
+}
+
+func TestTheServerCarriesNothingThatOnlyPeopleRun(t *testing.T) {
+	deps := readDeps(t, "./cmd/...")
+	require.Empty(t, forPeople(deps["cmd/landwaiter-server"]))
+	require.NotEmpty(t, forPeople(deps["cmd/landwaiter"]))
+	for _, room := range []string{"pkg/server/provider", "pkg/server/controller", "pkg/tenancy/operator"} {
+		require.Contains(t, deps["cmd/landwaiter-server"], module+"/"+room)
+		if room != "pkg/tenancy/operator" {
+			require.NotContains(t, deps["cmd/landwaiter"], module+"/"+room, "people need no server")
+		}
+	}
 }
 
 func TestRefusesTestCodeInTheProgram(t *testing.T) {

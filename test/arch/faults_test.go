@@ -50,7 +50,7 @@ func suiteMutants() []mutant {
 		{tag: "", folder: "pkg/tenancy/scaffold", test: "TestCheckFindsHiddenSecrets", file: "pkg/tenancy/scaffold/auth.go",
 			old: "if !concealed(key, value) {", new: "if _, _ = concealed, value; false {"},
 		{tag: "", folder: "cmd/landwaiter", test: "TestScripts", file: "cmd/landwaiter/platformcheck.go",
-			old: "return &exitError{code: exitDenied}", new: "return nil"},
+			old: "return &program.Exit{Code: program.ExitDenied}", new: "return nil"},
 		{tag: "e2e", folder: "test/admission", test: "TestLibraryDeniesLive", file: "library/no-privileged-containers/template.yaml",
 			old: "set_to(container.spec.securityContext.privileged)", new: "false"},
 		{tag: "e2e", folder: "test/admission", test: "TestAuditsCountWhatTheSetsWouldDeny", file: "library/constraints/baseline/container-allowed-ports.yaml",

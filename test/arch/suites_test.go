@@ -119,7 +119,7 @@ func (s suiteRun) build(t *testing.T, of suite) {
 	if of.folder == "test/evidence" {
 		tags += ",aws,azure,gcp"
 	}
-	out, err := s.command(t, "go", "build", "-buildvcs=false", "-tags", tags, "-o", "bin/landwaiter", "./cmd/landwaiter")
+	out, err := s.command(t, "go", "build", "-buildvcs=false", "-tags", tags, "-o", "bin/", "./cmd/...")
 	require.NoError(t, err, "%s", out)
 }
 
@@ -130,7 +130,9 @@ func (s suiteRun) command(t *testing.T, name string, args ...string) (string, er
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = s.dir
 	program := filepath.Join(s.dir, "bin/landwaiter")
-	command.Env = append(os.Environ(), "LANDWAITER_PATIENCE=30s", "LANDWAITER_BINARY="+program, "LANDWAITER_PLAIN_BINARY="+program, "LANDWAITER_FULL_BINARY="+program)
+	server := program + "-server"
+	command.Env = append(os.Environ(), "LANDWAITER_PATIENCE=30s", "LANDWAITER_BINARY="+program, "LANDWAITER_FULL_BINARY="+program,
+		"LANDWAITER_SERVER="+server, "LANDWAITER_PLAIN_SERVER="+server, "LANDWAITER_FULL_SERVER="+server)
 	out, err := command.CombinedOutput()
 	return string(out), err
 }

@@ -15,10 +15,11 @@ import (
 const (
 	logger         = "github.com/sirupsen/logrus"
 	fixtures       = "test/kit/fixture"
-	ground         = 0 // api, config and library, which every wing that knows Kubernetes may import
-	lastWithout    = 4 // the highest storey that knows neither Kubernetes nor api
-	firstThatLogs  = 6 // below, facts are returned
-	roof           = 9 // cmd, which wires everything
+	ground         = 0  // api, config and library, which every wing that knows Kubernetes may import
+	lastWithout    = 4  // the highest storey that knows neither Kubernetes nor api
+	firstThatLogs  = 6  // below, facts are returned
+	landing        = 9  // cmd/internal, which all programs share
+	roof           = 10 // cmd, which wires everything
 	maxMeanImports = 3.0
 	maxDepth       = 8
 )
@@ -56,6 +57,8 @@ func readTable(t *testing.T) house {
 // storey returns the storey of a package of the program.
 func (h house) storey(pkg string) (storey int, known bool) {
 	switch {
+	case below(pkg, "cmd/internal"):
+		return landing, true
 	case below(pkg, "cmd"):
 		return roof, true
 	case below(pkg, "api"), pkg == "config", pkg == "config/crd", pkg == "library":
@@ -199,6 +202,8 @@ func TestRefusesImportsAgainstTheTable(t *testing.T) {
 		"up":                           {"pkg/formats/image", module + "/pkg/decide/verify", true},
 		"within a wing":                {"pkg/server/provider", module + "/pkg/server/warm", false},
 		"into a command":               {"pkg/server/provider", module + "/cmd/landwaiter", true},
+		"what commands share":          {"cmd/one", module + "/cmd/internal/program", false},
+		"back into a command":          {"cmd/internal/program", module + "/cmd/one", true},
 		"between commands":             {"cmd/one", module + "/cmd/two/inside", true},
 		"evidence to api":              {"pkg/evidence/cosign", module + "/api/v1beta1", true},
 		"evidence to Kubernetes":       {"pkg/formats/trust", "k8s.io/api/core/v1", true},

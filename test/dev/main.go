@@ -42,12 +42,12 @@ func run(ctx context.Context) (err error) {
 	}()
 	options := stack.Options{
 		Options: cluster.Options{Tools: os.Getenv("LANDWAITER_CLUSTER_TOOLS"), Dir: dir, Progress: os.Stderr, AuditInterval: 10 * time.Second, Workloads: true},
-		Root:    ".", Binary: os.Getenv("LANDWAITER_BINARY"), ChartTools: os.Getenv("LANDWAITER_CHART_TOOLS"),
+		Root:    ".", Binary: os.Getenv("LANDWAITER_SERVER"), ChartTools: os.Getenv("LANDWAITER_CHART_TOOLS"),
 		Values: map[string]any{"reports": map[string]any{"enabled": true}, "guardrails": map[string]any{"enabled": true}},
 	}
-	signer := os.Getenv("LANDWAITER_COSIGN")
-	if options.Tools == "" || options.ChartTools == "" || options.Binary == "" || signer == "" {
-		return errors.New("LANDWAITER_CLUSTER_TOOLS, LANDWAITER_CHART_TOOLS, LANDWAITER_BINARY and LANDWAITER_COSIGN are not all set; run make dev")
+	program, signer := os.Getenv("LANDWAITER_BINARY"), os.Getenv("LANDWAITER_COSIGN")
+	if options.Tools == "" || options.ChartTools == "" || options.Binary == "" || program == "" || signer == "" {
+		return errors.New("LANDWAITER_CLUSTER_TOOLS, LANDWAITER_CHART_TOOLS, LANDWAITER_SERVER, LANDWAITER_BINARY and LANDWAITER_COSIGN are not all set; run make dev")
 	}
 	s, err := stack.Start(ctx, options)
 	if err != nil {
@@ -57,12 +57,12 @@ func run(ctx context.Context) (err error) {
 	if err := reportReady(ctx, s); err != nil {
 		return err
 	}
-	furnished, err := furnish(ctx, s, dir, options.Binary, signer)
+	furnished, err := furnish(ctx, s, dir, program, signer)
 	if err != nil {
 		return err
 	}
 	if tools := os.Getenv("LANDWAITER_FLUX_TOOLS"); tools != "" {
-		more, stop, err := withFlux(ctx, s, dir, tools, options.Binary)
+		more, stop, err := withFlux(ctx, s, dir, tools, program)
 		if err != nil {
 			return fmt.Errorf("start Flux: %w", err)
 		}

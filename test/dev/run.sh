@@ -41,6 +41,6 @@ tools=$(step 4 "building cosign, if it is not cached" test/tools/build.sh cosign
 LANDWAITER_COSIGN="$tools/cosign-v3"
 step 5 "building the command that starts them" go build -buildvcs=false -o bin/dev ./test/dev
 echo "dev: step 6 of $steps: starting everything" >&2
-export LANDWAITER_BINARY="$PWD/bin/landwaiter" LANDWAITER_COSIGN
+export LANDWAITER_SERVER="$PWD/bin/landwaiter-server" LANDWAITER_BINARY="$PWD/bin/landwaiter" LANDWAITER_COSIGN
 trap - EXIT
 exec bin/dev

@@ -220,7 +220,7 @@ func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 	path := regexp.MustCompile("(?m)(?:^|[ `(])((?:library|config|charts|docs|test)/[a-z0-9_./-]*[a-z0-9])")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "docs/attestations.md", "docs/notary-v1.md", "charts/landwaiter/README.md", "charts/tenant/README.md", "library/verified-images/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
-		"SECURITY.md", "docs/cli.md", "docs/air-gap.md", "docs/cold-start.md", "docs/release.md", "docs/redis.md", "docs/performance.md", "docs/upgrade.md", "docs/troubleshooting.md", "docs/threat-model.md", "docs/metrics.md", "docs/logs.md", "docs/traces.md", "docs/tenants.md", "docs/api-promise.md", "docs/reference/flags.md", "docs/reference/metrics.md",
+		"SECURITY.md", "docs/cli.md", "docs/air-gap.md", "docs/cold-start.md", "docs/release.md", "docs/redis.md", "docs/performance.md", "docs/upgrade.md", "docs/troubleshooting.md", "docs/threat-model.md", "docs/metrics.md", "docs/logs.md", "docs/traces.md", "docs/tenants.md", "docs/api-promise.md", "docs/reference/flags.md", "docs/reference/server.md", "docs/reference/metrics.md",
 		"docs/reference/verifier.md", "docs/reference/truststore.md", "docs/reference/store.md", "docs/reference/verificationpolicy.md", "docs/reference/exception.md", "docs/reference/clusterquota.md", "docs/reference/tenant.md"} {
 		text := read(t, name)
 		for _, found := range path.FindAllStringSubmatch(text, -1) {

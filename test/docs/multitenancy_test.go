@@ -22,7 +22,7 @@ func TestEveryRequirementNamesTheTestsThatShowIt(t *testing.T) {
 		id := fmt.Sprint("R", i+1)
 		row, ok := rows[id]
 		require.True(t, ok, "%s has no row", id)
-		named := regexp.MustCompile("\\[`(Test\\w+)`\\]\\(\\.\\./([\\w/.]+)\\)").FindAllStringSubmatch(row, -1)
+		named := regexp.MustCompile("\\[`(Test\\w+)`\\]\\(\\.\\./([\\w/.-]+)\\)").FindAllStringSubmatch(row, -1)
 		require.Equal(t, strings.Count(row, "`Test"), len(named), "%s: link each test to its file", id)
 		require.NotEqual(t, len(named) == 0, !strings.Contains(row, "**no, because**"), "%s needs a test, or the reason why there is none", id)
 		for _, test := range named {

@@ -35,7 +35,7 @@ func followed() map[string]string {
 
 // writtenByPrograms are the pages that the program writes, and that have synopses for commands.
 func writtenByPrograms() []string {
-	return []string{"docs/reference/flags.md", "docs/reference/metrics.md"}
+	return []string{"docs/reference/flags.md", "docs/reference/server.md", "docs/reference/metrics.md"}
 }
 
 // withResources are the pages whose resources another test compiles.

@@ -56,7 +56,7 @@ func TestEveryExitCodeIsInTheTable(t *testing.T) {
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n## ")
 	codes := map[string]bool{}
-	for name, code := range constants(t, "cmd/landwaiter/main.go", "exit") {
+	for name, code := range constants(t, "cmd/internal/program/program.go", "Exit") {
 		_, err := strconv.Atoi(code)
 		require.NoError(t, err, name)
 		codes[code] = true

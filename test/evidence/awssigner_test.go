@@ -110,7 +110,7 @@ func (a *api) jobs() []string {
 // serve starts a server that finds AWS Signer here.
 func (a *api) serve(t *testing.T, resources string) *server {
 	t.Helper()
-	return serveWith(t, suite.ServerOptions{Binary: suite.FullLandwaiter, Args: []string{"--cloud-endpoint", host + "=" + a.address},
+	return serveWith(t, suite.ServerOptions{Binary: suite.FullServer, Args: []string{"--cloud-endpoint", host + "=" + a.address},
 		Env: []string{"SSL_CERT_FILE=" + a.roots, "SSL_CERT_DIR=" + t.TempDir()}}, map[string]string{"all": resources})
 }
 

@@ -63,7 +63,7 @@ var connected = suite.Once(parts, func(ctx context.Context, e *suite.Env) (w *wo
 	for _, host := range w.clouds.hosts() {
 		args = append(args, "--cloud-endpoint", host+"="+w.clouds.address())
 	}
-	w.server.Server, err = e.Server(ctx, suite.ServerOptions{Binary: suite.FullLandwaiter, Args: args, Env: []string{"SSL_CERT_FILE=" + authorities, "SSL_CERT_DIR=/nowhere"}})
+	w.server.Server, err = e.Server(ctx, suite.ServerOptions{Binary: suite.FullServer, Args: args, Env: []string{"SSL_CERT_FILE=" + authorities, "SSL_CERT_DIR=/nowhere"}})
 	return w, err
 })
 

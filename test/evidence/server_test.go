@@ -38,7 +38,7 @@ type server struct {
 // serve starts a process with files of resources, by name, and with an environment.
 func serve(t *testing.T, files map[string]string, environment ...string) *server {
 	t.Helper()
-	return serveWith(t, suite.ServerOptions{Binary: suite.Landwaiter, Env: environment}, files)
+	return serveWith(t, suite.ServerOptions{Binary: suite.LandwaiterServer, Env: environment}, files)
 }
 
 func serveWith(t *testing.T, options suite.ServerOptions, files map[string]string) *server {

@@ -23,7 +23,7 @@ func TestTheCommandsOfThePageOnGitOpsWork(t *testing.T) {
 	dir := t.TempDir()
 	programs := filepath.Join(dir, "bin")
 	require.NoError(t, os.Mkdir(programs, 0o750))
-	require.NoError(t, os.Symlink(suite.MustTool(t, suite.PlainLandwaiter), filepath.Join(programs, "landwaiter")))
+	require.NoError(t, os.Symlink(suite.MustTool(t, suite.Landwaiter), filepath.Join(programs, "landwaiter")))
 	runner := page.Runner{Dir: dir, Progress: t.Output(), Environment: []string{"HOME=" + dir, "KUBECONFIG=" + filepath.Join(dir, "none"),
 		"PATH=" + programs + ":" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}
 	require.NoError(t, runner.Run(t.Context(), blocks...))

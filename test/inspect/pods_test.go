@@ -145,7 +145,7 @@ func (c *crowd) makePods(t *testing.T, images []string) {
 func (c *crowd) serve(t *testing.T, more ...string) {
 	t.Helper()
 	var err error
-	c.server, err = c.env.Server(t.Context(), suite.ServerOptions{Binary: suite.PlainLandwaiter, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300"},
+	c.server, err = c.env.Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300"},
 		Args: append([]string{"--kubeconfig=" + c.Kubeconfig(), "--leader-elect=false"}, more...)})
 	require.NoError(t, err)
 }

@@ -137,7 +137,7 @@ func TestPodsAreRestricted(t *testing.T) {
 }
 
 func TestEveryArgumentIsAFlagOfTheProgram(t *testing.T) {
-	help := suite.Program{Path: suite.MustTool(t, suite.Landwaiter)}.Must(t, "serve", "--help")
+	help := suite.Program{Path: suite.MustTool(t, suite.LandwaiterServer)}.Must(t, "serve", "--help")
 	flags := regexp.MustCompile(`--[a-z-]+`).FindAllString(help, -1)
 	for name, args := range settings(t) {
 		for _, arg := range provider(as[appsv1.Deployment](t, render(t, args...), "Deployment")).Spec.Template.Spec.Containers[0].Args[1:] {

@@ -150,7 +150,7 @@ var observedServer = suite.Once(parts, func(ctx context.Context, e *suite.Env) (
 	if err != nil {
 		return nil, err
 	}
-	server, err := e.Server(ctx, suite.ServerOptions{Binary: suite.Landwaiter, Args: []string{"--config-dir", resources, "--client-name", gatekeeper.ClientName,
+	server, err := e.Server(ctx, suite.ServerOptions{Binary: suite.LandwaiterServer, Args: []string{"--config-dir", resources, "--client-name", gatekeeper.ClientName,
 		"--redis-url", redis.URL, "--redis-key-file", key, "--tag-ttl", "200ms"}})
 	return &observed{server, made}, err
 })

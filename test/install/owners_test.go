@@ -41,7 +41,7 @@ var administered = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*a
 	if err != nil {
 		return nil, err
 	}
-	binary, err := suite.Tool(suite.Landwaiter)
+	binary, err := suite.Tool(suite.LandwaiterServer)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func newReader(t *testing.T, linkCosign func(folder string) error) *reader {
 	require.NoError(t, os.WriteFile(authority, r.registry.CertificatePEM(), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(home, ".docker", "config.json"), fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`,
 		r.registry.Host(), base64.StdEncoding.EncodeToString([]byte(user+":"+password))), 0o600))
-	r.kubelet = &kubelet{Cluster: r.Cluster, binary: binary, dir: e.Path("kubelet"), authority: authority}
+	r.kubelet = &kubelet{Cluster: r.Cluster, binary: suite.MustTool(t, suite.LandwaiterServer), dir: e.Path("kubelet"), authority: authority}
 	r.kubelet.start(t)
 	require.NoError(t, os.WriteFile(filepath.Join(checkout, "stand-in.yaml"), fmt.Appendf(nil,
 		"provider: {url: \"https://localhost:%d\"}\ntls: {extraDNSNames: [localhost]}\ncache: {denyTTL: 1s}\n", r.kubelet.port), 0o600))

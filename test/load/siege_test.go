@@ -56,7 +56,7 @@ func besiege(t *testing.T, attacks ...attack) *siege {
 		w.write(t, evil(i), strings.NewReplacer("name: evil,", "name: "+evil(i)+",", "namespace: evil}", "namespace: "+evil(i)+"}").Replace(a.resources))
 	}
 	var err error
-	w.Server, err = suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainLandwaiter,
+	w.Server, err = suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer,
 		Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"}, Args: []string{"--config-dir", w.dir, "--log-level", "error"}})
 	require.NoError(t, err)
 	options := w.Certificates.Options(w.URL, 10*time.Second)

@@ -32,3 +32,12 @@ func TestPoliciesThatOnlyWarnAllowNothingAlone(t *testing.T) {
 	all.Add(Verdict{Reason: "unsigned"}, false)
 	require.Equal(t, Denied, all.Verdict().Outcome())
 }
+
+func TestSuggestsTheNearestWord(t *testing.T) {
+	words := []string{"images", "type", "cosign", "trustStoreRefs", "keys", "keyless"}
+	for word, want := range map[string]string{"image": "images", "kees": "keys", "Type": "type", "truststoreref": "trustStoreRefs", "consign": "cosign", "zzz": "", "": ""} {
+		near, ok := Nearest(word, words)
+		require.Equal(t, want, near, word)
+		require.Equal(t, want != "", ok, word)
+	}
+}

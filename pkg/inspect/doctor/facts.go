@@ -128,7 +128,7 @@ func (r *reader) facts() {
 	r.into.Facts = resource.ReadFacts(object)
 }
 
-// Serve is how landwaiter serve runs in a cluster, as far as its Deployment says.
+// Serve is how landwaiter-server serve runs in a cluster, as far as its Deployment says.
 type Serve struct{ program *program }
 
 // ReadServe reads the Deployment in Landwaiter's namespace with the permissions of c. Where none
@@ -145,7 +145,7 @@ func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *S
 	}
 	p := serveOf(r.into.Landwaiters)
 	if p == nil {
-		return nil, "no Deployment in namespace " + namespace + " runs landwaiter serve", nil
+		return nil, "no Deployment in namespace " + namespace + " runs landwaiter-server serve", nil
 	}
 	return &Serve{p}, "", nil
 }

@@ -41,7 +41,7 @@ const unanswered = "nobody answers Gatekeeper, so every new pod is refused"
 func deployment(v *view, add func(Finding)) {
 	p := v.serve
 	if p == nil {
-		add(Finding{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, What: "no Deployment in it runs landwaiter serve",
+		add(Finding{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, What: "no Deployment in it runs landwaiter-server serve",
 			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"})
 		return
 	}

@@ -30,7 +30,7 @@ const (
 // Defaults that Kubernetes has for webhooks.
 const defaultWebhookSeconds = 10
 
-// Defaults of the flags of landwaiter serve.
+// Defaults of the flags of landwaiter-server serve.
 const (
 	defaultVerifyTimeout = 2500 * time.Millisecond
 	defaultMutateTimeout = 800 * time.Millisecond

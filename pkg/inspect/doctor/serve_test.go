@@ -42,7 +42,7 @@ func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
 		reader client.Client
 		says   string
 	}{
-		"another namespace":           {reader(nil, deployment.DeepCopy()), "no Deployment in namespace other runs landwaiter serve"},
+		"another namespace":           {reader(nil, deployment.DeepCopy()), "no Deployment in namespace other runs landwaiter-server serve"},
 		"somebody without permission": {reader(apierrors.NewForbidden(appsv1.Resource("deployments"), "", nil)), "you may not list deployments.apps in namespace other"},
 	} {
 		serve, why, err := doctor.ReadServe(t.Context(), c.reader, "other")

@@ -263,7 +263,7 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 		}
 	}
 	slices.Sort(names)
-	return Nearest(found[2], names)
+	return policy.Nearest(found[2], names)
 }
 
 // severity decides whether the files are at fault. What depends on another resource is

@@ -241,15 +241,6 @@ func TestAnErrorIsNeverOnlyANoteForTheServer(t *testing.T) {
 	}
 }
 
-func TestSuggestsTheNearestWord(t *testing.T) {
-	words := []string{"images", "type", "cosign", "trustStoreRefs", "keys", "keyless"}
-	for word, want := range map[string]string{"image": "images", "kees": "keys", "Type": "type", "truststoreref": "trustStoreRefs", "consign": "cosign", "zzz": "", "": ""} {
-		near, ok := lint.Nearest(word, words)
-		require.Equal(t, want, near, word)
-		require.Equal(t, want != "", ok, word)
-	}
-}
-
 func TestSuggestsTheNameThatWasMeant(t *testing.T) {
 	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) + object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
 	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)

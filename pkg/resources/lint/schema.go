@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -121,7 +120,7 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 			fix = was
 		} else if parent, name := parentOf(object, path); parent != nil && name == "namespace" && strings.HasPrefix(path, "spec.") && !kind.Namespaced {
 			message, fix = gone, goneFix
-		} else if near, ok := Nearest(lastName(path), kind.Siblings(path)); ok {
+		} else if near, ok := policy.Nearest(lastName(path), kind.Siblings(path)); ok {
 			fix = "did you mean " + near + "?"
 		}
 		found = append(found, Finding{Field: path, Reason: policy.ReasonInvalid, Message: message, Fix: fix})
@@ -135,7 +134,7 @@ var unknownKind = regexp.MustCompile(`has no kind (\w+)$`)
 // nearKind names the kind that was meant in place of all that there are.
 func nearKind(f Finding) Finding {
 	if found := unknownKind.FindStringSubmatch(f.Message); found != nil {
-		if near, ok := Nearest(found[1], strings.Split(strings.TrimPrefix(f.Fix, "use one of "), ", ")); ok {
+		if near, ok := policy.Nearest(found[1], strings.Split(strings.TrimPrefix(f.Fix, "use one of "), ", ")); ok {
 			f.Fix = "did you mean " + near + "?"
 		}
 	}
@@ -185,17 +184,4 @@ func describe(e *field.Error) Finding {
 		f.Fix = "it is called " + now + " now"
 	}
 	return f
-}
-
-// Nearest returns the candidate that a misspelt word most likely stands for: the first
-// of those that the fewest edits lead to, at most a third of the word's length and two
-// at least. Case does not count.
-func Nearest(word string, candidates []string) (string, bool) {
-	best, fewest := "", max(2, len(word)/3)+1
-	for _, candidate := range candidates {
-		if n := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(candidate)); n < fewest && n < len(candidate) {
-			best, fewest = candidate, n
-		}
-	}
-	return best, best != ""
 }

@@ -101,6 +101,15 @@ func merged(levels []storesAt) []compile.Store {
 	return all
 }
 
+// Registries returns the hosts that the Stores of a level list by name, without patterns.
+func (l *Level) Registries() []string {
+	var hosts []string
+	for _, s := range l.stores {
+		hosts = append(hosts, s.Registries...)
+	}
+	return hosts
+}
+
 // Shadowed reports whether Stores of the same level that come first by name list all
 // registries of a Store.
 func (l *Level) Shadowed(source policy.ObjectRef) bool {

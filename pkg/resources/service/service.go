@@ -1,6 +1,6 @@
 // Package service wires everything between an image reference and its verdict:
 // the registry client, the caches, the engine, background fetching, and the current
-// resources. `landwaiter serve`, verify, explain and resolve use it, and so do the
+// resources. `landwaiter-server serve`, verify, explain and resolve use it, and so do the
 // demo and the tests, so all of them decide alike. It reads no flags and no settings
 // from files, and it does not log: callers report what it returns.
 package service
@@ -243,14 +243,6 @@ func (s *Service) Outside() resolve.Outside {
 // External returns the fetcher of external data. A controller tells it what to fetch;
 // for others [Service.Apply] does so.
 func (s *Service) External() *external.Fetcher { return s.external }
-
-// LookAtRedis returns what Redis lets Landwaiter do, and false without one.
-func (s *Service) LookAtRedis(ctx context.Context) (cache.Condition, bool) {
-	if s.redis == nil {
-		return cache.Condition{}, false
-	}
-	return s.redis.Look(ctx), true
-}
 
 // RedisStats returns the counters of Redis commands, nil without Redis.
 func (s *Service) RedisStats() *cache.Stats {

@@ -244,7 +244,7 @@ func TestImagesOfRunningPodsAreVerifiedAgain(t *testing.T) {
 
 func TestServeWarmsUpIfAsked(t *testing.T) {
 	w := prepare(t)
-	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.Landwaiter,
+	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.LandwaiterServer,
 		Args: []string{"--kubeconfig=" + w.Kubeconfig(), "--leader-elect=false", "--warm-up", "--warm-up-interval=30m"}})
 	require.NoError(t, err)
 	signed := w.image(t, "pod", true)

@@ -1,6 +1,6 @@
 // Package operator brings what Tenants stand for to the API server, takes it away again,
 // and finds where the cluster differs. The commands use it with the permissions of a cluster
-// admin, `landwaiter operate` with those of an account of its own. It refuses to take over
+// admin, `landwaiter-server operate` with those of an account of its own. It refuses to take over
 // a namespace without the admin's word, to touch namespaces that no Tenant has, and, as
 // the operator, to work without the guardrail that bounds its permissions.
 package operator

@@ -13,7 +13,7 @@ import (
 //go:embed resources/*.yaml
 var resources embed.FS
 
-// writeResources writes the directory that `landwaiter serve` would be given.
+// writeResources writes the directory that `landwaiter-server serve` would be given.
 func writeResources(dir string, registry *fixture.Registry, by signers) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write resources: %w", err)

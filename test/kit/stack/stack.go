@@ -37,7 +37,7 @@ type Options struct {
 	cluster.Options
 	// Root is the folder of the repository.
 	Root string
-	// Binary is the landwaiter program, ChartTools the folder with helm.
+	// Binary is landwaiter-server, ChartTools the folder with helm.
 	Binary, ChartTools string
 	// Values are additional values for the chart.
 	Values map[string]any

@@ -36,7 +36,7 @@ func (e *Env) Cluster(ctx context.Context, options cluster.Options) (*cluster.Cl
 // options' Tools, Dir and Progress.
 func (e *Env) Stack(ctx context.Context, options cluster.Options, values map[string]any) (*stack.Stack, error) {
 	made := stack.Options{Options: options, Root: Root, Values: values}
-	for variable, path := range map[string]*string{Landwaiter: &made.Binary, ClusterTools: &made.Tools, ChartTools: &made.ChartTools} {
+	for variable, path := range map[string]*string{LandwaiterServer: &made.Binary, ClusterTools: &made.Tools, ChartTools: &made.ChartTools} {
 		var err error
 		if *path, err = Tool(variable); err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 
 // ServerOptions configure a server that runs without a cluster, or beside one.
 type ServerOptions struct {
-	// Binary is the variable with the path of the program, such as [Landwaiter].
+	// Binary is the variable with the path of the program, such as [LandwaiterServer].
 	Binary string
 	// Args are further arguments of serve: where resources come from, at least.
 	Args []string

@@ -44,12 +44,16 @@ func patience() time.Duration {
 
 // Programs and folders that the make targets build, by the variables that name them.
 const (
-	// Landwaiter is the program, built with the race detector.
+	// LandwaiterServer is landwaiter-server, built with the race detector.
+	LandwaiterServer = "LANDWAITER_SERVER"
+	// FullServer has the clouds' key management services and logins too.
+	FullServer = "LANDWAITER_FULL_SERVER"
+	// PlainServer is the server without the race detector, as it is released.
+	PlainServer = "LANDWAITER_PLAIN_SERVER"
+	// Landwaiter is the program for people, as it is released.
 	Landwaiter = "LANDWAITER_BINARY"
 	// FullLandwaiter has the clouds' key management services and logins too.
 	FullLandwaiter = "LANDWAITER_FULL_BINARY"
-	// PlainLandwaiter is the program without the race detector, as it is released.
-	PlainLandwaiter = "LANDWAITER_PLAIN_BINARY"
 	// ClusterTools is the folder with kube-apiserver, kubectl and Gatekeeper.
 	ClusterTools = "LANDWAITER_CLUSTER_TOOLS"
 	// ChartTools is the folder with helm and kustomize.

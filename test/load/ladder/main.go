@@ -4,7 +4,7 @@
 // and writes what it measured as a table and as JSON. Every answer is checked: a
 // wrong one, or a request that fails where none may, ends it with 1.
 //
-//	go build -o bin/landwaiter ./cmd/landwaiter && go run ./test/load/ladder -binary bin/landwaiter
+//	go build -o bin/ ./cmd/landwaiter-server && go run ./test/load/ladder
 package main
 
 import (
@@ -41,7 +41,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "the folder of the repository, for the chart and the templates")
-	flag.StringVar(&o.binary, "binary", "bin/landwaiter", "the program to measure")
+	flag.StringVar(&o.binary, "binary", "bin/landwaiter-server", "the program to measure")
 	flag.StringVar(&o.only, "run", ".", "which scenarios, a regular expression")
 	flag.StringVar(&o.jsonFile, "json", "", "file for the figures as JSON")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "how long a scenario without an end of its own lasts")

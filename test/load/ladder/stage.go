@@ -45,7 +45,7 @@ func newStage(ctx context.Context, o options) (_ *stage, err error) {
 		}
 	}()
 	if s.binary, err = exec.LookPath(o.binary); err != nil {
-		return nil, fmt.Errorf("-binary: %w; build it with: go build -o bin/landwaiter ./cmd/landwaiter", err)
+		return nil, fmt.Errorf("-binary: %w; build it with: go build -o bin/ ./cmd/landwaiter-server", err)
 	}
 	if s.dir, err = os.MkdirTemp("", "landwaiter-load-"); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)

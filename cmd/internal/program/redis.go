@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"cmp"
@@ -14,19 +14,22 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
 
-// redisFlags are the flags of the cache in Redis that replicas share.
-type redisFlags struct {
-	url, urlFile, mode, keyFile, caFile string
-	certFile, certKeyFile               string
+// Redis are the flags of the cache in Redis that replicas share.
+type Redis struct {
+	// KeyFile has the keys that seal entries.
+	KeyFile                    string
+	url, urlFile, mode, caFile string
+	certFile, certKeyFile      string
 }
 
-func (r *redisFlags) register(cmd *cobra.Command) {
-	r.registerConnection(cmd)
-	cmd.Flags().StringVar(&r.keyFile, "redis-key-file", "", "file with the keys that seal entries in Redis: 32 bytes in base64, one per line, the one in use first")
+// Register declares the flags.
+func (r *Redis) Register(cmd *cobra.Command) {
+	r.RegisterConnection(cmd)
+	cmd.Flags().StringVar(&r.KeyFile, "redis-key-file", "", "file with the keys that seal entries in Redis: 32 bytes in base64, one per line, the one in use first")
 }
 
-// registerConnection declares the flags of the connection to Redis.
-func (r *redisFlags) registerConnection(cmd *cobra.Command) {
+// RegisterConnection declares the flags of the connection to Redis.
+func (r *Redis) RegisterConnection(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (empty: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
@@ -39,30 +42,30 @@ func (r *redisFlags) registerConnection(cmd *cobra.Command) {
 // maxSettingBytes bounds a file that a flag names.
 const maxSettingBytes = 1 << 20
 
-// options returns how to reach Redis and seal entries there, nil without Redis.
-func (r *redisFlags) options() (*service.Redis, error) {
+// Options returns how to reach Redis and seal entries there, nil without Redis.
+func (r *Redis) Options() (*service.Redis, error) {
 	if r.url == "" && r.urlFile == "" {
-		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" {
+		if r.KeyFile+r.caFile+r.certFile+r.certKeyFile != "" {
 			return nil, errors.New("--redis-key-file, --redis-ca, --redis-client-cert and --redis-client-key mean nothing without --redis-url or --redis-url-file")
 		}
 		return nil, nil
 	}
-	connection, err := r.connection()
+	connection, err := r.Connection()
 	if err != nil {
 		return nil, err
 	}
-	if r.keyFile == "" {
+	if r.KeyFile == "" {
 		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
 	}
-	keys, err := readSetting("--redis-key-file", r.keyFile)
+	keys, err := ReadSetting("--redis-key-file", r.KeyFile)
 	if err != nil {
 		return nil, err
 	}
 	return &service.Redis{Connection: connection, Keys: keys}, nil
 }
 
-// connection returns the connection that the flags describe.
-func (r *redisFlags) connection() (cache.Connection, error) {
+// Connection returns the connection that the flags describe.
+func (r *Redis) Connection() (cache.Connection, error) {
 	switch {
 	case r.url == "" && r.urlFile == "":
 		return cache.Connection{}, errors.New("which Redis? use --redis-url or --redis-url-file")
@@ -71,18 +74,18 @@ func (r *redisFlags) connection() (cache.Connection, error) {
 	case (r.certFile == "") != (r.certKeyFile == ""):
 		return cache.Connection{}, errors.New("--redis-client-cert and --redis-client-key belong together")
 	}
-	authorities, err1 := readSetting("--redis-ca", r.caFile)
-	certificate, err2 := readSetting("--redis-client-cert", r.certFile)
-	key, err3 := readSetting("--redis-client-key", r.certKeyFile)
-	url, err4 := readSetting("--redis-url-file", r.urlFile)
+	authorities, err1 := ReadSetting("--redis-ca", r.caFile)
+	certificate, err2 := ReadSetting("--redis-client-cert", r.certFile)
+	key, err3 := ReadSetting("--redis-client-key", r.certKeyFile)
+	url, err4 := ReadSetting("--redis-url-file", r.urlFile)
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return cache.Connection{}, err
 	}
 	return cache.Connection{URL: cmp.Or(r.url, strings.TrimSpace(string(url))), Mode: r.mode, RootCAs: authorities, Certificate: certificate, Key: key}, nil
 }
 
-// readSetting returns the content of the file that a flag names, if it names one.
-func readSetting(flag, name string) (text []byte, err error) {
+// ReadSetting returns the content of the file that a flag names, if it names one: 1 MiB at most.
+func ReadSetting(flag, name string) (text []byte, err error) {
 	if name == "" {
 		return nil, nil
 	}

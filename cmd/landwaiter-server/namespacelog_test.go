@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
@@ -48,7 +49,7 @@ func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 		return strings.Contains(s.log.String(), "TrustStore team-z/keys") && strings.Contains(s.log.String(), "unreadable.yaml") && strings.Contains(s.log.String(), `"endpoint":"unknown"`)
 	}, 10*time.Second, 10*time.Millisecond, s.log)
 	s.stop()
-	require.Equal(t, exitOK, <-s.ended)
+	require.Equal(t, program.ExitOK, <-s.ended)
 
 	// aboutNone are the messages that are about no namespace, or may be.
 	aboutNone := []string{"resources are in force", "TLS identity reloaded", "a connection failed", "waiting for the certificate and the client CA"}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
@@ -130,7 +132,7 @@ func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, 
 }
 
 // serve answers with resources from the Kubernetes API until ctx ends or a part fails.
-func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
+func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	bridge(log)
 	config, err := ownConfig(c.kubeconfig)
 	if err != nil {
@@ -160,7 +162,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	}
 	var server *provider.Server
 	watching := c.controller
-	watching.ClusterResourceNamespace = cmp.Or(flags.options.ClusterResourceNamespace, watching.OwnNamespace)
+	watching.ClusterResourceNamespace = cmp.Or(flags.Options.ClusterResourceNamespace, watching.OwnNamespace)
 	watching.External, watching.Duties = s.External(), duties
 	watching.Forget = func(namespace verify.Namespace) {
 		s.Forget(namespace)
@@ -181,25 +183,41 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err := c.warm(ctx, group, config, s, reporter, log, options.Metrics); err != nil {
 		return err
 	}
-	group.Go(func() error { return unavailable(identity.Run(ctx)) })
-	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
-	group.Go(func() error { return unavailable(s.Run(ctx)) })
+	group.Go(func() error { return program.Failed(identity.Run(ctx)) })
+	group.Go(func() error { return program.Failed(watcher.Run(ctx)) })
+	group.Go(func() error { return program.Failed(s.Run(ctx)) })
 	// What is denied until the last connection ends is noted too.
 	noting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group.Go(func() error {
 		defer stop()
-		return unavailable(server.Run(ctx))
+		return program.Failed(server.Run(ctx))
 	})
 	if reporter != nil {
-		group.Go(func() error { return unavailable(reporter.Run(noting)) })
+		group.Go(func() error { return program.Failed(reporter.Run(noting)) })
 	}
 	return group.Wait()
 }
 
+// publisher returns what publishes the facts that doctor cannot see by itself.
+func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*report.Publisher, error) {
+	clock, err := report.Clock(config, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	served := func() string {
+		certificate, err := identity.Certificate()
+		if err != nil || len(certificate.Certificate) == 0 {
+			return ""
+		}
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
+	}
+	return report.NewPublisher(config, c.controller.OwnNamespace, served, log, clock, s.RedisFacts, s.RegistryFacts())
+}
+
 // openIn returns the service of a server in the cluster of config.
-func (f *serviceFlags) openIn(config *rest.Config) (s *service.Service, err error) {
-	if f.options.External.Tokens, err = controller.NewTokens(config); err != nil {
+func (f *serveFlags) openIn(config *rest.Config) (s *service.Service, err error) {
+	if f.Options.External.Tokens, err = controller.NewTokens(config); err != nil {
 		return nil, err
 	}
 	finder, err := controller.NewFinder(config)
@@ -215,7 +233,7 @@ func ownConfig(kubeconfig string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the Kubernetes API (use --kubeconfig FILE outside a cluster, or --config-dir DIR without one): %w", err)
 	}
-	config.UserAgent = "landwaiter/" + versionText()
+	config.UserAgent = "landwaiter/" + program.Version()
 	return config, nil
 }
 
@@ -287,6 +305,6 @@ func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *
 	if reporter != nil {
 		reporter.Attach(watcher)
 	}
-	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
+	group.Go(func() error { return program.Failed(watcher.Run(ctx)) })
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
@@ -62,7 +63,7 @@ func TestTraceIDOfADenialFindsItsTraceWithEveryStage(t *testing.T) {
 	traceID, _ := value["traceID"].(string)
 	require.Regexp(t, regexp.MustCompile(`^[0-9a-f]{32}$`), traceID)
 	s.stop()
-	require.Equal(t, exitOK, <-s.ended, s.log.String())
+	require.Equal(t, program.ExitOK, <-s.ended, s.log.String())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, span := range []string{"verify", "image", "resolve", "list", "decide"} {
@@ -76,6 +77,6 @@ func TestTraceIDOfADenialFindsItsTraceWithEveryStage(t *testing.T) {
 func TestServeRefusesVariablesOfTracesThatItCannotFollow(t *testing.T) {
 	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
 	code, log := serveOnce(t, t.TempDir(), "127.0.0.1:0")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, program.ExitUsage, code)
 	require.Contains(t, log, "OTEL_TRACES_EXPORTER")
 }

@@ -1,45 +1,33 @@
-package main
+package service
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
-	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
-
-func TestOnlyRegistriesOfClusterStoresAreAskedByName(t *testing.T) {
-	stores := make([]v1beta1.ClusterStore, 2)
-	stores[0].Spec.Registries = []string{"b.example.com", "*.example.com", "a.example.com"}
-	stores[1].Spec.Registries = []string{"b.example.com"}
-	require.Equal(t, []string{"a.example.com", "b.example.com"}, registriesOf(stores))
-	for i := range maxProbedRegistries {
-		stores[1].Spec.Registries = append(stores[1].Spec.Registries, string(rune('a'+i%26))+string(rune('a'+i/26))+".example.net")
-	}
-	require.Len(t, registriesOf(stores), maxProbedRegistries)
-}
 
 func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var answer error
 	asked := 0
-	p := &registryProbe{stores: func(context.Context) ([]string, error) { return []string{"a.example.com"}, nil }, now: func() time.Time { return at },
+	p := &registryProbe{hosts: func() []string { return []string{"a.example.com"} }, now: func() time.Time { return at },
 		resolve: func(_ context.Context, namespace verify.Namespace, _ image.Reference) (image.Reference, error) {
 			require.Equal(t, verify.Cluster, namespace)
 			asked++
 			return image.Reference{}, answer
 		}}
 
-	answer = service.ErrNotReady
+	answer = ErrNotReady
 	require.Empty(t, p.look(t.Context()), "nothing is known before rules are in force")
 
 	answer = verify.Permanent(policy.ReasonNotFound, errors.New("no such image"))
@@ -64,10 +52,10 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 
 func TestARegistryInTroubleDoesNotMakeOthersBeAsked(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	hosts, failing := []string{"bad.example.com", "good.example.com"}, error(nil)
+	hosts := []string{"good.example.com", "bad.example.com", "good.example.com"}
 	var lock sync.Mutex
 	asked := map[string]int{}
-	p := &registryProbe{stores: func(context.Context) ([]string, error) { return hosts, failing }, now: func() time.Time { return at },
+	p := &registryProbe{hosts: func() []string { return hosts }, now: func() time.Time { return at },
 		resolve: func(_ context.Context, _ verify.Namespace, ref image.Reference) (image.Reference, error) {
 			lock.Lock()
 			defer lock.Unlock()
@@ -85,11 +73,21 @@ func TestARegistryInTroubleDoesNotMakeOthersBeAsked(t *testing.T) {
 	require.Equal(t, facts, p.look(t.Context()))
 	require.Equal(t, map[string]int{"bad.example.com": 2, "good.example.com": 1}, asked)
 
-	failing = errors.New("the API server does not answer")
-	require.Equal(t, facts, p.look(t.Context()), "what is known stays while ClusterStores cannot be listed")
-	hosts, failing = []string{"good.example.com", "new.example.com"}, nil
+	hosts = []string{"good.example.com", "new.example.com"}
 	facts = p.look(t.Context())
 	require.Len(t, facts, 2)
 	require.Equal(t, []string{"good.example.com", "new.example.com"}, []string{facts[0].About, facts[1].About})
 	require.Equal(t, map[string]int{"bad.example.com": 2, "good.example.com": 1, "new.example.com": 1}, asked, "a new one is asked at once, and one that no ClusterStore lists no more")
+}
+
+func TestSoManyRegistriesAreAskedAtMost(t *testing.T) {
+	p := &registryProbe{now: time.Now, hosts: func() (hosts []string) {
+		for i := range 2 * maxProbedRegistries {
+			hosts = append(hosts, fmt.Sprintf("r%d.example.com", i))
+		}
+		return hosts
+	}, resolve: func(_ context.Context, _ verify.Namespace, ref image.Reference) (image.Reference, error) {
+		return ref, nil
+	}}
+	require.Len(t, p.look(t.Context()), maxProbedRegistries)
 }

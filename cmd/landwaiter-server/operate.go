@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
@@ -45,7 +46,7 @@ Its account may bind roles, so the operator guardrails (two ValidatingAdmissionP
 confine it to namespaces of Tenants and to what each Tenant says. At its start and every
 minute it asks the API server, by dry runs, for what they must refuse. It ends if
 anything else is the answer.`,
-		Example: `  landwaiter operate --own-namespace landwaiter-system`,
+		Example: `  landwaiter-server operate --own-namespace landwaiter-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(cmd, logLevel, logFormat)
@@ -84,7 +85,7 @@ func (o *operateFlags) register(cmd *cobra.Command) {
 
 // run checks the flags and operates until ctx ends.
 func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
-	account, err := parseAccount(o.landwaiter)
+	account, err := program.ParseAccount(o.landwaiter)
 	if err != nil {
 		return err
 	}
@@ -100,5 +101,5 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 		o.options.Mutation.Pins = resolve.Pins
 	}
 	o.options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
-	return unavailable(operator.Run(ctx, config, log, o.options))
+	return program.Failed(operator.Run(ctx, config, log, o.options))
 }

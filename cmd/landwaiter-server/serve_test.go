@@ -16,11 +16,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
-// running is a `landwaiter serve` in this process over a directory of resources,
+// running is a `landwaiter-server serve` in this process over a directory of resources,
 // and a Gatekeeper that asks it.
 type running struct {
 	*example.Example
@@ -174,11 +175,11 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 	})
 	s.stop()
-	require.Equal(t, exitOK, <-s.ended, s.log.String())
+	require.Equal(t, program.ExitOK, <-s.ended, s.log.String())
 	require.NotContains(t, s.log.String(), "panic")
 }
 
-// serveOnce runs `landwaiter serve` until it ends by itself.
+// serveOnce runs `landwaiter-server serve` until it ends by itself.
 func serveOnce(t *testing.T, dir, address string) (code int, log string) {
 	t.Helper()
 	certificates, err := gatekeeper.Issue(t.TempDir())
@@ -193,7 +194,7 @@ func TestServeRefusesADirectoryThatItDoesNotUnderstand(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.yaml"), []byte("kind: {"), 0o600))
 	code, log := serveOnce(t, dir, "127.0.0.1:0")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, program.ExitUsage, code)
 	require.Contains(t, log, "x.yaml")
 }
 
@@ -202,6 +203,6 @@ func TestServeEndsWithAnotherCodeIfItsAddressIsTaken(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	code, log := serveOnce(t, t.TempDir(), taken.Addr().String())
-	require.Equal(t, exitUnavailable, code)
+	require.Equal(t, program.ExitUnavailable, code)
 	require.Contains(t, log, "address already in use")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/bombsimon/logrusr/v4"
@@ -16,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
@@ -28,13 +28,28 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/server/tracing"
 )
 
+// serveFlags are the flags of serve that say by what it verifies.
+type serveFlags struct {
+	program.Service
+
+	configDir string
+}
+
+// open returns the service of a server, which looks up unknown namespaces with finder.
+func (f *serveFlags) open(finder service.Finder) (*service.Service, error) {
+	options, err := f.Complete()
+	if err != nil {
+		return nil, err
+	}
+	return service.New(options, finder)
+}
+
 func newServe() *cobra.Command {
-	var flags serviceFlags
+	var flags serveFlags
 	var cluster clusterFlags
 	var options provider.Options
 	var identity serving.Options
 	var traces traceFlags
-	var exceptions exceptionFlags
 	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
@@ -54,9 +69,9 @@ Traces go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT, or anoth
 the standard variables, says where it is.
 
 On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and ends.`,
-		Example: `  landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
+		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
     --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc
-  landwaiter serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
+  landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
     --service-name landwaiter --provider-object landwaiter-verify=/v1/verify \
     --client-ca-secret gatekeeper-system/gatekeeper-webhook-server-cert`,
 		Args: cobra.NoArgs,
@@ -71,10 +86,7 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			if err := options.Validate(); err != nil {
 				return err
 			}
-			if flags.options.Exceptions, err = exceptions.limits(); err != nil {
-				return err
-			}
-			flags.options.External.UnsafePod = true
+			flags.Options.External.UnsafePod = true
 			options.Metrics = prometheus.NewRegistry()
 			stop, err := traces.start(cmd.Context(), log, &options)
 			if err != nil {
@@ -87,10 +99,11 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			return serve(cmd.Context(), flags, options, identity, log)
 		},
 	}
-	flags.register(cmd, ", instead of the Kubernetes API")
+	cmd.Flags().StringVar(&flags.configDir, "config-dir", "", "directory with resources as YAML or JSON files, instead of the Kubernetes API")
+	flags.RegisterNetwork(cmd)
 	registerServerFlags(cmd, &options, &identity)
 	registerEngineFlags(cmd, &flags)
-	exceptions.register(cmd)
+	flags.Exceptions.Register(cmd)
 	cluster.register(cmd)
 	traces.register(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
@@ -117,49 +130,19 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity
 }
 
 // registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
-func registerEngineFlags(cmd *cobra.Command, flags *serviceFlags) {
+func registerEngineFlags(cmd *cobra.Command, flags *serveFlags) {
 	f := cmd.Flags()
-	flags.redis.register(cmd)
-	f.Int64Var(&flags.options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
-	f.DurationVar(&flags.options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is cached")
-	f.DurationVar(&flags.options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is cached")
-	f.DurationVar(&flags.options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long the digest of a tag is cached")
-	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
-	f.IntVar(&flags.options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
-	f.Int64Var(&flags.options.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
-	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
-	f.IntVar(&flags.options.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
-	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
-}
-
-// exceptionFlags are the flags about exceptions.
-type exceptionFlags struct {
-	longest, longestDelegation, longestBreakGlass time.Duration
-	breakGlass                                    bool
-}
-
-func (e *exceptionFlags) register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.DurationVar(&e.longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end; longer ones allow nothing")
-	f.DurationVar(&e.longestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end; longer ones delegate nothing")
-	f.BoolVar(&e.breakGlass, "break-glass", false, "let annotations of a Namespace allow every image there for a time; only with the guardrails, which keep teams from setting them")
-	f.DurationVar(&e.longestBreakGlass, "max-break-glass", service.DefaultMaxBreakGlass, "how long break-glass of a namespace may last; longer ones allow nothing")
-}
-
-// limits returns what the flags allow.
-func (e *exceptionFlags) limits() (service.ExceptionLimits, error) {
-	limits := service.ExceptionLimits{Max: e.longest, Delegation: e.longestDelegation}
-	switch {
-	case e.longest <= 0:
-		return limits, fmt.Errorf("--max-exception is %s, it must be more than 0", e.longest)
-	case e.longestDelegation <= 0:
-		return limits, fmt.Errorf("--max-delegation is %s, it must be more than 0", e.longestDelegation)
-	case e.longestBreakGlass <= 0:
-		return limits, fmt.Errorf("--max-break-glass is %s, it must be more than 0; leave --break-glass out to have none", e.longestBreakGlass)
-	case e.breakGlass:
-		limits.BreakGlass = e.longestBreakGlass
-	}
-	return limits, nil
+	flags.Redis.Register(cmd)
+	f.Int64Var(&flags.Options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
+	f.DurationVar(&flags.Options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is cached")
+	f.DurationVar(&flags.Options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is cached")
+	f.DurationVar(&flags.Options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long the digest of a tag is cached")
+	f.IntVar(&flags.Options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
+	f.IntVar(&flags.Options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
+	f.Int64Var(&flags.Options.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
+	f.IntVar(&flags.Options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
+	f.IntVar(&flags.Options.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
+	f.IntVar(&flags.Options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
@@ -181,7 +164,7 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 }
 
 // serve answers with resources from files until ctx ends or a part fails.
-func serve(ctx context.Context, flags serviceFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
+func serve(ctx context.Context, flags serveFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	s, err := flags.open(service.AnyNamespace{})
 	if err != nil {
 		return err
@@ -208,9 +191,9 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 			s.Prune(server.Forget)
 		})
 	})
-	group.Go(func() error { return unavailable(identity.Run(ctx)) })
-	group.Go(func() error { return unavailable(s.Run(ctx)) })
-	group.Go(func() error { return unavailable(server.Run(ctx)) })
+	group.Go(func() error { return program.Failed(identity.Run(ctx)) })
+	group.Go(func() error { return program.Failed(s.Run(ctx)) })
+	group.Go(func() error { return program.Failed(server.Run(ctx)) })
 	return group.Wait()
 }
 
@@ -242,7 +225,7 @@ func (f *traceFlags) register(cmd *cobra.Command) {
 
 // start adds the tracer that the variables ask for to options, and returns what ends it.
 func (f *traceFlags) start(ctx context.Context, log *logrus.Logger, options *provider.Options) (stop func(), err error) {
-	tracer, err := tracing.New(ctx, log, tracing.Options{Version: versionText(), Images: f.images, Getenv: os.Getenv, Metrics: options.Metrics})
+	tracer, err := tracing.New(ctx, log, tracing.Options{Version: program.Version(), Images: f.images, Getenv: os.Getenv, Metrics: options.Metrics})
 	if err != nil || tracer == nil {
 		return func() {}, err
 	}
@@ -259,28 +242,10 @@ func (f *traceFlags) start(ctx context.Context, log *logrus.Logger, options *pro
 	}, nil
 }
 
-// revision is the commit. It is set when a release is built: -ldflags "-X main.revision=…".
-var revision = "" //nolint:gochecknoglobals // the linker sets it
-
 // registerProgram registers the metrics of the program, of Go and of the process.
 func registerProgram(metrics *prometheus.Registry) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "landwaiter_build_info", Help: "1, with the version of this program, its commit and the version of Go as labels.",
-			ConstLabels: prometheus.Labels{"version": versionText(), "revision": revisionText(), "goversion": runtime.Version()}},
+			ConstLabels: prometheus.Labels{"version": program.Version(), "revision": program.Revision(), "goversion": runtime.Version()}},
 			func() float64 { return 1 }))
-}
-
-// revisionText returns the released commit, or the one that the Go toolchain recorded.
-func revisionText() string {
-	if revision != "" {
-		return revision
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				return setting.Value
-			}
-		}
-	}
-	return "unknown"
 }

@@ -1,4 +1,6 @@
-package main
+// Package commands holds the command line of a program to its scripts, its reference and the
+// rules for its flags.
+package commands
 
 import (
 	"context"
@@ -17,22 +19,17 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/example"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"landwaiter": main})
-}
+// Program runs one command line within the test and returns the exit code.
+type Program func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 
-// run is runAs by the program's own name.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runAs(ctx, "landwaiter", args, stdout, stderr)
-}
-
-// TestScripts runs the command line as its users do: testdata/*.txtar are its
-// specification. All scripts have the registry of package example, and each has its own copy of
-// the resources. "exec landwaiter" starts a process, which takes the race detector longer than
-// most commands; "exits CODE landwaiter" runs within the test and is for all but one of each kind.
-// Lines that begin with [nightly] take seconds, check what other tests check on each change,
-// and run with LANDWAITER_NIGHTLY set.
-func TestScripts(t *testing.T) {
+// Scripts runs a command line as its users do: testdata/*.txtar are its specification. All
+// scripts have the registry of package example, and each has its own copy of the resources.
+// "exec NAME" starts a process, which takes the race detector longer than most commands;
+// "exits CODE NAME" runs the program of the name within the test and is for all but one of each
+// kind. Lines that begin with [nightly] take seconds, check what other tests check on each
+// change, and run with LANDWAITER_NIGHTLY set.
+func Scripts(t *testing.T, name string, program Program) {
+	t.Helper()
 	// As testscript does for processes: no cluster and no credentials of whoever runs the tests.
 	for name, value := range map[string]string{"HOME": "/no-home", "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""} {
 		t.Setenv(name, value)
@@ -46,7 +43,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(func() { _ = e.Registry.Close() })
 	testscript.RunT(sequential{t}, testscript.Params{
 		Dir:  "testdata",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits(name, program)},
 		Setup: func(env *testscript.Env) error {
 			config := filepath.Join(env.WorkDir, "resources")
 			env.Setenv("CONFIG", config)
@@ -73,19 +70,21 @@ func (t sequential) Run(name string, script func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { script(sequential{t}) })
 }
 
-// exits is the command "exits CODE landwaiter …", which runs the program within the test.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 || args[1] != "landwaiter" {
-		ts.Fatalf("usage: exits CODE landwaiter …")
-	}
-	before, err := os.Getwd()
-	ts.Check(err)
-	ts.Check(os.Chdir(ts.MkAbs(".")))
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	code := run(ctx, args[2:], ts.Stdout(), ts.Stderr())
-	cancel()
-	ts.Check(os.Chdir(before))
-	if got := strconv.Itoa(code); got != args[0] {
-		ts.Fatalf("exit code %s, not %s", got, args[0])
+// exits returns the command "exits CODE NAME …".
+func exits(name string, program Program) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) < 2 || args[1] != name {
+			ts.Fatalf("usage: exits CODE %s …", name)
+		}
+		before, err := os.Getwd()
+		ts.Check(err)
+		ts.Check(os.Chdir(ts.MkAbs(".")))
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		code := program(ctx, args[2:], ts.Stdout(), ts.Stderr())
+		cancel()
+		ts.Check(os.Chdir(before))
+		if got := strconv.Itoa(code); got != args[0] {
+			ts.Fatalf("exit code %s, not %s", got, args[0])
+		}
 	}
 }

@@ -1,0 +1,35 @@
+package program
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+)
+
+func TestFlagsSayHowLongExceptionsLastAndBreakGlassIsOffUnlessAskedFor(t *testing.T) {
+	for name, row := range map[string]struct {
+		flags Exceptions
+		want  service.ExceptionLimits
+		says  string
+	}{
+		"without break-glass":     {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour, LongestBreakGlass: time.Hour}, service.ExceptionLimits{Max: time.Hour, Delegation: time.Hour}, ""},
+		"with it":                 {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour, LongestBreakGlass: time.Minute, BreakGlass: true}, service.ExceptionLimits{Max: time.Hour, Delegation: time.Hour, BreakGlass: time.Minute}, ""},
+		"no exceptions":           {Exceptions{LongestDelegation: time.Hour, LongestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-exception is 0s"},
+		"no delegations":          {Exceptions{Longest: time.Hour, LongestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-delegation is 0s"},
+		"break-glass of no time":  {Exceptions{Longest: time.Hour, LongestDelegation: time.Hour, BreakGlass: true}, service.ExceptionLimits{}, "--max-break-glass is 0s"},
+		"exceptions of less time": {Exceptions{Longest: -1, LongestDelegation: time.Hour, LongestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-exception is -1ns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := row.flags.Limits()
+			if row.says != "" {
+				require.ErrorContains(t, err, row.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, row.want, got)
+		})
+	}
+}

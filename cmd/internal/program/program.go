@@ -1,0 +1,133 @@
+// Package program is what landwaiter and landwaiter-server have in common: how a command line
+// runs and ends, what it prints of a stranger's text, its version, and the flags of both.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// Exit codes of every command. Those from 64 on are from sysexits.h, so that a mistake in a
+// script never looks like an answer.
+const (
+	ExitOK          = 0
+	ExitDenied      = 1  // the answer is no: an image was denied, or something was found to be wrong
+	ExitUndecided   = 2  // what was asked could not be decided
+	ExitUsage       = 64 // the command line is wrong, or a file that it names cannot be read
+	ExitUnavailable = 69 // something that the command needs failed
+)
+
+// Exit ends a program with a code, after printing Err, if any. All other errors end it with
+// [ExitUsage].
+type Exit struct {
+	Code int
+	Err  error
+}
+
+// Failed marks a non-nil err as a failure that is not the command line's: [ExitUnavailable].
+func Failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Exit{Code: ExitUnavailable, Err: err}
+}
+
+// Error returns the text of Err, "" without one.
+func (e *Exit) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *Exit) Unwrap() error { return e.Err }
+
+// Main runs the command line of the process, with a context that SIGINT and SIGTERM end, and
+// exits.
+func Main(root func() *cobra.Command) {
+	// Several lines per try about servers that are down, none of them JSON. Metrics count
+	// failed reads and writes.
+	logging.Disable()
+	// Libraries such as certificate-transparency-go log there about a signer's input,
+	// and not in JSON. The finding has the outcome.
+	log.SetOutput(io.Discard)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := Run(ctx, root(), os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Run executes one command line and returns the exit code. An error is printed after the name
+// of the program.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if message := err.Error(); message != "" {
+		SayLines(stderr, root.Name()+": "+message)
+	}
+	var exit *Exit
+	if errors.As(err, &exit) {
+		return exit.Code
+	}
+	return ExitUsage
+}
+
+// Root prepares a program's first command: it prints errors by [Run] alone, has a version, and
+// says what was meant by a word that it does not know.
+func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.Args = OnlyCommands
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.Version = Version()
+	root.SetVersionTemplate(VersionOf(root.Name()).String() + "\n")
+	root.SetFlagErrorFunc(suggestFlag)
+	root.AddCommand(commands...)
+	return root
+}
+
+// OnlyCommands refuses the arguments of a command that only has others, and suggests which one
+// was meant.
+func OnlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("%s; see %s --help", text, cmd.CommandPath())
+}
+
+// suggestFlag adds to the error about an unknown flag which one was meant.
+func suggestFlag(cmd *cobra.Command, err error) error {
+	var missing *pflag.NotExistError
+	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	if near, ok := policy.Nearest(missing.GetSpecifiedName(), names); ok {
+		return fmt.Errorf("%w; did you mean --%s?", err, near)
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}

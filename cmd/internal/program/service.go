@@ -1,0 +1,80 @@
+package program
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
+)
+
+// Service are the flags of every command that verifies.
+type Service struct {
+	// Options are those of the service; flags of one program set further ones.
+	Options    service.Options
+	Redis      Redis
+	Exceptions Exceptions
+
+	clusterCIDRs []string
+	endpoints    []string
+}
+
+// The flag that names the namespace of what Cluster… resources reference.
+const (
+	ClusterResourcesFlag  = "cluster-resource-namespace"
+	ClusterResourcesUsage = "namespace of the Secrets, ConfigMaps and ServiceAccounts that Cluster… resources reference (empty: Landwaiter's own, else landwaiter-system)"
+)
+
+// RegisterNetwork declares the flags that say what may be reached, and where it is.
+func (f *Service) RegisterNetwork(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Options.ClusterResourceNamespace, ClusterResourcesFlag, "", ClusterResourcesUsage)
+	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
+		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
+	flags.StringSliceVar(&f.Options.EgressHosts, "egress-host", nil,
+		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; empty: none)")
+	flags.StringArrayVar(&f.endpoints, "cloud-endpoint", nil,
+		"HOST=ADDRESS:PORT of a cloud's service or registry with a private endpoint: connect there instead of to the address of HOST; the certificate must still be for HOST (repeatable)")
+}
+
+// Complete returns the Options that the flags ask for. Limits of exceptions are only those of
+// flags if [Exceptions.Register] declared them.
+func (f *Service) Complete() (service.Options, error) {
+	options := f.Options
+	options.Version = Version()
+	for _, s := range f.clusterCIDRs {
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			return service.Options{}, fmt.Errorf("--cluster-cidr %q is not an address range such as 10.96.0.0/12: %w", s, err)
+		}
+		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
+	}
+	if namespace := options.ClusterResourceNamespace; namespace != "" {
+		if _, err := verify.ParseNamespace(namespace); err != nil {
+			return service.Options{}, fmt.Errorf("--%s: %w", ClusterResourcesFlag, err)
+		}
+	}
+	if f.Exceptions.declared {
+		var err error
+		if options.Exceptions, err = f.Exceptions.Limits(); err != nil {
+			return service.Options{}, err
+		}
+	}
+	endpoints, err := egress.ParseEndpoints(f.endpoints)
+	if err != nil {
+		return service.Options{}, fmt.Errorf("--cloud-endpoint: %w", err)
+	}
+	options.External.Endpoints = endpoints
+	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
+		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
+	}
+	if options.External.Proxy, err = egress.ParseEnvironment(os.Getenv); err != nil {
+		return service.Options{}, err
+	}
+	options.Redis, err = f.Redis.Options()
+	return options, err
+}

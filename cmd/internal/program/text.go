@@ -1,0 +1,46 @@
+package program
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// maxText bounds one text, in bytes.
+const maxText = 2048
+
+// OneLine returns text in one line and without control characters. Tabs and ends of lines
+// become spaces.
+func OneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case r == '\n' || r == '\t':
+			return ' '
+		}
+		return '\uFFFD'
+	}, text)
+}
+
+// Plain is [OneLine] for text of any length, which it bounds to 2 KiB.
+func Plain(text string) string { return OneLine(policy.Cut(text, maxText)) }
+
+// Say writes one line, such as a warning. Names, reasons and errors come from tenants, files
+// and servers, so it makes the line printable.
+func Say(out io.Writer, format string, args ...any) {
+	_, _ = io.WriteString(out, OneLine(fmt.Sprintf(format, args...))+"\n") // where a warning cannot be written, neither can this error
+}
+
+// SayLines writes text of several lines, such as errors that are joined. Lines after the first
+// are indented, so that none can be taken for a row of a table.
+func SayLines(out io.Writer, text string) {
+	indent := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		Say(out, "%s%s", indent, Plain(line))
+		indent = "  "
+	}
+}

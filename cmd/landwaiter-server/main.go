@@ -1,0 +1,26 @@
+// Command landwaiter-server is what admissions go through: serve answers Gatekeeper, and
+// operate keeps what Tenants stand for. It turns flags into Options: the work is in the
+// packages below pkg.
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
+)
+
+func main() { program.Main(newRoot) }
+
+func newRoot() *cobra.Command {
+	return program.Root(&cobra.Command{
+		Use:   "landwaiter-server",
+		Short: "Decide which container images may enter a Kubernetes cluster",
+		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper, for
+each namespace by its own resources or, where it has none, by the cluster's. This is
+the server; people use landwaiter.
+
+Exit codes: 0 it ended as asked, 64 the command line is wrong, or a file that it names
+cannot be used, 69 something that it needs failed, such as the address to listen on.`,
+		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key --client-ca gatekeeper-ca.crt`,
+	}, newServe(), newOperate())
+}

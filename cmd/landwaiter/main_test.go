@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/test/kit/commands"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"landwaiter": main})
+}
+
+// run runs the program within the test.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return program.Run(ctx, newRoot(), args, stdout, stderr)
+}
+
+func TestScripts(t *testing.T) { commands.Scripts(t, "landwaiter", run) }
+
+func TestTheReferenceOfFlagsIsUpToDate(t *testing.T) {
+	require.NoError(t, commands.CheckReference("../../docs/reference/flags.md", newRoot()))
+}
+
+func TestNoFlagDescribesItsDefaultInWords(t *testing.T) { commands.CheckDefaults(t, newRoot()) }

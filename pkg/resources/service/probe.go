@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+const (
+	// maxProbedRegistries bounds the registries that are asked.
+	maxProbedRegistries = 32
+	// registriesEvery is how often each is asked.
+	registriesEvery = 5 * time.Minute
+	// registryRetry is how soon one that is not well is asked again. Each further time takes
+	// twice as long, because it may be one that limits requests.
+	registryRetry = time.Minute
+	// registryTimeout bounds one registry, so that one that hangs keeps no other from being asked.
+	registryTimeout = 3 * time.Second
+)
+
+// RedisFacts returns what Redis lets Landwaiter do, nothing without one.
+func (s *Service) RedisFacts(ctx context.Context) []resource.Fact {
+	if s.redis == nil {
+		return nil
+	}
+	found := s.redis.Look(ctx)
+	if found.Err != nil { // its text may have an address
+		return []resource.Fact{{ID: resource.FactRedisUnreachable, Bad: true, Message: "Redis does not answer"}}
+	}
+	facts := []resource.Fact{{ID: resource.FactRedisUnreachable, Message: "Redis answers"}, {ID: resource.FactRedisPermissions, Message: "Redis takes every command that Landwaiter sends"}}
+	if len(found.Denied) > 0 {
+		facts[1] = resource.Fact{ID: resource.FactRedisPermissions, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
+	}
+	switch {
+	case found.Full != "":
+		facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Bad: true, Message: "Redis has a limit of memory and maxmemory-policy " + found.Full})
+	case found.Memory:
+		facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Message: "Redis drops old entries when it is full, or has no limit"})
+	}
+	return facts
+}
+
+// RegistryFacts returns what finds out whether the registries that ClusterStores list by name
+// answer. It remembers what each said, so calls must not overlap.
+func (s *Service) RegistryFacts() func(context.Context) []resource.Fact {
+	probe := &registryProbe{resolve: s.Resolve, now: time.Now, hosts: func() []string {
+		if snapshot := s.set.Snapshot(); snapshot != nil {
+			return snapshot.Cluster().Registries()
+		}
+		return nil
+	}}
+	return probe.look
+}
+
+// registryProbe asks the registries that ClusterStores list by name.
+type registryProbe struct {
+	hosts   func() []string
+	resolve func(context.Context, verify.Namespace, image.Reference) (image.Reference, error)
+	now     func() time.Time
+
+	asked map[string]asked // by host
+}
+
+// asked is what a registry said and when it is asked again.
+type asked struct {
+	fact resource.Fact
+	next time.Time
+	wait time.Duration // since the time before
+}
+
+// look asks for an image that nobody has. A registry that says so is within reach. A fact
+// is kept until it is time to ask its registry again.
+func (p *registryProbe) look(ctx context.Context) []resource.Fact {
+	hosts := slices.Compact(slices.Sorted(slices.Values(p.hosts())))
+	hosts = hosts[:min(len(hosts), maxProbedRegistries)]
+	now := p.now()
+	found := make([]asked, len(hosts))
+	var running sync.WaitGroup
+	for i, host := range hosts {
+		found[i] = p.asked[host]
+		if found[i].next.After(now) {
+			continue
+		}
+		running.Go(func() { found[i] = found[i].then(p.ask(ctx, host), now) })
+	}
+	running.Wait()
+	p.asked = map[string]asked{}
+	var facts []resource.Fact
+	for i, host := range hosts {
+		if found[i].fact.ID == "" {
+			continue // rules are not in force yet
+		}
+		p.asked[host] = found[i]
+		facts = append(facts, found[i].fact)
+	}
+	return facts
+}
+
+// then returns what a registry says now.
+func (a asked) then(fact resource.Fact, now time.Time) asked {
+	wait := registriesEvery
+	if fact.Bad {
+		wait = registryRetry
+		if a.fact.Bad {
+			wait = min(2*a.wait, registriesEvery)
+		}
+	}
+	return asked{fact: fact, next: now.Add(wait), wait: wait}
+}
+
+func (p *registryProbe) ask(ctx context.Context, host string) resource.Fact {
+	ref, err := image.Parse(host + "/landwaiter-doctor/probe:none")
+	if err != nil {
+		return resource.Fact{ID: resource.FactRegistryUnreachable, Message: host + " is no host to ask", About: host}
+	}
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	_, err = p.resolve(ctx, verify.Cluster, ref)
+	switch {
+	case errors.Is(err, ErrNotReady):
+		return resource.Fact{}
+	case err == nil || verify.IsPermanent(err):
+		return resource.Fact{ID: resource.FactRegistryUnreachable, Message: "registry " + host + " answers", About: host}
+	}
+	return resource.Fact{ID: resource.FactRegistryUnreachable, Bad: true, Message: "registry " + host + " does not answer Landwaiter", About: host}
+}

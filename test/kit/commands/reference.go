@@ -1,0 +1,80 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/kit/generated"
+)
+
+// CheckReference compares the page at path with the help of all commands below root.
+func CheckReference(path string, root *cobra.Command) error {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "# Commands and flags of %s\n\nGenerated from the program by `make generate`; `%[1]s COMMAND --help` prints the same.\n", root.Name())
+	for _, command := range root.Commands() {
+		describe(b, command)
+	}
+	return generated.Check(path, "", "", b.String())
+}
+
+func describe(b *strings.Builder, command *cobra.Command) {
+	if command.RunE != nil {
+		describeCommand(b, command)
+	}
+	for _, sub := range command.Commands() {
+		describe(b, sub)
+	}
+}
+
+func describeCommand(b *strings.Builder, command *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n", command.CommandPath())
+	text := command.Long
+	if text == "" {
+		text = command.Short + "."
+	}
+	fmt.Fprintf(b, "%s\n\n```\n%s\n```\n", text, command.UseLine())
+	var rows []string
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		name := "`--" + flag.Name + "`"
+		if flag.Shorthand != "" {
+			name += ", `-" + flag.Shorthand + "`"
+		}
+		value, usage := pflag.UnquoteUsage(flag)
+		initial := "none"
+		switch {
+		case flag.Value.Type() == "bool", flag.DefValue != "" && flag.DefValue != "[]":
+			initial = "`" + flag.DefValue + "`"
+		}
+		if value == "" {
+			value = "switch"
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", name, value, initial, generated.Cell(usage)))
+	})
+	if len(rows) > 0 {
+		fmt.Fprintf(b, "\n| flag | type | default | meaning |\n|---|---|---|---|\n%s\n", strings.Join(rows, "\n"))
+	}
+}
+
+// CheckDefaults fails if a flag's text names its default: that can be wrong, and the one that
+// pflag prints cannot.
+func CheckDefaults(t *testing.T, root *cobra.Command) {
+	t.Helper()
+	visited := 0
+	var visit func(*cobra.Command)
+	visit = func(command *cobra.Command) {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			visited++
+			require.NotContains(t, flag.Usage, "default", "%s --%s", command.CommandPath(), flag.Name)
+		})
+		for _, sub := range command.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+	require.Greater(t, visited, 40)
+}

@@ -4,12 +4,15 @@ import "slices"
 
 // Requires reports whether the object at a path below spec requires a field.
 func (s *Schema) Requires(path []string, name string) bool {
-	at := s.structural.Properties["spec"]
+	at := s.root.properties["spec"]
 	for _, step := range path {
-		at = at.Properties[step]
-		for at.Items != nil {
-			at = *at.Items
+		at = at.properties[step]
+		for at.items != nil {
+			at = at.items
 		}
 	}
-	return slices.Contains(at.ValueValidation.Required, name)
+	return slices.Contains(at.of.Required, name)
 }
+
+// Large reports whether an object has so many values that its first error alone is said.
+func Large(object map[string]any) bool { return count(object) > manyValues }

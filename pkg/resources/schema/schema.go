@@ -1,7 +1,10 @@
-// Package schema validates resources as an API server with this version's CRDs does: schema,
-// list types and rules in CEL, under the API server's cost budget. A cluster may have older
-// CRDs, which let through what these refuse. The package does no I/O, does not say which
-// images a resource is about, and refuses to call an object valid that it could not validate.
+// Package schema validates resources as an API server with this version's CRDs does when they
+// are created: schema, list types and rules in CEL, under the API server's cost budget. A cluster
+// may have older CRDs, which let through what these refuse. It knows as much of OpenAPI as the
+// CRDs use, and refuses a CRD with more; its tests compare it with the API server's own library,
+// which is fifty packages and ten megabytes of memory that no admission needs. The package does
+// no I/O, does not say which images a resource is about, and refuses to call an object valid that
+// it could not validate.
 package schema
 
 import (
@@ -14,20 +17,11 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	"github.com/google/cel-go/cel"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/config/crd"
@@ -109,63 +103,53 @@ func (s *Set) Prepare() error {
 	return nil
 }
 
-// Schema is one CRD as an API server works with it.
+// Schema is one CRD.
 type Schema struct {
 	// Namespaced says the scope of the kind.
 	Namespaced bool
 
 	apiVersion string
-	structural *structural.Structural
-	validator  schemavalidation.SchemaValidator
-	rules      *cel.Validator
+	root       *node
 }
 
 func prepare(text []byte) (*Schema, error) {
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
-	var external apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(text, &external); err != nil {
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
 		return nil, err
 	}
-	scheme.Default(&external)
-	var definition apiextensions.CustomResourceDefinition
-	if err := scheme.Convert(&external, &definition, nil); err != nil {
-		return nil, err
-	}
-	if len(external.Spec.Versions) != 1 {
+	if len(definition.Spec.Versions) != 1 {
 		return nil, errors.New("it has several versions")
 	}
-	properties, err := apiextensions.GetSchemaForVersion(&definition, external.Spec.Versions[0].Name)
+	version := definition.Spec.Versions[0]
+	env, err := cel.NewEnv(cel.Variable(self, cel.DynType))
 	if err != nil {
 		return nil, err
 	}
-	made := &Schema{apiVersion: external.Spec.Group + "/" + external.Spec.Versions[0].Name, Namespaced: external.Spec.Scope == apiextensionsv1.NamespaceScoped}
-	if made.structural, err = structural.NewStructural(properties.OpenAPIV3Schema); err != nil {
+	root, err := compiler{env}.node(version.Schema.OpenAPIV3Schema)
+	if err != nil {
 		return nil, err
 	}
-	if made.validator, _, err = schemavalidation.NewSchemaValidator(properties.OpenAPIV3Schema); err != nil {
-		return nil, err
-	}
-	made.rules = cel.NewValidator(made.structural, true, celconfig.PerCallLimit)
-	return made, nil
+	return &Schema{apiVersion: definition.Spec.Group + "/" + version.Name, Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped, root: root}, nil
 }
 
-// Validate runs what an API server runs on create, in its order. It prunes object and fills in
-// defaults, in place. Of a large object that is beyond a bound it returns the first error alone.
+// Validate runs what an API server runs on create, which ignores the status. It fills in
+// defaults, in place. It returns at most [maxFaults] errors, and of a large object the first alone.
 func (s *Schema) Validate(ctx context.Context, object map[string]any) field.ErrorList {
-	pruning.Prune(object, s.structural, true)
-	if err := s.firstBeyond(object); err != nil {
-		return field.ErrorList{err}
-	}
-	defaulting.Default(object, s.structural)
+	delete(object, "status")
+	s.root.complete(object)
 	errs := validation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, s.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object, s.validator)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
-	if s.rules == nil || slices.ContainsFunc(errs, hidesRules) {
+	found := faults{most: maxFaults}
+	if count(object) > manyValues {
+		found.most = 1
+	}
+	s.root.check(object, nil, &found)
+	errs = append(errs, found.list...)
+	if slices.ContainsFunc(errs, hidesRules) {
 		return errs
 	}
-	broken, _ := s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
-	return append(errs, broken...)
+	judge := judgement{left: maxCost}
+	s.root.judge(ctx, object, nil, &judge)
+	return append(errs, judge.broken...)
 }
 
 // hidesRules reports whether an API server does not evaluate rules after an error.
@@ -177,31 +161,36 @@ func hidesRules(e *field.Error) bool {
 	return false
 }
 
-// Unknown returns the paths of the fields of object that the schema does not have. It ignores
-// what is below a node of the wrong type.
+// Unknown returns the paths of the fields of object that the schema does not have, sorted. It
+// ignores what is below a node of the wrong type, and metadata.
 func (s *Schema) Unknown(object map[string]any) []string {
-	return pruning.PruneWithOptions(wellTyped(runtime.DeepCopyJSON(object), s.structural), s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	var found []string
+	for name, value := range object {
+		switch below, ok := s.root.properties[name]; {
+		case name == "metadata":
+		case ok:
+			found = below.unknown(value, name, found)
+		case name != "apiVersion" && name != "kind":
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 // Siblings returns the names of the fields that the schema has where path ends, sorted.
 func (s *Schema) Siblings(path string) []string {
-	at := s.structural
+	at := s.root
 	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 	for _, name := range steps[:max(0, len(steps)-1)] {
-		next, ok := at.Properties[name]
 		switch {
-		case ok:
-			at = &next
-		case at.Items != nil:
-			at = at.Items
+		case at.properties[name] != nil:
+			at = at.properties[name]
+		case at.items != nil:
+			at = at.items
 		default:
 			return nil
 		}
 	}
-	var names []string
-	for name := range at.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return at.names
 }

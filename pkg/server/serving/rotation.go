@@ -16,11 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -173,7 +174,15 @@ func providerResource() schema.GroupVersionResource {
 // watchProviders returns an informer for Provider objects that calls changed after
 // a change of one that is kept, or its deletion.
 func (r *Rotation) watchProviders(changed func()) (cache.SharedIndexInformer, error) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(r.providers, providerResource(), metav1.NamespaceAll, 0, nil, nil).Informer()
+	providers := r.providers.Resource(providerResource())
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return providers.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			return providers.Watch(ctx, options)
+		},
+	}, r.providers), &unstructured.Unstructured{}, 0, nil)
 	ours := func(object any) {
 		name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 		if err == nil && slices.ContainsFunc(r.options.Providers, func(p Provider) bool { return p.Name == name }) {

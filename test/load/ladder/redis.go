@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -140,17 +140,18 @@ func (s *stage) share(ctx context.Context) (*cluster.Redis, []string, error) {
 	return redis, []string{"--redis-url", redis.URL, "--redis-key-file", file}, nil
 }
 
-// kept counts the keys in Redis with the program's own command.
-func (s *stage) kept(ctx context.Context, redis *cluster.Redis) (int, error) {
-	text, err := exec.CommandContext(ctx, s.binary, "cache", "stats", "--redis-url", redis.URL, "-o", "json").Output()
+// kept counts the keys in Redis.
+func (s *stage) kept(ctx context.Context, redis *cluster.Redis) (keys int, err error) {
+	client, err := cache.Connect(cache.Connection{URL: redis.URL})
 	if err != nil {
+		return 0, fmt.Errorf("connect to Redis: %w", err)
+	}
+	used, err := cache.Usage(ctx, client)
+	for _, use := range used {
+		keys += use.Keys
+	}
+	if err := errors.Join(err, client.Close()); err != nil {
 		return 0, fmt.Errorf("count what is in Redis: %w", err)
 	}
-	var usage struct {
-		Keys int `json:"keys"`
-	}
-	if err := json.Unmarshal(text, &usage); err != nil {
-		return 0, fmt.Errorf("count what is in Redis: %w", err)
-	}
-	return usage.Keys, nil
+	return keys, nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 )
 
-func newCache() *cobra.Command {
-	return group("cache", "Inspect and empty the cache that replicas share in Redis", newCacheStats(), newCacheShow(), newCachePurge())
+func newCache(by person) *cobra.Command {
+	return group("cache", "Inspect and empty the cache that replicas share in Redis", newCacheStats(), newCacheShow(by), newCachePurge(by))
 }
 
 // withRedis runs do with a connection until timeout.
@@ -107,9 +107,8 @@ type printedPurge struct {
 
 func (p printedPurge) show(s *screen) { s.line("%d keys of %s removed", p.Keys, p.Namespace) }
 
-func newCachePurge() *cobra.Command {
+func newCachePurge(by person) *cobra.Command {
 	var flags program.Redis
-	var namespace string
 	var clusterScope bool
 	var output format
 	var timeout time.Duration
@@ -124,7 +123,7 @@ or a file that it names cannot be read, 69 Redis failed.`,
 		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ns, err := cacheScope(namespace, clusterScope, "say what to remove")
+			ns, err := cacheScope(*by.Namespace, clusterScope, "say what to remove")
 			if err != nil {
 				return err
 			}
@@ -135,7 +134,6 @@ or a file that it names cannot be read, 69 Redis failed.`,
 		},
 	}
 	flags.RegisterConnection(cmd)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose keys are removed")
 	output.register(cmd)
 	cmd.Flags().BoolVar(&clusterScope, "cluster-scope", false, "remove the keys of cluster scope")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
@@ -151,15 +149,15 @@ const (
 // showFlags are the flags of cache show.
 type showFlags struct {
 	redis        program.Redis
-	namespace    string
+	by           person
 	clusterScope bool
 	image        string
 	limit        int
 	timeout      time.Duration
 }
 
-func newCacheShow() *cobra.Command {
-	var flags showFlags
+func newCacheShow(by person) *cobra.Command {
+	flags := showFlags{by: by}
 	var output format
 	cmd := &cobra.Command{
 		Use:   "show (--namespace NS | --cluster-scope) [--image REPOSITORY[@DIGEST]]",
@@ -180,7 +178,6 @@ a file that it names cannot be read, 69 Redis failed.`,
 	}
 	flags.redis.Register(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&flags.namespace, "namespace", "n", "", "namespace whose verdicts are listed")
 	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "list the verdicts of cluster scope")
 	f.StringVar(&flags.image, "image", "", "list those of one repository, or of one digest of it (empty: all)")
 	f.IntVar(&flags.limit, "limit", defaultShown, "list at most so many; the others are counted")
@@ -190,7 +187,7 @@ a file that it names cannot be read, 69 Redis failed.`,
 }
 
 func (s *showFlags) run(cmd *cobra.Command, output *format) error {
-	namespace, err := cacheScope(s.namespace, s.clusterScope, "say what to list")
+	namespace, err := cacheScope(*s.by.Namespace, s.clusterScope, "say what to list")
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		"--cluster-scope":           {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
 		"not a DNS-1123 label":      {"purge", "--redis-url", url, "--namespace", "*"},
 		"which Redis?":              {"stats"},
-		"must be table, json or":    {"stats", "--redis-url", url, "-o", "xml"},
+		"must be table, json, yaml, jsonpath=TEMPLATE or":    {"stats", "--redis-url", url, "-o", "xml"},
 		"two ways to say the same":  {"stats", "--redis-url", url, "--redis-url-file", "x"},
 		"belong together":           {"stats", "--redis-url", url, "--redis-client-cert", "x"},
 		"--redis-url-file":          {"stats", "--redis-url-file", filepath.Join(t.TempDir(), "none")},

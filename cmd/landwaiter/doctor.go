@@ -18,8 +18,7 @@ import (
 // printedDiagnosis is what doctor prints.
 type printedDiagnosis doctor.Report
 
-func newDoctor() *cobra.Command {
-	var person personFlags
+func newDoctor(by person) *cobra.Command {
 	var output format
 	var options doctor.Options
 	var timeout time.Duration
@@ -52,7 +51,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 			if err := isolation.check(); err != nil {
 				return err
 			}
-			config, _, err := person.config()
+			config, _, err := by.config()
 			if err != nil {
 				return err
 			}
@@ -76,7 +75,6 @@ permission, which is named, kept a check from being made, 64 the command line is
 			return diagnosed(report)
 		},
 	}
-	person.registerCluster(cmd)
 	isolation.register(cmd)
 	output.register(cmd)
 	f := cmd.Flags()

@@ -28,8 +28,8 @@ type printedExplanation struct {
 	Took       duration       `json:"took"`
 }
 
-func newExplain() *cobra.Command {
-	var flags serviceFlags
+func newExplain(by person) *cobra.Command {
+	flags := serviceFlags{by: by}
 	var output format
 	var timeout time.Duration
 	var compare bool
@@ -78,7 +78,7 @@ Exit codes are those of verify.`,
 			return exitFor(results)
 		},
 	}
-	flags.registerRules(cmd, "namespace to explain for (empty: that of the context, or with --config-dir cluster resources only)")
+	flags.registerRules(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for the verification of each image")
 	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")

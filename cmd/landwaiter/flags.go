@@ -19,7 +19,7 @@ type serviceFlags struct {
 	program.Service
 
 	configDir  string
-	person     personFlags
+	by         person
 	landwaiter string   // the namespace of the server
 	files      []string // of -f
 	anonymous  bool     // whether neither files nor a cluster are needed
@@ -37,7 +37,6 @@ func (f *serviceFlags) registerLive(cmd *cobra.Command) {
 	f.RegisterNetwork(cmd)
 	f.Exceptions.Register(cmd)
 	f.registerServerNamespace(cmd)
-	f.person.registerCluster(cmd)
 }
 
 // load returns a service with the resources in --config-dir in force, for a command

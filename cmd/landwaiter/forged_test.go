@@ -37,7 +37,7 @@ func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 			requirePlain(t, table.String())
 			require.Contains(t, table.String(), "forged", "the text itself is shown")
 
-			for _, output := range []format{formatJSON, formatYAML} {
+			for _, output := range []format{formatJSON, formatYAML, "jsonpath={@}", "go-template={{.}}"} {
 				var text bytes.Buffer
 				cmd := &cobra.Command{}
 				cmd.SetOut(&text)

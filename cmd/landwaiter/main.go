@@ -19,7 +19,8 @@ func main() {
 }
 
 func newRoot() *cobra.Command {
-	return program.Root(&cobra.Command{
+	by := newPerson()
+	root := &cobra.Command{
 		Use:   "landwaiter",
 		Short: "Ask and set up what decides which container images may enter a Kubernetes cluster",
 		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper, for
@@ -33,7 +34,44 @@ command needs failed, such as Redis or the Kubernetes API. The help of each comm
 says which it has.`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter lint ./config/samples`,
-	}, newVerify(), newResolve(), newExplain(), newPreview(), newStatus(), newDoctor(), newLint(), newCache(), newTenant(), newPlatform(), newTrust(), newVersion())
+	}
+	by.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's" // in the pages' words
+	hideShared(root)
+	return program.Root(root, newVerify(by), newResolve(by), newExplain(by), newPreview(by), newStatus(by), newDoctor(by), newLint(), newCache(by), newTenant(by), newPlatform(), newTrust(), newOptions(), newVersion())
+}
+
+// hideShared leaves the flags of every command out of help, which names the command that lists
+// them, as kubectl's does.
+func hideShared(root *cobra.Command) {
+	const shared = `{{if .HasAvailableInheritedFlags}}
+
+Global Flags:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}`
+	template := strings.Replace(root.UsageTemplate(), "{{if .HasAvailableLocalFlags}}", "{{if and .HasParent .HasAvailableLocalFlags}}", 1)
+	root.SetUsageTemplate(strings.Replace(template, shared, `
+
+Use "{{.Root.CommandPath}} options" for flags that say which cluster is meant, as whom and in which namespace.`, 1))
+}
+
+func newOptions() *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "List the flags of every command: which cluster, as whom, in which namespace",
+		Long: `Options lists the flags that every command has. They are those of kubectl: which
+kubeconfig file, context, cluster and user, as whom (--as), and in which namespace.
+
+Exit codes: 0, or 64 if the command line is wrong.`,
+		Example: "  landwaiter options",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s := newScreen(cmd.OutOrStdout())
+			for line := range strings.Lines(cmd.Root().PersistentFlags().FlagUsages()) {
+				s.line("%s", strings.TrimRight(line, "\n"))
+			}
+			return program.Failed(s.flush())
+		},
+	}
 }
 
 // group returns a command that only has others.

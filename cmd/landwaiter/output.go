@@ -16,6 +16,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
@@ -238,7 +241,8 @@ func short(digest string) string {
 	return cmp.Or(digest[:min(len(digest), 19)], "-")
 }
 
-// format is the value of --output.
+// format is the value of --output. One with a template begins with its name, as for kubectl:
+// jsonpath={.results[0].reason}.
 type format string
 
 const (
@@ -250,7 +254,7 @@ const (
 // register declares --output on a command that prints results.
 func (f *format) register(cmd *cobra.Command) {
 	*f = formatTable
-	cmd.Flags().VarP(f, "output", "o", "table, json or yaml; docs/cli.md has the fields")
+	cmd.Flags().VarP(f, "output", "o", "table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE; docs/cli.md has the fields")
 }
 
 // String returns the value.
@@ -259,17 +263,35 @@ func (f *format) String() string { return string(*f) }
 // Type returns what help calls the value.
 func (f *format) Type() string { return "format" }
 
-// Set refuses other values.
+// Set refuses other values, and templates that cannot be read.
 func (f *format) Set(s string) error {
 	switch format(s) {
 	case formatTable, formatJSON, formatYAML:
-		*f = format(s)
-		return nil
+	default:
+		if _, err := format(s).template(); err != nil {
+			return err
+		}
 	}
-	return errors.New("it must be table, json or yaml")
+	*f = format(s)
+	return nil
 }
 
-// show prints value in JSON or YAML, or shows it.
+// template returns what prints by a template: kubectl's printers.
+func (f format) template() (printers.ResourcePrinter, error) {
+	paths := &genericclioptions.JSONPathPrintFlags{}
+	templates := &genericclioptions.GoTemplatePrintFlags{}
+	for _, of := range []interface {
+		ToPrinter(format string) (printers.ResourcePrinter, error)
+	}{paths, templates} {
+		printer, err := of.ToPrinter(string(f))
+		if !genericclioptions.IsNoCompatiblePrinterError(err) {
+			return printer, err
+		}
+	}
+	return nil, errors.New("it must be table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE")
+}
+
+// print prints value by the format. Whatever it is, nothing that is printed controls a terminal.
 func (f *format) print(cmd *cobra.Command, value shown) error {
 	out := cmd.OutOrStdout()
 	if *f == formatTable {
@@ -282,17 +304,64 @@ func (f *format) print(cmd *cobra.Command, value shown) error {
 	if err := encoder.Encode(value); err != nil {
 		return program.Failed(err)
 	}
-	text := escaped(buffer.Bytes())
-	if *f == formatYAML {
-		var err error
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return program.Failed(err)
-		}
+	text, err := buffer.Bytes(), error(nil)
+	switch *f {
+	case formatJSON:
+		text = escaped(text)
+	case formatYAML:
 		// What is still there, such as text from right to left, YAML has no escape for without quotes.
-		text = bytes.Join(mapped(bytes.Split(text, []byte("\n")), func(line []byte) []byte { return []byte(program.OneLine(string(line))) }), []byte("\n"))
+		text, err = yaml.JSONToYAML(escaped(text))
+		text = plainLines(text)
+	default:
+		text, err = f.templated(text)
 	}
-	_, err := out.Write(text)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
 	return program.Failed(err)
+}
+
+// templated returns what a template makes of a result in JSON.
+func (f *format) templated(encoded []byte) ([]byte, error) {
+	printer, err := f.template()
+	if err != nil {
+		return nil, err
+	}
+	result := &unstructured.Unstructured{}
+	if err := json.Unmarshal(encoded, &result.Object); err != nil {
+		return nil, program.Failed(err)
+	}
+	plainValues(result.Object)
+	var made bytes.Buffer
+	if err := printer.PrintObj(result, &made); err != nil {
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	return plainLines(made.Bytes()), nil
+}
+
+// plainValues makes each text in a result one line, so that only a template begins lines. It
+// returns value, which it changes in place.
+func plainValues(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name := range value {
+			value[name] = plainValues(value[name])
+		}
+	case []any:
+		for i := range value {
+			value[i] = plainValues(value[i])
+		}
+	case string:
+		return program.OneLine(value)
+	}
+	return value
+}
+
+// plainLines makes each line printable.
+func plainLines(text []byte) []byte {
+	lines := mapped(bytes.Split(text, []byte("\n")), func(line []byte) []byte { return []byte(program.OneLine(string(line))) })
+	return bytes.Join(lines, []byte("\n"))
 }
 
 // escaped writes characters that control a terminal as JSON's escapes: encoding/json does so

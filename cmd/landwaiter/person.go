@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -25,7 +26,7 @@ func bounded(parent context.Context, config *rest.Config, timeout time.Duration)
 	config.Timeout = min(timeout, requestTimeout)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	return ctx, cancel, func(err error) error {
-		// The context may hear of its own end a moment after the request did.
+		// The request may time out before ctx reports it.
 		if end, _ := ctx.Deadline(); !time.Now().Before(end) && parent.Err() == nil {
 			err = fmt.Errorf("the cluster was not read in %s (--timeout): %w", timeout, err)
 		}
@@ -33,64 +34,66 @@ func bounded(parent context.Context, config *rest.Config, timeout time.Duration)
 	}
 }
 
-// personFlags say which cluster a command reads with the permissions of the person who calls
-// it, and in which namespaces.
-type personFlags struct {
-	kubeconfig, context string
-	namespace           string
-	all                 bool
+// person says which cluster commands reach, as whom, and in which namespace: by the flags of
+// kubectl, which all commands have.
+type person struct{ *genericclioptions.ConfigFlags }
+
+func newPerson() person {
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.CacheDir, flags.Timeout, flags.DisableCompression = nil, nil, nil // nothing is kept, and commands have a time for everything
+	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.UserAgent = "landwaiter/" + program.Version()
+		return config
+	}
+	return person{flags}
 }
 
-// registerCluster declares the flags that say which cluster.
-func (p *personFlags) registerCluster(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&p.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: KUBECONFIG, or ~/.kube/config)")
-	f.StringVar(&p.context, "context", "", "context of the kubeconfig file (empty: the current one)")
-}
+// errNoCluster says that nothing tells which cluster is meant.
+var errNoCluster = errors.New("there is no kubeconfig file, and this is no pod of a cluster")
 
-// registerNamespaces declares the flags that say which namespaces.
-func (p *personFlags) registerNamespaces(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVarP(&p.namespace, "namespace", "n", "", "namespace to look at (empty: that of the context)")
-	f.BoolVarP(&p.all, "all-namespaces", "A", false, "look at all namespaces")
-}
-
-// config returns how the person reaches the API server, by the loading rules of kubectl,
-// and the namespace of the context.
-func (p *personFlags) config() (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = p.kubeconfig
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: p.context})
-	config, err := loaded.ClientConfig()
+// config returns how the person reaches the API server, by the rules of kubectl, and the
+// namespace of --namespace or of the context. It is [errNoCluster] if there is none.
+func (p person) config() (*rest.Config, string, error) {
+	const cannot = "find the Kubernetes API (use --kubeconfig FILE and --context NAME): %w"
+	loaded := p.ToRawKubeConfigLoader()
+	raw, err := loaded.RawConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("find the Kubernetes API (use --kubeconfig FILE and --context NAME): %w", err)
+		return nil, "", fmt.Errorf(cannot, err)
+	}
+	if clientcmdapi.IsConfigEmpty(&raw) && *p.APIServer == "" {
+		if _, err := rest.InClusterConfig(); err != nil { // kubectl would ask localhost
+			return nil, "", fmt.Errorf(cannot, errNoCluster)
+		}
+	}
+	config, err := p.ToRESTConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf(cannot, err)
 	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("find the namespace of the context (use --namespace NAME): %w", err)
 	}
-	config.UserAgent = "landwaiter/" + program.Version()
 	return config, namespace, nil
 }
 
 // scope returns how the person reaches the API server, and the namespace that the flags
 // ask for: [verify.Cluster] stands for all.
-func (p *personFlags) scope() (*rest.Config, verify.Namespace, error) {
-	if p.all && p.namespace != "" {
+func (p person) scope(all bool) (*rest.Config, verify.Namespace, error) {
+	if all && *p.Namespace != "" {
 		return nil, "", errors.New("--namespace and --all-namespaces exclude each other")
 	}
 	config, namespace, err := p.config()
-	switch {
-	case err != nil:
-		return nil, "", err
-	case p.all:
-		return config, verify.Cluster, nil
-	case p.namespace != "":
-		namespace = p.namespace
+	if err != nil || all {
+		return config, verify.Cluster, err
 	}
 	ns, err := verify.ParseNamespace(namespace)
 	if err != nil {
 		return nil, "", fmt.Errorf("--namespace: %w", err)
 	}
 	return config, ns, nil
+}
+
+// registerAll declares the flag that looks beyond one namespace.
+func registerAll(cmd *cobra.Command, all *bool) {
+	cmd.Flags().BoolVarP(all, "all-namespaces", "A", false, "look at all namespaces")
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,4 +137,66 @@ func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
 			require.LessOrEqual(t, len(line), tableWidth+1)
 		}
 	}
+}
+
+// kubeconfigOf writes a kubeconfig file with two clusters and two contexts.
+func kubeconfigOf(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(`{apiVersion: v1, kind: Config, current-context: one,
+clusters: [{name: east, cluster: {server: "https://east.example.com"}}, {name: west, cluster: {server: "https://west.example.com"}}],
+users: [{name: ann, user: {token: a}}, {name: bob, user: {token: b}}],
+contexts: [{name: one, context: {cluster: east, user: ann, namespace: team-a}}, {name: two, context: {cluster: west, user: bob}}]}`), 0o600))
+	return file
+}
+
+func TestFlagsOfKubectlSayWhichClusterIsAskedAndAsWhom(t *testing.T) {
+	file := kubeconfigOf(t)
+	for name, c := range map[string]struct {
+		args                              []string
+		all                               bool
+		host, token, as, namespace, fails string
+		groups                            []string
+	}{
+		"the current context":       {host: "https://east.example.com", token: "a", namespace: "team-a"},
+		"another context":           {args: []string{"--context", "two"}, host: "https://west.example.com", token: "b", namespace: "default"},
+		"another cluster":           {args: []string{"--cluster", "west"}, host: "https://west.example.com", token: "a", namespace: "team-a"},
+		"another user":              {args: []string{"--user", "bob"}, host: "https://east.example.com", token: "b", namespace: "team-a"},
+		"as somebody else":          {args: []string{"--as", "eve", "--as-group", "devs", "--as-group", "ops"}, host: "https://east.example.com", token: "a", as: "eve", groups: []string{"devs", "ops"}, namespace: "team-a"},
+		"another namespace":         {args: []string{"-n", "team-b"}, host: "https://east.example.com", token: "a", namespace: "team-b"},
+		"all namespaces":            {all: true, host: "https://east.example.com", token: "a"},
+		"a namespace and all":       {args: []string{"-n", "team-b"}, all: true, fails: "exclude each other"},
+		"a context that is not one": {args: []string{"--context", "three"}, fails: `context "three" does not exist`},
+		"a namespace that is none":  {args: []string{"-n", "Team_B"}, fails: "--namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := newPerson()
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			by.AddFlags(flags)
+			require.NoError(t, flags.Parse(append([]string{"--kubeconfig", file}, c.args...)))
+			config, namespace, err := by.scope(c.all)
+			if c.fails != "" {
+				require.ErrorContains(t, err, c.fails)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, []string{c.host, c.token, c.as, c.namespace}, []string{config.Host, config.BearerToken, config.Impersonate.UserName, string(namespace)})
+			require.ElementsMatch(t, c.groups, config.Impersonate.Groups)
+			require.Regexp(t, "^landwaiter/", config.UserAgent)
+		})
+	}
+}
+
+// Where there is no kubeconfig, kubectl asks localhost.
+func TestWithoutAKubeconfigNoClusterIsAsked(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	by := newPerson()
+	_, _, err := by.scope(true)
+	require.ErrorIs(t, err, errNoCluster)
+	require.ErrorContains(t, err, "use --kubeconfig FILE and --context NAME")
+	*by.APIServer = "https://east.example.com"
+	config, _, err := by.scope(true)
+	require.NoError(t, err)
+	require.Equal(t, "https://east.example.com", config.Host)
 }

@@ -29,13 +29,15 @@ const progressEvery = 5 * time.Second
 type previewFlags struct {
 	service serviceFlags
 	deleted []string
-	all     bool
-	send    bool
-	timeout time.Duration
+	// allNamespaces looks beyond one namespace; all prints what stays, too.
+	allNamespaces bool
+	all           bool
+	send          bool
+	timeout       time.Duration
 }
 
-func newPreview() *cobra.Command {
-	var flags previewFlags
+func newPreview(by person) *cobra.Command {
+	flags := previewFlags{service: serviceFlags{by: by}}
 	var output format
 	cmd := &cobra.Command{
 		Use:   "preview {-f NEW.yaml | --delete KIND/NAME}... [-n NS | -A]",
@@ -89,7 +91,7 @@ written.`,
 		},
 	}
 	flags.service.registerLive(cmd)
-	flags.service.person.registerNamespaces(cmd)
+	registerAll(cmd, &flags.allNamespaces)
 	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the objects as they would be; - is standard input (repeatable)")
 	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object that would be removed (repeatable)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "print the images whose verdict stays, too")
@@ -109,11 +111,11 @@ func noArguments(cmd *cobra.Command, args []string) error {
 
 // run judges what runs.
 func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
-	config, namespace, err := f.service.person.scope()
+	config, namespace, err := f.service.by.scope(f.allNamespaces)
 	if err != nil {
 		return printedPreview{}, err
 	}
-	_, own, err := f.service.person.config()
+	_, own, err := f.service.by.config()
 	if err != nil {
 		return printedPreview{}, err
 	}

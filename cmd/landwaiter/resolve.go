@@ -50,8 +50,8 @@ func resolveImage(ctx context.Context, by rules, q live.Use) (printedResolution,
 	return printedResolution{Image: q.Image, Namespace: string(q.Namespace), Digest: pinned.Digest.String(), Resolved: pinned.String()}, nil
 }
 
-func newResolve() *cobra.Command {
-	flags := serviceFlags{anonymous: true}
+func newResolve(by person) *cobra.Command {
+	flags := serviceFlags{by: by, anonymous: true}
 	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -96,7 +96,7 @@ for verify), 69 the result cannot be written.`,
 			return output.print(cmd, all.Resolutions[0])
 		},
 	}
-	flags.registerRules(cmd, "namespace whose Stores are used (empty: that of the context, or with --config-dir the cluster's)")
+	flags.registerRules(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time to read the cluster, and again for the registry to answer")
 	return cmd

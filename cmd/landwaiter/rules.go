@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
@@ -69,12 +68,10 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 
 // registerRules declares the flags of a command that judges images by files or by a cluster, in
 // one namespace.
-func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
+func (f *serviceFlags) registerRules(cmd *cobra.Command) {
 	f.register(cmd, " (empty: the resources of the cluster, as far as you may read them)")
 	f.Exceptions.Register(cmd)
 	f.registerServerNamespace(cmd)
-	f.person.registerCluster(cmd)
-	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail with 64 if a resource cannot be used, or if no file has anything in the namespace")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
 }
@@ -125,12 +122,12 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string, namespace ve
 // of --namespace, or that of the cluster's context.
 func (f *serviceFlags) cluster() (*rest.Config, verify.Namespace, error) {
 	if f.configDir != "" {
-		namespace, err := parseNamespaceFlag(f.person.namespace)
+		namespace, err := parseNamespaceFlag(*f.by.Namespace)
 		return nil, namespace, err
 	}
-	config, namespace, err := f.person.scope()
-	if f.anonymous && clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
-		namespace, err := parseNamespaceFlag(f.person.namespace)
+	config, namespace, err := f.by.scope(false)
+	if f.anonymous && errors.Is(err, errNoCluster) {
+		namespace, err := parseNamespaceFlag(*f.by.Namespace)
 		return nil, namespace, err
 	}
 	if err != nil {

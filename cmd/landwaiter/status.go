@@ -26,11 +26,10 @@ type printedStatus struct {
 	rights []live.Right // of NotShown
 }
 
-func newStatus() *cobra.Command {
-	var person personFlags
+func newStatus(by person) *cobra.Command {
 	var output format
 	var timeout time.Duration
-	var exitCode bool
+	var exitCode, all bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what runs although it would be denied, what was denied, and which rules hold",
@@ -51,7 +50,7 @@ answer.`,
   landwaiter status -A -o json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, namespace, err := person.scope()
+			config, namespace, err := by.scope(all)
 			if err != nil {
 				return err
 			}
@@ -75,8 +74,7 @@ answer.`,
 			return statusExit(status, exitCode)
 		},
 	}
-	person.registerCluster(cmd)
-	person.registerNamespaces(cmd)
+	registerAll(cmd, &all)
 	output.register(cmd)
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if anything needs attention")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for everything")

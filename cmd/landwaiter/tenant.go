@@ -11,8 +11,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-func newTenant() *cobra.Command {
-	return group("tenant", "Set up teams that have namespaces, people and a Git repository", newTenantAdd(), newTenantList(), newTenantDelete(), newTenantCheck(), newTenantExport(), newTenantRedisACL(), newTenantScaffold())
+func newTenant(by person) *cobra.Command {
+	return group("tenant", "Set up teams that have namespaces, people and a Git repository", newTenantAdd(by), newTenantList(by), newTenantDelete(by), newTenantCheck(by), newTenantExport(), newTenantRedisACL(by), newTenantScaffold())
 }
 
 // Values of --format of tenant export.

@@ -47,8 +47,8 @@ type printedTenantAdded struct {
 	Problems   []printedProblem `json:"problems"`
 }
 
-func newTenantAdd() *cobra.Command {
-	var admin adminFlags
+func newTenantAdd(by person) *cobra.Command {
+	admin := adminFlags{by: by}
 	var flags tenantFlags
 	var output format
 	var wait bool

@@ -25,8 +25,8 @@ type printedChecks struct {
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-func newTenantCheck() *cobra.Command {
-	var admin adminFlags
+func newTenantCheck(by person) *cobra.Command {
+	admin := adminFlags{by: by}
 	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -77,7 +77,6 @@ is wrong, 69 the Kubernetes API does not answer.`,
 		},
 	}
 	admin.register(cmd, false)
-	cmd.Flags().StringVarP(&admin.namespace, "namespace", "n", "", "namespace to check for whoever may not list Tenants (empty: that of the context)")
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time for everything")
 	return cmd
@@ -86,7 +85,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 // checkOwn checks a namespace of the person's own team, and its home namespace, by what Landwaiter shows
 // there. refused is why the whole cluster is not checked.
 func (a *adminFlags) checkOwn(ctx context.Context, c client.Client, engine *operator.Engine, name string, refused error) ([]operator.Finding, []string, error) {
-	_, namespace, err := a.scope()
+	_, namespace, err := a.by.scope(false)
 	if err != nil {
 		return nil, nil, err
 	}

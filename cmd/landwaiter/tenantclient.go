@@ -26,14 +26,13 @@ const defaultAccount = "landwaiter-system/landwaiter"
 
 // adminFlags say which cluster a command of an admin talks to, and how.
 type adminFlags struct {
-	personFlags
+	by         person
 	landwaiter string
 	dryRun     bool
 }
 
 // register declares the flags; writing commands have a dry run.
 func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
-	a.registerCluster(cmd)
 	f := cmd.Flags()
 	f.StringVar(&a.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
 	if writes {
@@ -48,7 +47,7 @@ func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (clie
 	if err != nil {
 		return nil, nil, err
 	}
-	config, _, err := a.config()
+	config, _, err := a.by.config()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -37,8 +37,8 @@ type printedDeleted struct {
 	Objects                []printedOutcome `json:"objects"`
 }
 
-func newTenantDelete() *cobra.Command {
-	var admin adminFlags
+func newTenantDelete(by person) *cobra.Command {
+	admin := adminFlags{by: by}
 	var flags deleteFlags
 	var output format
 	cmd := &cobra.Command{

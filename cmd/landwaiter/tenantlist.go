@@ -20,8 +20,8 @@ type printedTenantNamespaces struct {
 	Namespaces []printedTenantNamespace `json:"namespaces"`
 }
 
-func newTenantList() *cobra.Command {
-	var admin adminFlags
+func newTenantList(by person) *cobra.Command {
+	admin := adminFlags{by: by}
 	var output format
 	var namespaces bool
 	cmd := &cobra.Command{

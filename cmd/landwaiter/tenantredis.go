@@ -22,8 +22,8 @@ type tenantRedisFlags struct {
 	admin adminFlags
 }
 
-func newTenantRedisACL() *cobra.Command {
-	flags := tenantRedisFlags{admin: adminFlags{landwaiter: defaultAccount}}
+func newTenantRedisACL(by person) *cobra.Command {
+	flags := tenantRedisFlags{admin: adminFlags{by: by, landwaiter: defaultAccount}}
 	cmd := &cobra.Command{
 		Use:   "redis-acl NAME",
 		Short: "Print the rules in Redis that show a team its own verdicts and no others",
@@ -54,7 +54,6 @@ written.`,
 		},
 	}
 	flags.register(cmd)
-	flags.admin.registerCluster(cmd)
 	return cmd
 }
 

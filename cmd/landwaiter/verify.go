@@ -14,8 +14,8 @@ import (
 // maxParallelImages is how many images of one command line are verified in parallel.
 const maxParallelImages = 16
 
-func newVerify() *cobra.Command {
-	var flags serviceFlags
+func newVerify(by person) *cobra.Command {
+	flags := serviceFlags{by: by}
 	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -63,7 +63,7 @@ API server does not answer, or the result cannot be written.`,
 			return exitFor(results)
 		},
 	}
-	flags.registerRules(cmd, "namespace to verify for (empty: that of the context, or with --config-dir cluster resources only)")
+	flags.registerRules(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for all images together")
 	return cmd

@@ -297,4 +297,12 @@ func TestTheProgramIsAPluginOfKubectl(t *testing.T) {
 	require.NoError(t, os.Symlink(binary, filepath.Join(bin, "kubectl-landwaiter")))
 	admin.kubectl.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
 	require.Contains(t, admin.kubectl.Must(t, "landwaiter", "verify", "-n", "team-a", w.image("shared/app:v1")), "ALLOWED")
+
+	everything := suite.Program{Path: admin.kubectl.Path, Kubeconfig: w.Kubeconfig(), Env: admin.kubectl.Env}
+	ask := []string{"landwaiter", "verify", "-n", "team-a", w.image("shared/app:v1"), "-o", "jsonpath={.results[0].outcome}"}
+	require.Equal(t, "allowed", everything.Must(t, ask...))
+	require.Equal(t, "allowed", everything.Must(t, append(ask, "--as", "kubectl-user")...))
+	r := everything.Run(t, "", append(ask, "--as", "somebody-else")...)
+	require.Equal(t, 2, r.Code, r.Stderr)
+	require.Equal(t, "undecided", r.Stdout, "who is impersonated may read nothing")
 }

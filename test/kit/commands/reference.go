@@ -16,6 +16,10 @@ import (
 func CheckReference(path string, root *cobra.Command) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "# Commands and flags of %s\n\nGenerated from the program by `make generate`; `%[1]s COMMAND --help` prints the same.\n", root.Name())
+	if root.HasPersistentFlags() {
+		b.WriteString("\n## Flags of every command\n")
+		table(b, root.PersistentFlags())
+	}
 	for _, command := range root.Commands() {
 		describe(b, command)
 	}
@@ -38,8 +42,13 @@ func describeCommand(b *strings.Builder, command *cobra.Command) {
 		text = command.Short + "."
 	}
 	fmt.Fprintf(b, "%s\n\n```\n%s\n```\n", text, command.UseLine())
+	table(b, command.LocalFlags())
+}
+
+// table lists flags.
+func table(b *strings.Builder, flags *pflag.FlagSet) {
 	var rows []string
-	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+	flags.VisitAll(func(flag *pflag.Flag) {
 		name := "`--" + flag.Name + "`"
 		if flag.Shorthand != "" {
 			name += ", `-" + flag.Shorthand + "`"

@@ -164,7 +164,7 @@ func newCacheShow(by person) *cobra.Command {
 		Short: "List the verdicts of a namespace in Redis",
 		Long: `Show opens the cached verdicts of one namespace, or of cluster scope, with the keys
 that seal them, and lists them. It is for cluster admins: whoever has the key file can
-also make verdicts. Teams ask the Kubernetes API and "landwaiter explain" instead.
+also make verdicts. Teams ask the Kubernetes API and "landwaiter verify --explain" instead.
 
 A value that does not open is listed as UNOPENED with the reason: a key that is no longer
 in the file, or somebody else wrote it. It is never used as a verdict.
@@ -229,7 +229,7 @@ func (s *showFlags) repository() (*image.Reference, error) {
 	}
 	name, _, _ := strings.Cut(s.image, "@")
 	if name = name[strings.LastIndex(name, "/")+1:]; strings.Contains(name, ":") {
-		return nil, fmt.Errorf("--image is %s, but verdicts are about digests: leave the tag out, or ask for the digest that landwaiter resolve prints", s.image)
+		return nil, fmt.Errorf("--image is %s, but verdicts are about digests: leave the tag out, or ask for the digest that landwaiter verify --digest prints", s.image)
 	}
 	return &ref, nil
 }

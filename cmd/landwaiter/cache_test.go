@@ -30,16 +30,16 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 	require.Equal(t, []string{"landwaiter:team-ab:verdict:3", "other:x"}, server.Keys())
 
 	for says, args := range map[string][]string{
-		"say what to remove":        {"purge", "--redis-url", url},
-		"--cluster-scope":           {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
-		"not a DNS-1123 label":      {"purge", "--redis-url", url, "--namespace", "*"},
-		"which Redis?":              {"stats"},
-		"must be table, json, yaml, jsonpath=TEMPLATE or":    {"stats", "--redis-url", url, "-o", "xml"},
-		"two ways to say the same":  {"stats", "--redis-url", url, "--redis-url-file", "x"},
-		"belong together":           {"stats", "--redis-url", url, "--redis-client-cert", "x"},
-		"--redis-url-file":          {"stats", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
-		"does not begin with redis": {"stats", "--redis-url", url, "--redis-ca", "cache_test.go"},
-		"must look like":            {"stats", "--redis-url", "http://x"},
+		"say what to remove":   {"purge", "--redis-url", url},
+		"--cluster-scope":      {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
+		"not a DNS-1123 label": {"purge", "--redis-url", url, "--namespace", "*"},
+		"which Redis?":         {"stats"},
+		"must be table, json, yaml, jsonpath=TEMPLATE or": {"stats", "--redis-url", url, "-o", "xml"},
+		"two ways to say the same":                        {"stats", "--redis-url", url, "--redis-url-file", "x"},
+		"belong together":                                 {"stats", "--redis-url", url, "--redis-client-cert", "x"},
+		"--redis-url-file":                                {"stats", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
+		"does not begin with redis":                       {"stats", "--redis-url", url, "--redis-ca", "cache_test.go"},
+		"must look like":                                  {"stats", "--redis-url", "http://x"},
 	} {
 		require.Contains(t, do(program.ExitUsage, args...), says)
 	}

@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// printedExplanation is what explain prints.
+// printedExplanation is what verify --explain prints of one image.
 type printedExplanation struct {
 	printedResult
 	Resources []printedChoice `json:"resources"`
@@ -28,70 +26,13 @@ type printedExplanation struct {
 	Took       duration       `json:"took"`
 }
 
-func newExplain(by person) *cobra.Command {
-	flags := serviceFlags{by: by}
-	var output format
-	var timeout time.Duration
-	var compare bool
-	cmd := &cobra.Command{
-		Use:   "explain [--config-dir DIR] [--namespace NS] {IMAGE | -f FILE}",
-		Short: "Show which resources apply to an image, what was found, and how long it took",
-		Long: `Explain verifies IMAGE as the server would for a pod of the namespace, with the
-resources of your cluster or from files as verify does. It shows, kind by kind, which
-resources apply and from which level; every repository where evidence was looked for; every
-signature that was checked; and the stages with their timings.
-
-With -f it explains each image of the Pods and workloads in files, one after the other.
-
-With --compare-origin it also asks the registry that IMAGE names, with the same
-credentials, and says what mirrors and evidence repositories lack. That changes no
-verdict.
-
-Exit codes are those of verify.`,
-		Example: `  landwaiter explain --namespace team-a registry.example.com/team-a/app:v1
-  landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
-		Args: flags.oneImage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, questions, err := flags.ask(cmd, args, timeout)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			all := printedExplanations{Explanations: []printedExplanation{}}
-			var results []verify.Result
-			for _, q := range questions {
-				ref, err := image.Parse(q.Image)
-				if err != nil {
-					return fmt.Errorf("%s: %w", used(q), err)
-				}
-				e, result := explainImage(cmd, r, q.Namespace, ref, timeout, compare)
-				e.Image, e.Used = q.Image, q.Owners
-				all.Explanations, results = append(all.Explanations, e), append(results, result)
-			}
-			var printed shown = all
-			if len(flags.files) == 0 {
-				printed = all.Explanations[0]
-			}
-			if err := output.print(cmd, printed); err != nil {
-				return err
-			}
-			return exitFor(results)
-		},
-	}
-	flags.registerRules(cmd)
-	output.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for the verification of each image")
-	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")
-	return cmd
-}
-
-// printedExplanations is what explain prints of the images of files.
+// printedExplanations is what verify --explain prints.
 type printedExplanations struct {
-	Explanations []printedExplanation `json:"explanations"`
+	Results []printedExplanation `json:"results"`
 }
 
 func (x printedExplanations) show(s *screen) {
-	for i, e := range x.Explanations {
+	for i, e := range x.Results {
 		if i > 0 {
 			s.line("")
 		}
@@ -99,24 +40,37 @@ func (x printedExplanations) show(s *screen) {
 	}
 }
 
-// explainImage verifies one image and returns how it was decided.
-func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Reference, timeout time.Duration, compare bool) (printedExplanation, verify.Result) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+// explainAll verifies images, one after the other, and returns how each was decided. Text that is
+// no reference is denied, as the server does.
+func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live.Use) (printedExplanations, []verify.Result) {
+	all := printedExplanations{Results: []printedExplanation{}}
+	var results []verify.Result
+	for _, q := range questions {
+		e, result := f.explainOne(ctx, by, q)
+		e.Image, e.Used = q.Image, q.Owners
+		all.Results, results = append(all.Results, e), append(results, result)
+	}
+	return all, results
+}
+
+// explainOne verifies one image and returns how it was decided.
+func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use) (printedExplanation, verify.Result) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	snapshot := s.Set().Snapshot()
+	snapshot := by.Set().Snapshot()
 	began := time.Now()
-	result := s.verify(ctx, ns, ref)
+	result := by.verifyAll(ctx, []live.Use{q})[0]
 	took := time.Since(began)
 	choices := []printedChoice{}
-	for _, c := range snapshot.Explain(ns) {
-		if printed := printableChoice(printedChoice(c), s.knowsTenants()); len(choices) == 0 || printed.Level != levelUnknown || choices[len(choices)-1].Kind != c.Kind {
+	for _, c := range snapshot.Explain(q.Namespace) {
+		if printed := printableChoice(printedChoice(c), by.knowsTenants()); len(choices) == 0 || printed.Level != levelUnknown || choices[len(choices)-1].Kind != c.Kind {
 			choices = append(choices, printed) // policies that deny and those that warn are two choices
 		}
 	}
-	e := printedExplanation{printedResult: printable(ref.String(), result), Resources: choices, Locations: mapped(result.Looked, printableLocation),
-		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
-	if compare {
-		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, ns, ref))
+	e := printedExplanation{printedResult: printable(q.Image, result), Resources: choices, Locations: mapped(result.Looked, printableLocation),
+		Generation: snapshot.For(q.Namespace).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
+	if ref, err := image.Parse(q.Image); f.compare && err == nil {
+		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, q.Namespace, ref))
 	}
 	return e, result
 }

@@ -23,7 +23,7 @@ const forged = "denied\nregistry.example.com/forged:1\tALLOWED\tsha256:00\tverif
 func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 	t.Parallel()
 	printers := map[string]shown{
-		"verify": &printedResults{}, "explain": &printedExplanation{}, "status": &printedStatus{}, "preview": &printedPreview{}, "lint": &printedLint{},
+		"verify": &printedResults{}, "verify --explain": &printedExplanations{}, "verify --digest": &printedResolutions{}, "status": &printedStatus{}, "preview": &printedPreview{}, "lint": &printedLint{},
 		"doctor": &printedDiagnosis{}, "doctor --isolation": &printedCases{}, "cache stats": &printedUsage{}, "cache show": &printedListing{},
 		"tenant check": &printedChecks{}, "tenant list": &printedTenants{}, "tenant list --namespaces": &printedTenantNamespaces{},
 		"tenant add": &printedAdded{}, "tenant delete": &printedDeleted{}, "platform check": &printedTreeCheck{}, "platform init": &printedTree{},

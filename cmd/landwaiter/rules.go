@@ -76,17 +76,6 @@ func (f *serviceFlags) registerRules(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
 }
 
-// oneImage refuses arguments that are not one image, unless -f has the images.
-func (f *serviceFlags) oneImage(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(f.files) > 0 && len(args) == 0:
-		return nil
-	case len(args) > 1:
-		return fmt.Errorf("%s takes one image, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
-	}
-	return someImages(cmd, args)
-}
-
 // checkImages refuses a command line without images, or that names them in two ways.
 func (f *serviceFlags) checkImages(cmd *cobra.Command, args []string) error {
 	switch {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,59 +15,84 @@ import (
 // maxParallelImages is how many images of one command line are verified in parallel.
 const maxParallelImages = 16
 
+// verifyFlags are the flags of verify besides those that say by what it decides.
+type verifyFlags struct {
+	serviceFlags
+
+	explain, digest, compare bool
+	timeout                  time.Duration
+	output                   format
+}
+
 func newVerify(by person) *cobra.Command {
-	flags := serviceFlags{by: by}
-	var output format
-	var timeout time.Duration
+	flags := verifyFlags{serviceFlags: serviceFlags{by: by}}
 	cmd := &cobra.Command{
-		Use:   "verify [--config-dir DIR] [--namespace NS] {IMAGE... | -f FILE}",
+		Use:   "verify [--explain | --digest] {IMAGE... | -f FILE}",
 		Short: "Verify images as the server would, with resources of a cluster or from files",
-		Long: `Verify decides for each IMAGE as the server would for a pod of the namespace, with
-the resources of the cluster of your kubeconfig, which it reads with your permissions, or
-with those in the files below --config-dir; then without --namespace only cluster
-resources apply.
+		Long: `Verify decides for each IMAGE, or each image of the workloads in files (-f), as the
+server would for a pod of the namespace. It reads the resources of the cluster with your
+permissions, or those in the files below --config-dir; then without --namespace only
+cluster resources apply. --explain shows which resources apply, what was found and how
+long it took; --digest asks only which digest each tag names, as mutation does, where there
+is neither a cluster nor a directory anonymously.
 
-With -f the images are those of the Pods and workloads in files, lists and the output
-of kustomize. Objects without a namespace are in that of --namespace.
+What you may not read makes a verdict undecided, and the reason names the permission.
+Flags of the server that change verdicts have to be repeated; those about exceptions and
+break-glass are read from its Deployment, if you may. The cloud identity of your machine,
+its docker login and its Vault token are never used for a cluster's resources.
 
-What you may not read in the cluster makes a verdict undecided, and the reason names
-the permission; landwaiter preview --help names the roles. Flags of the server that change
-verdicts have to be repeated: --egress-host, --cluster-cidr and --cloud-endpoint. Those
-about exceptions and break-glass are read from its Deployment; where you may not read
-it, repeat them too, or break-glass leaves what it may allow undecided. The cloud
-identity of your machine, its docker login and its Vault token are never used for a
-cluster's resources.
-
-Resources that cannot be used deny where they apply, and are reported on standard
-error. A directory without a resource of Landwaiter is an error. With --strict so is
-a resource that cannot be used, and a namespace that is in no file.
-
-Exit codes: 0 every image is allowed, 1 any is denied, 2 any could not be decided,
-64 the command line is wrong, or the resources cannot be used (see above), 69 the
-API server does not answer, or the result cannot be written.`,
-		Example: `  landwaiter verify --namespace team-a registry.example.com/team-a/app:v1
+Exit codes: 0 every image is allowed (--digest: every tag has one), 1 any is denied
+(--digest: is not there, or may not be asked for), 2 any could not be decided, 64 the
+command line is wrong, or resources cannot be used, 69 the API server does not answer.`,
+		Example: `  landwaiter verify --namespace team-a --explain registry.example.com/team-a/app:v1
   kustomize build overlays/production | landwaiter verify -n team-a -f -
-  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
-  landwaiter verify --config-dir . -o json registry.example.com/app@sha256:...`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, questions, err := flags.ask(cmd, args, timeout)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
-			results := r.verifyAll(ctx, questions)
-			if err := output.print(cmd, printableResults(questions, results)); err != nil {
-				return err
-			}
-			return exitFor(results)
-		},
+  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.registerRules(cmd)
-	output.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for all images together")
+	flags.output.register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&flags.explain, "explain", false, "show which resources apply to each image, what was found, and how long it took")
+	f.BoolVar(&flags.digest, "digest", false, "print each image with the digest that its tag names now, and verify nothing")
+	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also ask the registry that the image names, and say what mirrors and evidence repositories lack")
+	f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "time to read the cluster, and again for all images together, with --explain for each")
 	return cmd
+}
+
+func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case f.explain && f.digest:
+		return errors.New("--explain and --digest exclude each other")
+	case f.compare && !f.explain:
+		return errors.New("--compare-origin means nothing without --explain")
+	}
+	f.anonymous = f.digest
+	by, questions, err := f.ask(cmd, args, f.timeout)
+	if err != nil {
+		return err
+	}
+	defer by.Close()
+	if f.explain {
+		explained, results := f.explainAll(cmd.Context(), by, questions)
+		if err := f.output.print(cmd, explained); err != nil {
+			return err
+		}
+		return exitFor(results)
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	if f.digest {
+		resolved, err := resolveAll(ctx, by, questions)
+		if err != nil {
+			return err
+		}
+		return f.output.print(cmd, resolved)
+	}
+	results := by.verifyAll(ctx, questions)
+	if err := f.output.print(cmd, printableResults(questions, results)); err != nil {
+		return err
+	}
+	return exitFor(results)
 }
 
 // parseNamespaceFlag reads --namespace; empty means cluster resources only.

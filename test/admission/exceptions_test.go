@@ -183,7 +183,7 @@ func TestBreakGlassOpensANamespaceForThePlatformAlone(t *testing.T) {
 	w.admitted(t, ns, w.byTeamA)
 	w.denied(t, other, w.unsigned)
 	admin := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Kubeconfig: w.Kubeconfig()}
-	require.Contains(t, admin.Must(t, "explain", "--namespace", ns, w.unsigned), "break-glass of Namespace "+ns+" allows it until", "what the server does, whatever the flags of explain")
+	require.Contains(t, admin.Must(t, "verify", "--explain", "--namespace", ns, w.unsigned), "break-glass of Namespace "+ns+" allows it until", "what the server does, whatever the flags of verify")
 	suite.Eventually(t, func(ctx context.Context) error {
 		var events corev1.EventList
 		if err := w.Client.List(ctx, &events, client.InNamespace(ns)); err != nil {

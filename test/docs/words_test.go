@@ -39,7 +39,7 @@ func former(crds string) map[string]*regexp.Regexp {
 		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
 		"PropertyPlace, Place":          `PropertyPlace|properties\.place\b|"place": "|verify\.Places?\b|workload\.Place|#who-reaches-a-place`,
 		"fence of the operator":         `operator-fence|NoFence|no-fence|--fence|fence-tenants|fence-interval|fenceInterval|templates/fence|operator/fence\.go|landwaiter\.fence|TheFence|ItsFence|operator's fence|fence of the operator`,
-		"serve of landwaiter":           `\blandwaiter (serve|operate)\b`,
+		"serve of landwaiter":           `\blandwaiter (serve|operate|explain|resolve)\b`,
 		"label home":                    `landwaiter\\?\.dev/home([^-]|$)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)

@@ -85,7 +85,7 @@ func TestAMirrorThatIsBehindDeniesUnlessTheOriginMayFillIn(t *testing.T) {
 // explain runs the command with the resources of a server.
 func explain(t *testing.T, s *server, namespace, image string, more ...string) (stdout string, code int) {
 	t.Helper()
-	r := suite.Program{Path: suite.MustTool(t, suite.Landwaiter)}.Run(t, "", append([]string{"explain", "--config-dir", s.dir, "-n", namespace, image}, more...)...)
+	r := suite.Program{Path: suite.MustTool(t, suite.Landwaiter)}.Run(t, "", append([]string{"verify", "--explain", "--config-dir", s.dir, "-n", namespace, image}, more...)...)
 	return r.Stdout, r.Code
 }
 

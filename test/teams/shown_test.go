@@ -56,7 +56,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	}
 	ada, eve := program("ada", "shown-admins"), program("eve", "unseen-admins")
 	image := func(host string) string { return host + "/app@sha256:" + strings.Repeat("0", 64) }
-	explain := []string{"explain", "-n", "shown-web"}
+	explain := []string{"verify", "--explain", "-n", "shown-web"}
 
 	before := ada.Run(t, "", append(explain, image("registry.example.com"))...)
 	require.Equal(t, 2, before.Code, before.Stdout+before.Stderr)

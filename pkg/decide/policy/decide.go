@@ -175,7 +175,7 @@ func (r Requirement) match(findings []Finding) Verdict {
 			Remediation: r.source.Owner("guard fields that may be missing with has(…) in the expression")}
 	case !met:
 		return Verdict{Policy: r.source, Reason: fmt.Sprintf("the expression of %s does not hold for what was found: %s", r.sourceName(), proof(findings)),
-			Remediation: "add the evidence that the expression asks for; landwaiter explain shows what was found"}
+			Remediation: "add the evidence that the expression asks for; landwaiter verify --explain shows what was found"}
 	}
 	return Verdict{outcome: Allowed, Policy: r.source, Reason: r.allowedReason(findings)}
 }

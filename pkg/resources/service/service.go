@@ -1,6 +1,6 @@
 // Package service wires everything between an image reference and its verdict:
 // the registry client, the caches, the engine, background fetching, and the current
-// resources. `landwaiter-server serve`, verify, explain and resolve use it, and so do the
+// resources. `landwaiter-server serve` and verify use it, and so do the
 // demo and the tests, so all of them decide alike. It reads no flags and no settings
 // from files, and it does not log: callers report what it returns.
 package service

@@ -134,7 +134,7 @@ func (n *notes) advice(namespace verify.Namespace, name string) string {
 	if _, err := image.Parse(name); err != nil {
 		return ""
 	}
-	return fmt.Sprintf("landwaiter explain --namespace %s %s says what to do", namespace, name)
+	return fmt.Sprintf("landwaiter verify --explain --namespace %s %s says what to do", namespace, name)
 }
 
 // due returns the counters that have to be written, the ones that never were first, and

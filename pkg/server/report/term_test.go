@@ -294,7 +294,7 @@ func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 			require.Equal(t, "it is not signed", result.Description)
 			advice[result.Properties[v1beta1.PropertyImage]] = result.Properties[v1beta1.PropertyRemediation]
 		}
-		require.Equal(t, map[string]string{imageOne: "sign it", imageTwo: "landwaiter explain --namespace team-a " + imageTwo + " says what to do", "no image; " + evil: ""}, advice)
+		require.Equal(t, map[string]string{imageOne: "sign it", imageTwo: "landwaiter verify --explain --namespace team-a " + imageTwo + " says what to do", "no image; " + evil: ""}, advice)
 	})
 }
 

@@ -100,10 +100,10 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 		},
 	}
 	cmd.Flags().StringVar(&flags.configDir, "config-dir", "", "directory with resources as YAML or JSON files, instead of the Kubernetes API")
-	flags.RegisterNetwork(cmd)
+	flags.RegisterNetwork(cmd.Flags())
 	registerServerFlags(cmd, &options, &identity)
 	registerEngineFlags(cmd, &flags)
-	flags.Exceptions.Register(cmd)
+	flags.Exceptions.Register(cmd.Flags())
 	cluster.register(cmd)
 	traces.register(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")

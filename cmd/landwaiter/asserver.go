@@ -7,18 +7,11 @@ import (
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
-
-// registerServerNamespace declares where the server is whose flags count.
-func (f *serviceFlags) registerServerNamespace(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.landwaiter, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter, whose Deployment says which exceptions count there")
-}
 
 // observed is how serve runs in the cluster, nil if that is not known, and then why not.
 type observed struct {
@@ -44,35 +37,35 @@ func (f *serviceFlags) clusterResources(server observed) string {
 // asServer gives the flags about exceptions that the person did not the values that serve has
 // in the cluster. Where these are not known, break-glass neither counts nor is said not to.
 // What the server may not read is not used either.
-func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person *live.Person, server observed, states ...*live.State) error {
+func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server observed, states ...*live.State) error {
 	serve, why := server.serve, server.why
 	if err := person.ReadableBy(ctx, f.server(serve), states...); err != nil {
 		return err
 	}
 	if serve == nil && states[0].Shown != nil {
-		return asShown(cmd, states[0].Shown)
+		return f.asShown(states[0].Shown)
 	}
 	if serve == nil {
-		if !cmd.Flags().Changed("break-glass") {
-			why = "whether serve runs with --break-glass is not known: " + why + "; say --break-glass if it does"
+		if !f.served.Changed("break-glass") {
+			why = "whether serve runs with --break-glass is not known: " + why + "; say --serve-flag=break-glass if it does"
 			for _, state := range states {
 				state.WithoutBreakGlass(why, time.Now())
 			}
 		}
 		return nil
 	}
-	return inherit(cmd, serve.Flag, "namespace "+f.landwaiter)
+	return f.inherit(serve.Flag, "namespace "+f.landwaiter)
 }
 
 // inherit gives the flags about exceptions that the person did not the values that serve has,
 // as from says.
-func inherit(cmd *cobra.Command, value func(name string) (string, bool), from string) error {
+func (f *serviceFlags) inherit(value func(name string) (string, bool), from string) error {
 	for _, name := range []string{"max-exception", "max-delegation", "break-glass", "max-break-glass"} {
 		value, given := value(name)
-		if !given || cmd.Flags().Changed(name) {
+		if !given || f.served.Changed(name) {
 			continue
 		}
-		if err := cmd.Flags().Set(name, value); err != nil {
+		if err := f.served.Set(name, value); err != nil {
 			return fmt.Errorf("read the flags of serve in %s: %w", from, err)
 		}
 	}
@@ -92,13 +85,13 @@ func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
 
 // asShown gives the flags about exceptions that the person did not the values that Landwaiter
 // shows with the cluster's rules.
-func asShown(cmd *cobra.Command, shown *live.Shown) error {
+func (f *serviceFlags) asShown(shown *live.Shown) error {
 	values := map[string]string{"max-exception": shown.MaxException, "max-delegation": shown.MaxDelegation}
 	if shown.MaxBreakGlass != "" {
 		values["break-glass"], values["max-break-glass"] = "true", shown.MaxBreakGlass
 	}
 	value := func(name string) (string, bool) { value, given := values[name]; return value, given }
-	return inherit(cmd, value, "ConfigMap "+resource.ShownName+" of namespace "+shown.Namespace)
+	return f.inherit(value, "ConfigMap "+resource.ShownName+" of namespace "+shown.Namespace)
 }
 
 // sayShown says which rules of the cluster were used, where the person may not list them.

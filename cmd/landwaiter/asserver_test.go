@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -87,21 +86,19 @@ func TestExceptionsCountAsOnTheServer(t *testing.T) {
 	}{
 		"serve has break-glass":            {serve: []any{"--break-glass", "--max-exception=1h"}, breakGlass: true, longest: time.Hour},
 		"serve has none":                   {longest: 90 * 24 * time.Hour},
-		"what the person says counts":      {serve: []any{"--break-glass", "--max-exception=1h"}, given: []string{"--max-exception=2h", "--break-glass=false"}, longest: 2 * time.Hour},
+		"what the person says counts":      {serve: []any{"--break-glass", "--max-exception=1h"}, given: []string{"--max-exception=2h", "break-glass=false"}, longest: 2 * time.Hour},
 		"nobody may know":                  {refuses: true, longest: 90 * 24 * time.Hour, forgotten: true},
 		"nobody may know, the person does": {refuses: true, given: []string{"--break-glass"}, breakGlass: true, longest: 90 * 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f serviceFlags
-			cmd := &cobra.Command{}
-			f.registerLive(cmd)
-			require.NoError(t, cmd.ParseFlags(c.given))
+			f := serviceFlags{given: c.given, landwaiter: "landwaiter-system"}
+			require.NoError(t, f.parseServed())
 			opened := map[string]string{v1beta1.AnnotationBreakGlassReason: "OPS-4711"}
 			state := live.State{Objects: resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: opened}}}}}
 			person := runningServe(t, c.refuses, c.serve...)
 			server, err := f.observe(t.Context(), person)
 			require.NoError(t, err)
-			require.NoError(t, f.asServer(t.Context(), cmd, person, server, &state))
+			require.NoError(t, f.asServer(t.Context(), person, server, &state))
 			require.Equal(t, c.breakGlass, f.Exceptions.BreakGlass)
 			require.Equal(t, c.longest, f.Exceptions.Longest)
 			require.Equal(t, c.forgotten, len(state.Objects.Namespaces[0].Annotations) == 0)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -24,19 +25,37 @@ type serviceFlags struct {
 	files      []string // of -f
 	anonymous  bool     // whether neither files nor a cluster are needed
 	strict     bool     // whether problems of resources are errors
+	given      []string // of --serve-flag
+	served     *pflag.FlagSet
 }
 
-// register declares the flags; instead says what is used without --config-dir.
-func (f *serviceFlags) register(cmd *cobra.Command, instead string) {
-	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files"+instead)
-	f.RegisterNetwork(cmd)
+// registerServer declares the flags that say where the server is and how it runs.
+func (f *serviceFlags) registerServer(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.landwaiter, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter, whose Deployment says which exceptions count there")
+	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "FLAG or FLAG=VALUE of landwaiter-server serve that verdicts depend on, such as egress-host=ocsp.example.com (repeatable)")
 }
 
-// registerLive declares the flags of a command that judges by a cluster alone.
-func (f *serviceFlags) registerLive(cmd *cobra.Command) {
-	f.RegisterNetwork(cmd)
-	f.Exceptions.Register(cmd)
-	f.registerServerNamespace(cmd)
+// parseServed reads the flags of the server that are given with --serve-flag.
+func (f *serviceFlags) parseServed() error {
+	f.served = pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f.served.SetOutput(io.Discard)
+	f.RegisterNetwork(f.served)
+	f.Exceptions.Register(f.served)
+	for _, given := range f.given {
+		name, _, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
+		if f.served.Lookup(name) == nil {
+			return fmt.Errorf("--serve-flag %q: verdicts depend on none of the name %s; they do on %s", given, name, strings.Join(f.servedNames(), ", "))
+		}
+		if err := f.served.Parse([]string{"--" + strings.TrimPrefix(given, "--")}); err != nil {
+			return fmt.Errorf("--serve-flag %q: %w", given, err)
+		}
+	}
+	return nil
+}
+
+func (f *serviceFlags) servedNames() (names []string) {
+	f.served.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	return names
 }
 
 // load returns a service with the resources in --config-dir in force, for a command

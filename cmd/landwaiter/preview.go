@@ -60,9 +60,9 @@ ConfigMaps and ServiceAccounts that they need. Objects without a namespace are i
 of -n. Objects that an API server would refuse are an error. To judge the images of
 manifests, use landwaiter verify -f.
 
-Registries are asked from your machine. Flags of the server that change verdicts have
-to be repeated: --egress-host, --cluster-cidr and --cloud-endpoint. Those about exceptions
-and break-glass are read from its Deployment; where you may not read it, repeat them too.
+Registries are asked from your machine. Flags of the server that verdicts depend on have to
+be repeated with --serve-flag: egress-host, cluster-cidr and cloud-endpoint. Those about
+exceptions and break-glass are read from its Deployment; where you may not, repeat them, too.
 Neither the cloud identity of your machine nor its docker login or Vault token is ever
 used. A Secret of the cluster is not used where the change would send it to a server that
 does not get it now, unless you trust the change and say --send-secrets: what depends on
@@ -90,7 +90,7 @@ written.`,
 			return printed.exit()
 		},
 	}
-	flags.service.registerLive(cmd)
+	flags.service.registerServer(cmd)
 	registerAll(cmd, &flags.allNamespaces)
 	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the objects as they would be; - is standard input (repeatable)")
 	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object that would be removed (repeatable)")
@@ -124,6 +124,9 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	}
 	change, err := f.change(cmd, verify.Namespace(own)) // as kubectl apply has it
 	if err != nil {
+		return printedPreview{}, err
+	}
+	if err := f.service.parseServed(); err != nil {
 		return printedPreview{}, err
 	}
 	if _, err := f.service.Complete(); err != nil { // before anything is read
@@ -180,7 +183,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if len(l.before.Missing) > 0 {
 		return nil
 	}
-	if err := l.service.asServer(ctx, l.cmd, l.person, server, &l.before, &l.after); err != nil {
+	if err := l.service.asServer(ctx, l.person, server, &l.before, &l.after); err != nil {
 		return l.failed(err)
 	}
 	sayShown(l.cmd.ErrOrStderr(), l.before.Shown)

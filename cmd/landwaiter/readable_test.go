@@ -3,7 +3,6 @@ package main
 import (
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,9 +60,8 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 		"a Secret that does not exist is missing, not hidden": {next: withLogin("", "", "", 0), unread: true, may: no, want: " "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f serviceFlags
-			cmd := &cobra.Command{}
-			f.registerLive(cmd)
+			f := serviceFlags{landwaiter: "landwaiter-system"}
+			require.NoError(t, f.parseServed())
 			var states [2]live.State
 			for i, store := range []*v1beta1.Store{c.now, c.next} {
 				if i == 1 && store == nil {
@@ -79,7 +77,7 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 			person := apiServer(t, c.unread, c.may)
 			server, err := f.observe(t.Context(), person)
 			require.NoError(t, err)
-			require.NoError(t, f.asServer(t.Context(), cmd, person, server, &states[0], &states[1]))
+			require.NoError(t, f.asServer(t.Context(), person, server, &states[0], &states[1]))
 			said := func(o resource.Objects) string {
 				source := policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "pull"}
 				switch {

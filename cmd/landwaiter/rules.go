@@ -69,9 +69,8 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 // registerRules declares the flags of a command that judges images by files or by a cluster, in
 // one namespace.
 func (f *serviceFlags) registerRules(cmd *cobra.Command) {
-	f.register(cmd, " (empty: the resources of the cluster, as far as you may read them)")
-	f.Exceptions.Register(cmd)
-	f.registerServerNamespace(cmd)
+	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files (empty: the resources of the cluster, as far as you may read them)")
+	f.registerServer(cmd)
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail with 64 if a resource cannot be used, or if no file has anything in the namespace")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
 }
@@ -134,6 +133,9 @@ func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Durat
 	if cmd.Flags().Changed("config-dir") && f.configDir == "" {
 		return rules{}, nil, errors.New("--config-dir is empty, it must name a directory")
 	}
+	if err := f.parseServed(); err != nil {
+		return rules{}, nil, err
+	}
 	config, namespace, err := f.cluster()
 	if err != nil {
 		return rules{}, nil, err
@@ -167,7 +169,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	if err != nil {
 		return rules{}, failed(err)
 	}
-	if err := f.asServer(ctx, cmd, person, server, &state); err != nil {
+	if err := f.asServer(ctx, person, server, &state); err != nil {
 		return rules{}, failed(err)
 	}
 	sayShown(cmd.ErrOrStderr(), state.Shown)

@@ -37,9 +37,9 @@ long it took; --digest asks only which digest each tag names, as mutation does, 
 is neither a cluster nor a directory anonymously.
 
 What you may not read makes a verdict undecided, and the reason names the permission.
-Flags of the server that change verdicts have to be repeated; those about exceptions and
-break-glass are read from its Deployment, if you may. The cloud identity of your machine,
-its docker login and its Vault token are never used for a cluster's resources.
+Flags of the server that verdicts depend on have to be repeated with --serve-flag; those
+about exceptions and break-glass are read from its Deployment, if you may. The cloud identity
+of your machine, its docker login and its Vault token are never used for a cluster's resources.
 
 Exit codes: 0 every image is allowed (--digest: every tag has one), 1 any is denied
 (--digest: is not there, or may not be asked for), 2 any could not be decided, 64 the

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 )
@@ -18,9 +18,8 @@ type Exceptions struct {
 }
 
 // Register declares the flags.
-func (e *Exceptions) Register(cmd *cobra.Command) {
+func (e *Exceptions) Register(f *pflag.FlagSet) {
 	e.declared = true
-	f := cmd.Flags()
 	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end; longer ones allow nothing")
 	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end; longer ones delegate nothing")
 	f.BoolVar(&e.BreakGlass, "break-glass", false, "let annotations of a Namespace allow every image there for a time; only with the guardrails, which keep teams from setting them")

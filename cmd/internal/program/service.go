@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"os"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
@@ -30,8 +30,7 @@ const (
 )
 
 // RegisterNetwork declares the flags that say what may be reached, and where it is.
-func (f *Service) RegisterNetwork(cmd *cobra.Command) {
-	flags := cmd.Flags()
+func (f *Service) RegisterNetwork(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Options.ClusterResourceNamespace, ClusterResourcesFlag, "", ClusterResourcesUsage)
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")

@@ -132,7 +132,7 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity
 // registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
 func registerEngineFlags(cmd *cobra.Command, flags *serveFlags) {
 	f := cmd.Flags()
-	flags.Redis.Register(cmd)
+	flags.Redis.Register(f)
 	f.Int64Var(&flags.Options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
 	f.DurationVar(&flags.Options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is cached")
 	f.DurationVar(&flags.Options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is cached")

@@ -18,13 +18,29 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 )
 
-func newCache(by person) *cobra.Command {
-	return group("cache", "Inspect and empty the cache that replicas share in Redis", newCacheStats(), newCacheShow(by), newCachePurge(by))
+// cacheFlags are those of every command about the cache.
+type cacheFlags struct {
+	by           person
+	redis        program.Redis
+	clusterScope bool
+	timeout      time.Duration
+	output       format
 }
 
-// withRedis runs do with a connection until timeout.
-func withRedis(cmd *cobra.Command, flags program.Redis, timeout time.Duration, do func(context.Context, redis.UniversalClient) error) error {
-	connection, err := flags.Connection()
+func newCache(by person) *cobra.Command {
+	flags := &cacheFlags{by: by}
+	cmd := group("cache", "Inspect and empty the cache that replicas share in Redis", newCacheShow(flags), newCachePurge(flags))
+	f := cmd.PersistentFlags()
+	flags.redis.RegisterConnection(f)
+	flags.output.add(f)
+	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "instead of a namespace, the keys of cluster scope")
+	f.DurationVar(&flags.timeout, "timeout", time.Minute, "time for all of it")
+	return cmd
+}
+
+// connected runs do with a connection until --timeout.
+func (c *cacheFlags) connected(cmd *cobra.Command, do func(context.Context, redis.UniversalClient) error) error {
+	connection, err := c.redis.Connection()
 	if err != nil {
 		return err
 	}
@@ -32,42 +48,12 @@ func withRedis(cmd *cobra.Command, flags program.Redis, timeout time.Duration, d
 	if err != nil {
 		return fmt.Errorf("--redis-url: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout)
 	defer cancel()
 	return program.Failed(errors.Join(do(ctx, client), client.Close()))
 }
 
-func newCacheStats() *cobra.Command {
-	var flags program.Redis
-	var output format
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "stats",
-		Short: "Count the keys and bytes of each namespace in Redis",
-		Long: `Stats scans all keys of Landwaiter in Redis and counts them, and the bytes of their
-values, per namespace. "-" is cluster scope.
-
-Exit codes: 0 the keys were counted, 64 the command line is wrong or a file that it
-names cannot be read, 69 Redis failed.`,
-		Example: `  landwaiter cache stats --redis-url rediss://redis.example:6379/0`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
-				found, err := cache.Usage(ctx, client)
-				if err != nil {
-					return err
-				}
-				return output.print(cmd, printableUsage(found))
-			})
-		},
-	}
-	flags.RegisterConnection(cmd)
-	output.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
-	return cmd
-}
-
-// printedUsage is what cache stats prints.
+// printedUsage is what cache show prints of all namespaces.
 type printedUsage struct {
 	Namespaces []printedUse `json:"namespaces"`
 	Keys       int          `json:"keys"`
@@ -107,12 +93,8 @@ type printedPurge struct {
 
 func (p printedPurge) show(s *screen) { s.line("%d keys of %s removed", p.Keys, p.Namespace) }
 
-func newCachePurge(by person) *cobra.Command {
-	var flags program.Redis
-	var clusterScope bool
-	var output format
-	var timeout time.Duration
-	cmd := &cobra.Command{
+func newCachePurge(flags *cacheFlags) *cobra.Command {
+	return &cobra.Command{
 		Use:   "purge (--namespace NS | --cluster-scope)",
 		Short: "Remove the keys of a namespace from Redis",
 		Long: `Purge removes every key of one namespace, or of cluster scope. Entries in the memory
@@ -123,21 +105,16 @@ or a file that it names cannot be read, 69 Redis failed.`,
 		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ns, err := cacheScope(*by.Namespace, clusterScope, "say what to remove")
+			ns, err := flags.scope("say what to remove")
 			if err != nil {
 				return err
 			}
-			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
+			return flags.connected(cmd, func(ctx context.Context, client redis.UniversalClient) error {
 				removed, err := cache.Purge(ctx, client, ns)
-				return errors.Join(err, output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}))
+				return errors.Join(err, flags.output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}))
 			})
 		},
 	}
-	flags.RegisterConnection(cmd)
-	output.register(cmd)
-	cmd.Flags().BoolVar(&clusterScope, "cluster-scope", false, "remove the keys of cluster scope")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
-	return cmd
 }
 
 // defaultShown and maxShown bound what cache show lists.
@@ -148,46 +125,63 @@ const (
 
 // showFlags are the flags of cache show.
 type showFlags struct {
-	redis        program.Redis
-	by           person
-	clusterScope bool
-	image        string
-	limit        int
-	timeout      time.Duration
+	*cacheFlags
+
+	image   string
+	keyFile string
+	limit   int
 }
 
-func newCacheShow(by person) *cobra.Command {
-	flags := showFlags{by: by}
-	var output format
+func newCacheShow(shared *cacheFlags) *cobra.Command {
+	flags := showFlags{cacheFlags: shared}
 	cmd := &cobra.Command{
-		Use:   "show (--namespace NS | --cluster-scope) [--image REPOSITORY[@DIGEST]]",
-		Short: "List the verdicts of a namespace in Redis",
-		Long: `Show opens the cached verdicts of one namespace, or of cluster scope, with the keys
-that seal them, and lists them. It is for cluster admins: whoever has the key file can
+		Use:   "show [--namespace NS | --cluster-scope] [--image REPOSITORY[@DIGEST]]",
+		Short: "Count the keys of each namespace in Redis, or list the verdicts of one",
+		Long: `Show counts the keys of each namespace in Redis, and the bytes of their values; "-" is
+cluster scope. With a namespace, or --cluster-scope, it opens its cached verdicts with the
+keys that seal them, and lists them. That is for cluster admins: whoever has the key file can
 also make verdicts. Teams ask the Kubernetes API and "landwaiter verify --explain" instead.
 
 A value that does not open is listed as UNOPENED with the reason: a key that is no longer
 in the file, or somebody else wrote it. It is never used as a verdict.
 
-Exit codes: 0 the verdicts are listed, if there are any, 64 the command line is wrong or
-a file that it names cannot be read, 69 Redis failed.`,
-		Example: `  landwaiter cache show --namespace team-a --redis-url-file redis-url --redis-key-file redis-key
+Exit codes: 0 what is there is shown, 64 the command line is wrong or a file that it
+names cannot be read, 69 Redis failed.`,
+		Example: `  landwaiter cache show --redis-url rediss://redis.example:6379/0
+  landwaiter cache show --namespace team-a --redis-url-file redis-url --redis-key-file redis-key
   landwaiter cache show -n team-a --image registry.example.com/team-a/app --redis-url-file redis-url --redis-key-file redis-key`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, &output) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if *flags.by.Namespace == "" && !flags.clusterScope {
+				return flags.count(cmd)
+			}
+			return flags.list(cmd)
+		},
 	}
-	flags.redis.Register(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "list the verdicts of cluster scope")
-	f.StringVar(&flags.image, "image", "", "list those of one repository, or of one digest of it (empty: all)")
+	f.StringVar(&flags.keyFile, "redis-key-file", "", program.KeyFileUsage)
+	f.StringVar(&flags.image, "image", "", "list the verdicts of one repository, or of one digest of it (empty: all)")
 	f.IntVar(&flags.limit, "limit", defaultShown, "list at most so many; the others are counted")
-	f.DurationVar(&flags.timeout, "timeout", time.Minute, "time for all of it")
-	output.register(cmd)
 	return cmd
 }
 
-func (s *showFlags) run(cmd *cobra.Command, output *format) error {
-	namespace, err := cacheScope(*s.by.Namespace, s.clusterScope, "say what to list")
+// count counts what each namespace has.
+func (s *showFlags) count(cmd *cobra.Command) error {
+	if s.image != "" {
+		return errors.New("--image means nothing without --namespace NS or --cluster-scope")
+	}
+	return s.connected(cmd, func(ctx context.Context, client redis.UniversalClient) error {
+		found, err := cache.Usage(ctx, client)
+		if err != nil {
+			return err
+		}
+		return s.output.print(cmd, printableUsage(found))
+	})
+}
+
+// list lists the verdicts of one namespace.
+func (s *showFlags) list(cmd *cobra.Command) error {
+	namespace, err := s.scope("say what to list")
 	if err != nil {
 		return err
 	}
@@ -198,10 +192,10 @@ func (s *showFlags) run(cmd *cobra.Command, output *format) error {
 	if s.limit < 1 || s.limit > maxShown {
 		return fmt.Errorf("--limit is %d, it must be 1 to %d", s.limit, maxShown)
 	}
-	if s.redis.KeyFile == "" {
+	if s.keyFile == "" {
 		return errors.New("the verdicts are sealed: use --redis-key-file with the keys that landwaiter-server serve has")
 	}
-	keys, err := program.ReadSetting("--redis-key-file", s.redis.KeyFile)
+	keys, err := program.ReadSetting("--redis-key-file", s.keyFile)
 	if err != nil {
 		return err
 	}
@@ -209,12 +203,12 @@ func (s *showFlags) run(cmd *cobra.Command, output *format) error {
 	if err != nil {
 		return fmt.Errorf("--redis-key-file: %w", err)
 	}
-	return withRedis(cmd, s.redis, s.timeout, func(ctx context.Context, client redis.UniversalClient) error {
+	return s.connected(cmd, func(ctx context.Context, client redis.UniversalClient) error {
 		found, err := cache.Show(ctx, client, seal, namespace, of, s.limit)
 		if err != nil {
 			return err
 		}
-		return output.print(cmd, printableListing(namespace, found, time.Now()))
+		return s.output.print(cmd, printableListing(namespace, found, time.Now()))
 	})
 }
 
@@ -234,15 +228,15 @@ func (s *showFlags) repository() (*image.Reference, error) {
 	return &ref, nil
 }
 
-// cacheScope returns the namespace that two flags mean; exactly one of them must be given.
-func cacheScope(namespace string, clusterScope bool, ask string) (verify.Namespace, error) {
-	if (namespace == "") == !clusterScope {
+// scope returns the namespace that two flags mean; exactly one of them must be given.
+func (c *cacheFlags) scope(ask string) (verify.Namespace, error) {
+	if (*c.by.Namespace == "") == !c.clusterScope {
 		return "", errors.New(ask + ": --namespace NS or --cluster-scope")
 	}
-	return parseNamespaceFlag(namespace)
+	return parseNamespaceFlag(*c.by.Namespace)
 }
 
-// printedListing is what cache show prints.
+// printedListing is what cache show prints of one namespace.
 type printedListing struct {
 	Namespace string         `json:"namespace"`
 	Entries   []printedEntry `json:"entries"`

@@ -21,8 +21,8 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		return out.String() + complaints.String()
 	}
 	url := "redis://" + server.Addr()
-	require.JSONEq(t, `{"namespaces":[{"namespace":"-","keys":1,"bytes":3},{"namespace":"team-a","keys":2,"bytes":6},{"namespace":"team-ab","keys":1,"bytes":2}],"keys":4,"bytes":11}`, do(program.ExitOK, "stats", "--redis-url", url, "-o", "json"))
-	require.Contains(t, do(program.ExitOK, "stats", "--redis-url", url), "(all)      4     11")
+	require.JSONEq(t, `{"namespaces":[{"namespace":"-","keys":1,"bytes":3},{"namespace":"team-a","keys":2,"bytes":6},{"namespace":"team-ab","keys":1,"bytes":2}],"keys":4,"bytes":11}`, do(program.ExitOK, "show", "--redis-url", url, "-o", "json"))
+	require.Contains(t, do(program.ExitOK, "show", "--redis-url", url), "(all)      4     11")
 	require.Equal(t, "2 keys of team-a removed\n", do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
 	require.Equal(t, "0 keys of team-a removed\n", do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
 	require.JSONEq(t, `{"namespace":"team-a","keys":0}`, do(program.ExitOK, "purge", "--redis-url", url, "--namespace", "team-a", "-o", "json"))
@@ -33,17 +33,17 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		"say what to remove":   {"purge", "--redis-url", url},
 		"--cluster-scope":      {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
 		"not a DNS-1123 label": {"purge", "--redis-url", url, "--namespace", "*"},
-		"which Redis?":         {"stats"},
-		"must be table, json, yaml, jsonpath=TEMPLATE or": {"stats", "--redis-url", url, "-o", "xml"},
-		"two ways to say the same":                        {"stats", "--redis-url", url, "--redis-url-file", "x"},
-		"belong together":                                 {"stats", "--redis-url", url, "--redis-client-cert", "x"},
-		"--redis-url-file":                                {"stats", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
-		"does not begin with redis":                       {"stats", "--redis-url", url, "--redis-ca", "cache_test.go"},
-		"must look like":                                  {"stats", "--redis-url", "http://x"},
+		"which Redis?":         {"show"},
+		"must be table, json, yaml, jsonpath=TEMPLATE or": {"show", "--redis-url", url, "-o", "xml"},
+		"two ways to say the same":                        {"show", "--redis-url", url, "--redis-url-file", "x"},
+		"belong together":                                 {"show", "--redis-url", url, "--redis-client-cert", "x"},
+		"--redis-url-file":                                {"show", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
+		"does not begin with redis":                       {"show", "--redis-url", url, "--redis-ca", "cache_test.go"},
+		"must look like":                                  {"show", "--redis-url", "http://x"},
 	} {
 		require.Contains(t, do(program.ExitUsage, args...), says)
 	}
 	server.Close()
-	require.Contains(t, do(program.ExitUnavailable, "stats", "--redis-url", url), "find keys")
+	require.Contains(t, do(program.ExitUnavailable, "show", "--redis-url", url), "find keys")
 	require.Contains(t, do(program.ExitOK), "Inspect and empty")
 }

@@ -95,7 +95,7 @@ func TestShowRefusesWhatItCannotAnswer(t *testing.T) {
 	require.NoError(t, os.WriteFile(keys, fixture.NewSealKey(), 0o600))
 	url := "redis://" + server.Addr()
 	for says, args := range map[string][]string{
-		"say what to list":                   {},
+		"--image means nothing without":      {"--image", "r.example.com/app"},
 		"--cluster-scope":                    {"-n", "team-a", "--cluster-scope"},
 		"not a DNS-1123 label":               {"-n", "*"},
 		"--redis-key-file":                   {"-n", "team-a"},

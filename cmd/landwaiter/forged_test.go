@@ -24,7 +24,7 @@ func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 	t.Parallel()
 	printers := map[string]shown{
 		"verify": &printedResults{}, "verify --explain": &printedExplanations{}, "verify --digest": &printedResolutions{}, "status": &printedStatus{}, "preview": &printedPreview{}, "lint": &printedLint{},
-		"doctor": &printedDiagnosis{}, "doctor --isolation": &printedCases{}, "cache stats": &printedUsage{}, "cache show": &printedListing{},
+		"doctor": &printedDiagnosis{}, "doctor --isolation": &printedCases{}, "cache show, of all": &printedUsage{}, "cache show": &printedListing{},
 		"tenant check": &printedChecks{}, "tenant list": &printedTenants{}, "tenant list --namespaces": &printedTenantNamespaces{},
 		"tenant add": &printedAdded{}, "tenant delete": &printedDeleted{}, "platform check": &printedTreeCheck{}, "platform init": &printedTree{},
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 )
@@ -44,14 +45,16 @@ says which it has.`,
 // hideShared leaves the flags of every command out of help, which names the command that lists
 // them, as kubectl's does.
 func hideShared(root *cobra.Command) {
-	const shared = `{{if .HasAvailableInheritedFlags}}
-
-Global Flags:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}`
-	template := strings.Replace(root.UsageTemplate(), "{{if .HasAvailableLocalFlags}}", "{{if and .HasParent .HasAvailableLocalFlags}}", 1)
-	root.SetUsageTemplate(strings.Replace(template, shared, `
-
-Use "{{.Root.CommandPath}} options" for flags that say which cluster is meant, as whom and in which namespace.`, 1))
+	shared, usage := root.PersistentFlags(), root.UsageFunc()
+	root.SetUsageTemplate(root.UsageTemplate() + `
+Use "{{.Root.CommandPath}} options" for flags that say which cluster is meant, as whom and in which namespace.
+`)
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		hide := func(hidden bool) { shared.VisitAll(func(flag *pflag.Flag) { flag.Hidden = hidden }) }
+		hide(true)
+		defer hide(false)
+		return usage(cmd)
+	})
 }
 
 func newOptions() *cobra.Command {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -252,9 +253,12 @@ const (
 )
 
 // register declares --output on a command that prints results.
-func (f *format) register(cmd *cobra.Command) {
+func (f *format) register(cmd *cobra.Command) { f.add(cmd.Flags()) }
+
+// add declares --output among flags.
+func (f *format) add(flags *pflag.FlagSet) {
 	*f = formatTable
-	cmd.Flags().VarP(f, "output", "o", "table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE; docs/cli.md has the fields")
+	flags.VarP(f, "output", "o", "table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE; docs/cli.md has the fields")
 }
 
 // String returns the value.

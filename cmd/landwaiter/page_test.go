@@ -71,14 +71,14 @@ func pageExamples(t *testing.T) map[string]string {
 	image := e.Registry.Host() + "/shared/app:v1"
 	examples := map[string]string{}
 	for name, args := range map[string][]string{
-		"verify":           {"verify", "--config-dir", "rules", "-n", "team-a", image},
-		"verify --explain": {"verify", "--explain", "--config-dir", "rules", "-n", "team-a", image},
-		"verify --digest":  {"verify", "--digest", "--config-dir", "rules", "-n", "team-a", image},
-		"lint":             {"lint", "verifier.yaml"},
-		"cache stats":      {"cache", "stats", "--redis-url", "redis://" + redis.Addr()},
-		"cache show":       {"cache", "show", "-n", "team-c", "--redis-key-file", "redis-key", "--redis-url", "redis://" + filled.Addr()},
-		"cache purge":      {"cache", "purge", "-n", "team-b", "--redis-url", "redis://" + redis.Addr()},
-		"version":          {"version"},
+		"verify":             {"verify", "--config-dir", "rules", "-n", "team-a", image},
+		"verify --explain":   {"verify", "--explain", "--config-dir", "rules", "-n", "team-a", image},
+		"verify --digest":    {"verify", "--digest", "--config-dir", "rules", "-n", "team-a", image},
+		"lint":               {"lint", "verifier.yaml"},
+		"cache show, of all": {"cache", "show", "--redis-url", "redis://" + redis.Addr()},
+		"cache show":         {"cache", "show", "-n", "team-c", "--redis-key-file", "redis-key", "--redis-url", "redis://" + filled.Addr()},
+		"cache purge":        {"cache", "purge", "-n", "team-b", "--redis-url", "redis://" + redis.Addr()},
+		"version":            {"version"},
 	} {
 		var out, complaints bytes.Buffer
 		code := run(t.Context(), append(args, "-o", "json"), &out, &complaints)

@@ -8,29 +8,28 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
+	"github.com/spf13/pflag"
 )
+
+// KeyFileUsage is the text of --redis-key-file.
+const KeyFileUsage = "file with the keys that seal entries in Redis: 32 bytes in base64, one per line, the one in use first"
 
 // Redis are the flags of the cache in Redis that replicas share.
 type Redis struct {
-	// KeyFile has the keys that seal entries.
-	KeyFile                    string
-	url, urlFile, mode, caFile string
-	certFile, certKeyFile      string
+	url, urlFile, mode, keyFile, caFile string
+	certFile, certKeyFile               string
 }
 
 // Register declares the flags.
-func (r *Redis) Register(cmd *cobra.Command) {
-	r.RegisterConnection(cmd)
-	cmd.Flags().StringVar(&r.KeyFile, "redis-key-file", "", "file with the keys that seal entries in Redis: 32 bytes in base64, one per line, the one in use first")
+func (r *Redis) Register(f *pflag.FlagSet) {
+	r.RegisterConnection(f)
+	f.StringVar(&r.keyFile, "redis-key-file", "", KeyFileUsage)
 }
 
 // RegisterConnection declares the flags of the connection to Redis.
-func (r *Redis) RegisterConnection(cmd *cobra.Command) {
-	f := cmd.Flags()
+func (r *Redis) RegisterConnection(f *pflag.FlagSet) {
 	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (empty: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
 	f.StringVar(&r.mode, "redis-mode", "standalone", "standalone, sentinel or cluster")
@@ -45,7 +44,7 @@ const maxSettingBytes = 1 << 20
 // Options returns how to reach Redis and seal entries there, nil without Redis.
 func (r *Redis) Options() (*service.Redis, error) {
 	if r.url == "" && r.urlFile == "" {
-		if r.KeyFile+r.caFile+r.certFile+r.certKeyFile != "" {
+		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" {
 			return nil, errors.New("--redis-key-file, --redis-ca, --redis-client-cert and --redis-client-key mean nothing without --redis-url or --redis-url-file")
 		}
 		return nil, nil
@@ -54,10 +53,10 @@ func (r *Redis) Options() (*service.Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.KeyFile == "" {
+	if r.keyFile == "" {
 		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
 	}
-	keys, err := ReadSetting("--redis-key-file", r.KeyFile)
+	keys, err := ReadSetting("--redis-key-file", r.keyFile)
 	if err != nil {
 		return nil, err
 	}

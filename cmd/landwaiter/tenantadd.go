@@ -86,7 +86,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			c, engine, err := admin.connect(cmd, operator.Options{Adopt: true})
+			_, engine, err := admin.connect(cmd, operator.Options{Adopt: true})
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			if err := awaitQuotas(ctx, cmd.ErrOrStderr(), engine, uncounted, wait); err != nil || !wait {
 				return err
 			}
-			return awaitTenants(ctx, c, tenants)
+			return notApplied(engine.AwaitReady(ctx, tenants))
 		},
 	}
 	admin.register(cmd, true)
@@ -184,14 +184,7 @@ func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine,
 		defer cancel()
 		ctx = patient
 	}
-	left := quotas
-	err := poll(ctx, func() (bool, error) {
-		still, err := engine.Uncounted(ctx, left)
-		if err == nil {
-			left = still
-		}
-		return err == nil && len(still) == 0, err
-	})
+	left, err := engine.AwaitCounted(ctx, quotas)
 	var refused apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -205,33 +198,15 @@ func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine,
 	return nil
 }
 
-// notApplied tells what the API server refuses from what kept it from answering.
+// notApplied tells what the API server refuses, or has not done in time, from what kept it from
+// answering. It returns nil for nil.
 func notApplied(err error) error {
 	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
+	var late *operator.UnfinishedError
+	if errors.As(err, &late) || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
 		return &program.Exit{Code: program.ExitDenied, Err: err}
 	}
 	return program.Failed(err)
-}
-
-// awaitTenants waits until the rules of Tenants are in force.
-func awaitTenants(ctx context.Context, c client.Client, tenants []*v1beta1.Tenant) error {
-	for _, asked := range tenants {
-		tenant := &v1beta1.Tenant{}
-		err := poll(ctx, func() (bool, error) {
-			err := c.Get(ctx, client.ObjectKeyFromObject(asked), tenant)
-			ready := meta.FindStatusCondition(tenant.Status.Conditions, v1beta1.ConditionReady)
-			return err == nil && ready != nil && ready.Status == "True" && ready.ObservedGeneration == tenant.Generation, client.IgnoreNotFound(err)
-		})
-		if err != nil {
-			text := "nobody has written its condition Ready"
-			if ready := meta.FindStatusCondition(tenant.Status.Conditions, v1beta1.ConditionReady); ready != nil {
-				text = fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
-			}
-			return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("wait for Tenant %s: %w; %s", asked.Name, err, text)}
-		}
-	}
-	return nil
 }
 
 // show prints what changed, or would in a dry run, then one line for each Tenant.

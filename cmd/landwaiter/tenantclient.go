@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
@@ -17,9 +15,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
-
-// pollInterval is the pause between two looks at what is being deleted.
-const pollInterval = 200 * time.Millisecond
 
 // defaultAccount is Landwaiter's ServiceAccount as the chart makes it.
 const defaultAccount = "landwaiter-system/landwaiter"
@@ -108,17 +103,4 @@ func amount(n int, noun string) string {
 		return fmt.Sprintf("%d %s", n, noun)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// poll calls done until it is, fails, or ctx ends.
-func poll(ctx context.Context, done func() (bool, error)) error {
-	var failed error
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (ok bool, _ error) {
-		ok, failed = done()
-		return ok, failed
-	})
-	if err != nil && failed == nil {
-		return fmt.Errorf("gave up: %w", err)
-	}
-	return err
 }

@@ -9,10 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
@@ -62,7 +58,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			admin.dryRun = admin.dryRun || !flags.yes
-			c, engine, err := admin.connect(cmd, operator.Options{})
+			_, engine, err := admin.connect(cmd, operator.Options{})
 			if err != nil {
 				return err
 			}
@@ -72,12 +68,11 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.timeout)
 			defer cancel()
-			d := deleter{client: c, engine: engine, dryRun: admin.dryRun}
-			printed, err := d.run(ctx, name, flags.namespaces)
+			tenant, deletion, err := engine.TakeAway(ctx, name, flags.namespaces)
 			if err != nil {
-				return err
+				return notGone(name, err)
 			}
-			if err := output.print(cmd, printed); err != nil {
+			if err := output.print(cmd, printableDeletion(tenant, deletion)); err != nil {
 				return err
 			}
 			if !flags.yes {
@@ -148,122 +143,12 @@ func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []
 	return matches[0].Tenant, nil
 }
 
-// deleter takes away one Tenant.
-type deleter struct {
-	client client.Client
-	engine *operator.Engine
-	dryRun bool
-}
-
-func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printedDeleted, error) {
-	tenant := &v1beta1.Tenant{}
-	err := d.client.Get(ctx, client.ObjectKey{Name: name}, tenant)
-	gone := apierrors.IsNotFound(err)
-	if err != nil && !gone {
-		return printedDeleted{}, program.Failed(fmt.Errorf("get Tenant %s: %w", name, err))
+// notGone gives an error of a deletion its exit code.
+func notGone(name string, err error) error {
+	if errors.Is(err, operator.ErrNoTenant) {
+		return &program.Exit{Code: program.ExitDenied, Err: noTenant(name)}
 	}
-	if gone { // an earlier run may have left something
-		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
-	}
-	if namespaces {
-		tenant.Spec.NamespaceReclaimPolicy = v1beta1.NamespaceReclaimPolicyDeleteCreated
-	}
-	if !gone && slices.Contains(tenant.Finalizers, operator.Finalizer) && !d.dryRun {
-		return d.byOperator(ctx, tenant, namespaces)
-	}
-	deletion, err := d.objects(ctx, tenant)
-	if err != nil {
-		return printedDeleted{}, err
-	}
-	if gone && len(deletion.Outcomes) == 0 && len(deletion.Deleted) == 0 {
-		return printedDeleted{}, &program.Exit{Code: program.ExitDenied, Err: noTenant(name)}
-	}
-	if !gone {
-		if !d.dryRun {
-			if err := d.remove(ctx, tenant); err != nil {
-				return printedDeleted{}, err
-			}
-		}
-		deletion.Outcomes = append(deletion.Outcomes, operator.Outcome{Object: clusterName(v1beta1.KindTenant, name), Result: operator.Removed})
-	}
-	if !d.dryRun {
-		if err := d.ended(ctx, deletion.Deleted); err != nil {
-			return printedDeleted{}, err
-		}
-	}
-	return printableDeletion(tenant, deletion), nil
-}
-
-// remove deletes the Tenant itself.
-func (d *deleter) remove(ctx context.Context, tenant *v1beta1.Tenant) error {
-	if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
-		return notApplied(fmt.Errorf("delete Tenant %s: %w", tenant.Name, err))
-	}
-	return nil
-}
-
-// objects takes away what the Tenant stands for, and waits for finalizers.
-func (d *deleter) objects(ctx context.Context, tenant *v1beta1.Tenant) (*operator.Deletion, error) {
-	var total operator.Deletion
-	err := poll(ctx, func() (bool, error) {
-		deletion, err := d.engine.Delete(ctx, tenant)
-		if err != nil {
-			return false, err
-		}
-		fresh := slices.DeleteFunc(deletion.Outcomes, func(o operator.Outcome) bool {
-			return slices.ContainsFunc(total.Outcomes, func(known operator.Outcome) bool { return known.Object == o.Object })
-		})
-		deletion.Outcomes = append(total.Outcomes, fresh...)
-		total = *deletion
-		return len(deletion.Pending) == 0 || len(deletion.Problems) > 0, nil
-	})
-	switch {
-	case len(total.Problems) > 0:
-		return nil, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("the Tenant stays: %s", total.Problems[0].Message)}
-	case err != nil && len(total.Pending) > 0:
-		return nil, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("the finalizers of %s have not ended (is Flux running?); the permissions of its account and the Tenant stay until then: %w", total.Pending[0], err)}
-	}
-	return &total, notApplied(err)
-}
-
-// byOperator deletes a Tenant and waits until the operator has done the rest.
-func (d *deleter) byOperator(ctx context.Context, tenant *v1beta1.Tenant, namespaces bool) (printedDeleted, error) {
-	if namespaces {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`))
-		if err := d.client.Patch(ctx, tenant.DeepCopy(), patch, client.FieldOwner(operator.FieldManager)); err != nil {
-			return printedDeleted{}, notApplied(fmt.Errorf("set spec.namespaceReclaimPolicy of Tenant %s: %w", tenant.Name, err))
-		}
-	}
-	// What will happen, in the words of a dry run.
-	deletion, err := operator.New(d.client, operator.Options{DryRun: true}).Delete(ctx, tenant)
-	if err != nil {
-		return printedDeleted{}, notApplied(err)
-	}
-	if err := d.remove(ctx, tenant); err != nil {
-		return printedDeleted{}, err
-	}
-	if err := d.gone(ctx, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name}}); err != nil {
-		return printedDeleted{}, &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("the operator has not finished to delete Tenant %s (is landwaiter-operator running?): %w", tenant.Name, err)}
-	}
-	return printableDeletion(tenant, deletion), d.ended(ctx, deletion.Deleted)
-}
-
-// gone waits until there is no object of a name.
-func (d *deleter) gone(ctx context.Context, object client.Object) error {
-	return poll(ctx, func() (bool, error) {
-		err := d.client.Get(ctx, client.ObjectKeyFromObject(object), object)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-}
-
-// ended waits until namespaces are gone.
-func (d *deleter) ended(ctx context.Context, namespaces []string) error {
-	for _, name := range namespaces {
-		if err := d.gone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("namespace %s is still ending; its status says what it waits for: %w", name, err)}
-		}
-	}
-	return nil
+	return notApplied(err)
 }
 
 func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion) printedDeleted {

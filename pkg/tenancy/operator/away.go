@@ -1,0 +1,137 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+)
+
+// ErrNoTenant says that there is no Tenant of a name.
+var ErrNoTenant = errors.New("there is no such Tenant")
+
+// TakeAway deletes a Tenant and everything that it stands for, and waits until it is gone. Where the
+// operator runs, it does the work. With namespaces those that were made for the Tenant go,
+// whatever it says. In a dry run the Deletion says what would happen. The Tenant that it returns is
+// as it was, with the namespaceReclaimPolicy that counted.
+//
+// The error is [ErrNoTenant] if there is none and nothing is left of one, one of the API server, or an
+// [UnfinishedError].
+func (e *Engine) TakeAway(ctx context.Context, name string, namespaces bool) (*v1beta1.Tenant, *Deletion, error) {
+	tenant := &v1beta1.Tenant{}
+	missing := e.client.Get(ctx, client.ObjectKey{Name: name}, tenant)
+	if client.IgnoreNotFound(missing) != nil {
+		return nil, nil, fmt.Errorf("get Tenant %s: %w", name, missing)
+	}
+	if missing != nil { // an earlier run may have left something
+		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
+	}
+	if namespaces {
+		tenant.Spec.NamespaceReclaimPolicy = v1beta1.NamespaceReclaimPolicyDeleteCreated
+	}
+	if missing == nil && slices.Contains(tenant.Finalizers, Finalizer) && !e.options.DryRun {
+		deletion, err := e.awayByOperator(ctx, tenant, namespaces)
+		return tenant, deletion, err
+	}
+	deletion, err := e.deleteAll(ctx, tenant)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case missing != nil && len(deletion.Outcomes) == 0 && len(deletion.Deleted) == 0:
+		return nil, nil, ErrNoTenant
+	case missing == nil:
+		if err := e.deleteTenant(ctx, tenant); err != nil {
+			return nil, nil, err
+		}
+		deletion.Outcomes = append(deletion.Outcomes, Outcome{Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: name}, Result: Removed})
+	}
+	return tenant, deletion, e.awaitEnd(ctx, deletion.Deleted)
+}
+
+// deleteTenant deletes the Tenant itself, unless this is a dry run.
+func (e *Engine) deleteTenant(ctx context.Context, tenant *v1beta1.Tenant) error {
+	if e.options.DryRun {
+		return nil
+	}
+	if err := e.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Tenant %s: %w", tenant.Name, err)
+	}
+	return nil
+}
+
+// deleteAll takes away what the Tenant stands for, and waits for finalizers.
+func (e *Engine) deleteAll(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion, error) {
+	var total Deletion
+	err := poll(ctx, func() (bool, error) {
+		deletion, err := e.Delete(ctx, tenant)
+		if err != nil {
+			return false, err
+		}
+		fresh := slices.DeleteFunc(deletion.Outcomes, func(o Outcome) bool {
+			return slices.ContainsFunc(total.Outcomes, func(known Outcome) bool { return known.Object == o.Object })
+		})
+		deletion.Outcomes = append(total.Outcomes, fresh...)
+		total = *deletion
+		return len(deletion.Pending) == 0 || len(deletion.Problems) > 0, nil
+	})
+	switch {
+	case len(total.Problems) > 0:
+		return nil, unfinished("the Tenant stays: %s", total.Problems[0].Message)
+	case err != nil && len(total.Pending) > 0:
+		return nil, unfinished("the finalizers of %s have not ended (is Flux running?); the permissions of its account and the Tenant stay until then: %w", total.Pending[0], err)
+	}
+	return &total, err
+}
+
+// awayByOperator deletes a Tenant and waits until the operator has done the rest.
+func (e *Engine) awayByOperator(ctx context.Context, tenant *v1beta1.Tenant, namespaces bool) (*Deletion, error) {
+	if namespaces {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`))
+		if err := e.client.Patch(ctx, tenant.DeepCopy(), patch); err != nil {
+			return nil, fmt.Errorf("set spec.namespaceReclaimPolicy of Tenant %s: %w", tenant.Name, err)
+		}
+	}
+	// What will happen, in the words of a dry run.
+	trial := *e
+	trial.client, trial.options.DryRun = client.NewDryRunClient(e.client), true
+	deletion, err := trial.Delete(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.deleteTenant(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if err := e.awaitGone(ctx, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name}}); err != nil {
+		return nil, unfinished("the operator has not finished to delete Tenant %s (is landwaiter-operator running?): %w", tenant.Name, err)
+	}
+	return deletion, e.awaitEnd(ctx, deletion.Deleted)
+}
+
+// awaitGone waits until there is no object of a name.
+func (e *Engine) awaitGone(ctx context.Context, object client.Object) error {
+	return poll(ctx, func() (bool, error) {
+		err := e.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
+// awaitEnd waits until namespaces are gone, unless this is a dry run.
+func (e *Engine) awaitEnd(ctx context.Context, namespaces []string) error {
+	if e.options.DryRun {
+		return nil
+	}
+	for _, name := range namespaces {
+		if err := e.awaitGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return unfinished("namespace %s is still ending; its status says what it waits for: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -309,7 +309,7 @@ func (f *format) print(cmd *cobra.Command, value shown) error {
 		return program.Failed(err)
 	}
 	text, err := buffer.Bytes(), error(nil)
-	switch *f {
+	switch *f { //nolint:exhaustive // a table is printed above
 	case formatJSON:
 		text = escaped(text)
 	case formatYAML:

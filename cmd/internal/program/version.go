@@ -8,7 +8,7 @@ import (
 
 // Version and commit of a release: -ldflags "-X github.com/landwaiter/landwaiter/cmd/internal/program.version=v1.2.3 -X ….revision=…".
 var (
-	version  = "" //nolint:gochecknoglobals // the linker sets it
+	version  = ""
 	revision = "" //nolint:gochecknoglobals // the linker sets it
 )
 

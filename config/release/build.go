@@ -45,9 +45,10 @@ func variants() map[string]variant {
 	}
 }
 
-// withoutPlugins takes the loader of Go plugins out of kustomize: Landwaiter loads no code, and
-// with it the linker keeps every method of every type, a third more of the binary.
-const withoutPlugins = "kustomize_disable_go_plugin_support"
+// unused are the tags that take out what nobody here uses and what makes the linker keep every
+// method of every type, half of the binary: kustomize's loader of Go plugins, and gRPC's traces,
+// which have pages of text/template.
+const unused = "kustomize_disable_go_plugin_support,grpcnotrace"
 
 // stamped is the package that knows its version.
 const stamped = "github.com/landwaiter/landwaiter/cmd/internal/program"
@@ -56,7 +57,7 @@ const stamped = "github.com/landwaiter/landwaiter/cmd/internal/program"
 // the Dockerfile. -trimpath and an empty build ID keep the place of the checkout out of
 // the binary.
 func buildArguments(program string, v variant, version, revision, out string) []string {
-	return []string{"build", "-buildvcs=false", "-trimpath", "-tags", withoutPlugins + "," + v.tags,
+	return []string{"build", "-buildvcs=false", "-trimpath", "-tags", unused + "," + v.tags,
 		"-ldflags", "-s -w -buildid= -X " + stamped + ".version=" + version + " -X " + stamped + ".revision=" + revision, "-o", out, "./cmd/" + program}
 }
 

@@ -99,7 +99,7 @@ func TestRefusesCommandsThatItDoesNotKnow(t *testing.T) {
 
 func TestBuildsWithNothingOfTheMachine(t *testing.T) {
 	arguments := strings.Join(buildArguments(server, variants()["full"], "v1", "abc", "out"), " ")
-	for _, part := range []string{"-trimpath", "-buildvcs=false", "-buildid=", "-tags kustomize_disable_go_plugin_support,aws,azure,gcp", "program.version=v1", "program.revision=abc", "./cmd/landwaiter-server"} {
+	for _, part := range []string{"-trimpath", "-buildvcs=false", "-buildid=", "-tags kustomize_disable_go_plugin_support,grpcnotrace,aws,azure,gcp", "program.version=v1", "program.revision=abc", "./cmd/landwaiter-server"} {
 		require.Contains(t, arguments, part)
 	}
 	environment := buildEnvironment(platform{"linux", "arm64"})

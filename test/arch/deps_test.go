@@ -99,12 +99,14 @@ func TestNoProgramCarriesAnythingOfTheTests(t *testing.T) {
 	}
 }
 
-// Built as the Makefile, the Dockerfile and releases build them, they have no loader of Go plugins.
+// Built as the Makefile, the Dockerfile and releases build them, they have no loader of Go plugins, and
+// the server no pages of gRPC's traces.
 func TestNoProgramLoadsCode(t *testing.T) {
-	deps := readDeps(t, "-tags=kustomize_disable_go_plugin_support", "./cmd/...")
+	deps := readDeps(t, "-tags=kustomize_disable_go_plugin_support,grpcnotrace", "./cmd/...")
 	for _, program := range programs() {
 		require.NotEmpty(t, deps[program], program)
 		require.NotContains(t, deps[program], "plugin", program)
+		require.NotContains(t, deps[program], "golang.org/x/net/trace", program)
 	}
 }
 

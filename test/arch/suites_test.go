@@ -115,7 +115,7 @@ func (s suiteRun) test(t *testing.T, of suite, names string) (string, error) {
 // build builds the program of the copy for a suite, with the clouds where that needs them.
 func (s suiteRun) build(t *testing.T, of suite) {
 	t.Helper()
-	tags := "kustomize_disable_go_plugin_support"
+	tags := "kustomize_disable_go_plugin_support,grpcnotrace"
 	if of.folder == "test/evidence" {
 		tags += ",aws,azure,gcp"
 	}

@@ -91,14 +91,20 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	return ExitUsage
 }
 
-// Root prepares a program's first command: it prints errors by [Run] alone, has a version, and
-// says what was meant by a word that it does not know.
+// Root prepares a program's first command: it prints errors by [Run] alone, has --version, and
+// says what was meant by a word that it does not know. It gives cobra no template: with
+// text/template the linker keeps every method of every type, a fifth of the server.
 func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Args = OnlyCommands
-	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.Version = Version()
-	root.SetVersionTemplate(VersionOf(root.Name()).String() + "\n")
+	version := root.Flags().BoolP("version", "v", false, "version for "+root.Name())
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			Say(cmd.OutOrStdout(), "%s", VersionOf(root.Name()))
+			return nil
+		}
+		return cmd.Help()
+	}
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(commands...)
 	return root

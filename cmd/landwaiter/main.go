@@ -39,7 +39,7 @@ says which it has.`,
 	by.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's" // in the pages' words
 	hideShared(root)
-	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newDoctor(by), newLint(), newCache(by), newTenant(by), newPlatform(), newTrust(), newOptions(), newVersion())
+	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newDoctor(by), newSupport(by), newLint(), newCache(by), newTenant(by), newPlatform(), newTrust(), newOptions(), newVersion())
 }
 
 // hideShared leaves the flags of every command out of help, which names the command that lists

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/inspect/support"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+)
+
+func newSupport(by person) *cobra.Command {
+	var options doctor.Options
+	var file string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "support",
+		Short: "Write an archive for whoever is asked for help",
+		Long: `Support writes one archive (.tar.gz): versions, how the programs run, the conditions of
+resources, what doctor finds, Events, and the metrics of each pod. It reads with your
+permissions, and lists in the archive what you may not read; the ClusterRole
+landwaiter-doctor lacks list for events and pods, and, for metrics, get for pods/proxy.
+
+The archive has no Secret, no ConfigMap and no spec of a resource, and what looks like a
+password, a token or a private key in the rest is replaced. Look through it before you send it.
+
+Exit codes: 0 the archive is written, 64 the command line is wrong, 69 the Kubernetes API
+does not answer, or the file cannot be written.`,
+		Example: `  landwaiter support
+  landwaiter support --file /tmp/landwaiter.tar.gz`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, _, err := by.config()
+			if err != nil {
+				return err
+			}
+			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
+			defer cancel()
+			reader, err := live.New(config, schema.New())
+			if err != nil {
+				return program.Failed(err)
+			}
+			inventory, err := doctor.Read(ctx, reader.Client(), options, time.Now())
+			if err != nil {
+				return failed(err)
+			}
+			archive, err := support.Collect(ctx, config, reader.Client(), inventory, doctor.Examine(inventory, schema.New()), program.Version())
+			if err != nil {
+				return failed(err)
+			}
+			if file == "" {
+				file = "landwaiter-support-" + inventory.Now.UTC().Format("20060102T150405Z") + ".tar.gz"
+			}
+			if err := writeNew(file, archive); err != nil {
+				return program.Failed(err)
+			}
+			program.Say(cmd.OutOrStdout(), "%s: %s; look through it before you send it", file, strings.Join(archive.Names(), ", "))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "file", "", "file to write, which must not exist (empty: one in this folder, named by the time)")
+	f.StringVar(&options.Namespace, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter")
+	f.DurationVar(&timeout, "timeout", time.Minute, "time for everything")
+	return cmd
+}
+
+// writeNew writes an archive for its owner alone, and replaces nothing.
+func writeNew(name string, archive *support.Archive) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the path is the user's
+	if err != nil {
+		return fmt.Errorf("write the archive: %w", err)
+	}
+	return errors.Join(archive.Write(file), file.Close())
+}

@@ -1,0 +1,191 @@
+package support
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+)
+
+// planted are credentials as they look where somebody put them by mistake.
+func planted() map[string]string {
+	return map[string]string{
+		"a URL":                   "rediss://:hunter2@redis.example.com:6379/0",
+		"a URL with a user":       "https://ann:hunter2@proxy.example.com",
+		"a private key":           "-----BEGIN EC PRIVATE KEY-----\nhunter2hunter2\n-----END EC PRIVATE KEY-----",
+		"a private key, cut off":  "-----BEGIN PRIVATE KEY-----\nhunter2",
+		"a header":                "Authorization: Bearer hunter2hunter2",
+		"a password":              "password=hunter2",
+		"a quoted password":       `{"password": "hunter2"}`,
+		"a token":                 "--api-key=hunter2",
+		"a JWT":                   "eyJhbGciOiJFUzI1NiJ9.hunter2.hunter2",
+		"a key of AWS":            "AKIAHUNTER2HUNTER2XX",
+		"a secret key of AWS":     "AWS_SECRET_ACCESS_KEY=hunter2",
+		"a token of Vault":        "hvs.hunter2hunter2",
+		"a token of GitHub":       "ghp_hunter2hunter2",
+		"a token of GitLab":       "glpat-hunter2hunter2",
+		"several on several rows": "token: hunter2\npasswd: hunter2",
+	}
+}
+
+// leaks reports whether text has anything of what was planted.
+func leaks(text string) bool { return strings.Contains(strings.ToLower(text), "hunter2") }
+
+func TestWhatLooksLikeACredentialIsReplaced(t *testing.T) {
+	for what, text := range planted() {
+		require.True(t, leaks(text), what)
+		require.False(t, leaks(redact(text)), "%s: %s", what, redact(text))
+		encoded, err := json.Marshal(text)
+		require.NoError(t, err)
+		require.False(t, leaks(redact(string(encoded))), "%s, in JSON: %s", what, redact(string(encoded)))
+		encoded, err = json.Marshal("a line\n" + text + "\n")
+		require.NoError(t, err)
+		require.False(t, leaks(redact(string(encoded))), "%s, on a line of its own in JSON: %s", what, redact(string(encoded)))
+	}
+	for _, text := range []string{
+		"Secret team-a/pull cannot be read: landwaiter has no permission to read it",
+		"--redis-key-file=/etc/landwaiter/redis-key", "--tls-secret=landwaiter-tls", "--client-ca-secret=gatekeeper-system/gatekeeper-webhook-server-cert",
+		"registry.example.com/team-a/app@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"https://landwaiter.landwaiter-system.svc:443/v1/verify", "basic checks passed", "-----BEGIN PUBLIC KEY-----",
+	} {
+		require.Equal(t, text, redact(text))
+	}
+}
+
+// installation is one with credentials wherever somebody could have put one.
+func installation() (*doctor.Inventory, []client.Object) {
+	all := strings.Join(func() (list []string) {
+		for _, text := range planted() {
+			list = append(list, text)
+		}
+		return list
+	}(), "\n")
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "landwaiter-system", Name: name, Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": all}}
+	}
+	deployment := appsv1.Deployment{ObjectMeta: meta("landwaiter")}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "landwaiter", Image: "registry.example.com/landwaiter:0.1.0",
+		Args: []string{"serve", "--redis-url=rediss://:hunter2@redis.example.com:6379/0", "--pass-ttl=1h"},
+		Env:  []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "400MiB"}, {Name: "VAULT_TOKEN", Value: "hunter2"}, {Name: "HTTPS_PROXY", Value: "https://ann:hunter2@proxy.example.com"}}}}
+	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "main", Generation: 2}, Spec: v1beta1.StoreSpec{Registries: []string{"registry.example.com"}, Proxy: &v1beta1.Proxy{URL: "https://ann:hunter2@proxy.example.com"}}}
+	store.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Invalid", Message: "cannot connect to https://ann:hunter2@proxy.example.com", ObservedGeneration: 2}}
+	inventory := &doctor.Inventory{Options: doctor.Options{Namespace: "landwaiter-system"}, Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
+		Landwaiters: []appsv1.Deployment{deployment}, Resources: []v1beta1.Object{store},
+		Unread: map[doctor.Source]doctor.Unread{doctor.SourceRights: {Missing: "list clusterroles", Why: "you may not list clusterroles"}}}
+	pod := &corev1.Pod{ObjectMeta: meta("landwaiter-0")}
+	pod.Spec.Containers = []corev1.Container{{Name: "landwaiter", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8082}}}}
+	return inventory, []client.Object{
+		pod, &corev1.Pod{ObjectMeta: meta("redis-0")},
+		&corev1.Secret{ObjectMeta: meta("landwaiter-tls"), Data: map[string][]byte{"tls.key": []byte("hunter2")}},
+		&corev1.ConfigMap{ObjectMeta: meta("settings"), Data: map[string]string{"password": "hunter2"}},
+		&corev1.Event{ObjectMeta: meta("one"), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "landwaiter-system", Name: "landwaiter-0"}, Reason: "Failed", Message: "pull: " + all, LastTimestamp: metav1.NewTime(inventory.Now)},
+		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "two"}, InvolvedObject: corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Store", Namespace: "team-a", Name: "main"}, Reason: "Invalid", Message: "ours"},
+		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "three"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team-a", Name: "web"}, Reason: "Pulled", Message: "somebody else's"},
+	}
+}
+
+// collected returns the files of an archive. The API server answers requests for its version, and for
+// metrics.
+func collected(t *testing.T, c client.Reader, inventory *doctor.Inventory, metrics int) map[string]string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/version":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"gitVersion": "v1.37.2"}`)
+		case "/api/v1/namespaces/landwaiter-system/pods/http:landwaiter-0:8082/proxy/metrics":
+			w.WriteHeader(metrics)
+			_, _ = io.WriteString(w, "landwaiter_build_info{revision=\"password=hunter2\"} 1\n")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	report := doctor.Report{Findings: []doctor.Finding{{ID: doctor.ResourceNotReady, Object: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "main"}, What: "it says https://ann:hunter2@proxy.example.com"}}}
+	archive, err := Collect(t.Context(), &rest.Config{Host: server.URL}, c, inventory, report, "v0.1.0")
+	require.NoError(t, err)
+	var written bytes.Buffer
+	require.NoError(t, archive.Write(&written))
+	plain, err := gzip.NewReader(&written)
+	require.NoError(t, err)
+	files := map[string]string{}
+	for reader := tar.NewReader(plain); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		require.NoError(t, err)
+		text, err := io.ReadAll(reader)
+		require.NoError(t, err)
+		files[strings.TrimPrefix(header.Name, "landwaiter-support/")] = string(text)
+	}
+}
+
+func TestAnArchiveHasWhatHelpsAndNoSecret(t *testing.T) {
+	inventory, objects := installation()
+	scheme := clientgoscheme.Scheme
+	files := collected(t, fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), inventory, http.StatusOK)
+	for name, text := range files {
+		require.False(t, leaks(text), "%s:\n%s", name, text)
+		if name != "README.txt" && !strings.HasPrefix(name, "metrics/") {
+			require.True(t, json.Valid([]byte(text)), "%s:\n%s", name, text)
+		}
+		if name != "README.txt" {
+			require.Contains(t, about, "\n"+strings.SplitAfter(name, "/")[0], "the page names each file")
+		}
+	}
+	for name, parts := range map[string][]string{
+		"versions.json":            {`"kubernetes": "v1.37.2"`, `"program": "v0.1.0"`, "registry.example.com/landwaiter:0.1.0"},
+		"programs.json":            {"--pass-ttl=1h", "GOMEMLIMIT=400MiB", `"VAULT_TOKEN"`, `"--redis-url=rediss://(redacted)redis.example.com:6379/0"`},
+		"conditions.json":          {`"reason": "Invalid"`, `"name": "main"`, "cannot connect to https://(redacted)proxy.example.com"},
+		"findings.json":            {`"id": "ResourceNotReady"`},
+		"events.json":              {`"message": "ours"`, `"reason": "Failed"`},
+		"metrics/landwaiter-0.txt": {"landwaiter_build_info"},
+		"missing.json":             {"you may not list clusterroles"},
+		"README.txt":               {"Look through it before you send it"},
+	} {
+		for _, part := range parts {
+			require.Contains(t, files[name], part, name)
+		}
+	}
+	require.NotContains(t, files["events.json"], "somebody else's")
+	require.NotContains(t, files["conditions.json"], "registries")
+	require.Len(t, files, 8, "no Secret, no ConfigMap and no spec")
+}
+
+func TestWhatMayNotBeReadIsListed(t *testing.T) {
+	inventory, objects := installation()
+	refused := errors.New("you may not: token=hunter2")
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
+	blind := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused }})
+	files := collected(t, blind, inventory, http.StatusOK)
+	require.JSONEq(t, "[]", files["events.json"])
+	for _, part := range []string{"events of all namespaces: you may not: token=(redacted)", "events of namespace landwaiter-system", "pods of namespace landwaiter-system"} {
+		require.Contains(t, files["missing.json"], part)
+	}
+	files = collected(t, c, inventory, http.StatusForbidden)
+	require.Contains(t, files["missing.json"], "metrics of pod landwaiter-0: ")
+	require.NotContains(t, files, "metrics/landwaiter-0.txt")
+}

@@ -60,7 +60,8 @@ permission, which is named, kept a check from being made, 64 the command line is
 			if isolation.wanted {
 				return isolation.run(ctx, cmd, config, failed, &output)
 			}
-			reader, err := live.New(config, schema.New())
+			schemas := schema.New()
+			reader, err := live.New(config, schemas)
 			if err != nil {
 				return program.Failed(err)
 			}
@@ -68,7 +69,7 @@ permission, which is named, kept a check from being made, 64 the command line is
 			if err != nil {
 				return failed(err)
 			}
-			report := doctor.Examine(inventory, schema.New())
+			report := doctor.Examine(inventory, schemas)
 			if err := output.print(cmd, printedDiagnosis(report)); err != nil {
 				return err
 			}

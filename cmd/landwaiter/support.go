@@ -43,7 +43,8 @@ does not answer, or the file cannot be written.`,
 			}
 			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 			defer cancel()
-			reader, err := live.New(config, schema.New())
+			schemas := schema.New()
+			reader, err := live.New(config, schemas)
 			if err != nil {
 				return program.Failed(err)
 			}
@@ -51,7 +52,7 @@ does not answer, or the file cannot be written.`,
 			if err != nil {
 				return failed(err)
 			}
-			archive, err := support.Collect(ctx, config, reader.Client(), inventory, doctor.Examine(inventory, schema.New()), program.Version())
+			archive, err := support.Collect(ctx, config, reader.Client(), inventory, doctor.Examine(inventory, schemas), program.Version())
 			if err != nil {
 				return failed(err)
 			}

@@ -169,7 +169,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1beta1.Tena
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
-	report.Outcomes = append([]operator.Outcome{{Object: clusterName(v1beta1.KindTenant, saved.Name), Result: result}}, report.Outcomes...)
+	report.Outcomes = append([]operator.Outcome{{Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: saved.Name}, Result: result}}, report.Outcomes...)
 	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Namespaces: report.Namespaces,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
@@ -93,9 +92,6 @@ func notDone(cmd *cobra.Command, problems []operator.Problem) error {
 	}
 	return nil
 }
-
-// clusterName names an object without a namespace.
-func clusterName(kind, name string) policy.ObjectRef { return policy.ObjectRef{Kind: kind, Name: name} }
 
 // amount is a number with its noun.
 func amount(n int, noun string) string {

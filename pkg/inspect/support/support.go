@@ -32,6 +32,7 @@ import (
 
 const (
 	maxEvents  = 1000
+	maxRead    = 20_000  // Events that are read, of which most are not about Landwaiter
 	maxMetrics = 4 << 20 // of one pod, in bytes
 	maxPods    = 20
 	fileMode   = 0o600
@@ -163,12 +164,15 @@ func (s *collector) lacks(what string, err error) {
 func (s *collector) events() []event {
 	found := []event{}
 	var list corev1.EventList
-	if err := s.client.List(s.ctx, &list); err != nil {
+	if err := s.client.List(s.ctx, &list, client.Limit(maxRead)); err != nil {
 		s.lacks("events of all namespaces", err)
 		list = corev1.EventList{}
-		if err := s.client.List(s.ctx, &list, client.InNamespace(s.inventory.Namespace)); err != nil {
+		if err := s.client.List(s.ctx, &list, client.InNamespace(s.inventory.Namespace), client.Limit(maxRead)); err != nil {
 			s.lacks("events of namespace "+s.inventory.Namespace, err)
 		}
+	}
+	if list.Continue != "" {
+		s.missing = append(s.missing, fmt.Sprintf("events past the first %d", maxRead))
 	}
 	for i := range list.Items {
 		e := &list.Items[i]

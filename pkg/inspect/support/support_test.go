@@ -189,3 +189,18 @@ func TestWhatMayNotBeReadIsListed(t *testing.T) {
 	require.Contains(t, files["missing.json"], "metrics of pod landwaiter-0: ")
 	require.NotContains(t, files, "metrics/landwaiter-0.txt")
 }
+
+func TestWhatIsPastTheBoundOfEventsIsListed(t *testing.T) {
+	inventory, objects := installation()
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
+	many := interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		var asked client.ListOptions
+		asked.ApplyOptions(options)
+		if _, ok := list.(*corev1.EventList); ok {
+			require.EqualValues(t, maxRead, asked.Limit)
+			list.SetContinue("more")
+		}
+		return nil
+	}})
+	require.Contains(t, collected(t, many, inventory, http.StatusOK)["missing.json"], "events past the first 20000")
+}

@@ -21,7 +21,7 @@ type Verifier struct {
 	// Uses lists the trust stores that it names.
 	Uses []policy.ObjectRef
 	// Signers lists the fingerprints of the trusted keys; nil means that the number of
-	// Signers is unbounded.
+	// signers is unbounded.
 	Signers []string
 	// Holds lists the fingerprints of the keys in its own spec.
 	Holds []string

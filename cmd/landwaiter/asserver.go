@@ -21,7 +21,7 @@ type observed struct {
 
 // observe finds out how serve runs in the cluster, as far as the person may know.
 func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observed, error) {
-	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.landwaiter)
+	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.installed.Namespace)
 	return observed{serve, why}, err
 }
 
@@ -31,7 +31,7 @@ func (f *serviceFlags) clusterResources(server observed) string {
 	if namespace == "" && server.serve != nil {
 		namespace, _ = server.serve.Flag(program.ClusterResourcesFlag)
 	}
-	return cmp.Or(namespace, f.landwaiter)
+	return cmp.Or(namespace, f.installed.Namespace)
 }
 
 // asServer gives the flags about exceptions that the person did not the values that serve has
@@ -54,7 +54,7 @@ func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server
 		}
 		return nil
 	}
-	return f.inherit(serve.Flag, "namespace "+f.landwaiter)
+	return f.inherit(serve.Flag, "namespace "+f.installed.Namespace)
 }
 
 // inherit gives the flags about exceptions that the person did not the values that serve has,
@@ -74,7 +74,7 @@ func (f *serviceFlags) inherit(value func(name string) (string, bool), from stri
 
 // server returns the account of serve, which has its usual name if serve is nil.
 func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
-	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
+	server := live.Server{Namespace: f.installed.Namespace, Account: f.installed.Name, ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
 	if serve != nil {
 		server.Account = serve.Account()
 		role, _ := serve.Flag("reference-reader-role")

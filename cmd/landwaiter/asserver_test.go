@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -91,7 +92,7 @@ func TestExceptionsCountAsOnTheServer(t *testing.T) {
 		"nobody may know, the person does": {refuses: true, given: []string{"--break-glass"}, breakGlass: true, longest: 90 * 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := serviceFlags{given: c.given, landwaiter: "landwaiter-system"}
+			f := serviceFlags{given: c.given, by: newPerson(), installed: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}}
 			require.NoError(t, f.parseServed())
 			opened := map[string]string{v1beta1.AnnotationBreakGlassReason: "OPS-4711"}
 			state := live.State{Objects: resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: opened}}}}}

@@ -23,8 +23,6 @@ type cacheFlags struct {
 	by           person
 	redis        program.Redis
 	clusterScope bool
-	timeout      time.Duration
-	output       format
 }
 
 func newCache(by person) *cobra.Command {
@@ -32,9 +30,10 @@ func newCache(by person) *cobra.Command {
 	cmd := group("cache", "Inspect and empty the cache that replicas share in Redis", newCacheShow(flags), newCachePurge(flags))
 	f := cmd.PersistentFlags()
 	flags.redis.RegisterConnection(f)
-	flags.output.add(f)
 	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "instead of a namespace, the keys of cluster scope")
-	f.DurationVar(&flags.timeout, "timeout", time.Minute, "time for all of it")
+	for _, sub := range cmd.Commands() {
+		uses(sub, true, time.Minute, false)
+	}
 	return cmd
 }
 
@@ -48,7 +47,8 @@ func (c *cacheFlags) connected(cmd *cobra.Command, do func(context.Context, redi
 	if err != nil {
 		return fmt.Errorf("--redis-url: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout)
+	timeout := c.by.within(cmd)
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
 	return program.Failed(errors.Join(do(ctx, client), client.Close()))
 }
@@ -111,7 +111,7 @@ or a file that it names cannot be read, 69 Redis failed.`,
 			}
 			return flags.connected(cmd, func(ctx context.Context, client redis.UniversalClient) error {
 				removed, err := cache.Purge(ctx, client, ns)
-				return errors.Join(err, flags.output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}))
+				return errors.Join(err, flags.by.output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}))
 			})
 		},
 	}
@@ -175,7 +175,7 @@ func (s *showFlags) count(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		return s.output.print(cmd, printableUsage(found))
+		return s.by.output.print(cmd, printableUsage(found))
 	})
 }
 
@@ -208,7 +208,7 @@ func (s *showFlags) list(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		return s.output.print(cmd, printableListing(namespace, found, time.Now()))
+		return s.by.output.print(cmd, printableListing(namespace, found, time.Now()))
 	})
 }
 

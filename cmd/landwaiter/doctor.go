@@ -19,9 +19,7 @@ import (
 type printedDiagnosis doctor.Report
 
 func newDoctor(by person) *cobra.Command {
-	var output format
 	var options doctor.Options
-	var timeout time.Duration
 	var isolation isolationFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -55,10 +53,16 @@ permission, which is named, kept a check from being made, 64 the command line is
 			if err != nil {
 				return err
 			}
+			account, err := by.landwaiter()
+			if err != nil {
+				return err
+			}
+			options.Namespace = account.Namespace
+			timeout := by.within(cmd)
 			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 			defer cancel()
 			if isolation.wanted {
-				return isolation.run(ctx, cmd, config, failed, &output)
+				return isolation.run(ctx, cmd, config, failed, account, &by.output)
 			}
 			schemas := schema.New()
 			reader, err := live.New(config, schemas)
@@ -70,19 +74,17 @@ permission, which is named, kept a check from being made, 64 the command line is
 				return failed(err)
 			}
 			report := doctor.Examine(inventory, schemas)
-			if err := output.print(cmd, printedDiagnosis(report)); err != nil {
+			if err := by.output.print(cmd, printedDiagnosis(report)); err != nil {
 				return err
 			}
 			return diagnosed(report)
 		},
 	}
 	isolation.register(cmd)
-	output.register(cmd)
+	uses(cmd, true, time.Minute, true)
 	f := cmd.Flags()
-	f.StringVar(&options.Namespace, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter")
 	f.StringVar(&options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper, if its webhook does not name a Service")
 	f.StringSliceVar(&options.Exempt, "exempt-namespace", nil, "namespace that is meant to be exempt from verification, besides those of the system (repeatable)")
-	f.DurationVar(&timeout, "timeout", time.Minute, "time for everything")
 	return cmd
 }
 

@@ -40,13 +40,13 @@ func (x printedExplanations) show(s *screen) {
 	}
 }
 
-// explainAll verifies images, one after the other, and returns how each was decided. Text that is
+// explainAll verifies images, one after the other, each within timeout, and returns how each was decided. Text that is
 // no reference is denied, as the server does.
-func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live.Use) (printedExplanations, []verify.Result) {
+func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live.Use, timeout time.Duration) (printedExplanations, []verify.Result) {
 	all := printedExplanations{Results: []printedExplanation{}}
 	var results []verify.Result
 	for _, q := range questions {
-		e, result := f.explainOne(ctx, by, q)
+		e, result := f.explainOne(ctx, by, q, timeout)
 		e.Image, e.Used = q.Image, q.Owners
 		all.Results, results = append(all.Results, e), append(results, result)
 	}
@@ -54,8 +54,8 @@ func (f *verifyFlags) explainAll(ctx context.Context, by rules, questions []live
 }
 
 // explainOne verifies one image and returns how it was decided.
-func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use) (printedExplanation, verify.Result) {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, timeout time.Duration) (printedExplanation, verify.Result) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	snapshot := by.Set().Snapshot()
 	began := time.Now()

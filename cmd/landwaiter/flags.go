@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -19,24 +20,26 @@ import (
 type serviceFlags struct {
 	program.Service
 
-	configDir  string
-	by         person
-	landwaiter string   // the namespace of the server
-	files      []string // of -f
-	anonymous  bool     // whether neither files nor a cluster are needed
-	strict     bool     // whether problems of resources are errors
-	given      []string // of --serve-flag
-	served     *pflag.FlagSet
+	configDir string
+	by        person
+	installed types.NamespacedName // the account of the server
+	files     []string             // of -f
+	anonymous bool                 // whether neither files nor a cluster are needed
+	strict    bool                 // whether problems of resources are errors
+	given     []string             // of --serve-flag
+	served    *pflag.FlagSet
 }
 
 // registerServer declares the flags that say where the server is and how it runs.
 func (f *serviceFlags) registerServer(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.landwaiter, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter, whose Deployment says which exceptions count there")
 	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "FLAG or FLAG=VALUE of landwaiter-server serve that verdicts depend on, such as egress-host=ocsp.example.com (repeatable)")
 }
 
-// parseServed reads the flags of the server that are given with --serve-flag.
-func (f *serviceFlags) parseServed() error {
+// parseServed reads which server is meant, and its flags that are given with --serve-flag.
+func (f *serviceFlags) parseServed() (err error) {
+	if f.installed, err = f.by.landwaiter(); err != nil {
+		return err
+	}
 	f.served = pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.served.SetOutput(io.Discard)
 	f.RegisterNetwork(f.served)

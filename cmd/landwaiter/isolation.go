@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
@@ -19,9 +20,8 @@ import (
 
 // isolationFlags are the flags of doctor --isolation.
 type isolationFlags struct {
-	wanted     bool
-	options    isolation.Options
-	landwaiter string
+	wanted  bool
+	options isolation.Options
 }
 
 // isolationHelp is what the help of doctor says about --isolation.
@@ -41,7 +41,6 @@ func (i *isolationFlags) register(cmd *cobra.Command) {
 	f.StringVar(&o.Other, "other", "", "Tenant to try to reach, with --isolation")
 	f.StringVar(&o.As, "as-user", "", "further person of --tenant to act as, with --isolation")
 	f.StringSliceVar(&o.Groups, "as-group", nil, "group of --as-user (repeatable)")
-	f.StringVar(&i.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME, with --isolation")
 }
 
 // check refuses flags that mean nothing.
@@ -66,11 +65,7 @@ type printedCases struct {
 }
 
 // run tries everything and prints it.
-func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error, output *format) error {
-	account, err := program.ParseAccount(i.landwaiter)
-	if err != nil {
-		return err
-	}
+func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error, account types.NamespacedName, output *format) error {
 	c, err := operator.NewClient(config)
 	if err != nil {
 		return program.Failed(err)

@@ -21,8 +21,7 @@ type printedLint struct {
 	Warnings  int            `json:"warnings"`
 }
 
-func newLint() *cobra.Command {
-	var output format
+func newLint(by person) *cobra.Command {
 	var strict bool
 	var clusterResources string
 	cmd := &cobra.Command{
@@ -63,7 +62,7 @@ read, or no file has a resource of Landwaiter, 69 the result cannot be written.`
 			}
 			printed := printedLint{Resources: report.Resources, Ignored: report.Ignored, Errors: report.Count(lint.Error), Warnings: report.Count(lint.Warning),
 				Findings: append([]printedIssue{}, report.Findings...)}
-			if err := output.print(cmd, printed); err != nil {
+			if err := by.output.print(cmd, printed); err != nil {
 				return err
 			}
 			program.Say(cmd.ErrOrStderr(), "resources: %d, errors: %d, warnings: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Warnings, printed.Ignored)
@@ -73,7 +72,7 @@ read, or no file has a resource of Landwaiter, 69 the result cannot be written.`
 			return nil
 		},
 	}
-	output.register(cmd)
+	uses(cmd, true, 0, false)
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 for warnings too")
 	cmd.Flags().StringVar(&clusterResources, program.ClusterResourcesFlag, "", program.ClusterResourcesUsage)
 	return cmd

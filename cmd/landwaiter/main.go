@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,23 +39,10 @@ says which it has.`,
 	}
 	by.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's" // in the pages' words
+	by.register(root.PersistentFlags())
+	root.PersistentPreRunE = by.check
 	hideShared(root)
-	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newDoctor(by), newSupport(by), newLint(), newCache(by), newTenant(by), newPlatform(), newTrust(), newOptions(), newVersion())
-}
-
-// hideShared leaves the flags of every command out of help, which names the command that lists
-// them, as kubectl's does.
-func hideShared(root *cobra.Command) {
-	shared, usage := root.PersistentFlags(), root.UsageFunc()
-	root.SetUsageTemplate(root.UsageTemplate() + `
-Use "{{.Root.CommandPath}} options" for flags that say which cluster is meant, as whom and in which namespace.
-`)
-	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		hide := func(hidden bool) { shared.VisitAll(func(flag *pflag.Flag) { flag.Hidden = hidden }) }
-		hide(true)
-		defer hide(false)
-		return usage(cmd)
-	})
+	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newDoctor(by), newSupport(by), newLint(by), newCache(by), newTenant(by), newPlatform(by), newTrust(), newOptions(), newVersion(by))
 }
 
 func newOptions() *cobra.Command {
@@ -68,8 +56,14 @@ Exit codes: 0, or 64 if the command line is wrong.`,
 		Example: "  landwaiter options",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			clusterFlags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			cmd.Root().PersistentFlags().VisitAll(func(flag *pflag.Flag) {
+				if !slices.Contains(sharedFlags, flag.Name) {
+					clusterFlags.AddFlag(flag)
+				}
+			})
 			s := newScreen(cmd.OutOrStdout())
-			for line := range strings.Lines(cmd.Root().PersistentFlags().FlagUsages()) {
+			for line := range strings.Lines(clusterFlags.FlagUsages()) {
 				s.line("%s", strings.TrimRight(line, "\n"))
 			}
 			return program.Failed(s.flush())
@@ -125,8 +119,7 @@ type printedVersion program.Build
 
 func (v printedVersion) show(s *screen) { s.line("%s", program.Build(v)) }
 
-func newVersion() *cobra.Command {
-	var output format
+func newVersion(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program and of Go",
@@ -136,9 +129,9 @@ Exit codes: 0, or 64 if the command line is wrong.`,
 		Example: "  landwaiter version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return output.print(cmd, printedVersion(program.VersionOf("landwaiter")))
+			return by.output.print(cmd, printedVersion(program.VersionOf("landwaiter")))
 		},
 	}
-	output.register(cmd)
+	uses(cmd, true, 0, false)
 	return cmd
 }

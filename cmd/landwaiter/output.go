@@ -252,9 +252,6 @@ const (
 	formatYAML  format = "yaml"
 )
 
-// register declares --output on a command that prints results.
-func (f *format) register(cmd *cobra.Command) { f.add(cmd.Flags()) }
-
 // add declares --output among flags.
 func (f *format) add(flags *pflag.FlagSet) {
 	*f = formatTable

@@ -34,9 +34,12 @@ func bounded(parent context.Context, config *rest.Config, timeout time.Duration)
 	}
 }
 
-// person says which cluster commands reach, as whom, and in which namespace: by the flags of
-// kubectl, which all commands have.
-type person struct{ *genericclioptions.ConfigFlags }
+// person says which cluster commands reach, as whom, and in which namespace, by the flags of
+// kubectl, and what else all commands have.
+type person struct {
+	*genericclioptions.ConfigFlags
+	*shared
+}
 
 func newPerson() person {
 	flags := genericclioptions.NewConfigFlags(false)
@@ -45,7 +48,7 @@ func newPerson() person {
 		config.UserAgent = "landwaiter/" + program.Version()
 		return config
 	}
-	return person{flags}
+	return person{flags, &shared{output: formatTable, account: defaultAccount}}
 }
 
 // errNoCluster says that nothing tells which cluster is meant.

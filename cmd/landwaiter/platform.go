@@ -12,20 +12,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
-func newPlatform() *cobra.Command {
-	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(), newPlatformCheck(), newPlatformBootstrap())
+func newPlatform(by person) *cobra.Command {
+	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(by), newPlatformCheck(by), newPlatformBootstrap())
 }
 
 // writeFlags say how a tree is written.
 type writeFlags struct {
 	scaffold.WriteOptions
-	output format
+	by person
 }
 
 func (f *writeFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Force, "force", false, "replace files that somebody edited")
 	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "only say what would be written")
-	f.output.register(cmd)
+	uses(cmd, true, 0, false)
 }
 
 // printedTree is what the commands that write a tree print.
@@ -48,7 +48,7 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 	for _, o := range outcomes {
 		count[o.Result]++
 	}
-	return f.output.print(cmd, printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...),
+	return f.by.output.print(cmd, printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...),
 		Created: count[scaffold.Created], Changed: count[scaffold.Changed], Unchanged: count[scaffold.Unchanged] + count[scaffold.Edited]})
 }
 

@@ -17,8 +17,7 @@ import (
 // printedTreeCheck is what platform check prints.
 type printedTreeCheck scaffold.CheckReport
 
-func newPlatformCheck() *cobra.Command {
-	var output format
+func newPlatformCheck(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Find what is wrong with the repository of a platform, before a cluster has it",
@@ -44,7 +43,7 @@ tree cannot be read.`,
 			if err != nil {
 				return program.Failed(err)
 			}
-			if err := output.print(cmd, printedTreeCheck(report)); err != nil {
+			if err := by.output.print(cmd, printedTreeCheck(report)); err != nil {
 				return err
 			}
 			if len(report.Findings) > 0 {
@@ -53,7 +52,7 @@ tree cannot be read.`,
 			return nil
 		},
 	}
-	output.register(cmd)
+	uses(cmd, true, 0, false)
 	return cmd
 }
 

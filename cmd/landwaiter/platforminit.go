@@ -9,8 +9,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
-func newPlatformInit() *cobra.Command {
-	var flags writeFlags
+func newPlatformInit(by person) *cobra.Command {
+	flags := writeFlags{by: by}
 	var given scaffold.Platform
 	cmd := &cobra.Command{
 		Use:   "init DIR",

@@ -33,12 +33,10 @@ type previewFlags struct {
 	allNamespaces bool
 	all           bool
 	send          bool
-	timeout       time.Duration
 }
 
 func newPreview(by person) *cobra.Command {
 	flags := previewFlags{service: serviceFlags{by: by}}
-	var output format
 	cmd := &cobra.Command{
 		Use:   "preview {-f NEW.yaml | --delete KIND/NAME}... [-n NS | -A]",
 		Short: "Show what a change of resources would do to the images that run",
@@ -82,7 +80,7 @@ written.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			printed, err := flags.run(cmd)
 			if err == nil {
-				err = output.print(cmd, printed)
+				err = by.output.print(cmd, printed)
 			}
 			if err != nil {
 				return err
@@ -96,8 +94,7 @@ written.`,
 	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object that would be removed (repeatable)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "print the images whose verdict stays, too")
 	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "trust the change: let it send Secrets of the cluster to servers that do not get them now")
-	cmd.Flags().DurationVar(&flags.timeout, "timeout", 10*time.Minute, "time for all images together; what is not decided then is unknown")
-	output.register(cmd)
+	uses(cmd, true, 10*time.Minute, true)
 	return cmd
 }
 
@@ -129,10 +126,11 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err := f.service.parseServed(); err != nil {
 		return printedPreview{}, err
 	}
+	timeout := f.service.by.within(cmd)
 	if _, err := f.service.Complete(); err != nil { // before anything is read
 		return printedPreview{}, err
 	}
-	ctx, cancel, failed := bounded(cmd.Context(), config, f.timeout)
+	ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 	defer cancel()
 	person, err := live.New(config, schema.New())
 	if err != nil {

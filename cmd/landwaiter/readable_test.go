@@ -1,6 +1,7 @@
 package main
 
 import (
+	"k8s.io/apimachinery/pkg/types"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,7 +61,7 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 		"a Secret that does not exist is missing, not hidden": {next: withLogin("", "", "", 0), unread: true, may: no, want: " "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := serviceFlags{landwaiter: "landwaiter-system"}
+			f := serviceFlags{by: newPerson(), installed: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}}
 			require.NoError(t, f.parseServed())
 			var states [2]live.State
 			for i, store := range []*v1beta1.Store{c.now, c.next} {

@@ -27,8 +27,6 @@ type printedStatus struct {
 }
 
 func newStatus(by person) *cobra.Command {
-	var output format
-	var timeout time.Duration
 	var exitCode, all bool
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -54,6 +52,7 @@ answer.`,
 			if err != nil {
 				return err
 			}
+			timeout := by.within(cmd)
 			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 			defer cancel()
 			reader, err := live.New(config, schema.New())
@@ -68,16 +67,15 @@ answer.`,
 			if err != nil {
 				return failed(err)
 			}
-			if err := output.print(cmd, printableStatus(status)); err != nil {
+			if err := by.output.print(cmd, printableStatus(status)); err != nil {
 				return err
 			}
 			return statusExit(status, exitCode)
 		},
 	}
 	registerAll(cmd, &all)
-	output.register(cmd)
+	uses(cmd, true, time.Minute, false)
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if anything needs attention")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for everything")
 	return cmd
 }
 

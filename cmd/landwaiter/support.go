@@ -17,9 +17,7 @@ import (
 )
 
 func newSupport(by person) *cobra.Command {
-	var options doctor.Options
 	var file string
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "support",
 		Short: "Write an archive for whoever is asked for help",
@@ -41,6 +39,11 @@ does not answer, or the file cannot be written.`,
 			if err != nil {
 				return err
 			}
+			account, err := by.landwaiter()
+			if err != nil {
+				return err
+			}
+			timeout := by.within(cmd)
 			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 			defer cancel()
 			schemas := schema.New()
@@ -48,7 +51,7 @@ does not answer, or the file cannot be written.`,
 			if err != nil {
 				return program.Failed(err)
 			}
-			inventory, err := doctor.Read(ctx, reader.Client(), options, time.Now())
+			inventory, err := doctor.Read(ctx, reader.Client(), doctor.Options{Namespace: account.Namespace}, time.Now())
 			if err != nil {
 				return failed(err)
 			}
@@ -66,10 +69,8 @@ does not answer, or the file cannot be written.`,
 			return nil
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&file, "file", "", "file to write, which must not exist (empty: one in this folder, named by the time)")
-	f.StringVar(&options.Namespace, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter")
-	f.DurationVar(&timeout, "timeout", time.Minute, "time for everything")
+	uses(cmd, false, time.Minute, true)
+	cmd.Flags().StringVar(&file, "file", "", "file to write, which must not exist (empty: one in this folder, named by the time)")
 	return cmd
 }
 

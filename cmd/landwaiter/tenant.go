@@ -12,7 +12,7 @@ import (
 )
 
 func newTenant(by person) *cobra.Command {
-	return group("tenant", "Set up teams that have namespaces, people and a Git repository", newTenantAdd(by), newTenantList(by), newTenantDelete(by), newTenantCheck(by), newTenantExport(), newTenantRedisACL(by), newTenantScaffold())
+	return group("tenant", "Set up teams that have namespaces, people and a Git repository", newTenantAdd(by), newTenantList(by), newTenantDelete(by), newTenantCheck(by), newTenantExport(by), newTenantRedisACL(by), newTenantScaffold(by))
 }
 
 // Values of --format of tenant export.
@@ -26,14 +26,14 @@ const (
 type exportFlags struct {
 	tenantFlags
 	as            string
-	account       string
+	by            person
 	constraints   bool
 	skipNamespace bool
 	labels        map[string]string
 }
 
-func newTenantExport() *cobra.Command {
-	var flags exportFlags
+func newTenantExport(by person) *cobra.Command {
+	flags := exportFlags{by: by}
 	cmd := &cobra.Command{
 		Use:   "export NAME",
 		Short: "Print a Tenant and the objects it stands for, for Git or kubectl",
@@ -66,7 +66,7 @@ Tenant in it cannot be used, 69 the result cannot be written.`,
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "objects, tenant or flux")
-	cmd.Flags().StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of the home namespace")
+	uses(cmd, false, 0, true)
 	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint TenantAllowedRegistries of --registry, which needs its template in the cluster")
 	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")
 	cmd.Flags().StringToStringVar(&flags.labels, "label", nil, "NAME=VALUE of a further label of every object, with --format=flux (repeatable)")
@@ -93,7 +93,7 @@ func (f *exportFlags) export(tenant *v1beta1.Tenant) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("--format is %q, it must be objects, tenant or flux", f.as)
 	}
-	account, err := program.ParseAccount(f.account)
+	account, err := f.by.landwaiter()
 	if err != nil {
 		return nil, err
 	}

@@ -50,9 +50,7 @@ type printedTenantAdded struct {
 func newTenantAdd(by person) *cobra.Command {
 	admin := adminFlags{by: by}
 	var flags tenantFlags
-	var output format
 	var wait bool
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Onboard a team: apply its Tenant and everything that it stands for",
@@ -90,6 +88,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
+			timeout := by.within(cmd)
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			printed, problems, uncounted, err := addTenants(ctx, cmd, engine, tenants, len(flags.files) > 0, admin.dryRun)
@@ -97,7 +96,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 				return err
 			}
 			if len(printed.Tenants) > 0 {
-				if err := output.print(cmd, printed); err != nil {
+				if err := by.output.print(cmd, printed); err != nil {
 					return err
 				}
 			}
@@ -110,11 +109,10 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			return notApplied(engine.AwaitReady(ctx, tenants))
 		},
 	}
-	admin.register(cmd, true)
+	admin.register(cmd)
 	flags.register(cmd)
-	output.register(cmd)
+	uses(cmd, true, 5*time.Minute, true)
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant are in force")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time for everything")
 	return cmd
 }
 

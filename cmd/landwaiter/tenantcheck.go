@@ -27,8 +27,6 @@ type printedChecks struct {
 
 func newTenantCheck(by person) *cobra.Command {
 	admin := adminFlags{by: by}
-	var output format
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "check [NAME]",
 		Short: "Find where a cluster differs from its Tenants, or lets teams reach too far",
@@ -54,6 +52,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
+			timeout := by.within(cmd)
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			found, err := engine.Check(ctx, cmp.Or(args...))
@@ -67,7 +66,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 				}
 				return notApplied(err)
 			}
-			if err := output.print(cmd, printedChecks{Skipped: skipped, Findings: append([]printedCheck{}, found...)}); err != nil {
+			if err := by.output.print(cmd, printedChecks{Skipped: skipped, Findings: append([]printedCheck{}, found...)}); err != nil {
 				return err
 			}
 			if len(found) > 0 {
@@ -76,9 +75,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			return nil
 		},
 	}
-	admin.register(cmd, false)
-	output.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time for everything")
+	uses(cmd, true, 5*time.Minute, true)
 	return cmd
 }
 

@@ -15,29 +15,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
-// defaultAccount is Landwaiter's ServiceAccount as the chart makes it.
-const defaultAccount = "landwaiter-system/landwaiter"
-
 // adminFlags say which cluster a command of an admin talks to, and how.
 type adminFlags struct {
-	by         person
-	landwaiter string
-	dryRun     bool
+	by     person
+	dryRun bool
 }
 
-// register declares the flags; writing commands have a dry run.
-func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
-	f := cmd.Flags()
-	f.StringVar(&a.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
-	if writes {
-		f.BoolVar(&a.dryRun, "dry-run", false, "ask the API server what would happen, and change nothing")
-	}
+// register declares the flag of a command that writes.
+func (a *adminFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "ask the API server what would happen, and change nothing")
 }
 
 // connect returns the cluster as the user sees it. Where the user may read how serve runs, no
 // Tenant gets the namespace of what cluster resources reference.
 func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (client.Client, *operator.Engine, error) {
-	account, err := program.ParseAccount(a.landwaiter)
+	account, err := a.by.landwaiter()
 	if err != nil {
 		return nil, nil, err
 	}

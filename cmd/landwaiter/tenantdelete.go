@@ -19,7 +19,6 @@ import (
 type deleteFlags struct {
 	demoName, demoNamespace string
 	namespaces, yes         bool
-	timeout                 time.Duration
 }
 
 // printedDeleted is what tenant delete prints.
@@ -36,7 +35,6 @@ type printedDeleted struct {
 func newTenantDelete(by person) *cobra.Command {
 	admin := adminFlags{by: by}
 	var flags deleteFlags
-	var output format
 	cmd := &cobra.Command{
 		Use:   "delete NAME | --tenant-name NAME | --tenant-namespace NAMESPACE",
 		Short: "Take away a Tenant and everything that it stands for",
@@ -66,13 +64,14 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), flags.timeout)
+			timeout := by.within(cmd)
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			tenant, deletion, err := engine.TakeAway(ctx, name, flags.namespaces)
 			if err != nil {
 				return notGone(name, err)
 			}
-			if err := output.print(cmd, printableDeletion(tenant, deletion)); err != nil {
+			if err := by.output.print(cmd, printableDeletion(tenant, deletion)); err != nil {
 				return err
 			}
 			if !flags.yes {
@@ -81,14 +80,13 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			return nil
 		},
 	}
-	admin.register(cmd, true)
-	output.register(cmd)
+	admin.register(cmd)
+	uses(cmd, true, 5*time.Minute, true)
 	f := cmd.Flags()
 	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant name")
 	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that has this namespace")
 	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were made for the Tenant, whatever spec.namespaceReclaimPolicy says")
 	f.BoolVar(&flags.yes, "yes", false, "do it; without, only say what would happen")
-	f.DurationVar(&flags.timeout, "timeout", 5*time.Minute, "time for everything, finalizers included")
 	return cmd
 }
 

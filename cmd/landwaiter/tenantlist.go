@@ -22,7 +22,6 @@ type printedTenantNamespaces struct {
 
 func newTenantList(by person) *cobra.Command {
 	admin := adminFlags{by: by}
-	var output format
 	var namespaces bool
 	cmd := &cobra.Command{
 		Use:   "list [--namespaces]",
@@ -53,17 +52,16 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 				if err != nil {
 					return program.Failed(err)
 				}
-				return output.print(cmd, printedTenantNamespaces{Namespaces: rows})
+				return by.output.print(cmd, printedTenantNamespaces{Namespaces: rows})
 			}
 			rows, err := engine.List(cmd.Context())
 			if err != nil {
 				return program.Failed(err)
 			}
-			return output.print(cmd, printedTenants{Tenants: rows})
+			return by.output.print(cmd, printedTenants{Tenants: rows})
 		},
 	}
-	admin.register(cmd, false)
-	output.register(cmd)
+	uses(cmd, true, 0, true)
 	cmd.Flags().BoolVar(&namespaces, "namespaces", false, "list namespaces, with the tenant that has each")
 	return cmd
 }

@@ -23,7 +23,7 @@ type tenantRedisFlags struct {
 }
 
 func newTenantRedisACL(by person) *cobra.Command {
-	flags := tenantRedisFlags{admin: adminFlags{by: by, landwaiter: defaultAccount}}
+	flags := tenantRedisFlags{admin: adminFlags{by: by}}
 	cmd := &cobra.Command{
 		Use:   "redis-acl NAME",
 		Short: "Print the rules in Redis that show a team its own verdicts and no others",
@@ -54,6 +54,7 @@ written.`,
 		},
 	}
 	flags.register(cmd)
+	uses(cmd, false, 0, true)
 	return cmd
 }
 

@@ -26,12 +26,11 @@ type scaffoldFlags struct {
 	places             []string
 	app                scaffold.App
 	withoutHelm        bool
-	account            string
 	signingKey, images string
 }
 
-func newTenantScaffold() *cobra.Command {
-	var flags scaffoldFlags
+func newTenantScaffold(by person) *cobra.Command {
+	flags := scaffoldFlags{writeFlags: writeFlags{by: by}}
 	cmd := &cobra.Command{
 		Use:   "scaffold NAME --repo DIR|--tenant-repo DIR",
 		Short: "Write a team's part of the platform's repository, or the team's own repository",
@@ -75,6 +74,7 @@ command line is wrong, 69 a file cannot be read or written.`,
 	flags.tenantFlags.register(cmd)
 	flags.writeFlags.register(cmd)
 	flags.loginFlags.register(cmd)
+	uses(cmd, true, 0, true)
 	own := cmd.Flags()
 	own.StringVar(&flags.repo, "repo", "", "folder of the platform's repository (empty: --tenant-repo)")
 	own.StringVar(&flags.tenantRepo, "tenant-repo", "", "folder of the team's own repository (empty: --repo)")
@@ -82,7 +82,6 @@ command line is wrong, 69 a file cannot be read or written.`,
 	own.StringSliceVar(&flags.places, "environment", nil, "environment that has the team, besides those that have it already (repeatable; none: all, for a new team)")
 	own.StringSliceVar(&flags.places, "group", nil, "the same for a group of clusters, in the layout groups")
 	own.StringSliceVar(&flags.places, "cluster", nil, "the same for a cluster, in the layout arc, and in the team's own repository")
-	own.StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of the home namespace")
 	own.StringVar(&flags.app.Name, "app", "", "application: of the team, in its own repository, or installed by the platform, in the layout arc (empty: none, or podinfo)")
 	own.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
 	own.BoolVar(&flags.withoutHelm, "without-helm", false, "leave the application to the team's own repository, in the layout arc")
@@ -114,7 +113,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant)
 	if team.Tenant, team.From, err = f.addedTo(cmd, tenant); err != nil {
 		return err
 	}
-	if team.Landwaiter, err = program.ParseAccount(f.account); err != nil {
+	if team.Landwaiter, err = f.by.landwaiter(); err != nil {
 		return err
 	}
 	if f.app.Name != "" && !f.withoutHelm {

@@ -20,8 +20,6 @@ type verifyFlags struct {
 	serviceFlags
 
 	explain, digest, compare bool
-	timeout                  time.Duration
-	output                   format
 }
 
 func newVerify(by person) *cobra.Command {
@@ -50,12 +48,11 @@ command line is wrong, or resources cannot be used, 69 the API server does not a
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.registerRules(cmd)
-	flags.output.register(cmd)
+	uses(cmd, true, 30*time.Second, true)
 	f := cmd.Flags()
 	f.BoolVar(&flags.explain, "explain", false, "show which resources apply to each image, what was found, and how long it took")
 	f.BoolVar(&flags.digest, "digest", false, "print each image with the digest that its tag names now, and verify nothing")
 	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also ask the registry that the image names, and say what mirrors and evidence repositories lack")
-	f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "time to read the cluster, and again for all images together, with --explain for each")
 	return cmd
 }
 
@@ -67,29 +64,30 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 		return errors.New("--compare-origin means nothing without --explain")
 	}
 	f.anonymous = f.digest
-	by, questions, err := f.ask(cmd, args, f.timeout)
+	timeout := f.by.within(cmd)
+	by, questions, err := f.ask(cmd, args, timeout)
 	if err != nil {
 		return err
 	}
 	defer by.Close()
 	if f.explain {
-		explained, results := f.explainAll(cmd.Context(), by, questions)
-		if err := f.output.print(cmd, explained); err != nil {
+		explained, results := f.explainAll(cmd.Context(), by, questions, timeout)
+		if err := f.by.output.print(cmd, explained); err != nil {
 			return err
 		}
 		return exitFor(results)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
 	if f.digest {
 		resolved, err := resolveAll(ctx, by, questions)
 		if err != nil {
 			return err
 		}
-		return f.output.print(cmd, resolved)
+		return f.by.output.print(cmd, resolved)
 	}
 	results := by.verifyAll(ctx, questions)
-	if err := f.output.print(cmd, printableResults(questions, results)); err != nil {
+	if err := f.by.output.print(cmd, printableResults(questions, results)); err != nil {
 		return err
 	}
 	return exitFor(results)

@@ -43,6 +43,26 @@ func describeCommand(b *strings.Builder, command *cobra.Command) {
 	}
 	fmt.Fprintf(b, "%s\n\n```\n%s\n```\n", text, command.UseLine())
 	table(b, command.LocalFlags())
+	also(b, command)
+}
+
+// also names the flags of every command that mean something to this one, by the annotations that
+// say which do, and their defaults.
+func also(b *strings.Builder, command *cobra.Command) {
+	var used []string
+	command.Root().PersistentFlags().VisitAll(func(flag *pflag.Flag) {
+		initial, ok := command.Annotations[flag.Name]
+		switch {
+		case !ok:
+		case initial == "":
+			used = append(used, fmt.Sprintf("`--%s`", flag.Name))
+		default:
+			used = append(used, fmt.Sprintf("`--%s` (`%s` unless given)", flag.Name, initial))
+		}
+	})
+	if len(used) > 0 {
+		fmt.Fprintf(b, "\nAlso: %s.\n", strings.Join(used, ", "))
+	}
 }
 
 // table lists flags.

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
+)
+
+// Flags that several commands have. They are registered once, on the root; a command says with
+// [uses] which of them mean something to it; the others are refused.
+const (
+	flagOutput  = "output"
+	flagTimeout = "timeout"
+	flagAccount = "landwaiter-account"
+)
+
+// sharedFlags are their names.
+var sharedFlags = []string{flagAccount, flagOutput, flagTimeout}
+
+// defaultAccount is Landwaiter's ServiceAccount as the chart makes it.
+const defaultAccount = "landwaiter-system/landwaiter"
+
+// shared are the values of these flags.
+type shared struct {
+	output  format
+	timeout time.Duration
+	account string
+}
+
+// register declares the flags on the root.
+func (s *shared) register(root *pflag.FlagSet) {
+	s.output.add(root)
+	root.DurationVar(&s.timeout, flagTimeout, 0, "time for everything")
+	root.StringVar(&s.account, flagAccount, defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
+}
+
+// landwaiter returns the ServiceAccount of Landwaiter, in whose namespace it is installed.
+func (s *shared) landwaiter() (types.NamespacedName, error) {
+	return program.ParseAccount(s.account)
+}
+
+// within returns the time that a command has: that of --timeout, or else its own.
+func (s *shared) within(cmd *cobra.Command) time.Duration {
+	if cmd.Flags().Changed(flagTimeout) {
+		return s.timeout
+	}
+	own, _ := time.ParseDuration(cmd.Annotations[flagTimeout]) // as uses has written it
+	return own
+}
+
+// uses says which of the shared flags mean something to a command: the format of what it prints,
+// the time it has without --timeout unless that is 0, and the account of Landwaiter if asked for.
+func uses(cmd *cobra.Command, prints bool, timeout time.Duration, account bool) {
+	cmd.Annotations = map[string]string{}
+	if prints {
+		cmd.Annotations[flagOutput] = ""
+	}
+	if timeout > 0 {
+		cmd.Annotations[flagTimeout] = timeout.String()
+	}
+	if account {
+		cmd.Annotations[flagAccount] = ""
+	}
+}
+
+// check refuses shared flags that mean nothing to a command, and no time.
+func (s *shared) check(cmd *cobra.Command, _ []string) error {
+	for _, name := range sharedFlags {
+		if _, used := cmd.Annotations[name]; !used && cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s means nothing to %s: leave it out", name, cmd.CommandPath())
+		}
+	}
+	if cmd.Flags().Changed(flagTimeout) && s.timeout <= 0 {
+		return fmt.Errorf("--%s is %s, it must be more than 0", flagTimeout, s.timeout)
+	}
+	return nil
+}
+
+// hideShared makes the help of a command show, of the flags of all commands, those that the command
+// uses, and names the command that lists kubectl's, as kubectl's own help does.
+func hideShared(root *cobra.Command) {
+	flags, usage := root.PersistentFlags(), root.UsageFunc()
+	root.SetUsageTemplate(root.UsageTemplate() + `
+Use "{{.Root.CommandPath}} options" for flags that say which cluster is meant, as whom and in which namespace.
+`)
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		before := map[*pflag.Flag]pflag.Flag{}
+		flags.VisitAll(func(flag *pflag.Flag) {
+			before[flag] = *flag
+			own, used := cmd.Annotations[flag.Name]
+			flag.Hidden = !used
+			if own != "" {
+				flag.DefValue = own
+			}
+		})
+		defer func() {
+			for flag, was := range before {
+				flag.Hidden, flag.DefValue = was.Hidden, was.DefValue
+			}
+		}()
+		return usage(cmd)
+	})
+}

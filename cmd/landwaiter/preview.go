@@ -142,7 +142,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 		return printedPreview{}, err
 	}
 	if len(l.before.Missing) > 0 {
-		return printedPreview{}, fmt.Errorf("namespace %s does not exist", l.before.Missing[0])
+		return printedPreview{}, noNamespace(l.before.Missing[0])
 	}
 	if !scope.All {
 		if err := l.governed(ctx, namespace); err != nil {

@@ -20,7 +20,7 @@ const (
 )
 
 // sharedFlags are their names.
-var sharedFlags = []string{flagAccount, flagOutput, flagTimeout}
+func sharedFlags() []string { return []string{flagAccount, flagOutput, flagTimeout} }
 
 // defaultAccount is Landwaiter's ServiceAccount as the chart makes it.
 const defaultAccount = "landwaiter-system/landwaiter"
@@ -70,7 +70,7 @@ func uses(cmd *cobra.Command, prints bool, timeout time.Duration, account bool) 
 
 // check refuses shared flags that mean nothing to a command, and no time.
 func (s *shared) check(cmd *cobra.Command, _ []string) error {
-	for _, name := range sharedFlags {
+	for _, name := range sharedFlags() {
 		if _, used := cmd.Annotations[name]; !used && cmd.Flags().Changed(name) {
 			return fmt.Errorf("--%s means nothing to %s: leave it out", name, cmd.CommandPath())
 		}

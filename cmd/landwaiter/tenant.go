@@ -12,7 +12,7 @@ import (
 )
 
 func newTenant(by person) *cobra.Command {
-	return group("tenant", "Set up teams that have namespaces, people and a Git repository", newTenantAdd(by), newTenantList(by), newTenantDelete(by), newTenantCheck(by), newTenantExport(by), newTenantRedisACL(by), newTenantScaffold(by))
+	return group("tenant", "Set up teams that have namespaces, people and a Git repository", newTenantAdd(by), newTenantList(by), newTenantDelete(by), newTenantExport(by), newTenantRedisACL(by), newTenantScaffold(by))
 }
 
 // Values of --format of tenant export.

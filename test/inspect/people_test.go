@@ -35,7 +35,7 @@ func TestPeopleFindWhatTheyNeed(t *testing.T) {
 	t.Run("a developer finds why a Deployment has no pods", w.testDeveloperFindsDeployment)
 	t.Run("a cluster admin previews a rule, enforces it, and what was previewed is denied", w.testPreviewIsWhatHappens)
 	t.Run("no team is told of another", w.testNothingOfOthers)
-	t.Run("doctor --isolation holds, finds a planted hole, and names a missing permission", w.testIsolation)
+	t.Run("check --isolation holds, finds a planted hole, and names a missing permission", w.testIsolation)
 }
 
 // runs makes a pod that a node would have started.

@@ -42,7 +42,7 @@ the Kubernetes API.`,
 	by.register(root.PersistentFlags())
 	root.PersistentPreRunE = by.check
 	hideShared(root)
-	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newCheck(by), newSupport(by), newCache(by), newTenant(by), newPlatform(by), newTrust(), newOptions(), newVersion(by))
+	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newCheck(by), newSupport(by), newCache(by), newTenant(by), newPlatform(by), newTrust(by), newOptions(), newVersion(by))
 }
 
 func newOptions() *cobra.Command {

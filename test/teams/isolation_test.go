@@ -172,7 +172,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 				binding := w.bindingOf("landwaiter-platform-objects")
 				require.NoError(t, w.Client.Delete(suite.Within(t), binding.DeepCopy()))
 				w.putBack(t, binding)
-			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "Binding landwaiter-platform-objects is missing"},
+			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "no ValidatingAdmissionPolicyBinding puts the guardrail in force"},
 			"a team reads Tenants": {func(t *testing.T) {
 				w.planted(t, suite.Object(reader), binding("", "oops", "oops", group("red-admins")))
 			}, "red-admins", []string{"cluster-tenants"}, `ClusterRole "oops"`},

@@ -114,7 +114,7 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 	})
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		f.Message, f.Why = policy.Shown(f.Message, maxText), policy.Shown(f.Why, maxText) // names and messages in a cluster are anybody's
+		f.Message, f.Why = Shown(f.Message), Shown(f.Why) // names and messages in a cluster are anybody's
 		f.Docs = "docs/check.md#" + strings.ToLower(f.ID)
 	}
 	return report

@@ -51,6 +51,9 @@ func guardrails(v *view, add func(resource.Finding)) {
 	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is })
 	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
 		Operated: slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return len(p.args) > 0 && p.args[0] == "operate" })}
+	if v.serve != nil { // without it nothing says which namespace it is
+		g.ClusterResources = v.serve.last("cluster-resource-namespace", v.Namespace)
+	}
 	for _, name := range GuardrailNames() {
 		needed = needed || g.Policy(name) != nil
 	}
@@ -72,6 +75,9 @@ type Guardrails struct {
 	Bindings []admissionv1.ValidatingAdmissionPolicyBinding
 	// Release is what the objects of the installation are called, and their namespace.
 	Release types.NamespacedName
+	// ClusterResources is the namespace of what cluster resources reference, which the rules name.
+	// Empty means that it is not known, and that rules are not compared.
+	ClusterResources string
 	// Operated says that the operator runs, which has guardrails of its own.
 	Operated bool
 }
@@ -120,7 +126,9 @@ func (g Guardrails) Policy(name string) *admissionv1.ValidatingAdmissionPolicy {
 
 // Comparable reports whether the rules of the guardrails can be compared with those of this
 // version, whose expressions have the accounts of a release of the usual name.
-func (g Guardrails) Comparable() bool { return g.Release.Name == ShippedRelease }
+func (g Guardrails) Comparable() bool {
+	return g.Release.Name == ShippedRelease && g.ClusterResources != ""
+}
 
 // Faults returns what keeps a guardrail from holding.
 func (g Guardrails) Faults(name string) (found []resource.Finding) {
@@ -172,7 +180,7 @@ func (g Guardrails) changed(name string, live *admissionv1.ValidatingAdmissionPo
 	case m == nil || len(m.ResourceRules) == 0 || len(m.ExcludeResourceRules) > 0:
 		return "it leaves resources out"
 	}
-	shipped, err := ShippedGuardrails(g.Release.Namespace)
+	shipped, err := shippedGuardrails(g.Release.Namespace, g.ClusterResources)
 	at := slices.IndexFunc(shipped, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == ShippedRelease+"-"+name })
 	if !g.Comparable() || err != nil || at < 0 || rules(live) == rules(&shipped[at]) {
 		return ""
@@ -191,11 +199,21 @@ const (
 // namespace. It only fails if this program was built from
 // a broken file.
 func ShippedGuardrails(namespace string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
+	return shippedGuardrails(namespace, namespace)
+}
+
+// shippedGuardrails returns them as they are where cluster resources reference what is in another
+// namespace: no Tenant may have it, as none may have those of the system.
+func shippedGuardrails(namespace, clusterResources string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
 	text, err := config.Files.ReadFile("guardrails/guardrails.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("read the guardrails of this version: %w", err)
 	}
 	text = bytes.ReplaceAll(text, []byte(ShippedNamespace), []byte(namespace))
+	system := "'default', 'flux-system', 'gatekeeper-system', '" + namespace + "'" // as the chart lists them
+	if !strings.Contains(system, "'"+clusterResources+"'") {
+		text = bytes.ReplaceAll(text, []byte(system+"]"), []byte(system+", '"+clusterResources+"']"))
+	}
 	var all []admissionv1.ValidatingAdmissionPolicy
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {

@@ -99,7 +99,7 @@ func TestAGuardrailIsComparedWithoutTheAddressOfLandwaiter(t *testing.T) {
 func TestAGuardrailIsComparedInWhateverNamespaceTheReleaseIs(t *testing.T) {
 	shipped, err := ShippedGuardrails("elsewhere")
 	require.NoError(t, err)
-	g := Guardrails{Policies: shipped, Release: types.NamespacedName{Namespace: "elsewhere", Name: "landwaiter"}}
+	g := Guardrails{Policies: shipped, Release: types.NamespacedName{Namespace: "elsewhere", Name: "landwaiter"}, ClusterResources: "elsewhere"}
 	require.Contains(t, g.Policy("tokens").Spec.MatchConditions[0].Expression, "system:serviceaccount:elsewhere:landwaiter")
 	for _, name := range GuardrailNames() {
 		require.Empty(t, g.changed(name, g.Policy(name)), name)
@@ -110,6 +110,26 @@ func TestAGuardrailIsComparedInWhateverNamespaceTheReleaseIs(t *testing.T) {
 		require.False(t, renamed.Comparable())
 		require.Empty(t, renamed.changed(name, changed), "another release cannot be compared")
 	}
+}
+
+// The chart adds the cluster resource namespace to those that no Tenant has; any other makes other rules.
+func TestAGuardrailIsComparedWithTheClusterResourceNamespace(t *testing.T) {
+	shipped, err := shippedGuardrails(ShippedNamespace, "keys")
+	require.NoError(t, err)
+	g := Guardrails{Policies: shipped, Release: types.NamespacedName{Namespace: ShippedNamespace, Name: ShippedRelease}, ClusterResources: "keys"}
+	var differ []string
+	for _, name := range GuardrailNames() {
+		require.Empty(t, g.changed(name, g.Policy(name)), name)
+		g.ClusterResources = "team-a"
+		if g.changed(name, g.Policy(name)) != "" {
+			differ = append(differ, name)
+		}
+		g.ClusterResources = ""
+		require.False(t, g.Comparable())
+		require.Empty(t, g.changed(name, g.Policy(name)), name)
+		g.ClusterResources = "keys"
+	}
+	require.Equal(t, []string{"namespace-deletion", "namespace-names", "operator-guardrail"}, differ)
 }
 
 func TestAGuardrailHoldsOnlyWithAPolicyAndABindingThatDenyEverywhere(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
+// Shown bounds what is shown of a text that somebody else wrote, and makes it one line.
+func Shown(text string) string { return policy.Shown(text, maxText) }
+
 // named lists names for a sentence.
 func named(names []string) string {
 	if len(names) > maxNamed {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -218,11 +217,7 @@ func Findings(results []Result) (found []resource.Finding, unchecked []resource.
 		case len(r.faults) > 0:
 			found = append(found, r.faults...)
 		default:
-			about := policy.ObjectRef{}
-			if r.Tenant != "" {
-				about = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: r.Tenant}
-			}
-			found = append(found, resource.Finding{ID: r.Case, Severity: resource.Error, Tenant: r.Tenant, Object: about, Message: said, Fix: r.Fix})
+			found = append(found, resource.Finding{ID: r.Case, Severity: resource.Error, Tenant: r.Tenant, Message: said, Fix: r.Fix})
 		}
 	}
 	if len(results) == 0 {

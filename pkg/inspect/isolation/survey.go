@@ -99,7 +99,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{guard: check.Guardrails{Release: options.Landwaiter}, api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
+	s := &scene{guard: check.Guardrails{Release: options.Landwaiter, ClusterResources: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}, api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
 	var errPolicies, errBindings error
 	s.guard.Policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
 	s.guard.Bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")

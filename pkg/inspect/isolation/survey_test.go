@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -111,7 +110,7 @@ func TestAHoleIsAFindingAndWhatWasNotTriedIsNotChecked(t *testing.T) {
 	found, unchecked = Findings([]Result{{Case: "a", Outcome: Held}, {Case: "b", Outcome: NotTried, Why: "it is gone", Fix: "look"},
 		{Case: "c", Outcome: NotHeld, Tenant: "iris", Who: "ada", Why: "may read Secrets", Fix: "take the role away"}, {Case: "guardrail-x", Outcome: NotHeld, faults: []resource.Finding{fault}}})
 	require.Equal(t, []resource.Unchecked{{IDs: []string{"b"}, Why: "it is gone; look"}}, unchecked)
-	require.Equal(t, []resource.Finding{{ID: "c", Severity: resource.Error, Tenant: "iris", Object: policy.ObjectRef{Kind: "Tenant", Name: "iris"}, Message: "ada: may read Secrets", Fix: "take the role away"}, fault}, found)
+	require.Equal(t, []resource.Finding{{ID: "c", Severity: resource.Error, Tenant: "iris", Message: "ada: may read Secrets", Fix: "take the role away"}, fault}, found)
 }
 
 func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {

@@ -53,8 +53,11 @@ type Finding struct {
 // String returns what is wrong with what, and why that matters, in one line without where it is.
 func (f Finding) String() string {
 	var parts []string
-	if f.Object != (policy.ObjectRef{}) {
+	switch {
+	case f.Object != policy.ObjectRef{}:
 		parts = append(parts, f.Object.String())
+	case f.Tenant != "":
+		parts = append(parts, "Tenant "+f.Tenant)
 	}
 	for _, part := range []string{f.Field, f.Message, f.Why} {
 		if part != "" {

@@ -136,7 +136,7 @@ func successors(role, namespace string) ([]string, bool) {
 		role = "viewer"
 	}
 	roles, was := map[string][]string{"team-admin": {"rules-writer"}, "viewer": {"reader"}, "cluster-viewer": {"cluster-reader"}, "cluster-previewer": {"cluster-reader", "tenant-reader"},
-		"previewer": {"reader", "cluster-reader", "tenant-reader"}, "report-viewer": {"report-reader"}, "material": {"reference-reader"}}[role]
+		"previewer": {"reader", "cluster-reader", "tenant-reader"}, "report-viewer": {"report-reader"}, "doctor": {"checker"}, "material": {"reference-reader"}}[role]
 	return roles, was
 }
 

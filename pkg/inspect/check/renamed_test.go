@@ -74,7 +74,7 @@ func TestBindingsToOtherRolesAreNoFinding(t *testing.T) {
 func TestThePageOnUpgradesSaysWhichRolesHaveTheRightsNow(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/upgrade.md")
 	require.NoError(t, err)
-	for _, old := range []string{"team-admin", "viewer", "cluster-viewer", "cluster-previewer", "previewer", "report-viewer", "material"} {
+	for _, old := range []string{"team-admin", "viewer", "cluster-viewer", "cluster-previewer", "previewer", "report-viewer", "doctor", "material"} {
 		found := bound(t, "", "landwaiter-"+old, group("a"))
 		require.Len(t, found, 1, old)
 		at := strings.Index(string(page), fmt.Sprintf("| `landwaiter-%s` |", old))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -160,12 +161,14 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	for _, object := range []client.Object{
 		trust("checked-web"), trust("checked"),
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "ops"}}, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "tmp"}},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "checked", Name: "tool"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "checked-late"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "checked", Name: "tool"}},
 		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"namespace": "checked-web", "name": "dummy"}}},
 	} {
 		require.NoError(t, w.Client.Delete(suite.Within(t), object, client.GracePeriodSeconds(0)))
 	}
-	w.gone(t, "checked-late")
+	w.program.Must(t, "tenant", "add", "checked", "--set", "adopt=true") // as NotOwned says
+	clean()
+	require.NoError(t, w.Client.Delete(suite.Within(t), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "default-deny"}}))
 	require.NoError(t, yaml.Unmarshal([]byte(w.program.Run(t, "", "check", "--tenant", "checked", "-o", "json").Stdout), &printed))
 	require.Len(t, printed.Findings, 2, "%+v", printed)
 	for _, f := range printed.Findings {

@@ -60,13 +60,12 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.StringVar(&o.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
 	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
-	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and keep every --provider-object, which has its CA")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the certificate that is made (repeatable)")
-	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to make and to keep, such as landwaiter-verify=/v1/verify (repeatable); Gatekeeper waits the next whole second after --verify-timeout or --mutate-timeout")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to make and to keep, such as landwaiter-verify=/v1/verify (repeatable); Gatekeeper waits the next whole second after --timeout verify or mutate")
 	f.StringVar(&c.providerURL, "provider-url", "", "where Gatekeeper reaches this server, without a path, for every --provider-object (empty: the Service, at port 443)")
 	f.BoolVar(&c.providerRoles, "provider-roles", false, "let ClusterRole NAME-provider own each --provider-object: it is deleted with the role, and not made without")
 	f.StringSliceVar(&c.clientCASecrets, "client-ca-secret", nil,
@@ -86,9 +85,9 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	case noCluster && (c.warmUp || c.reports || c.controller.ShowRules):
 		return errors.New("--warm-up, --reports and --show-effective-rules need the Kubernetes API, which --config-dir means to do without")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
-		return errors.New("--warm-up-interval means nothing without --warm-up or --reports")
+		return errors.New("--ttl warm-up means nothing without --warm-up or --reports")
 	case c.warmUpInterval < 0:
-		return errors.New("--warm-up-interval must be positive")
+		return errors.New("--ttl warm-up must be positive")
 	case c.tlsSecret != "" && (files.CertificateFile != "" || files.KeyFile != ""):
 		return errors.New("--tls-secret and --tls-cert with --tls-key are two ways to give the serving certificate: use one")
 	case c.tlsSecret == "" && (files.CertificateFile == "" || files.KeyFile == ""):
@@ -292,7 +291,7 @@ func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *
 	kept := s.PassTTL()
 	interval := cmp.Or(c.warmUpInterval, kept/2)
 	if interval >= kept {
-		return fmt.Errorf("--warm-up-interval is %s, it must be shorter than --pass-ttl, which is %s", interval, kept)
+		return fmt.Errorf("--ttl warm-up is %s, it must be shorter than pass, which is %s", interval, kept)
 	}
 	options := warm.Options{Interval: interval, Metrics: metrics, Generation: s.Generation}
 	if reporter != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
 	"golang.org/x/sync/errgroup"
 
@@ -102,7 +103,8 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 	cmd.Flags().StringVar(&flags.configDir, "config-dir", "", "directory with resources as YAML or JSON files, instead of the Kubernetes API")
 	flags.RegisterNetwork(cmd.Flags())
 	registerServerFlags(cmd, &options, &identity)
-	registerEngineFlags(cmd, &flags)
+	flags.Redis.Register(cmd.Flags())
+	registerEngineFlags(cmd.Flags(), &flags.Options, &cluster.warmUpInterval)
 	flags.Exceptions.Register(cmd.Flags())
 	cluster.register(cmd)
 	traces.register(cmd)
@@ -122,27 +124,32 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity
 	f.StringSliceVar(&identity.ClientCAFiles, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer any client, without a client certificate")
-	f.DurationVar(&options.VerifyTimeout, "verify-timeout", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
-	f.DurationVar(&options.MutateTimeout, "mutate-timeout", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
-	f.DurationVar(&options.GracePeriod, "shutdown-grace", provider.DefaultGracePeriod, "time for requests in flight to finish at shutdown")
-	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice")
+	program.RegisterNamed(f, "timeout", "how long an answer or the end may take (repeatable)", func(v *pflag.FlagSet) {
+		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.MutateTimeout, "mutate", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.GracePeriod, "shutdown", provider.DefaultGracePeriod, "time for requests in flight to finish at shutdown")
+		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice")
+	})
 }
 
 // registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
-func registerEngineFlags(cmd *cobra.Command, flags *serveFlags) {
-	f := cmd.Flags()
-	flags.Redis.Register(f)
-	f.Int64Var(&flags.Options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
-	f.DurationVar(&flags.Options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is cached")
-	f.DurationVar(&flags.Options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is cached")
-	f.DurationVar(&flags.Options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long the digest of a tag is cached")
-	f.IntVar(&flags.Options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
-	f.IntVar(&flags.Options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
-	f.Int64Var(&flags.Options.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
-	f.IntVar(&flags.Options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
-	f.IntVar(&flags.Options.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
-	f.IntVar(&flags.Options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
+func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Duration) {
+	program.RegisterNamed(f, "limit", "bound on what is done at a time (repeatable)", func(v *pflag.FlagSet) {
+		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
+		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
+		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
+		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
+		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
+		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
+		v.IntVar(&o.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
+	})
+	program.RegisterNamed(f, "ttl", "how long a result is cached (repeatable)", func(v *pflag.FlagSet) {
+		v.DurationVar(&o.Engine.PassTTL, "pass", verify.DefaultPassTTL, "how long an allowed digest is cached")
+		v.DurationVar(&o.Engine.DenyTTL, "deny", verify.DefaultDenyTTL, "how long a denied digest is cached")
+		v.DurationVar(&o.Engine.TagTTL, "tag", verify.DefaultTagTTL, "how long the digest of a tag is cached")
+		v.DurationVar(warmUp, "warm-up", 0, "how often images of running pods are verified again, with --warm-up or --reports (0: half of pass)")
+	})
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {

@@ -75,7 +75,7 @@ func startServe(t *testing.T, flags ...string) *running {
 	s.stop = stop
 	args := append([]string{"serve", "--config-dir", s.resources, "--address", address, "--health-address", health, "--metrics-address", "",
 		"--tls-cert", certificates.CertificateFile(), "--tls-key", certificates.KeyFile(), "--client-ca", certificates.CAFile(),
-		"--client-name", gatekeeper.ClientName, "--tag-ttl", "1ms"}, flags...)
+		"--client-name", gatekeeper.ClientName, "--ttl", "tag=1ms"}, flags...)
 	go func() { s.ended <- run(ctx, args, s.log, s.log) }()
 	t.Cleanup(func() { s.stop() })
 	require.Eventually(t, func() bool { return ready(t, "http://"+health+"/readyz") }, time.Minute, 5*time.Millisecond, "%s", s.log)

@@ -61,7 +61,7 @@ func TestManyPodsAtRestCostFewWritesAndLittleMemory(t *testing.T) {
 	before := c.baseline(t)
 	c.server.Kill()
 
-	c.serve(t, "--reports", "--warm-up-interval=1m")
+	c.serve(t, "--reports", "--ttl=warm-up=1m")
 	began := time.Now()
 	c.reported(t, map[string]int{"pass": podsEach * (imagesEach - 1) / imagesEach, "fail": podsEach / imagesEach})
 	t.Logf("%d pods in %d namespaces were reported after %s, with %d writes", pods, c.namespaces, time.Since(began).Round(time.Second), c.writes(t))

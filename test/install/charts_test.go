@@ -273,8 +273,8 @@ func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
 	}
 	rotated := render(t, "--values", "testdata/everything.yaml")
 	given := render(t, "--values", "testdata/everything.yaml", "--values", "testdata/given-certificate.yaml")
-	require.Contains(t, args(rotated), "--verify-timeout=2500ms")
-	require.Contains(t, args(rotated), "--mutate-timeout=800ms")
+	require.Contains(t, args(rotated), "--timeout=verify=2500ms")
+	require.Contains(t, args(rotated), "--timeout=mutate=800ms")
 	require.Empty(t, suite.Only(rotated, "Provider"))
 	providers := suite.Only(given, "Provider")
 	require.Len(t, providers, 5)

@@ -130,7 +130,7 @@ func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
 		return err
 	}
 	args := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool {
-		return strings.HasPrefix(arg, "--drain-delay") // which is for load balancers
+		return strings.HasPrefix(arg, "--timeout=drain=") // which is for load balancers
 	})
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", suite.System)

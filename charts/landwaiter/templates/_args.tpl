@@ -62,22 +62,22 @@
 {{- if .Values.clientCA.insecureNoClientAuth }}
 - --insecure-no-client-auth
 {{- end }}
-- --verify-timeout={{ sub (mul .Values.provider.verifyTimeoutSeconds 1000) 500 }}ms
-- --mutate-timeout={{ sub (mul .Values.provider.mutateTimeoutSeconds 1000) 200 }}ms
+- --timeout=verify={{ sub (mul .Values.provider.verifyTimeoutSeconds 1000) 500 }}ms
+- --timeout=mutate={{ sub (mul .Values.provider.mutateTimeoutSeconds 1000) 200 }}ms
 {{- if .Values.mutation.dropTag }}
 - --mutate-drop-tag
 {{- end }}
 {{- with .Values.cache.bytes }}
-- --cache-bytes={{ int64 . }}
+- --limit=cache-bytes={{ int64 . }}
 {{- end }}
 {{- with .Values.cache.passTTL }}
-- --pass-ttl={{ . }}
+- --ttl=pass={{ . }}
 {{- end }}
 {{- with .Values.cache.denyTTL }}
-- --deny-ttl={{ . }}
+- --ttl=deny={{ . }}
 {{- end }}
 {{- with .Values.cache.tagTTL }}
-- --tag-ttl={{ . }}
+- --ttl=tag={{ . }}
 {{- end }}
 {{- if .Values.reports.enabled }}
 - --reports
@@ -99,7 +99,7 @@
 {{- end }}
 {{- if or .Values.warmUp.enabled .Values.reports.enabled }}
 {{- with .Values.warmUp.interval }}
-- --warm-up-interval={{ . }}
+- --ttl=warm-up={{ . }}
 {{- end }}
 {{- end }}
 {{- with .Values.redis }}
@@ -131,8 +131,8 @@
 {{- if .Values.tracing.images }}
 - --trace-images
 {{- end }}
-- --drain-delay=5s
-- --shutdown-grace={{ max 1 (sub .Values.terminationGracePeriodSeconds 10) }}s
+- --timeout=drain=5s
+- --timeout=shutdown={{ max 1 (sub .Values.terminationGracePeriodSeconds 10) }}s
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
 {{- end }}

@@ -99,7 +99,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		}, doctor.ConfigIgnores, `[{"excludedNamespaces":["kube-system"],"processes":["webhook"]},{"excludedNamespaces":["team-a"],"processes":["audit"]}]`},
 		"a short Provider": {func(_ *testing.T, i *doctor.Inventory) { set(i, 2, "timeout") }, doctor.ProviderTimeout, `{"spec":{"timeout":3}}`},
 		"a slow Landwaiter": {func(_ *testing.T, i *doctor.Inventory) {
-			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[2], guard(i).TimeoutSeconds = "--verify-timeout=4s", nil
+			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[2], guard(i).TimeoutSeconds = "--timeout=mutate=1s,verify=4s", nil
 		}, doctor.ProviderTimeout, `{"spec":{"timeout":5}}`},
 		"plain HTTP":                  {theirs("http://landwaiter/v1/verify"), doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
 		"a Provider that mutates":     {theirs("https://landwaiter.landwaiter-system.svc:443/v1/mutate"), doctor.ProviderURL, `svc:443/v1/verify`},

@@ -45,6 +45,21 @@ func describeCommand(b *strings.Builder, command *cobra.Command) {
 	table(b, command.LocalFlags())
 }
 
+// named is the value of a flag that has named values.
+type named interface{ Values() *pflag.FlagSet }
+
+// namedRows lists the values of a flag that has named ones.
+func namedRows(flag string, values *pflag.FlagSet) (rows []string) {
+	values.VisitAll(func(value *pflag.Flag) {
+		initial := "none"
+		if value.DefValue != "" {
+			initial = "`" + value.DefValue + "`"
+		}
+		rows = append(rows, fmt.Sprintf("| `--%s %s=…` | %s | %s | %s |", flag, value.Name, value.Value.Type(), initial, generated.Cell(value.Usage)))
+	})
+	return rows
+}
+
 // table lists flags.
 func table(b *strings.Builder, flags *pflag.FlagSet) {
 	var rows []string
@@ -61,6 +76,11 @@ func table(b *strings.Builder, flags *pflag.FlagSet) {
 		}
 		if value == "" {
 			value = "switch"
+		}
+		if has, ok := flag.Value.(named); ok {
+			rows = append(rows, fmt.Sprintf("| %s | %s | | %s |", name, value, generated.Cell(usage)))
+			rows = append(rows, namedRows(flag.Name, has.Values())...)
+			return
 		}
 		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", name, value, initial, generated.Cell(usage)))
 	})
@@ -79,6 +99,12 @@ func CheckDefaults(t *testing.T, root *cobra.Command) {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
 			visited++
 			require.NotContains(t, flag.Usage, "default", "%s --%s", command.CommandPath(), flag.Name)
+			if has, ok := flag.Value.(named); ok {
+				has.Values().VisitAll(func(value *pflag.Flag) {
+					visited++
+					require.NotContains(t, value.Usage, "default", "%s --%s %s", command.CommandPath(), flag.Name, value.Name)
+				})
+			}
 		})
 		for _, sub := range command.Commands() {
 			visit(sub)

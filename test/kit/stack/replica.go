@@ -48,7 +48,7 @@ func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
 		args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace), mounts, s.mounted())
 	}
 	// Draining is for load balancers, which this stack does not have.
-	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--drain-delay") })
+	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=drain=") })
 	for i, arg := range args { // the Service of the chart's own Redis has no name here
 		if strings.HasPrefix(arg, "--redis-url=") {
 			args[i] = "--redis-url-file=" + filepath.Join(s.mounted(), "redis", "url")

@@ -109,14 +109,14 @@
 {{- else }}
 - --redis-url={{ default (printf "redis://%s-redis:6379/0" (include "landwaiter.fullname" $)) .url }}
 {{- end }}
-- --redis-mode={{ .mode }}
+- --redis-option=mode={{ .mode }}
 - --redis-key-file=/etc/landwaiter/redis/{{ .existingSecret.keyKey }}
 {{- if .caSecret.name }}
-- --redis-ca=/etc/landwaiter/redis-ca/{{ .caSecret.key }}
+- --redis-option=ca=/etc/landwaiter/redis-ca/{{ .caSecret.key }}
 {{- end }}
 {{- if .clientCertificateSecret }}
-- --redis-client-cert=/etc/landwaiter/redis-client/tls.crt
-- --redis-client-key=/etc/landwaiter/redis-client/tls.key
+- --redis-option=client-cert=/etc/landwaiter/redis-client/tls.crt
+- --redis-option=client-key=/etc/landwaiter/redis-client/tls.key
 {{- end }}
 {{- end }}
 {{- end }}

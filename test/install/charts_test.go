@@ -262,7 +262,8 @@ func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *t
 	require.NotContains(t, strings.Join(args(), " "), "--max-exception")
 	require.NotContains(t, strings.Join(args(), " "), "--max-delegation")
 	set := args("--set", "exceptions.maxDuration=720h,exceptions.maxDelegation=2000h,breakGlass.enabled=true,breakGlass.maxDuration=4h,guardrails.enabled=true")
-	require.Subset(t, set, []string{"--max-exception=720h", "--max-delegation=2000h", "--break-glass", "--max-break-glass=4h"})
+	require.Subset(t, set, []string{"--max-exception=720h", "--max-delegation=2000h", "--break-glass=4h"})
+	require.Contains(t, args("--set", "breakGlass.enabled=true,guardrails.enabled=true"), "--break-glass=24h")
 }
 
 // The chart makes Provider objects only for a certificate that is given: otherwise Landwaiter

@@ -89,10 +89,7 @@
 - --max-delegation={{ . }}
 {{- end }}
 {{- if .Values.breakGlass.enabled }}
-- --break-glass
-{{- with .Values.breakGlass.maxDuration }}
-- --max-break-glass={{ . }}
-{{- end }}
+- --break-glass={{ default "24h" .Values.breakGlass.maxDuration }}
 {{- end }}
 {{- if .Values.warmUp.enabled }}
 - --warm-up

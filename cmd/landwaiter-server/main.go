@@ -21,6 +21,6 @@ the server; people use landwaiter.
 
 Exit codes: 0 it ended as asked, 64 the command line is wrong, or a file that it names
 cannot be used, 69 something that it needs failed, such as the address to listen on.`,
-		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key --client-ca gatekeeper-ca.crt`,
+		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt`,
 	}, newServe(), newOperate())
 }

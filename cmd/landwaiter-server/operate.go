@@ -23,9 +23,9 @@ const mutationLimit = 50
 
 // operateFlags are the flags of operate.
 type operateFlags struct {
-	kubeconfig, landwaiter string
-	mutation               bool
-	options                operator.RunOptions
+	landwaiter string
+	mutation   bool
+	options    operator.RunOptions
 }
 
 func newOperate() *cobra.Command {
@@ -64,7 +64,6 @@ anything else is the answer.`,
 
 func (o *operateFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
 	f.StringVar(&o.options.OwnNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod, for its lease")
 	f.StringVar(&o.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
 	f.BoolVar(&o.options.LeaderElection, "leader-elect", true, "let one of several replicas work")
@@ -93,7 +92,7 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 		return fmt.Errorf("--guardrail-interval is %s, it must be between 1s and %s", o.options.Guardrail.Interval, guardrailInterval)
 	}
 	bridge(log)
-	config, err := ownConfig(o.kubeconfig)
+	config, err := ownConfig()
 	if err != nil {
 		return err
 	}

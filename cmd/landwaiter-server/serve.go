@@ -49,7 +49,7 @@ func newServe() *cobra.Command {
 	var flags serveFlags
 	var cluster clusterFlags
 	var options provider.Options
-	var identity serving.Options
+	var identity identityFlags
 	var traces traceFlags
 	var logLevel, logFormat string
 	cmd := &cobra.Command{
@@ -57,8 +57,8 @@ func newServe() *cobra.Command {
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
 		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS.
 
-Resources come from the Kubernetes API (of the cluster that it runs in, or of
---kubeconfig), or from the files below --config-dir. Both are watched, and so are
+Resources come from the Kubernetes API (of the cluster that it runs in, or that the
+variable KUBECONFIG names), or from the files below --config-dir. Both are watched, and so are
 certificates; a change takes effect without a restart.
 
 Paths: POST /v1/verify and /v1/mutate, /v1/audit/verify for Gatekeeper's audit,
@@ -70,18 +70,22 @@ Traces go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT, or anoth
 the standard variables, says where it is.
 
 On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and ends.`,
-		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
-    --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc
+		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt \
+    --client-name gatekeeper-webhook-service.gatekeeper-system.svc
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
     --service-name landwaiter --provider-object landwaiter-verify=/v1/verify \
-    --client-ca-secret gatekeeper-system/gatekeeper-webhook-server-cert`,
+    --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(cmd, logLevel, logFormat)
 			if err != nil {
 				return err
 			}
-			if err := cluster.check(flags.configDir, identity, options); err != nil {
+			served, err := identity.options()
+			if err != nil {
+				return err
+			}
+			if err := cluster.check(flags.configDir, served, options); err != nil {
 				return err
 			}
 			if err := options.Validate(); err != nil {
@@ -95,14 +99,15 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			}
 			defer stop()
 			if flags.configDir == "" {
-				return cluster.serve(cmd.Context(), flags, options, identity, log)
+				return cluster.serve(cmd.Context(), flags, options, served, log)
 			}
-			return serve(cmd.Context(), flags, options, identity, log)
+			return serve(cmd.Context(), flags, options, served, log)
 		},
 	}
 	cmd.Flags().StringVar(&flags.configDir, "config-dir", "", "directory with resources as YAML or JSON files, instead of the Kubernetes API")
 	flags.RegisterNetwork(cmd.Flags())
-	registerServerFlags(cmd, &options, &identity)
+	registerServerFlags(cmd.Flags(), &options)
+	identity.register(cmd.Flags())
 	flags.Redis.Register(cmd.Flags())
 	registerEngineFlags(cmd.Flags(), &flags.Options, &cluster.warmUpInterval)
 	flags.Exceptions.Register(cmd.Flags())
@@ -114,14 +119,10 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 }
 
 // registerServerFlags declares the flags of the HTTPS edge.
-func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity *serving.Options) {
-	f := cmd.Flags()
+func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
 	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
 	f.StringVar(&options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
 	f.StringVar(&options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
-	f.StringVar(&identity.CertificateFile, "tls-cert", "", "file with the serving certificate (PEM)")
-	f.StringVar(&identity.KeyFile, "tls-key", "", "file with its key (PEM)")
-	f.StringSliceVar(&identity.ClientCAFiles, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer any client, without a client certificate")
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")

@@ -145,8 +145,8 @@ func (c *crowd) makePods(t *testing.T, images []string) {
 func (c *crowd) serve(t *testing.T, more ...string) {
 	t.Helper()
 	var err error
-	c.server, err = c.env.Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300"},
-		Args: append([]string{"--kubeconfig=" + c.Kubeconfig(), "--leader-elect=false"}, more...)})
+	c.server, err = c.env.Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300", "KUBECONFIG=" + c.Kubeconfig()},
+		Args: append([]string{"--leader-elect=false"}, more...)})
 	require.NoError(t, err)
 }
 

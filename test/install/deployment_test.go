@@ -41,7 +41,7 @@ func (d deployment) container(t *testing.T) corev1.Container {
 func (d deployment) args(t *testing.T) []string {
 	t.Helper()
 	clusters := []string{"--own-namespace", "--reference-reader-role", "--tls-secret", "--service-name", "--rotate-certificates", "--provider-object", "--provider-roles",
-		"--certificate-dns-name", "--client-ca-secret", "--client-ca-overlap"}
+		"--certificate-dns-name", "--client-ca"}
 	var kept []string
 	for _, arg := range d.container(t).Args {
 		name, _, _ := strings.Cut(arg, "=")

@@ -48,13 +48,10 @@
 {{- end }}
 {{- end }}
 {{- range .Values.clientCA.secrets }}
-- --client-ca-secret={{ . }}
+- --client-ca=secret/{{ . }}
 {{- end }}
 {{- range .Values.clientCA.files }}
 - --client-ca={{ . }}
-{{- end }}
-{{- if .Values.clientCA.secrets }}
-- --client-ca-overlap={{ .Values.clientCA.overlap }}
 {{- end }}
 {{- range .Values.clientCA.names }}
 - --client-name={{ . }}

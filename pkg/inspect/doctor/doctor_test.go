@@ -134,7 +134,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"one replica":        {func(_ *testing.T, i *doctor.Inventory) { i.Landwaiters[0].Spec.Replicas = nil }, doctor.SingleReplica, "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=2"},
 		"any client": {func(_ *testing.T, i *doctor.Inventory) {
 			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[3] = "--insecure-no-client-auth"
-		}, doctor.NoClientAuth, `"--client-ca-secret=policy/gatekeeper-webhook-server-cert"`},
+		}, doctor.NoClientAuth, `"--client-ca=secret/policy/gatekeeper-webhook-server-cert"`},
 		"no CRD":                     {func(_ *testing.T, i *doctor.Inventory) { i.Definitions = i.Definitions[1:] }, doctor.CRDsMissing, "--kustomize=config/crd"},
 		"a lease that nobody renews": {func(_ *testing.T, i *doctor.Inventory) { i.Lease.Spec.RenewTime.Time = now().Add(-2 * time.Minute) }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},
 		"no lease":                   {func(_ *testing.T, i *doctor.Inventory) { i.Lease = nil }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},

@@ -60,8 +60,8 @@ func deployment(v *view, add func(Finding)) {
 		ns := v.gatekeeperNamespace()
 		use := p.flags("insecure-no-client-auth")[0]
 		operations := p.inPlace(use.index, "--insecure-no-client-auth=false")
-		if len(p.flags("client-ca"))+len(p.flags("client-ca-secret")) == 0 {
-			operations = append(operations, p.added("--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
+		if len(p.flags("client-ca")) == 0 {
+			operations = append(operations, p.added("--client-ca=secret/"+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
 		}
 		add(Finding{ID: NoClientAuth, Severity: Warning, Object: p.ObjectRef, What: "it answers any client, without a client certificate",
 			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})

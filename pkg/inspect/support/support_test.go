@@ -66,7 +66,7 @@ func TestWhatLooksLikeACredentialIsReplaced(t *testing.T) {
 	}
 	for _, text := range []string{
 		"Secret team-a/pull cannot be read: landwaiter has no permission to read it",
-		"--redis-key-file=/etc/landwaiter/redis-key", "--tls-secret=landwaiter-tls", "--client-ca-secret=gatekeeper-system/gatekeeper-webhook-server-cert",
+		"--redis-key-file=/etc/landwaiter/redis-key", "--tls-secret=landwaiter-tls", "--client-ca=secret/gatekeeper-system/gatekeeper-webhook-server-cert",
 		"registry.example.com/team-a/app@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"https://landwaiter.landwaiter-system.svc:443/v1/verify", "basic checks passed", "-----BEGIN PUBLIC KEY-----",
 	} {

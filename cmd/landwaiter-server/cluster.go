@@ -12,7 +12,7 @@ import (
 	"github.com/bombsimon/logrusr/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -44,25 +44,29 @@ type clusterFlags struct {
 	dnsNames               []string
 	providerObjects        []string
 	providerURL            string
-	providerRoles          bool
+	providerSuffix         string // of the roles that own Provider objects, empty if none does
 }
 
-func (c *clusterFlags) register(cmd *cobra.Command) {
-	f, o := cmd.Flags(), &c.controller
-	f.StringVar(&o.OwnNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
-	f.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
-	f.StringVar(&o.ReferenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
-	f.StringVar(&o.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
-	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
-	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
-	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
+func (c *clusterFlags) register(f *pflag.FlagSet) {
+	o := &c.controller
+	program.RegisterNamed(f, "cluster-role", "names of ClusterRoles, by their use (repeatable)", func(v *pflag.FlagSet) {
+		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
+		v.StringVar(&c.providerSuffix, "provider-suffix", "", "end of the name of a ClusterRole, after the name of a --provider-object, that owns the object: it is deleted with the role, and not made without (empty: none does)")
+	})
+	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules in each namespace of a Tenant; needs the guardrails")
+	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of workloads when they change, and those of running pods again before their verdict ends")
+	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events into each namespace; implies --warm-up")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-dir")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and keep every --provider-object, which has its CA")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the certificate that is made (repeatable)")
-	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to make and to keep, such as landwaiter-verify=/v1/verify (repeatable); Gatekeeper waits the next whole second after --timeout verify or mutate")
-	f.StringVar(&c.providerURL, "provider-url", "", "where Gatekeeper reaches this server, without a path, for every --provider-object (empty: the Service, at port 443)")
-	f.BoolVar(&c.providerRoles, "provider-roles", false, "let ClusterRole NAME-provider own each --provider-object: it is deleted with the role, and not made without")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to keep, such as landwaiter-verify=/v1/verify (repeatable)")
+}
+
+// take adds what the flags of both commands say.
+func (c *clusterFlags) take(shared *sharedFlags) {
+	c.controller.OwnNamespace, c.controller.LeaderElection, c.providerURL = shared.ownNamespace, shared.leaderElection, shared.providerURL
 }
 
 // check refuses flags that contradict each other, and a server without client
@@ -73,7 +77,7 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	case len(files.ClientCAFiles)+len(files.ClientCASecrets) == 0 && !options.InsecureNoClientAuth:
 		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or --insecure-no-client-auth")
 	case noCluster && (c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || len(files.ClientCASecrets)+len(c.providerObjects) > 0):
-		return errors.New("--config-dir means that no Kubernetes API is used: leave out --operated-tenants-role, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
+		return errors.New("--config-dir means that no Kubernetes API is used: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
 	case noCluster && (c.warmUp || c.reports || c.controller.ShowRules):
 		return errors.New("--warm-up, --reports and --show-effective-rules need the Kubernetes API, which --config-dir means to do without")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
@@ -114,8 +118,8 @@ func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, 
 			answer = options.MutateTimeout
 		}
 		p := serving.Provider{Name: name, URL: base + path, TimeoutSeconds: int64((answer + providerMargin + time.Second - 1) / time.Second)}
-		if c.providerRoles {
-			p.Role = name + "-provider"
+		if c.providerSuffix != "" {
+			p.Role = name + c.providerSuffix
 		}
 		all = append(all, p)
 	}

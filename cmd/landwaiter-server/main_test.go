@@ -30,10 +30,14 @@ func TestTheReferenceOfFlagsIsUpToDate(t *testing.T) {
 	require.NoError(t, commands.CheckReference("../../docs/reference/server.md", newRoot()))
 }
 
+func TestTheFlagsAreFewAndHelpFitsOnAScreen(t *testing.T) {
+	commands.CheckSize(t, newRoot(), commands.Size{Registrations: 46, Lines: 50, Columns: 160})
+}
+
 func TestNoFlagDescribesItsDefaultInWords(t *testing.T) { commands.CheckDefaults(t, newRoot()) }
 
 func TestHelpShowsTheDefaultsInForce(t *testing.T) {
-	serve := newServe()
+	serve := newServe(&sharedFlags{})
 	for name, want := range map[string]string{
 		"timeout":       "verify=" + provider.DefaultVerifyTimeout.String() + ",mutate=800ms,shutdown=10s,drain=0s",
 		"ttl":           "pass=" + verify.DefaultPassTTL.String() + ",deny=10s,tag=5s,warm-up=0s",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -45,39 +44,25 @@ func (f *serveFlags) open(finder service.Finder) (*service.Service, error) {
 	return service.New(options, finder)
 }
 
-func newServe() *cobra.Command {
+func newServe(shared *sharedFlags) *cobra.Command {
 	var flags serveFlags
 	var cluster clusterFlags
 	var options provider.Options
 	var identity identityFlags
 	var traces traceFlags
-	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
-		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS.
-
-Resources come from the Kubernetes API (of the cluster that it runs in, or that the
-variable KUBECONFIG names), or from the files below --config-dir. Both are watched, and so are
-certificates; a change takes effect without a restart.
-
-Paths: POST /v1/verify and /v1/mutate, /v1/audit/verify for Gatekeeper's audit,
-/v1/namespaces/{namespace}/verify and …/mutate, and /ratify/gatekeeper/v1/verify
-and …/mutate. /healthz and /readyz are served at --health-address, /metrics at
---metrics-address, both over plain HTTP.
-
-Traces go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT, or another of
-the standard variables, says where it is.
-
+		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS, by resources of the
+Kubernetes API (of its cluster, or of the one in KUBECONFIG) or in files (--config-dir). It follows changes
+of both, and of certificates, without a restart. docs/reference/server.md has its paths and more about flags.
 On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and ends.`,
-		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt \
-    --client-name gatekeeper-webhook-service.gatekeeper-system.svc
+		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
-    --service-name landwaiter --provider-object landwaiter-verify=/v1/verify \
-    --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
+    --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := newLogger(cmd, logLevel, logFormat)
+			log, err := shared.logger(cmd)
 			if err != nil {
 				return err
 			}
@@ -85,6 +70,8 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			if err != nil {
 				return err
 			}
+			cluster.take(shared)
+			options.HealthAddress, options.MetricsAddress = shared.healthAddress, shared.metricsAddress
 			if err := cluster.check(flags.configDir, served, options); err != nil {
 				return err
 			}
@@ -111,18 +98,14 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 	flags.Redis.Register(cmd.Flags())
 	registerEngineFlags(cmd.Flags(), &flags.Options, &cluster.warmUpInterval)
 	flags.Exceptions.Register(cmd.Flags())
-	cluster.register(cmd)
-	traces.register(cmd)
-	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
-	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
+	cluster.register(cmd.Flags())
+	traces.register(cmd.Flags())
 	return cmd
 }
 
 // registerServerFlags declares the flags of the HTTPS edge.
 func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
 	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
-	f.StringVar(&options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
-	f.StringVar(&options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer any client, without a client certificate")
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
@@ -151,24 +134,6 @@ func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Dura
 		v.DurationVar(&o.Engine.TagTTL, "tag", verify.DefaultTagTTL, "how long the digest of a tag is cached")
 		v.DurationVar(warmUp, "warm-up", 0, "how often images of running pods are verified again, with --warm-up or --reports (0: half of pass)")
 	})
-}
-
-func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
-	log := logrus.New()
-	log.SetOutput(cmd.ErrOrStderr())
-	parsed, err := logrus.ParseLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level is %q, it must be debug, info, warning or error", level)
-	}
-	log.SetLevel(parsed)
-	switch format {
-	case "json":
-		log.SetFormatter(&logrus.JSONFormatter{})
-	case "text":
-	default:
-		return nil, fmt.Errorf("--log-format is %q, it must be json or text", format)
-	}
-	return log, nil
 }
 
 // serve answers with resources from files until ctx ends or a part fails.
@@ -227,8 +192,8 @@ const lastTraces = 3 * time.Second
 // traceFlags are the flags of traces. The standard OTEL_ variables have the rest.
 type traceFlags struct{ images bool }
 
-func (f *traceFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.images, "trace-images", false, "name images, digests and reasons in traces")
+func (f *traceFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.images, "trace-images", false, "name images, digests and reasons in traces")
 }
 
 // start adds the tracer that the variables ask for to options, and returns what ends it.

@@ -77,8 +77,7 @@ func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
 	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
 	if serve != nil {
 		server.Account = serve.Account()
-		role, _ := serve.Flag("reference-reader-role")
-		server.ReferenceReaderRole = cmp.Or(role, server.ReferenceReaderRole)
+		server.ReferenceReaderRole = serve.Named("cluster-role", "reference-reader", server.ReferenceReaderRole)
 	}
 	return server
 }

@@ -293,8 +293,8 @@ func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
 		require.Contains(t, args(rotated), "--provider-object="+object.GetName()+"="+path)
 		require.NotContains(t, strings.Join(args(given), " "), "--provider-object")
 	}
-	require.Contains(t, args(rotated), "--provider-roles")
-	require.NotContains(t, args(render(t, "--set", "rbac.create=false")), "--provider-roles", "there are none")
+	require.Contains(t, args(rotated), "--cluster-role=provider-suffix=-provider")
+	require.NotContains(t, args(render(t, "--set", "rbac.create=false")), "--cluster-role=provider-suffix=-provider", "there are none")
 	require.Contains(t, args(render(t, "--set", "provider.url=https://landwaiter.example.com:8443")), "--provider-url=https://landwaiter.example.com:8443")
 }
 

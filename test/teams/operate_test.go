@@ -259,7 +259,7 @@ func TestTheOperatorStopsWhenOneOfItsGuardrailsIsTakenAway(t *testing.T) {
 	for _, name := range []string{operatorGuardrail, "landwaiter-operator-tenants"} {
 		t.Run(name, func(t *testing.T) {
 			remove := w.withoutGuard(t, name)
-			process, metrics := w.operate(t, "--guardrail-interval=1s")
+			process, metrics := w.operate(t, "--guardrail=interval=1s")
 			proven(t, process, metrics) // it runs on
 			remove()
 			said := ends(t, process)

@@ -23,9 +23,9 @@
 {{- with .Values.clusterResourceNamespace }}
 - --cluster-resource-namespace={{ . }}
 {{- end }}
-- --reference-reader-role={{ include "landwaiter.fullname" . }}-reference-reader
+- --cluster-role=reference-reader={{ include "landwaiter.fullname" . }}-reference-reader
 {{- if .Values.operator.enabled }}
-- --operated-tenants-role={{ include "landwaiter.fullname" . }}-operated-tenants
+- --cluster-role=operated-tenants={{ include "landwaiter.fullname" . }}-operated-tenants
 {{- end }}
 {{- if include "landwaiter.showsRules" . }}
 - --show-effective-rules
@@ -41,7 +41,7 @@
 - --provider-url={{ . }}
 {{- end }}
 {{- if .Values.rbac.create }}
-- --provider-roles
+- --cluster-role=provider-suffix=-provider
 {{- end }}
 {{- range .Values.tls.extraDNSNames }}
 - --certificate-dns-name={{ . }}

@@ -21,9 +21,9 @@ type Exceptions struct {
 // Register declares the flags.
 func (e *Exceptions) Register(f *pflag.FlagSet) {
 	e.declared = true
-	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end; longer ones allow nothing")
-	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end; longer ones delegate nothing")
-	f.DurationVar(&e.BreakGlass, "break-glass", 0, "let annotations of a Namespace allow every image there, for at most so long (0: never); only with the guardrails, which keep teams from setting them")
+	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end")
+	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end")
+	f.DurationVar(&e.BreakGlass, "break-glass", 0, "let annotations of a Namespace allow every image there for at most so long (0: never); needs the guardrails")
 }
 
 // Limits returns what the flags allow. A time that is not more than 0 is an error, except that

@@ -26,9 +26,6 @@ func RegisterNamed(f *pflag.FlagSet, name, usage string, declare func(values *pf
 // Values returns a flag for each name, in the order of their declaration.
 func (n *Named) Values() *pflag.FlagSet { return n.values }
 
-// Given reports whether the command line gives a value to a name.
-func (n *Named) Given(name string) bool { return n.values.Changed(name) }
-
 // Type returns what help shows for the value.
 func (n *Named) Type() string { return "NAME=VALUE" }
 

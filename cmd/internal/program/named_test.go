@@ -40,7 +40,7 @@ func TestNamedValuesAreGivenTogetherOrOneByOneAndTheLastCounts(t *testing.T) {
 		l, f, err := parse(args...)
 		require.NoError(t, err, args)
 		require.Equal(t, []any{5, int64(1 << 20), time.Hour, "/a=b"}, []any{l.count, l.bytes, l.keep, l.file}, args)
-		require.True(t, f.Changed("limit") && l.named.Given("count") && !l.named.Given("bytes"))
+		require.True(t, f.Changed("limit") && l.named.Values().Changed("count") && !l.named.Values().Changed("bytes"))
 		require.Equal(t, "count=5,bytes=1048576,keep=1h0m0s,file=/a=b", f.Lookup("limit").Value.String())
 	}
 	l, _, err := parse("--limit", `"file=/a,b",count=0`)
@@ -49,7 +49,7 @@ func TestNamedValuesAreGivenTogetherOrOneByOneAndTheLastCounts(t *testing.T) {
 	require.Zero(t, l.count)
 	l, _, err = parse("--limit", "file=")
 	require.NoError(t, err)
-	require.True(t, l.named.Given("file"))
+	require.True(t, l.named.Values().Changed("file"))
 }
 
 func TestHelpShowsTheDefaultsOfNamedValues(t *testing.T) {

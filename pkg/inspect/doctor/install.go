@@ -137,7 +137,7 @@ func successors(role, namespace string) ([]string, bool) {
 // renamed finds bindings to ClusterRoles that the chart no longer has. They grant nothing, and
 // whoever creates a ClusterRole of that name decides what they grant.
 func renamed(v *view, add func(Finding)) {
-	release := strings.TrimSuffix(v.serve.last("reference-reader-role", "landwaiter-reference-reader"), "-reference-reader")
+	release := strings.TrimSuffix(v.serve.named("cluster-role", "reference-reader", "landwaiter-reference-reader"), "-reference-reader")
 	exist := map[string]bool{}
 	for _, r := range v.ClusterRoles {
 		exist[r.Name] = true

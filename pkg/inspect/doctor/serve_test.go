@@ -16,7 +16,7 @@ import (
 )
 
 func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
-	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "30m", "--max-exception=2h", "--show-effective-rules")}
+	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "30m", "--max-exception=2h", "--show-effective-rules", "--cluster-role=reference-reader=a,operated-tenants=b", "--cluster-role", "reference-reader=c")}
 	reader := func(err error, objects ...client.Object) client.Client {
 		return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -34,6 +34,9 @@ func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
 		value, ok := serve.Flag(name)
 		require.True(t, ok, name)
 		require.Equal(t, want, value)
+	}
+	for name, want := range map[string]string{"reference-reader": "c", "operated-tenants": "b", "provider-suffix": "none"} {
+		require.Equal(t, want, serve.Named("cluster-role", name, "none"))
 	}
 	_, ok := serve.Flag("max-delegation")
 	require.False(t, ok)

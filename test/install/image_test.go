@@ -126,12 +126,12 @@ func TestImage(t *testing.T) {
 		require.Equal(t, own.Descriptor.Digest, again.Descriptor.Digest)
 	})
 	t.Run("has the program and certificates only", func(t *testing.T) {
-		require.Equal(t, []string{"/etc/ssl/certs/ca-certificates.crt", "/landwaiter"}, unpacked.files(t))
+		require.Equal(t, []string{"/etc/ssl/certs/ca-certificates.crt", "/landwaiter-server"}, unpacked.files(t))
 	})
 	t.Run("prints its version", func(t *testing.T) {
-		running := container{image: unpacked, security: chart, args: []string{"version"}}.start(t)
+		running := container{image: unpacked, security: chart, args: []string{"--version"}}.start(t)
 		require.Equal(t, 0, running.wait(t), "%s", running.output())
-		require.Contains(t, running.output(), "landwaiter "+version+" (go")
+		require.Contains(t, running.output(), "landwaiter-server "+version+" (go")
 	})
 	t.Run("verifies itself", func(t *testing.T) { verifiesItself(t, registry, own, unpacked, chart) })
 }

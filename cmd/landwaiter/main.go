@@ -58,7 +58,7 @@ Exit codes: 0, or 64 if the command line is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			clusterFlags := pflag.NewFlagSet("", pflag.ContinueOnError)
 			cmd.Root().PersistentFlags().VisitAll(func(flag *pflag.Flag) {
-				if !slices.Contains(sharedFlags, flag.Name) {
+				if !slices.Contains(sharedFlags(), flag.Name) {
 					clusterFlags.AddFlag(flag)
 				}
 			})

@@ -84,14 +84,14 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			_, engine, err := admin.connect(cmd, operator.Options{Adopt: true})
+			_, engine, err := admin.connect(cmd, operator.Options{Adopt: true, DryRun: by.dryRun})
 			if err != nil {
 				return err
 			}
 			timeout := by.within(cmd)
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			printed, problems, uncounted, err := addTenants(ctx, cmd, engine, tenants, len(flags.files) > 0, admin.dryRun)
+			printed, problems, uncounted, err := addTenants(ctx, cmd, engine, tenants, len(flags.files) > 0, by.dryRun)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 					return err
 				}
 			}
-			if err := notDone(cmd, problems); err != nil || admin.dryRun {
+			if err := notDone(cmd, problems); err != nil || by.dryRun {
 				return err
 			}
 			if err := awaitQuotas(ctx, cmd.ErrOrStderr(), engine, uncounted, wait); err != nil || !wait {
@@ -109,9 +109,9 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			return notApplied(engine.AwaitReady(ctx, tenants))
 		},
 	}
-	admin.register(cmd)
 	flags.register(cmd)
 	uses(cmd, true, 5*time.Minute, true)
+	usesAlso(cmd, flagDryRun)
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant are in force")
 	return cmd
 }

@@ -61,9 +61,9 @@ func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.
 	}
 	switch {
 	case f.recipient != "" && f.recipient != platform.SOPSAge:
-		return nil, fmt.Errorf("--sops-age is not the recipient of the tree, which Flux decrypts for: run landwaiter platform init %s --sops-age %s first", repo, f.recipient)
+		return nil, fmt.Errorf("--sops-age is not the recipient of the tree, which Flux decrypts for: run landwaiter platform init %s --set sopsAge=%s first", repo, f.recipient)
 	case f.out == "" && platform.SOPSAge == "":
-		return nil, errors.New("where to with the Secret? give --git-auth-out, a file outside of the tree, or make the tree with landwaiter platform init --sops-age")
+		return nil, errors.New("where to with the Secret? give --git-auth-out, a file outside of the tree, or make the tree with landwaiter platform init --set sopsAge=RECIPIENT")
 	case f.out != "":
 		if err := outside(repo, f.out); err != nil {
 			return nil, err

@@ -19,7 +19,7 @@ import (
 // scaffoldFlags are the flags of tenant scaffold besides those that describe the Tenant.
 type scaffoldFlags struct {
 	tenantFlags
-	writeFlags
+	by person
 	loginFlags
 	repo, tenantRepo   string
 	layout             string
@@ -30,7 +30,7 @@ type scaffoldFlags struct {
 }
 
 func newTenantScaffold(by person) *cobra.Command {
-	flags := scaffoldFlags{writeFlags: writeFlags{by: by}}
+	flags := scaffoldFlags{by: by}
 	cmd := &cobra.Command{
 		Use:   "scaffold NAME --repo DIR|--tenant-repo DIR",
 		Short: "Write a team's part of the platform's repository, or the team's own repository",
@@ -50,7 +50,7 @@ file that is no longer generated stays too, until you delete it.
 --git-auth makes the Secret that Flux reads the team's repository with: ssh makes a key
 and prints the public one, for the Git host, and token takes one from a file. The Secret
 goes to --git-auth-out, outside of the tree, for kubectl apply; in a tree that was made
-with --sops-age, the command sops encrypts it into the tree.
+with sopsAge, the command sops encrypts it into the tree.
 
 Exit codes: 0 the tree is written, 1 a file was edited or the home namespace would change, 64 the
 command line is wrong, 69 a file cannot be read or written.`,
@@ -72,9 +72,9 @@ command line is wrong, 69 a file cannot be read or written.`,
 		},
 	}
 	flags.tenantFlags.register(cmd)
-	flags.writeFlags.register(cmd)
 	flags.loginFlags.register(cmd)
 	uses(cmd, true, 0, true)
+	usesAlso(cmd, flagDryRun, flagForce)
 	own := cmd.Flags()
 	own.StringVar(&flags.repo, "repo", "", "folder of the platform's repository (empty: --tenant-repo)")
 	own.StringVar(&flags.tenantRepo, "tenant-repo", "", "folder of the team's own repository (empty: --repo)")
@@ -99,7 +99,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant)
 			return fmt.Errorf("--%s means nothing with --repo: it is for the team's own repository", flag)
 		}
 	}
-	platform, found, err := settings(f.repo)
+	platform, found, err := scaffold.ReadSettings(f.repo)
 	if err != nil {
 		return err
 	}
@@ -138,9 +138,9 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant)
 	if err := team.KeepsHomeNamespace(f.repo, tree); err != nil {
 		return notWritten(err)
 	}
-	if login != nil && !f.DryRun {
+	if login != nil && !f.by.dryRun {
 		// Before a key is made, everything that can be refused is.
-		if _, err := scaffold.Write(f.repo, tree, scaffold.WriteOptions{Force: f.Force, DryRun: true}); err != nil {
+		if _, err := scaffold.Write(f.repo, tree, scaffold.WriteOptions{Force: f.by.force, DryRun: true}); err != nil {
 			return notWritten(err)
 		}
 		if team.Auth, err = f.make(cmd, *login, f.repo); err != nil {
@@ -150,7 +150,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant)
 			return err
 		}
 	}
-	return f.write(cmd, f.repo, tree)
+	return f.by.write(cmd, f.repo, tree)
 }
 
 // checkPlaces refuses the flags that name places of other layouts.
@@ -203,7 +203,7 @@ func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1beta1.Tenant
 			return fmt.Errorf("--%s means nothing with --tenant-repo: it is for the platform's repository", flag)
 		}
 	}
-	platform, found, err := settings(f.tenantRepo)
+	platform, found, err := scaffold.ReadSettings(f.tenantRepo)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1beta1.Tenant
 	if err := checkRules(cmd, tree); err != nil {
 		return err
 	}
-	return f.write(cmd, f.tenantRepo, tree)
+	return f.by.write(cmd, f.tenantRepo, tree)
 }
 
 // checkRules refuses a key or images that Landwaiter could not use.

@@ -28,7 +28,7 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	chart, err := suite.GatekeeperChart(suite.Within(t))
 	require.NoError(t, err)
 	gatekeeper, own := p.publish(t, "gatekeeper", chart), p.publish(t, "landwaiter", absolute(t, "charts/landwaiter"))
-	p.run(t, program, "platform", "init", ".", "--environment", "staging", "--gatekeeper-chart", gatekeeper, "--landwaiter-chart", own)
+	p.run(t, program, "platform", "init", ".", "--set", "environments=staging", "--set", "gatekeeper.url="+gatekeeper, "--set", "landwaiter.url="+own)
 	teams := map[string]*flux.Repository{}
 	for _, name := range []string{"iris-green", "iris-red", "iris-blue"} {
 		repository, err := p.git.Create(suite.Within(t), name)

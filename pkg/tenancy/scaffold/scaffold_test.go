@@ -314,18 +314,18 @@ func TestRefusesPlatformsThatMeanNothing(t *testing.T) {
 		platform Platform
 		message  string
 	}{
-		"unknown layout":             {Platform{Layout: "big"}, `--layout is "big", it must be flux, groups, arc or demo`},
-		"environment that is a path": {Platform{Environments: []string{"../../etc"}}, `--environment ".." is not a name`},
-		"environment twice":          {Platform{Environments: []string{"a", "a"}}, "--environment a is given twice"},
-		"group in another layout":    {Platform{Groups: []string{"dev"}}, "--group means nothing with --layout=flux"},
+		"unknown layout":             {Platform{Layout: "big"}, `layout is "big", it must be flux, groups, arc or demo`},
+		"environment that is a path": {Platform{Environments: []string{"../../etc"}}, `environments: ".." is not a name`},
+		"environment twice":          {Platform{Environments: []string{"a", "a"}}, "environments: a is given twice"},
+		"group in another layout":    {Platform{Groups: []string{"dev"}}, "groups means nothing in the layout flux"},
 		"cluster without a group":    {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"c1"}}, "give GROUP/NAME"},
-		"cluster of no group":        {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"test/c1"}}, "there is no group test; add --group test"},
+		"cluster of no group":        {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"test/c1"}}, "there is no group test; add test to groups"},
 		"cluster with a group":       {Platform{Layout: LayoutArc, Clusters: []string{"dev/c1"}}, "has no groups"},
 		"enforcement":                {Platform{Enforcement: "audit"}, "it must be dryrun, warn or deny"},
-		"organisation":               {Platform{GitHubOrg: "a/b"}, "--github-org"},
-		"recipient":                  {Platform{SOPSAge: "AGE-SECRET-KEY-1"}, "--sops-age"},
-		"chart over http":            {Platform{Gatekeeper: Chart{URL: "http://charts.example.com"}}, "--gatekeeper-chart"},
-		"set of constraints":         {Platform{Constraints: []string{"strict"}}, "--constraints strict: there is no such set"},
+		"organisation":               {Platform{GitHubOrg: "a/b"}, "githubOrg: "},
+		"recipient":                  {Platform{SOPSAge: "AGE-SECRET-KEY-1"}, "sopsAge: "},
+		"chart over http":            {Platform{Gatekeeper: Chart{URL: "http://charts.example.com"}}, "gatekeeper.url: "},
+		"set of constraints":         {Platform{Constraints: []string{"strict"}}, "constraints: strict: there is no such set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewPlatform(c.platform)

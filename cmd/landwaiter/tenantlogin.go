@@ -88,16 +88,16 @@ func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.
 // source is the repository that the login is for.
 func (f *loginFlags) source(tenant *v1beta1.Tenant) (*v1beta1.TenantSource, error) {
 	if tenant.Spec.Reconciler == nil || tenant.Spec.Reconciler.Source == nil {
-		return nil, errors.New("--git-auth needs --git-url: the repository that the login is for")
+		return nil, errors.New("--git-auth needs --set reconciler.source.url=URL: the repository that the login is for")
 	}
 	source := tenant.Spec.Reconciler.Source
 	switch {
 	case f.kind == authSSH && !strings.HasPrefix(source.URL, "ssh://"):
-		return nil, fmt.Errorf("--git-auth=ssh needs a --git-url that begins with ssh://, not %s", source.URL)
+		return nil, fmt.Errorf("--git-auth=ssh needs a reconciler.source.url that begins with ssh://, not %s", source.URL)
 	case f.kind == authSSH && f.knownHosts == "":
 		return nil, errors.New("--git-auth=ssh needs --known-hosts: a file with the public keys of the Git host, as ssh-keyscan prints them")
 	case f.kind == authToken && !strings.HasPrefix(source.URL, "https://"):
-		return nil, fmt.Errorf("--git-auth=token needs a --git-url that begins with https://, not %s", source.URL)
+		return nil, fmt.Errorf("--git-auth=token needs a reconciler.source.url that begins with https://, not %s", source.URL)
 	case f.kind == authToken && f.tokenFile == "":
 		return nil, errors.New("--git-auth=token needs --git-token-file: a file with the token, or - for standard input")
 	case f.kind != authSSH && f.kind != authToken:

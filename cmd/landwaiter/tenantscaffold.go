@@ -12,7 +12,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
-	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
@@ -39,7 +39,7 @@ platform init made, in its layout, and adds it to the lists of its environments,
 or clusters. With --tenant-repo it writes the team's own repository instead, for the same
 layout. It talks to no cluster.
 
-It may be run again: flags add to the Tenant that the tree has (lists grow, other values
+It may be run again: --set adds to the Tenant that the tree has (lists grow, other values
 are replaced, and what no flag mentions stays), and --filename replaces it. With
 --tenant-repo it remembers the environments or clusters alone: give the other flags again.
 An edit of tenant.yaml counts as what the tree has: run scaffold after it, and the other files follow. Only files
@@ -54,9 +54,9 @@ with sopsAge, the command sops encrypts it into the tree.
 
 Exit codes: 0 the tree is written, 1 a file was edited or the home namespace would change, 64 the
 command line is wrong, 69 a file cannot be read or written.`,
-		Example: `  landwaiter tenant scaffold iris-green --repo fleet --prefix iris-green- --git-url https://github.com/example/iris-green
+		Example: `  landwaiter tenant scaffold iris-green --repo fleet --set reconciler.source.url=https://github.com/example/iris-green
   landwaiter tenant scaffold shop --repo fleet --cluster cluster1 --app web --app-chart oci://registry.example.com/charts/web
-  landwaiter tenant scaffold iris-green --tenant-repo iris-green --namespace iris-green-web`,
+  landwaiter tenant scaffold iris-green --tenant-repo iris-green --set namespaces=iris-green-web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tenant, err := flags.tenant(cmd, args)
 			if err != nil {
@@ -90,6 +90,26 @@ command line is wrong, 69 a file cannot be read or written.`,
 	own.StringVar(&flags.signingKey, "signing-key", "", "file with the public key that signs the team's images, for the team's own repository (empty: no rules of the team)")
 	own.StringVar(&flags.images, "images", "", "images that the key signs, such as registry.example.com/team/** (empty: no rules of the team)")
 	return cmd
+}
+
+// tenant returns the one Tenant that settings or a file describe.
+func (f *scaffoldFlags) tenant(cmd *cobra.Command, args []string) (*v1beta1.Tenant, error) {
+	name, err := f.name(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.files) == 0 {
+		return f.fromSettings(name)
+	}
+	found, err := readTenants(cmd, f.files)
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := f.fromFiles(found, name)
+	if err != nil {
+		return nil, err
+	}
+	return pickTenant(tenants, name)
 }
 
 // intoPlatform writes a team's part of the platform's repository.
@@ -190,7 +210,10 @@ func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1beta1.Tenant) (tena
 		if err != nil {
 			return nil, "", fmt.Errorf("name the file of Tenant %s: %w", asked.Name, err)
 		}
-		combined, err := operator.Combine(there, asked)
+		combined, err := onboard.Combine(there, asked)
+		if err == nil {
+			err = onboard.Restate(combined, f.settings)
+		}
 		return combined, filepath.ToSlash(from), err
 	}
 	return asked, "", nil

@@ -106,7 +106,7 @@ func trust(namespace string) *unstructured.Unstructured {
 func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "checked")
-	w.add(t, append(typical("checked"), "--namespace", "checked-db")...)
+	w.add(t, append(typical("checked"), "--set", "namespaces=checked-db")...)
 	clean := w.program.Run(t, "", "tenant", "check", "checked")
 	require.Equal(t, 0, clean.Code, clean.Stdout+clean.Stderr)
 	require.Equal(t, "0 findings\n", clean.Stdout)

@@ -45,7 +45,7 @@ func (d Description) Tenant() (*v1beta1.Tenant, error) {
 		return nil, fmt.Errorf("%s homeNamespace=%s and --tenant-namespace=%s are two home namespaces for one Tenant: use one", SetFlag, home, d.DemoNamespace)
 	}
 	spec.HomeNamespace = cmp.Or(spec.HomeNamespace, d.DemoNamespace, d.Name)
-	spec.Namespaces = slices.DeleteFunc(spec.Namespaces, func(n string) bool { return n == spec.HomeNamespace })
+	withoutHome(spec)
 	if d.DemoNamespace == "" {
 		return tenant, nil
 	}
@@ -81,4 +81,9 @@ func (d Description) asDemo(tenant *v1beta1.Tenant) error {
 		return err
 	}
 	return nil
+}
+
+// withoutHome takes the home namespace off the list, which it need not be on.
+func withoutHome(spec *v1beta1.TenantSpec) {
+	spec.Namespaces = slices.DeleteFunc(spec.Namespaces, func(n string) bool { return n == spec.HomeNamespace })
 }

@@ -155,7 +155,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 		if outcome.Result != Unchanged {
 			text := "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)"
 			if slices.ContainsFunc(report.Problems, func(p Problem) bool { return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace }) { // without consent, it writes nothing
-				text = "is not as the Tenant says: `landwaiter tenant add %s --adopt` puts it right, once each namespace that is NotOwned may be taken over (%s)"
+				text = "is not as the Tenant says: `landwaiter tenant add %s --set adopt=true` puts it right, once each namespace that is NotOwned may be taken over (%s)"
 			}
 			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)
 		}

@@ -34,7 +34,7 @@ func TestANamespaceWithoutConsentIsNamedFirstAsWhatHoldsUpTheRest(t *testing.T) 
 	for _, f := range found[2:] {
 		if f.Finding == findingDrift {
 			drifts++
-			require.Contains(t, f.Fix, "`landwaiter tenant add green --adopt`")
+			require.Contains(t, f.Fix, "`landwaiter tenant add green --set adopt=true`")
 		}
 	}
 	require.NotZero(t, drifts)

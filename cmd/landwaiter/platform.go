@@ -13,7 +13,7 @@ import (
 )
 
 func newPlatform(by person) *cobra.Command {
-	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(by), newPlatformCheck(by), newPlatformBootstrap())
+	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(by), newPlatformScaffold(by), newPlatformCheck(by), newPlatformBootstrap())
 }
 
 // writeOptions say how a tree is written.
@@ -31,12 +31,8 @@ type printedTree struct {
 	DryRun    bool          `json:"dryRun,omitempty"`
 }
 
-// write writes a tree and prints what became of it.
-func (s *shared) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
-	outcomes, err := scaffold.Write(dir, tree, s.writeOptions())
-	if err != nil {
-		return notWritten(err)
-	}
+// printWritten prints what became of the files of a tree.
+func (s *shared) printWritten(cmd *cobra.Command, dir string, outcomes []scaffold.Outcome) error {
 	count := map[scaffold.Result]int{}
 	for _, o := range outcomes {
 		count[o.Result]++

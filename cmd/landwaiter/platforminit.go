@@ -42,35 +42,48 @@ image or those of Flux, 64 the command line is wrong, 69 a file cannot be read o
 		Example: `  landwaiter platform init fleet --set githubOrg=example
   landwaiter platform init fleet --layout groups --set 'groups=[infra-ops, dev]' --set clusters=dev/iris-dev`,
 		Args: oneFolder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if file != "" {
-				text, err := readFile(cmd, "filename", file)
-				if err != nil {
-					return err
-				}
-				told.File = text
-			}
-			platform, err := scaffold.Prepare(args[0], told)
-			if err != nil {
-				return err
-			}
-			tree, err := scaffold.NewPlatform(platform)
-			if err != nil {
-				return err
-			}
-			if platform, err = platform.Complete(); err != nil {
-				return err
-			}
-			if err := platform.CheckLockout(cmd.Context(), args[0], tree, by.writeOptions(), mayAllow); err != nil {
-				return notWritten(err)
-			}
-			return by.write(cmd, args[0], tree)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return writePlatform(cmd, by, args[0], file, told) },
 	}
 	cmd.Flags().StringVar((*string)(&told.Layout), "layout", "", "flux, groups, arc or demo (empty: that of the tree, or flux)")
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "file with the settings, as .landwaiter.yaml has them, or - for standard input (empty: what the first run was told)")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "file like .landwaiter.yaml, or - for standard input, that replaces what the tree has")
 	cmd.Flags().StringArrayVar(&told.Settings.Values, "set", nil, "FIELD=VALUE of .landwaiter.yaml, such as environments=dev or enforcement=deny (repeatable)")
 	uses(cmd, true, 0, false)
 	usesAlso(cmd, flagDryRun, flagForce)
 	return cmd
+}
+
+// writePlatform writes the tree of a platform into dir, as file and told say.
+func writePlatform(cmd *cobra.Command, by person, dir, file string, told scaffold.Told) error {
+	if err := nothingEmpty(cmd); err != nil {
+		return err
+	}
+	if err := noKubectlFlag(cmd, "cluster", "--set clusters=%s gives the tree a cluster"); err != nil {
+		return err
+	}
+	if file != "" {
+		text, err := readFile(cmd, "filename", file)
+		if err != nil {
+			return err
+		}
+		told.File = text
+	}
+	platform, err := scaffold.Prepare(dir, told)
+	if err != nil {
+		return err
+	}
+	tree, err := scaffold.NewPlatform(platform)
+	if err != nil {
+		return err
+	}
+	if platform, err = platform.Complete(); err != nil {
+		return err
+	}
+	if err := platform.CheckLockout(cmd.Context(), dir, tree, by.writeOptions(), mayAllow); err != nil {
+		return notWritten(err)
+	}
+	outcomes, err := scaffold.Write(dir, tree, by.writeOptions())
+	if err != nil {
+		return notWritten(err)
+	}
+	return by.printWritten(cmd, dir, outcomes)
 }

@@ -65,15 +65,15 @@ a single VALUE as one entry, access a name as that of a group. For a Tenant that
 --filename replaces the whole Tenant; with --set besides, --set says more of the file.
 
 Add then waits until Kubernetes' quota controller has counted the namespaces, ten seconds
-at most, because the API server may refuse the team's resources until then. --wait
-waits longer, up to --timeout, and until the team's rules are in force.
+at most: until then the API server may refuse the team's resources. --wait waits up to
+--timeout, and until the team's rules are in force.
 
 A namespace that exists and that no Tenant has is only taken over with
---set adopt=true, which is consent for this run, or with spec.adopt in a file, which
-stays. Without it nothing is written.
+--set adopt=true, which is consent for this run, or with spec.adopt in a file.
 
 --tenant-namespace and --tenant-name make the objects of flux-multitenant-demo, by its
-names. Without a source the Tenant gets a copy of GitRepository flux-system/default.
+names. Without a source the Tenant gets a copy of GitRepository flux-system/default, or with
+--shared-source uses that, which needs Flux with --no-cross-namespace-refs=false.
 
 Exit codes: 0 everything is as the Tenant says, 1 something is not, 64 the command line
 is wrong, 69 the Kubernetes API does not answer.`,

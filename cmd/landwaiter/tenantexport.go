@@ -75,7 +75,7 @@ it cannot be used, 69 the cluster cannot be asked, or the result cannot be writt
 	flags.registerDemo(cmd)
 	uses(cmd, false, 0, true)
 	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "objects, tenant, flux or redis-acl")
-	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint TenantAllowedRegistries of isolation.registries, which needs its template in the cluster")
+	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint of isolation.registries, which needs its template in the cluster")
 	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")
 	cmd.Flags().StringToStringVar(&flags.labels, "label", nil, "NAME=VALUE of a further label of every object, with --format=flux (repeatable)")
 	return cmd

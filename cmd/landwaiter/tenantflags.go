@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -30,7 +31,7 @@ type tenantFlags struct {
 func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Tenant, or - for standard input (repeatable)")
-	flags.StringArrayVar(&f.settings.Values, "set", nil, "FIELD=VALUE below spec of the Tenant, such as namespaces=iris-green-web or isolation.quota.pods=50 (repeatable)")
+	flags.StringArrayVar(&f.settings.Values, "set", nil, "FIELD=VALUE below spec of the Tenant, such as isolation.quota.pods=50 (repeatable)")
 	f.settings.Near = policy.Nearest
 }
 
@@ -38,8 +39,8 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 func (f *tenantFlags) registerDemo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.demoName, "tenant-name", "", "NAME, as ctrl.py of flux-multitenant-demo has it")
-	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "home namespace, as ctrl.py of flux-multitenant-demo has it: the objects have the names and labels of the demo")
-	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the one source of all tenants, as the demo does, instead of a copy in the home namespace; needs Flux with --no-cross-namespace-refs=false")
+	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "home namespace, as ctrl.py has it: objects have the names and labels of the demo")
+	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the demo's one source of all tenants, and no copy of it")
 }
 
 // described reports whether flags other than those of files say something of the Tenant besides its
@@ -85,18 +86,15 @@ func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
 	if err := oneTenant(cmd, args); err != nil {
 		return "", err
 	}
+	if err := nothingEmpty(cmd); err != nil {
+		return "", err
+	}
 	if err := noKubectlFlag(cmd, "namespace", "--set namespaces=%s gives the Tenant a namespace"); err != nil {
 		return "", err
 	}
 	switch {
 	case slices.Contains(args, ""):
 		return "", fmt.Errorf("the name of the Tenant is empty; see %s --help", cmd.CommandPath())
-	case cmd.Flags().Changed("tenant-name") && f.demoName == "":
-		return "", errors.New("--tenant-name is empty: give it a value, or leave it out")
-	case cmd.Flags().Changed("tenant-namespace") && f.demoNamespace == "":
-		return "", errors.New("--tenant-namespace is empty: give it a value, or leave it out")
-	case cmd.Flags().Changed("filename") && (len(f.files) == 0 || slices.Contains(f.files, "")):
-		return "", errors.New("--filename is empty: give it a value, or leave it out")
 	case len(args) == 1 && f.demoName != "" && f.demoName != args[0]:
 		return "", fmt.Errorf("%s and --tenant-name=%s are two names for one Tenant: use one", args[0], f.demoName)
 	case len(args) == 1:
@@ -105,6 +103,28 @@ func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
 		return f.demoName, nil
 	}
 	return "", fmt.Errorf("which Tenant? see %s --help", cmd.CommandPath())
+}
+
+// nothingEmpty refuses a flag that was given without a value, as scripts do whose variable is
+// not set. Such a flag would silently leave out a file or a place.
+func nothingEmpty(cmd *cobra.Command) error {
+	found := ""
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		value := flag.Value.String()
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			value = "x"
+			if entries := list.GetSlice(); len(entries) == 0 || slices.Contains(entries, "") {
+				value = ""
+			}
+		}
+		if (value == "" || value == "[]") && !strings.Contains(flag.Usage, "(empty: ") {
+			found = flag.Name
+		}
+	})
+	if found == "" {
+		return nil
+	}
+	return fmt.Errorf("--%s is empty: give it a value, or leave it out", found)
 }
 
 // noKubectlFlag refuses one of kubectl's flags, which all commands have, where it says nothing and

@@ -40,6 +40,7 @@ func former(crds string) map[string]*regexp.Regexp {
 		"PropertyPlace, Place":          `PropertyPlace|properties\.place\b|"place": "|verify\.Places?\b|workload\.Place|#who-reaches-a-place`,
 		"fence of the operator":         `operator-fence|NoFence|no-fence|--fence|fence-tenants|fence-interval|fenceInterval|templates/fence|operator/fence\.go|landwaiter\.fence|TheFence|ItsFence|operator's fence|fence of the operator`,
 		"serve of landwaiter":           `\blandwaiter (serve|operate|explain|resolve)\b`,
+		"commands of teams":             `\btenant scaffold\b|\btenant redis-acl\b|--tenant-repo\b|--git-token-file\b|--github-org\b|--sops-age\b|--developer-group\b|--create-namespaces\b|--home-namespace\b|--app-version\b`,
 		"label home":                    `landwaiter\\?\.dev/home([^-]|$)`,
 	} {
 		made[name] = regexp.MustCompile(pattern)

@@ -35,7 +35,7 @@ func TestFromAnEmptyFolder(t *testing.T) {
 		require.NoError(t, err)
 		_, err = repository.Commit(suite.Within(t), "begin", map[string]string{"staging/app.yaml": configMap(name+"-web", "app")})
 		require.NoError(t, err)
-		p.run(t, program, "tenant", "scaffold", name, "--repo", ".", "--set", "namespaces="+name+"-web", "--set", "namespacePrefix="+name+"-", "--set", "reconciler.source.url="+repository.URL(), "--set", "reconciler.source.secretRef.name=git")
+		p.run(t, program, "platform", "scaffold", ".", name, "--set", "namespaces="+name+"-web", "--set", "namespacePrefix="+name+"-", "--set", "reconciler.source.url="+repository.URL(), "--set", "reconciler.source.secretRef.name=git")
 		teams[name] = repository
 	}
 	require.Contains(t, p.run(t, program, "platform", "check", "."), " 0 findings")

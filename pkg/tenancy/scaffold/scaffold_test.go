@@ -340,8 +340,8 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 		team     Team
 		message  string
 	}{
-		"unknown environment":    {Platform{}, Team{Tenant: team("a-a", nil), Places: []string{"dev"}}, "--environment dev: the platform does not have it; use staging, production"},
-		"group of the platform":  {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}}, "--group infra-ops"},
+		"unknown environment":    {Platform{}, Team{Tenant: team("a-a", nil), Places: []string{"dev"}}, "--place dev: the platform has no such environment for teams; use staging, production"},
+		"group of the platform":  {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}}, "--place infra-ops: the platform has no such group for teams"},
 		"app in another layout":  {Platform{}, Team{Tenant: team("a-a", nil), App: web(false)}, "--app means nothing in the layout flux"},
 		"app over http":          {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "web", Chart: Chart{URL: "http://charts.example.com"}}}, "--app-chart"},
 		"app without a chart":    {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1beta1.TenantSpec) { s.Reconciler = nil }), App: App{Name: "web"}}, "--app needs --app-chart"},

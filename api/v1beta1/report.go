@@ -35,7 +35,7 @@ const (
 	ReportCategory = "Image verification"
 )
 
-// IsolationImage is the repository that doctor --isolation names in its dry runs of pods. Its
+// IsolationImage is the repository that check --isolation names in its dry runs of pods. Its
 // host is reserved to never exist (RFC 6761, section 6.4), so nobody's image is denied by that
 // name, and reports leave it out.
 const IsolationImage = "registry.invalid/landwaiter-isolation"

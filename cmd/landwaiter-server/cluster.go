@@ -157,7 +157,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 		if err != nil {
 			return err
 		}
-		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead}, controller.Duty{Name: "publish what doctor cannot see", Run: facts.Run})
+		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead}, controller.Duty{Name: "publish what check cannot see", Run: facts.Run})
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server
@@ -199,7 +199,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	return group.Wait()
 }
 
-// publisher returns what publishes the facts that doctor cannot see by itself.
+// publisher returns what publishes the facts that check cannot see by itself.
 func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*report.Publisher, error) {
 	clock, err := report.Clock(config, time.Now)
 	if err != nil {

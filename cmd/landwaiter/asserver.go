@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // observed is how serve runs in the cluster, nil if that is not known, and then why not.
 type observed struct {
-	serve *doctor.Serve
+	serve *check.Serve
 	why   string
 }
 
 // observe finds out how serve runs in the cluster, as far as the person may know.
 func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observed, error) {
-	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.installed.Namespace)
+	serve, why, err := check.ReadServe(ctx, person.Client(), f.installed.Namespace)
 	return observed{serve, why}, err
 }
 
@@ -73,7 +73,7 @@ func (f *serviceFlags) inherit(value func(name string) (string, bool), from stri
 }
 
 // server returns the account of serve, which has its usual name if serve is nil.
-func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
+func (f *serviceFlags) server(serve *check.Serve) live.Server {
 	server := live.Server{Namespace: f.installed.Namespace, Account: f.installed.Name, ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
 	if serve != nil {
 		server.Account = serve.Account()

@@ -102,7 +102,7 @@ func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, load
 		program.Say(stderr, "%s: %s", said, f.unknown(string(namespace), loaded))
 	}
 	if f.strict && wrong > 0 {
-		return fmt.Errorf("--strict: nothing was asked, because %s has the errors above", f.configDir)
+		return &program.Exit{Code: program.ExitUndecided, Err: fmt.Errorf("--strict: nothing was asked, because %s has the errors above", f.configDir)}
 	}
 	return nil
 }

@@ -23,10 +23,10 @@ const forged = "denied\nregistry.example.com/forged:1\tALLOWED\tsha256:00\tverif
 func TestTextOfTenantsForgesNoRowAndControlsNoTerminal(t *testing.T) {
 	t.Parallel()
 	printers := map[string]shown{
-		"verify": &printedResults{}, "verify --explain": &printedExplanations{}, "verify --digest": &printedResolutions{}, "status": &printedStatus{}, "preview": &printedPreview{}, "lint": &printedLint{},
-		"doctor": &printedDiagnosis{}, "doctor --isolation": &printedCases{}, "cache show, of all": &printedUsage{}, "cache show": &printedListing{},
-		"tenant check": &printedChecks{}, "tenant list": &printedTenants{}, "tenant list --namespaces": &printedTenantNamespaces{},
-		"tenant add": &printedAdded{}, "tenant delete": &printedDeleted{}, "platform check": &printedTreeCheck{}, "platform init": &printedTree{},
+		"verify": &printedResults{}, "verify --explain": &printedExplanations{}, "verify --digest": &printedResolutions{}, "status": &printedStatus{}, "preview": &printedPreview{},
+		"check": &printedFindings{}, "cache show, of all": &printedUsage{}, "cache show": &printedListing{},
+		"tenant list": &printedTenants{}, "tenant list --namespaces": &printedTenantNamespaces{},
+		"tenant add": &printedAdded{}, "tenant delete": &printedDeleted{}, "platform init": &printedTree{},
 	}
 	for name, printer := range printers {
 		t.Run(name, func(t *testing.T) {

@@ -29,20 +29,20 @@ func newRoot() *cobra.Command {
 each namespace by its own resources or, where it has none, by the cluster's. This is the
 program for people; landwaiter-server answers Gatekeeper.
 
-Exit codes: 0 all is well (for verify: every image is allowed), 1 an image was
-denied, or lint found errors, 2 an image could not be decided, 64 the command line
-is wrong, or a file or resource that it names cannot be used, 69 something that the
-command needs failed, such as Redis or the Kubernetes API. The help of each command
-says which it has.`,
+Exit codes of every command: 0 as asked (verify: every image is allowed), 1 the answer is
+no (an image is denied, something is wrong, not there, or refused), 2 no part of the
+answer is no, but part of it could not be decided, 64 the command line is wrong, or a
+file that it names cannot be used, 69 something that the command needs failed, such as
+the Kubernetes API.`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
-  landwaiter lint ./config/samples`,
+  landwaiter check ./config/samples`,
 	}
 	by.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's" // in the pages' words
 	by.register(root.PersistentFlags())
 	root.PersistentPreRunE = by.check
 	hideShared(root)
-	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newDoctor(by), newSupport(by), newLint(by), newCache(by), newTenant(by), newPlatform(by), newTrust(), newOptions(), newVersion(by))
+	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newCheck(by), newSupport(by), newCache(by), newTenant(by), newPlatform(by), newTrust(by), newOptions(), newVersion(by))
 }
 
 func newOptions() *cobra.Command {

@@ -25,10 +25,8 @@ import (
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
 	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
@@ -58,7 +56,6 @@ type printedResult struct {
 // What other rooms declare, under the names by which docs/cli.md promises its fields.
 type (
 	printedRef             = policy.ObjectRef
-	printedIssue           = lint.Finding
 	printedNamespace       = live.NamespaceStatus
 	printedRunning         = live.Running      //nolint:unused // a part of printedNamespace
 	printedDenied          = live.Denial       //nolint:unused // a part of printedNamespace
@@ -66,16 +63,14 @@ type (
 	printedAttention       = live.Attention
 	printedChoice          = live.Choice
 	printedTotal           = live.Total
-	printedDefect          = doctor.Finding
-	printedUnchecked       = doctor.Unchecked
+	printedFault           = resource.Finding
+	printedUnchecked       = resource.Unchecked
 	printedCase            = isolation.Result
-	printedCheck           = operator.Finding
 	printedOutcome         = operator.Outcome
 	printedProblem         = operator.Problem
 	printedTenant          = operator.Row
 	printedTenantNamespace = operator.NamespaceRow
 	printedFile            = scaffold.Outcome
-	printedTreeFinding     = scaffold.Finding //nolint:unused // a part of printedTreeCheck
 )
 
 // printedException names the exception that allows an image, or the Namespace whose break-glass it is.

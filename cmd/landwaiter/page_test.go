@@ -74,7 +74,7 @@ func pageExamples(t *testing.T) map[string]string {
 		"verify":             {"verify", "--config-dir", "rules", "-n", "team-a", image},
 		"verify --explain":   {"verify", "--explain", "--config-dir", "rules", "-n", "team-a", image},
 		"verify --digest":    {"verify", "--digest", "--config-dir", "rules", "-n", "team-a", image},
-		"lint":               {"lint", "verifier.yaml"},
+		"check":              {"check", "verifier.yaml"},
 		"cache show, of all": {"cache", "show", "--redis-url", "redis://" + redis.Addr()},
 		"cache show":         {"cache", "show", "-n", "team-c", "--redis-key-file", "redis-key", "--redis-url", "redis://" + filled.Addr()},
 		"cache purge":        {"cache", "purge", "-n", "team-b", "--redis-url", "redis://" + redis.Addr()},

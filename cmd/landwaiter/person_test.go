@@ -16,8 +16,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
-	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -106,31 +104,19 @@ func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
 	}
 }
 
-func TestIsolationPrintsHolesLast(t *testing.T) {
+func TestCheckNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, show(&out, printableCases([]isolation.Result{
-		{Case: "first", Outcome: isolation.NotHeld, Why: "a hole"},
-		{Case: "second", Outcome: isolation.NotTried, Why: "no permission"},
-		{Case: "third", Outcome: isolation.Held},
-	})))
-	text := out.String()
-	require.Less(t, strings.Index(text, "third"), strings.Index(text, "second"))
-	require.Less(t, strings.Index(text, "second"), strings.Index(text, "first"))
-}
-
-func TestDoctorNamesTheRoleThatChecksTheRest(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []doctor.ID{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you may not list things"}}}))
-	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-doctor has all of these permissions: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
+	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you may not list things"}}}))
+	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-checker has the permissions to check an installation: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
-	require.NoError(t, show(&out, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []doctor.ID{"RedisEviction"}, Why: "it is not published"}}}))
-	require.NotContains(t, out.String(), "landwaiter-doctor")
+	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}))
+	require.NotContains(t, out.String(), "landwaiter-checker")
 }
 
 func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
 	var out bytes.Buffer
 	command := "kubectl patch " + strings.Repeat("x ", tableWidth)
-	require.NoError(t, show(&out, printedDiagnosis{Findings: []printedDefect{{ID: "CacheTTL", Severity: "error", What: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
+	require.NoError(t, show(&out, printedFindings{Findings: []printedFault{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
 	require.Contains(t, out.String(), "\n  fix:     "+command+"\n")
 	for line := range strings.Lines(out.String()) {
 		if !strings.HasPrefix(line, "  fix:") {

@@ -10,12 +10,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
-
-// printedTreeCheck is what platform check prints.
-type printedTreeCheck scaffold.CheckReport
 
 func newPlatformCheck(by person) *cobra.Command {
 	cmd := &cobra.Command{
@@ -43,24 +41,15 @@ tree cannot be read.`,
 			if err != nil {
 				return program.Failed(err)
 			}
-			if err := by.output.print(cmd, printedTreeCheck(report)); err != nil {
+			found := printedFindings{Findings: report.Findings, Checked: printedChecked{Kustomizations: report.Kustomizations, Clusters: report.Clusters}}
+			if err := by.output.print(cmd, found.whole()); err != nil {
 				return err
 			}
-			if len(report.Findings) > 0 {
-				return &program.Exit{Code: program.ExitDenied}
-			}
-			return nil
+			return found.exit(false)
 		},
 	}
 	uses(cmd, true, 0, false)
 	return cmd
-}
-
-func (p printedTreeCheck) show(s *screen) {
-	for _, f := range p.Findings {
-		s.row(f.File, f.Message)
-	}
-	s.line("%s built, %s", amount(p.Kustomizations, "kustomization"), amount(len(p.Findings), "finding"))
 }
 
 // mayAllow implements [scaffold.MayAllow].
@@ -88,8 +77,8 @@ func lintText(ctx context.Context, text string) ([]string, error) {
 func lintErrors(report lint.Report) []string {
 	var found []string
 	for _, f := range report.Findings {
-		if f.Severity == lint.Error {
-			found = append(found, issueText(f))
+		if f.Severity == resource.Error {
+			found = append(found, said(f))
 		}
 	}
 	return found

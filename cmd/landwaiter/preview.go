@@ -48,31 +48,23 @@ what to do, then the totals of each namespace. It changes nothing.
 It reads the cluster with your permissions. What you may not read or reach makes the rows
 that depend on it unknown, and names the permission; all other rows are exact. Rules of the
 cluster that you may not read are taken from ConfigMap landwaiter-effective-rules of the
-namespace, where serve has --show-effective-rules. Otherwise a cluster admin binds, for
-the whole cluster, the ClusterRoles landwaiter-cluster-reader and landwaiter-tenant-reader.
-For namespaces there is landwaiter-reader, which admins of a namespace may bind there.
-None of them reads Secrets.
+namespace, where serve has --show-effective-rules. docs/preview.md names the roles.
 
-NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets,
-ConfigMaps and ServiceAccounts that they need. Objects without a namespace are in that
-of -n. Objects that an API server would refuse are an error. To judge the images of
-manifests, use landwaiter verify -f.
+NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
+ServiceAccounts that they need; without a namespace they are in that of -n. Objects that
+an API server would refuse are an error. To judge manifests, use landwaiter verify -f.
 
 Registries are asked from your machine. Flags of the server that verdicts depend on have to
-be repeated with --serve-flag: egress-host, cluster-cidr and cloud-endpoint. Those about
-exceptions and break-glass are read from its Deployment; where you may not, repeat them, too.
-Neither the cloud identity of your machine nor its docker login or Vault token is ever
-used. A Secret of the cluster is not used where the change would send it to a server that
-does not get it now, unless you trust the change and say --send-secrets: what depends on
-it is unknown.
+be repeated with --serve-flag; those about exceptions and break-glass are read from its
+Deployment, if you may. The cloud identity of your machine, its docker login and its Vault
+token are never used, nor is a Secret that the change would send to another server.
 
-Cluster-scoped objects may count in every namespace: use -A to look at all of them. With
--n of a Tenant's home namespace, the Tenant's other namespaces are judged too.
+Cluster-scoped objects may count in every namespace: use -A. With -n of a Tenant's home
+namespace, the Tenant's other namespaces are judged too.
 
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command
-line or an object is wrong, 69 the API server does not answer, or the result cannot be
-written.`,
+line or an object is wrong, 69 the API server does not answer.`,
 		Example: `  landwaiter preview -f stricter.yaml --all-namespaces
   landwaiter preview -f new-key.yaml -n team-a --all
   landwaiter preview --delete clusterverificationpolicy/default -A -o json`,
@@ -142,7 +134,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 		return printedPreview{}, err
 	}
 	if len(l.before.Missing) > 0 {
-		return printedPreview{}, fmt.Errorf("namespace %s does not exist", l.before.Missing[0])
+		return printedPreview{}, noNamespace(l.before.Missing[0])
 	}
 	if !scope.All {
 		if err := l.governed(ctx, namespace); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -126,13 +125,7 @@ func moved(from, to int) string {
 	return fmt.Sprintf("%d -> %d", from, to)
 }
 
-// exit returns the exit code: what is known to break outweighs what is unknown.
+// exit ends the command: what is known to break outweighs what is unknown.
 func (p printedPreview) exit() error {
-	switch {
-	case p.Breaks > 0:
-		return &program.Exit{Code: program.ExitDenied}
-	case p.Unknown > 0 || len(p.Missing) > 0:
-		return &program.Exit{Code: program.ExitUndecided, Err: errors.New("not all of it is known: see the reasons")}
-	}
-	return nil
+	return program.Answered(p.Breaks > 0, p.Unknown > 0 || len(p.Missing) > 0)
 }

@@ -71,7 +71,7 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 func (f *serviceFlags) registerRules(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files (empty: the resources of the cluster, as far as you may read them)")
 	f.registerServer(cmd)
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail with 64 if a resource cannot be used, or if no file has anything in the namespace")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "decide nothing if a resource cannot be used, or if no file has anything in the namespace")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
 }
 
@@ -174,7 +174,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	}
 	sayShown(cmd.ErrOrStderr(), state.Shown)
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
-		return rules{}, fmt.Errorf("namespace %s does not exist", state.Missing[0])
+		return rules{}, noNamespace(state.Missing[0])
 	}
 	options, err := f.Complete()
 	if err != nil {
@@ -189,6 +189,11 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 		return rules{}, err
 	}
 	return rules{Service: s, state: &state}, nil
+}
+
+// noNamespace says that the cluster has no namespace of a name.
+func noNamespace(name verify.Namespace) error {
+	return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("namespace %s does not exist", name)}
 }
 
 // sayProblems prints what is wrong with the resources of a cluster, of which conditions say
@@ -206,7 +211,7 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 		program.Say(stderr, "%s: namespace %s does not exist, so only cluster resources apply", said, namespace)
 	}
 	if f.strict && len(problems)+len(state.Missing) > 0 {
-		return errors.New("--strict: nothing was asked, because of the errors above")
+		return &program.Exit{Code: program.ExitUndecided, Err: errors.New("--strict: nothing was asked, because of the errors above")}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type printedStatus struct {
 }
 
 func newStatus(by person) *cobra.Command {
-	var exitCode, all bool
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what runs although it would be denied, what was denied, and which rules hold",
@@ -40,9 +40,8 @@ Reports are written by serve --reports, and only those that nobody else has chan
 believed. What you may not read is not shown, and named at the end; the roles view, edit
 and admin of a namespace may read its reports.
 
-Exit codes: 0 everything could be read, 2 something could not, or, with --exit-code, 1 if
-anything needs attention; 64 the command line is wrong, 69 the Kubernetes API does not
-answer.`,
+Exit codes: 0 nothing needs attention, 1 something does, 2 something could not be read, 64
+the command line is wrong, 69 the Kubernetes API does not answer.`,
 		Example: `  landwaiter status
   landwaiter status --namespace iris-green-web
   landwaiter status -A -o json`,
@@ -70,25 +69,18 @@ answer.`,
 			if err := by.output.print(cmd, printableStatus(status)); err != nil {
 				return err
 			}
-			return statusExit(status, exitCode)
+			return statusExit(status)
 		},
 	}
 	registerAll(cmd, &all)
 	uses(cmd, true, time.Minute, false)
-	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if anything needs attention")
 	return cmd
 }
 
 // statusExit ends the command: what needs attention is known, so it counts more than what
 // could not be read.
-func statusExit(status live.Status, exitCode bool) error {
-	switch {
-	case exitCode && status.NeedsAttention():
-		return &program.Exit{Code: program.ExitDenied}
-	case status.Unknown() || len(status.Missing) > 0:
-		return &program.Exit{Code: program.ExitUndecided}
-	}
-	return nil
+func statusExit(status live.Status) error {
+	return program.Answered(status.NeedsAttention(), status.Unknown() || len(status.Missing) > 0)
 }
 
 func printableStatus(s live.Status) printedStatus {

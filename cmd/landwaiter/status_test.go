@@ -55,7 +55,7 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestStatusExitsByWhatItCouldReadAndOnWishByWhatNeedsAttention(t *testing.T) {
+func TestStatusExitsByWhatNeedsAttentionAndElseByWhatItCouldRead(t *testing.T) {
 	code := func(err error) int {
 		if err == nil {
 			return program.ExitOK
@@ -66,12 +66,11 @@ func TestStatusExitsByWhatItCouldReadAndOnWishByWhatNeedsAttention(t *testing.T)
 	}
 	calm := live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a"}}}
 	blind := live.Status{Rights: []live.Right{{Verb: "list"}}}
-	require.Equal(t, program.ExitOK, code(statusExit(calm, true)))
-	require.Equal(t, program.ExitOK, code(statusExit(shopStatus(), false)))
-	require.Equal(t, program.ExitDenied, code(statusExit(shopStatus(), true)))
-	require.Equal(t, program.ExitUndecided, code(statusExit(blind, true)))
-	require.Equal(t, program.ExitUndecided, code(statusExit(live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a", Cut: true}}}, true)))
-	require.Equal(t, program.ExitUndecided, code(statusExit(live.Status{Missing: []verify.Namespace{"gone"}}, false)))
+	require.Equal(t, program.ExitOK, code(statusExit(calm)))
+	require.Equal(t, program.ExitDenied, code(statusExit(shopStatus())))
+	require.Equal(t, program.ExitUndecided, code(statusExit(blind)))
+	require.Equal(t, program.ExitUndecided, code(statusExit(live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a", Cut: true}}})))
+	require.Equal(t, program.ExitUndecided, code(statusExit(live.Status{Missing: []verify.Namespace{"gone"}})))
 }
 
 func TestIsolationPrintsHolesForEverybodyAndWhatHeldOnce(t *testing.T) {
@@ -83,32 +82,37 @@ func TestIsolationPrintsHolesForEverybodyAndWhatHeldOnce(t *testing.T) {
 		{Case: "team-people", Tenant: "a", Outcome: isolation.NotTried, Why: "nobody", Fix: "name somebody"},
 	}
 	var out bytes.Buffer
-	printed := printableCases(results)
+	printed := printedFindings{Checked: printedChecked{Cases: printableCases(results)}}
+	printed.Findings, printed.Unchecked = isolation.Findings(results)
 	require.NoError(t, show(&out, printed))
 	text := strings.Join(strings.Fields(out.String()), " ")
-	require.Contains(t, text, "other-secrets a > b NOT HELD viewer Group y: may get secrets. To fix: take it away")
-	require.Contains(t, text, "own-labels a held change labels: RBAC, guardrail g")
-	require.Contains(t, text, "team-people a not tried nobody. To fix: name somebody")
+	require.Contains(t, text, "own-labels a change labels: RBAC, guardrail g")
 	require.Contains(t, text, "3 held, 1 not held, 1 not tried; nothing was written")
-	require.Equal(t, []string{}, printed.Cases[4].By, "lists are never null")
+	require.Contains(t, text, "error other-secrets: Tenant a: viewer Group y: may get secrets. fix: take it away")
+	require.Contains(t, text, "not checked: nobody; name somebody: team-people")
+	require.Contains(t, text, "5 cases checked, 1 finding, 1 kind not checked")
+	require.Equal(t, []string{}, printed.Checked.Cases[4].By, "lists are never null")
 	object, err := json.Marshal(printed)
 	require.NoError(t, err)
 	require.NotContains(t, string(object), `"shows"`, "ids of requirements mean nothing to who reads this")
 }
 
-func TestIsolationRefusesFlagsThatMeanNothing(t *testing.T) {
+func TestCheckRefusesFlagsThatMeanNothing(t *testing.T) {
 	for name, c := range map[string]struct {
-		flags isolationFlags
-		says  string
+		args []string
+		says string
 	}{
-		"a team without isolation":        {isolationFlags{options: isolation.Options{Tenant: "a"}}, "mean nothing without --isolation"},
-		"a person of no team":             {isolationFlags{wanted: true, options: isolation.Options{As: "dan"}}, "need --tenant"},
-		"a team that is its own other":    {isolationFlags{wanted: true, options: isolation.Options{Tenant: "a", Other: "a"}}, "must differ"},
-		"a group without isolation":       {isolationFlags{options: isolation.Options{Groups: []string{"x"}}}, "mean nothing without --isolation"},
-		"an other team, and no isolation": {isolationFlags{options: isolation.Options{Other: "a"}}, "mean nothing without --isolation"},
+		"a person of no team":             {[]string{"--isolation", "--person", "dan"}, "need --tenant"},
+		"a team that is its own other":    {[]string{"--isolation", "--tenant", "a", "--other", "a"}, "must differ"},
+		"a group without isolation":       {[]string{"--group", "x"}, "mean nothing without --isolation"},
+		"an other team, and no isolation": {[]string{"--other", "a"}, "mean nothing without --isolation"},
+		"one Tenant and all of them":      {[]string{"--tenant", "a", "--tenants"}, "exclude each other"},
+		"all Tenants, which is usual":     {[]string{"--isolation", "--tenants"}, "leave out --tenants"},
+		"files and a cluster":             {[]string{"--tenant", "a", "x.yaml"}, "files are checked without a cluster"},
+		"a namespace of files, and none":  {[]string{"--cluster-resource-namespace", "a"}, "is about files, and none is given"},
 	} {
-		require.ErrorContains(t, c.flags.check(), c.says, name)
+		var out, errs bytes.Buffer
+		require.Equal(t, program.ExitUsage, run(t.Context(), append([]string{"check"}, c.args...), &out, &errs), name)
+		require.Contains(t, errs.String(), c.says, name)
 	}
-	require.NoError(t, (&isolationFlags{}).check())
-	require.NoError(t, (&isolationFlags{wanted: true, options: isolation.Options{Tenant: "a", Other: "b", As: "dan"}}).check())
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/inspect/support"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -22,9 +22,9 @@ func newSupport(by person) *cobra.Command {
 		Use:   "support",
 		Short: "Write an archive for whoever is asked for help",
 		Long: `Support writes one archive (.tar.gz): versions, how the programs run, the conditions of
-resources, what doctor finds, Events, and the metrics of each pod. It reads with your
+resources, what check finds, Events, and the metrics of each pod. It reads with your
 permissions, and lists in the archive what you may not read; the ClusterRole
-landwaiter-doctor lacks list for events and pods, and, for metrics, get for pods/proxy.
+landwaiter-checker lacks list for events and pods, and, for metrics, get for pods/proxy.
 
 The archive has no Secret, no ConfigMap and no spec of a resource, and what looks like a
 password, a token or a private key in the rest is replaced. Look through it before you send it.
@@ -51,11 +51,11 @@ does not answer, or the file cannot be written.`,
 			if err != nil {
 				return program.Failed(err)
 			}
-			inventory, err := doctor.Read(ctx, reader.Client(), doctor.Options{Namespace: account.Namespace}, time.Now())
+			inventory, err := check.Read(ctx, reader.Client(), check.Options{Namespace: account.Namespace}, time.Now())
 			if err != nil {
 				return failed(err)
 			}
-			archive, err := support.Collect(ctx, config, reader.Client(), inventory, doctor.Examine(inventory, schemas), program.Version())
+			archive, err := support.Collect(ctx, config, reader.Client(), inventory, check.Examine(inventory, schemas), program.Version())
 			if err != nil {
 				return failed(err)
 			}

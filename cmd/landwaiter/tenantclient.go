@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
@@ -49,7 +49,7 @@ func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (clie
 // clusterResourcesOf returns the namespace of what cluster resources reference, as serve has
 // it. If that is not known, it returns Landwaiter's own, and why.
 func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.NamespacedName) (namespace, unknown string, err error) {
-	serve, why, err := doctor.ReadServe(ctx, c, landwaiter.Namespace)
+	serve, why, err := check.ReadServe(ctx, c, landwaiter.Namespace)
 	if err != nil {
 		return "", "", fmt.Errorf("read how serve runs: %w", err)
 	}

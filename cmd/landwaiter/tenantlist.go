@@ -38,7 +38,7 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
   landwaiter tenant list --namespaces -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("list takes no name: for one Tenant, run landwaiter tenant check %s", args[0])
+				return fmt.Errorf("list takes no name: for one Tenant, run landwaiter check --tenant %s", args[0])
 			}
 			return nil
 		},

@@ -51,8 +51,8 @@ func TestAnAPIServerThatHangsEndsCommandsAtTheirTimeout(t *testing.T) {
 		"verify":    {[]string{"verify", "registry.example.com/app:v1"}, "list deployments.apps"},
 		"preview":   {[]string{"preview", "-f", change}, "list deployments.apps"},
 		"status":    {[]string{"status"}, "list clusterverifiers"},
-		"doctor":    {[]string{"doctor"}, "list validatingwebhookconfigurations"},
-		"isolation": {[]string{"doctor", "--isolation"}, "list "},
+		"check":     {[]string{"check"}, "list validatingwebhookconfigurations"},
+		"isolation": {[]string{"check", "--isolation"}, "list "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

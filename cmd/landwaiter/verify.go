@@ -41,7 +41,7 @@ of your machine, its docker login and its Vault token are never used for a clust
 
 Exit codes: 0 every image is allowed (--digest: every tag has one), 1 any is denied
 (--digest: is not there, or may not be asked for), 2 any could not be decided, 64 the
-command line is wrong, or resources cannot be used, 69 the API server does not answer.`,
+command line is wrong, or a file cannot be used, 69 the API server does not answer.`,
 		Example: `  landwaiter verify --namespace team-a --explain registry.example.com/team-a/app:v1
   kustomize build overlays/production | landwaiter verify -n team-a -f -
   landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
@@ -105,21 +105,13 @@ func parseNamespaceFlag(s string) (verify.Namespace, error) {
 	return ns, nil
 }
 
-// exitFor turns results into the exit code: undecided outweighs denied, because
-// the command then has no full answer.
+// exitFor turns results into the exit code.
 func exitFor(results []verify.Result) error {
-	code := program.ExitOK
+	no, undecided := false, false
 	for _, r := range results {
-		switch answer := r.Answer(); {
-		case answer.Allows():
-		case answer == verify.AnswerUndecided:
-			code = program.ExitUndecided
-		default:
-			code = max(code, program.ExitDenied)
-		}
+		answer := r.Answer()
+		undecided = undecided || answer == verify.AnswerUndecided
+		no = no || !answer.Allows() && answer != verify.AnswerUndecided
 	}
-	if code == program.ExitOK {
-		return nil
-	}
-	return &program.Exit{Code: code}
+	return program.Answered(no, undecided)
 }

@@ -2,7 +2,7 @@
 // they have.
 //
 //   - live: a cluster as one person may read it, for commands that preview.
-//   - doctor: what is wrong with an installation, such as guardrails that are not those of this version.
+//   - check: what is wrong with an installation, such as guardrails that are not those of this version.
 //   - isolation: tries what teams must not be able to do.
 //   - support: an archive for whoever is asked for help.
 //

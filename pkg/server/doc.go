@@ -4,7 +4,7 @@
 //   - serving: the certificate, the client CAs, and the Provider objects.
 //   - controller: watches resources, compiles what changed, writes statuses.
 //   - warm: verifies images before anybody asks.
-//   - report: Events and reports where teams look, and what only the process knows, for doctor.
+//   - report: Events and reports where teams look, and what only the process knows, for check.
 //   - tracing: spans for a collector.
 //
 // It is the highest wing: only cmd imports it.

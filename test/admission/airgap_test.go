@@ -174,7 +174,7 @@ func TestTrustIsExportedOnlyFromAVerifiedCopy(t *testing.T) {
 	rules := t.TempDir()
 	r := export("--timestamp-authorities", "--out", rules)
 	require.Equal(t, 0, r.Code, r)
-	landwaiter(t).Must(t, "lint", "--strict", rules)
+	landwaiter(t).Must(t, "check", "--strict", rules)
 
 	other := newSite(t)
 	none := filepath.Join(t.TempDir(), "none.yaml")

@@ -43,12 +43,12 @@ func TestWhatKubectlGetsIsReadAsTheClusterHasIt(t *testing.T) {
 	require.Contains(t, r.Stdout, "DENIED")
 
 	text := kubectl.Must(t, "get", "landwaiter", "--namespace="+ns, "-o", "yaml")
-	r = lw.Run(t, text, "lint", "-")
+	r = lw.Run(t, text, "check", "-")
 	require.Equal(t, 0, r.Code, r)
-	require.Empty(t, r.Stdout, "what an API server accepted has no finding")
+	require.Contains(t, r.Stdout, " checked, 0 findings\n", "what an API server accepted has no finding")
 	broken := strings.Replace(text, "name: keys\n", "name: lost\n", 1)
 	require.NotEqual(t, text, broken)
-	r = lw.Run(t, broken, "lint", "-")
+	r = lw.Run(t, broken, "check", "-")
 	require.Equal(t, 1, r.Code, r)
 	require.Contains(t, r.Stdout, "keys")
 }

@@ -47,7 +47,7 @@ func TestAnAdminOfANamespaceLetsOthersReadItAndNothingElse(t *testing.T) {
 	suite.Eventually(t, func(context.Context) error { return binds(own, "landwaiter-reader") })
 	require.NoError(t, binds(own, "landwaiter-rules-writer"))
 	require.Error(t, binds(other, "landwaiter-reader"))
-	for _, role := range []string{"landwaiter-cluster-reader", "landwaiter-tenant-reader", "landwaiter-doctor", "landwaiter-cluster-admin", "landwaiter-namespace-maker"} {
+	for _, role := range []string{"landwaiter-cluster-reader", "landwaiter-tenant-reader", "landwaiter-checker", "landwaiter-cluster-admin", "landwaiter-namespace-maker"} {
 		require.ErrorContains(t, binds(own, role), "attempting to grant RBAC permissions not currently held", role)
 	}
 }

@@ -45,7 +45,7 @@ func connectors() map[string][]string {
 
 		"github.com/redis":                   {"pkg/remote/cache", "cmd/internal/program", "cmd/landwaiter"},                                                                                                                                                                                                              // Redis
 		"go.opentelemetry.io/otel/exporters": {"pkg/server/tracing"},                                                                                                                                                                                                                                                      // OTLP
-		"k8s.io/client-go":                   {"pkg/resources/watch", "pkg/server/serving", "pkg/server/controller", "pkg/tenancy/operator", "pkg/server/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/doctor", "pkg/inspect/isolation", "pkg/inspect/support", "cmd/landwaiter", "cmd/landwaiter-server"}, // the API server
+		"k8s.io/client-go":                   {"pkg/resources/watch", "pkg/server/serving", "pkg/server/controller", "pkg/tenancy/operator", "pkg/server/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/check", "pkg/inspect/isolation", "pkg/inspect/support", "cmd/landwaiter", "cmd/landwaiter-server"}, // the API server
 	}
 }
 

@@ -188,7 +188,7 @@ func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {
 
 // small is a table of some rooms on the storeys that they have.
 const small = "| `pkg/formats` | image, trust | a |\n| `pkg/decide` | verify | b |\n| `pkg/remote` | registry | c |\n| `pkg/evidence` | cosign | d |\n" +
-	"| `pkg/resources` | compile, lint | e |\n| `pkg/tenancy` | operator | f |\n| `pkg/inspect` | doctor | g |\n| `pkg/server` | provider, warm | h |\n"
+	"| `pkg/resources` | compile, lint | e |\n| `pkg/tenancy` | operator | f |\n| `pkg/inspect` | check | g |\n| `pkg/server` | provider, warm | h |\n"
 
 func TestRefusesImportsAgainstTheTable(t *testing.T) {
 	table, err := parseTable(small)

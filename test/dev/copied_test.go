@@ -85,7 +85,7 @@ func copyWhatItPrints(t *testing.T, cosign string) (last string) {
 		if strings.Contains(text, "describe replicaset") {
 			require.Contains(t, output, "[verified-images]")
 		}
-		if strings.HasSuffix(text, "landwaiter doctor") {
+		if strings.HasSuffix(text, "landwaiter check") {
 			require.Contains(t, output, "0 findings")
 		}
 		count++

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// The API server keeps a binding for one Tenant, and takes the command that doctor prints.
+// The API server keeps a binding for one Tenant, and takes the command that each form of check prints.
 func TestAGuardrailForOneTenantIsFoundAndMendedByItsCommand(t *testing.T) {
 	w := installed(t)
 	kubectl := suite.MustTool(t, suite.ClusterTools, "kubectl")
@@ -24,9 +24,9 @@ func TestAGuardrailForOneTenantIsFoundAndMendedByItsCommand(t *testing.T) {
 		output, err := command.CombinedOutput()
 		require.NoError(t, err, "%s: %s", line, output)
 	}
-	commands := func() (found []string) {
+	commands := func(form ...string) (found []string) {
 		t.Helper()
-		r := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Kubeconfig: w.Kubeconfig()}.Run(t, "", "doctor", "--output=json")
+		r := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Kubeconfig: w.Kubeconfig()}.Run(t, "", append([]string{"check", "--output=json"}, form...)...)
 		var printed struct {
 			Findings []struct{ ID, Command string }
 		}
@@ -47,6 +47,8 @@ func TestAGuardrailForOneTenantIsFoundAndMendedByItsCommand(t *testing.T) {
 			sh("kubectl patch validatingadmissionpolicybinding landwaiter-namespace-names --type=merge --patch='" + patch + "'")
 			printed := commands()
 			require.Len(t, printed, 1)
+			require.Equal(t, printed, commands("--tenants"))
+			require.Equal(t, printed, commands("--isolation"))
 			sh(printed[0])
 			require.Empty(t, commands())
 		})

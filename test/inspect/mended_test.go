@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 )
 
 func TestAnInstallationAsTheGuideSaysHasNoFindings(t *testing.T) {
@@ -23,7 +23,7 @@ func TestAnInstallationAsTheGuideSaysHasNoFindings(t *testing.T) {
 // sound reports whether nothing is wrong.
 func sound(d diagnosis) bool { return len(d.Findings) == 0 }
 
-// Everything that doctor finds is mended by the command that it prints, and nothing else
+// Everything that check finds is mended by the command that it prints, and nothing else
 // has to be done.
 func TestEachFindingIsMendedByItsCommand(t *testing.T) {
 	w := healthy(t)
@@ -65,29 +65,29 @@ func (w *patient) breaks(t *testing.T, round []planted) {
 }
 
 // without takes away the process of a finding that no line breaks.
-func (w *patient) without(t *testing.T, id doctor.ID) {
+func (w *patient) without(t *testing.T, id string) {
 	t.Helper()
 	switch id {
-	case doctor.LeaseStale:
+	case check.LeaseStale:
 		w.Current().Kill()
-	case doctor.RedisUnreachable:
+	case check.RedisUnreachable:
 		require.NoError(t, w.Redis.Pause())
 	}
 }
 
 // after stands in for what a cluster with nodes, and Gatekeeper's own rotation, do after the
 // printed command.
-func (w *patient) after(t *testing.T, id doctor.ID) {
+func (w *patient) after(t *testing.T, id string) {
 	t.Helper()
 	switch id {
-	case doctor.NoGatekeeper, doctor.WebhookCA:
+	case check.NoGatekeeper, check.WebhookCA:
 		require.NoError(t, w.certify(t.Context()))
-	case doctor.NoTemplate: // the constraint went with its template
+	case check.NoTemplate: // the constraint went with its template
 		w.line(t, "kubectl wait --for=jsonpath='{.status.created}'=true constrainttemplate/verifiedimages --timeout=2m && kubectl apply --filename=library/verified-images/samples/constraint.yaml")
-	case doctor.LeaseStale:
+	case check.LeaseStale:
 		_, err := w.StartReplica(t.Context(), w.Port())
 		require.NoError(t, err)
-	case doctor.RedisUnreachable:
+	case check.RedisUnreachable:
 		require.NoError(t, w.Redis.Resume())
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// patient is an installation that tests break, and mend with the commands that doctor
+// patient is an installation that tests break, and mend with the commands that check
 // prints. Helm renders instead of keeping releases, and the API server keeps webhooks
 // without calling them, so that they can name Services and be broken.
 type patient struct {
@@ -206,7 +206,7 @@ func (w *patient) certify(ctx context.Context) error {
 	return nil
 }
 
-// diagnosis is what doctor prints in JSON.
+// diagnosis is what check prints in JSON.
 type diagnosis struct {
 	Findings []struct {
 		ID, Severity, Message, Why, Command, Keep, Docs string
@@ -221,10 +221,10 @@ type unchecked struct {
 	MissingPermission, Why string
 }
 
-// examine runs doctor with a kubeconfig.
+// examine runs check with a kubeconfig.
 func (w *patient) examine(t *testing.T, kubeconfig string) (diagnosis, error) {
 	t.Helper()
-	r := caller(t, kubeconfig).landwaiter.Run(t, "", "doctor", "--output=json")
+	r := caller(t, kubeconfig).landwaiter.Run(t, "", "check", "--output=json")
 	found := diagnosis{code: r.Code}
 	if err := json.Unmarshal([]byte(r.Stdout), &found); err != nil {
 		return found, fmt.Errorf("exit code %d: %w: %s", r.Code, err, r.Stderr)

@@ -29,9 +29,9 @@ func (w *patient) asAccount(t *testing.T, name, role string) string {
 	return path
 }
 
-func TestTheRoleForDoctorReadsEverythingAndNoSecret(t *testing.T) {
+func TestTheRoleForCheckReadsEverythingAndNoSecret(t *testing.T) {
 	w := healthy(t)
-	found, err := w.examine(t, w.asAccount(t, "examiner", "landwaiter-doctor"))
+	found, err := w.examine(t, w.asAccount(t, "examiner", "landwaiter-checker"))
 	require.NoError(t, err)
 	require.Empty(t, found.Findings)
 	for _, u := range found.Unchecked {
@@ -44,7 +44,7 @@ func TestTheRoleForDoctorReadsEverythingAndNoSecret(t *testing.T) {
 
 func TestAMissingRightIsNamedAndNothingIsCalledSound(t *testing.T) {
 	w := healthy(t)
-	w.line(t, "kubectl get clusterrole landwaiter-doctor --output=yaml | sed 's/name: landwaiter-doctor/name: partly/; s/- providers$/- none/' | kubectl create --filename=-")
+	w.line(t, "kubectl get clusterrole landwaiter-checker --output=yaml | sed 's/name: landwaiter-checker/name: partly/; s/- providers$/- none/' | kubectl create --filename=-")
 	t.Cleanup(func() { require.NoError(t, w.shell(context.Background(), "kubectl delete clusterrole partly")) })
 	found, err := w.examine(t, w.asAccount(t, "partly", "partly"))
 	require.NoError(t, err)

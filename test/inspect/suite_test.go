@@ -1,7 +1,7 @@
 //go:build e2e || nightly
 
 // Package inspect looks at clusters as people do, with the commands status, preview, verify,
-// explain and doctor, and in the reports and Events that Landwaiter writes. Each person has
+// explain and check, and in the reports and Events that Landwaiter writes. Each person has
 // the permissions of one role and no others.
 package inspect
 

@@ -116,7 +116,7 @@ func (r *reader) substitutions() []page.Substitution {
 	return []page.Substitution{
 		{Page: "helm install landwaiter charts/landwaiter", Test: "helm install landwaiter charts/landwaiter --values stand-in.yaml",
 			Why: "Gatekeeper runs outside of the cluster, and reaches Landwaiter at localhost; denials are cached for a second, since the test waits for changed verdicts"},
-		{Page: "bin/landwaiter lint", Test: "landwaiter lint", Why: "the program is built elsewhere"},
+		{Page: "bin/landwaiter check", Test: "landwaiter check", Why: "the program is built elsewhere"},
 		{Page: "registry.example.com", Test: r.registry.Host(), Why: "a registry with TLS and a login, on 127.0.0.1"},
 	}
 }

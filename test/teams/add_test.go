@@ -57,7 +57,7 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	w.patch(t, &quota, `{"spec":{"hard":{"pods":"5000"}}}`)
 	require.NoError(t, w.Client.Delete(suite.Within(t), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "repair-web", Name: "repair-developers"}}))
 
-	found := w.program.Run(t, "", "tenant", "check", "repair", "-o", "json")
+	found := w.program.Run(t, "", "check", "--tenant", "repair", "-o", "json")
 	require.Equal(t, 1, found.Code, found.Stderr)
 	require.Contains(t, found.Stdout, `"Drift"`)
 	require.Contains(t, found.Stdout, `"ResourceQuota"`, "an object that differs, not only one that is missing")

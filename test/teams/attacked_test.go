@@ -142,7 +142,7 @@ func people() []*unstructured.Unstructured {
 		binding("iris-green-web", "readers", "landwaiter-reader", user("rea")),
 		binding("", "cluster-readers", "landwaiter-cluster-reader", user("carl")),
 		binding("", "tenant-readers", "landwaiter-tenant-reader", user("tina")),
-		binding("", "examiners", "landwaiter-doctor", user("dora")),
+		binding("", "examiners", "landwaiter-checker", user("dora")),
 		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: self-service}, rules: [{apiGroups: [''], resources: [namespaces], verbs: [get, create, update, patch, delete]}]}"),
 		binding("", "self-service", "self-service", user("spawner")),
 		// As Landwaiter's leader lists them.

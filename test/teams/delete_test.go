@@ -109,7 +109,7 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 	again := w.add(t, "--tenant-namespace", "foo", "--tenant-name", "sometenant")
 	require.Zero(t, again.Created+again.Changed+again.Removed, "the second time nothing changes")
 	require.Zero(t, w.add(t, "sometenant").Changed, "nor without the flags of the demo")
-	require.Equal(t, "0 findings\n", w.program.Must(t, "tenant", "check", "sometenant"))
+	require.Equal(t, "0 findings, 0 kinds not checked\n", w.program.Must(t, "check", "--tenant", "sometenant"))
 	var lines []string
 	for line := range strings.Lines(w.program.Must(t, "tenant", "list", "--namespaces")) {
 		if fields := strings.Fields(line); fields[0] == "NAMESPACE" || fields[1] == "sometenant" || fields[1] == "anothertenant" || fields[1] == "shared" {
@@ -156,8 +156,8 @@ func TestASharedSourceIsTheDemosAndIsReported(t *testing.T) {
 	require.Equal(t, "flux-system", namespace)
 	require.NotContains(t, objects, "GitRepository shares/default")
 	require.Zero(t, w.add(t, "--tenant-namespace", "shares", "--tenant-name", "sharing", "--shared-source").Changed)
-	found := w.program.Run(t, "", "tenant", "check", "sharing")
+	found := w.program.Run(t, "", "check", "--tenant", "sharing")
 	require.Equal(t, 1, found.Code)
 	require.Contains(t, found.Stdout, "SharedSource")
-	require.Contains(t, found.Stdout, "1 finding\n")
+	require.Contains(t, found.Stdout, "1 finding, 0 kinds not checked\n")
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Guardrails that read Tenants are evaluated once for each. What they cost is in the log;
-// pkg/inspect/doctor bounds it by CEL's own count.
+// pkg/inspect/check bounds it by CEL's own count.
 func TestGuardrailsCostLittleWithFiveHundredTenants(t *testing.T) {
 	w := attacked(t)
 	const tenants, times = 500, 40

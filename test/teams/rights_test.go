@@ -106,7 +106,7 @@ func everybody() map[string]persona {
 	return map[string]persona{
 		"cluster-admin": platform(), "landwaiter-admin": {"clara", []string{"platform"}}, "team-admin": greenAdmin(), "developer": greenDev(),
 		"viewer": {"vera", []string{"green-viewers"}}, "account": green(), "other-admin": redAdmin(), "other-account": red(), "operator": operator(), "nobody": {"nobody", nil},
-		"reader": {"rea", nil}, "cluster-reader": {"carl", nil}, "tenant-reader": {"tina", nil}, "doctor": {"dora", nil},
+		"reader": {"rea", nil}, "cluster-reader": {"carl", nil}, "tenant-reader": {"tina", nil}, "checker": {"dora", nil},
 	}
 }
 
@@ -125,9 +125,9 @@ func granted() []string {
 		"reader | own | namespace | get",
 		"cluster-reader | cluster | cluster cluster-policy | " + read,
 		"tenant-reader | cluster | tenants | " + read,
-		"doctor | own home other other-home | rules wishes binding guarded-binding | " + read,
-		"doctor | own home other other-home | namespace | get",
-		"doctor | cluster | cluster cluster-policy tenants guardrail system namespace | " + read,
+		"checker | own home other other-home | rules wishes binding guarded-binding | " + read,
+		"checker | own home other other-home | namespace | get",
+		"checker | cluster | cluster cluster-policy tenants guardrail system namespace | " + read,
 
 		"team-admin | own home | " + all + " | " + write,
 		"team-admin | own | pods | " + write,

@@ -73,7 +73,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	}
 	ignored := ada.Run(t, "", append(explain, image("registry.example.com"))...)
 	require.Equal(t, 2, ignored.Code, ignored.Stdout+ignored.Stderr)
-	unchecked := ada.Run(t, "", "tenant", "check", "shown", "-n", "shown-web")
+	unchecked := ada.Run(t, "", "check", "--tenant", "shown", "-n", "shown-web")
 	for _, said := range []string{ignored.Stdout, unchecked.Stderr} {
 		require.Contains(t, strings.Join(strings.Fields(said), " "), "it is not Landwaiter's: it has no label landwaiter.dev/owner=platform")
 	}
@@ -128,12 +128,14 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 		return nil
 	})
 
-	check := ada.Run(t, "", "tenant", "check", "shown", "-n", "shown-web")
-	require.Equal(t, 0, check.Code, check.Stdout+check.Stderr)
-	require.Contains(t, check.Stdout, "skipped: guardrails, conflicts with other Tenants")
-	require.NotContains(t, check.Stdout, "skipped: default-deny")
+	check := ada.Run(t, "", "check", "--tenant", "shown", "-n", "shown-web")
+	require.Equal(t, 2, check.Code, check.Stdout+check.Stderr)
+	require.Contains(t, check.Stdout, "0 findings")
+	require.Contains(t, check.Stdout, "not checked: you may not list Tenants and namespaces:\n    Conflict, Drift, LeftoverBinding, NoTenant\n")
+	require.Contains(t, check.Stdout, "GuardrailMissing")
+	require.NotContains(t, check.Stdout, "NoDefaultDeny")
 	require.NotContains(t, check.Stdout+check.Stderr, "unseen")
-	denied = eve.Run(t, "", "tenant", "check", "shown", "-n", "shown-web")
+	denied = eve.Run(t, "", "check", "--tenant", "shown", "-n", "shown-web")
 	require.Equal(t, 1, denied.Code, denied.Stdout+denied.Stderr)
 	require.Contains(t, denied.Stderr, "--show-effective-rules")
 

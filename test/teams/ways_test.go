@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -107,9 +109,13 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "checked")
 	w.add(t, append(typical("checked"), "--set", "namespaces=checked-db")...)
-	clean := w.program.Run(t, "", "tenant", "check", "checked")
-	require.Equal(t, 0, clean.Code, clean.Stdout+clean.Stderr)
-	require.Equal(t, "0 findings\n", clean.Stdout)
+	clean := func() {
+		t.Helper()
+		r := w.program.Run(t, "", "check", "--tenant", "checked")
+		require.Equal(t, 0, r.Code, r.Stdout+r.Stderr)
+		require.Equal(t, "0 findings, 0 kinds not checked\n", r.Stdout)
+	}
+	clean()
 
 	for _, object := range []client.Object{
 		trust("checked-web"), trust("checked"),
@@ -130,19 +136,19 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	}
 	w.makeNamespace(t, "checked-late", nil)
 
-	found := w.program.Run(t, "", "tenant", "check", "checked")
+	found := w.program.Run(t, "", "check", "--tenant", "checked")
 	require.Equal(t, 1, found.Code)
 	t.Log("\n" + found.Stdout)
 	var printed struct {
 		Findings []struct {
-			Finding string
-			Where   struct{ Kind, Namespace, Name string }
+			ID, Command string
+			Object      struct{ Kind, Namespace, Name string }
 		}
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(w.program.Run(t, "", "tenant", "check", "checked", "-o", "json").Stdout), &printed))
+	require.NoError(t, yaml.Unmarshal([]byte(w.program.Run(t, "", "check", "--tenant", "checked", "-o", "json").Stdout), &printed))
 	var said []string
 	for _, f := range printed.Findings {
-		said = append(said, f.Finding+" "+f.Where.Kind+" "+f.Where.Namespace+"/"+f.Where.Name)
+		said = append(said, f.ID+" "+f.Object.Kind+" "+f.Object.Namespace+"/"+f.Object.Name)
 	}
 	require.ElementsMatch(t, []string{
 		"NotOwned Namespace /checked-late", "TrustWithinReach TrustStore checked-web/keys", "NamespaceReach RoleBinding checked-web/ops",
@@ -150,11 +156,32 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 		"HomeNamespaceHasPods Pod checked/tool", "SharedSource Kustomization checked-web/dummy", "OtherAccount Kustomization checked-web/dummy",
 	}, said)
 
+	// What findings say mends them: a command runs as it is printed, and what is a matter of the team's
+	// is done here.
+	for _, object := range []client.Object{
+		trust("checked-web"), trust("checked"),
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "ops"}}, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "tmp"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "checked", Name: "tool"}},
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"namespace": "checked-web", "name": "dummy"}}},
+	} {
+		require.NoError(t, w.Client.Delete(suite.Within(t), object, client.GracePeriodSeconds(0)))
+	}
+	w.program.Must(t, "tenant", "add", "checked", "--set", "adopt=true") // as NotOwned says
+	clean()
+	require.NoError(t, w.Client.Delete(suite.Within(t), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "default-deny"}}))
+	require.NoError(t, yaml.Unmarshal([]byte(w.program.Run(t, "", "check", "--tenant", "checked", "-o", "json").Stdout), &printed))
+	require.Len(t, printed.Findings, 2, "%+v", printed)
+	for _, f := range printed.Findings {
+		require.Equal(t, "landwaiter tenant add checked", f.Command)
+		w.program.Must(t, strings.Fields(f.Command)[1:]...)
+	}
+	clean()
+
 	// Without the guardrails a label says nothing.
 	remove := w.withoutGuard(t, "landwaiter-tenant-labels")
 	remove()
-	require.Contains(t, w.program.Run(t, "", "tenant", "check", "checked").Stdout, "UnguardedLabels")
-	missing := w.program.Run(t, "", "tenant", "check", "nobody")
+	require.Contains(t, w.program.Run(t, "", "check", "--tenant", "checked").Stdout, "GuardrailMissing")
+	missing := w.program.Run(t, "", "check", "--tenant", "nobody")
 	require.Equal(t, 1, missing.Code)
 	require.Equal(t, "landwaiter: there is no Tenant nobody: see landwaiter tenant list\n", missing.Stderr)
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// Exit codes of every command. Those from 64 on are from sysexits.h, so that a mistake in a
-// script never looks like an answer.
+// Exit codes of every command of both programs. Those from 64 on are from sysexits.h, so that a
+// mistake in a script never looks like an answer.
 const (
-	ExitOK          = 0
-	ExitDenied      = 1  // the answer is no: an image was denied, or something was found to be wrong
-	ExitUndecided   = 2  // what was asked could not be decided
-	ExitUsage       = 64 // the command line is wrong, or a file that it names cannot be read
-	ExitUnavailable = 69 // something that the command needs failed
+	ExitOK          = 0  // as asked
+	ExitDenied      = 1  // the answer is no: an image is denied, something is wrong, not there, or refused
+	ExitUndecided   = 2  // no part of the answer is no, but part of it could not be decided
+	ExitUsage       = 64 // the command line is wrong, or a file that it names cannot be used
+	ExitUnavailable = 69 // something that the command needs failed, such as an API server or a disk
 )
 
 // Exit ends a program with a code, after printing Err, if any. All other errors end it with
@@ -43,6 +43,18 @@ func Failed(err error) error {
 		return nil
 	}
 	return &Exit{Code: ExitUnavailable, Err: err}
+}
+
+// Answered returns how a command ends that was asked something: a no is the answer, whatever else
+// could not be decided. It is nil for a yes.
+func Answered(no, undecided bool) error {
+	switch {
+	case no:
+		return &Exit{Code: ExitDenied}
+	case undecided:
+		return &Exit{Code: ExitUndecided, Err: errors.New("not everything could be decided: see the reasons")}
+	}
+	return nil
 }
 
 // Error returns the text of Err, "" without one.

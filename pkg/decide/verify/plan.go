@@ -111,7 +111,7 @@ func (l *Layer) empty(ref image.Reference) bool {
 
 // repair says what to do about a resource that cannot be used.
 func repair(source policy.ObjectRef) string {
-	return source.Owner("correct the resource; its condition Ready, or landwaiter lint for files, says what is wrong")
+	return source.Owner("correct the resource; its condition Ready, or landwaiter check for files, says what is wrong")
 }
 
 // planMatching plans a layer without policies: all verifiers that match must pass.

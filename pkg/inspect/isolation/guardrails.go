@@ -2,50 +2,21 @@ package isolation
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 )
 
-// shipped are the names of the guardrails without the release's, and whether they protect
-// every installation or only one with the operator.
-func shipped() []struct {
-	name     string
-	operator bool
-} {
-	return []struct {
-		name     string
-		operator bool
-	}{{"tenant-labels", false}, {"platform-objects", false}, {"home-workloads", false}, {"home-accounts", false}, {"namespace-deletion", false},
-		{"namespace-names", false}, {"tokens", false}, {"secrets", false}, {"effective-rules", false}, {"operator-guardrail", true}, {"operator-tenants", true}}
-}
-
-// labelName is what the chart sets to landwaiter on its objects.
-const labelName = "app.kubernetes.io/name"
-
-// policy returns the guardrail of a name, whatever the release is called.
-func (s *scene) policy(name string) *admissionv1.ValidatingAdmissionPolicy {
-	for i := range s.policies {
-		p := &s.policies[i]
-		if p.Name == "landwaiter-"+name || strings.HasSuffix(p.Name, "-"+name) && p.Labels[labelName] == "landwaiter" {
-			return p
-		}
-	}
-	return nil
-}
-
-// guardrailNames are the names of the objects of guardrails that exist.
+// guardrailNames are the names of the policies of guardrails that exist.
 func (s *scene) guardrailNames() []string {
 	var names []string
-	for _, g := range shipped() {
-		if p := s.policy(g.name); p != nil {
+	for _, name := range check.GuardrailNames() {
+		if p := s.guard.Policy(name); p != nil {
 			names = append(names, p.Name)
 		}
 	}
@@ -56,22 +27,18 @@ func (s *scene) guardrailNames() []string {
 // would let through.
 func (s *scene) guardrails(ctx context.Context) []Result {
 	var results []Result
-	operated := s.policy("operator-guardrail") != nil || s.policy("operator-tenants") != nil || slices.Contains(s.accountsThere, s.operator().user)
-	for _, g := range shipped() {
-		if g.operator && !operated {
-			continue // without the operator there is nobody to limit
+	for _, name := range check.GuardrailNames() {
+		if !s.guard.Needs(name) {
+			continue
 		}
-		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
-		why, known := s.weak(g.name), true
-		if why == "" {
-			why, known = s.changed(s.policy(g.name))
-		}
+		r := Result{Case: "guardrail-" + name, Tries: "is guardrail " + name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
+		r.faults = s.guard.Faults(name)
 		switch {
 		case s.unread != nil:
-			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(s.unread), "ask for permission to read validatingadmissionpolicies and validatingadmissionpolicybindings"
-		case why != "":
-			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
-		case !known:
+			r.Outcome, r.By, r.faults, r.Why, r.Fix = NotTried, nil, nil, notReadable(s.unread), "ask for permission to read validatingadmissionpolicies and validatingadmissionpolicybindings"
+		case len(r.faults) > 0:
+			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, r.faults[0].Object.String()+": "+r.faults[0].Message, r.faults[0].Command
+		case !s.guard.Comparable():
 			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "its rules cannot be compared: this installation is not called landwaiter", "compare it with helm template by hand; other cases try what it refuses"
 		}
 		results = append(results, r)
@@ -80,59 +47,6 @@ func (s *scene) guardrails(ctx context.Context) []Result {
 		results = append(results, s.controllers(ctx, team)...)
 	}
 	return results
-}
-
-// weak says why a guardrail is not in force, "" if it is.
-func (s *scene) weak(name string) string {
-	policy := s.policy(name)
-	if policy == nil {
-		return "ValidatingAdmissionPolicy landwaiter-" + name + " is missing"
-	}
-	switch {
-	case policy.Spec.FailurePolicy != nil && *policy.Spec.FailurePolicy != admissionv1.Fail:
-		return "ValidatingAdmissionPolicy " + policy.Name + " has failurePolicy " + string(*policy.Spec.FailurePolicy)
-	case len(policy.Spec.Validations) == 0:
-		return "ValidatingAdmissionPolicy " + policy.Name + " has no validations"
-	case policy.Spec.MatchConstraints == nil || len(policy.Spec.MatchConstraints.ResourceRules) == 0 || len(policy.Spec.MatchConstraints.ExcludeResourceRules) > 0:
-		return "ValidatingAdmissionPolicy " + policy.Name + " leaves resources out"
-	}
-	problem := "ValidatingAdmissionPolicyBinding " + policy.Name + " is missing"
-	for i := range s.bindings {
-		b := &s.bindings[i]
-		if b.Spec.PolicyName != policy.Name {
-			continue
-		}
-		gap := doctor.GuardrailGap(policy, b)
-		if gap == "" {
-			return "" // several bindings add up
-		}
-		problem = "ValidatingAdmissionPolicyBinding " + b.Name + " " + gap
-	}
-	return problem
-}
-
-// rules is what a policy decides as text. Where Landwaiter is reached is a setting of the
-// chart, so it is left out.
-func rules(p *admissionv1.ValidatingAdmissionPolicy) string {
-	address := regexp.MustCompile(`'https://[^/']+/`)
-	return address.ReplaceAllString(doctor.GuardrailRules(p), "'https://landwaiter/")
-}
-
-// changed says how the rules of a guardrail differ from those of this version, "" if they
-// do not. It knows only the names that the embedded ones have.
-func (s *scene) changed(p *admissionv1.ValidatingAdmissionPolicy) (why string, known bool) {
-	if s.landwaiter.Name != doctor.ShippedRelease {
-		return "", false
-	}
-	all, err := doctor.ShippedGuardrails(s.landwaiter.Namespace)
-	at := slices.IndexFunc(all, func(shipped admissionv1.ValidatingAdmissionPolicy) bool { return shipped.Name == p.Name })
-	if err != nil || at < 0 {
-		return "", false
-	}
-	if rules(p) != rules(&all[at]) {
-		return "ValidatingAdmissionPolicy " + p.Name + " has other rules than this version of Landwaiter ships", true
-	}
-	return "", true
 }
 
 const (

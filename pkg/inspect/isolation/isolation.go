@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Outcome says what a case showed.
@@ -46,6 +47,8 @@ type Result struct {
 	Why string `json:"why,omitempty"`
 	// Fix says what to do, unless the case held.
 	Fix string `json:"fix,omitempty"`
+
+	faults []resource.Finding // of a guardrail that is not in force
 }
 
 // Options say what to try.
@@ -124,7 +127,7 @@ func (s *scene) pair(ctx context.Context, p pair) []Result {
 	}
 	if len(p.team.people) == 0 {
 		results = append(results, Result{Case: caseNobody, Tries: "act as somebody of the team", Tenant: p.team.tenant.Name, Outcome: NotTried,
-			Why: "the Tenant names no people and no Git account", Fix: "name somebody with --as-user and --as-group, or list people in spec.access"})
+			Why: "the Tenant names no people and no Git account", Fix: "name somebody with --person and --group, or list people in spec.access"})
 	}
 	return results
 }
@@ -135,7 +138,7 @@ func (p pair) leftOut(namespaces int) []Result {
 	for _, of := range []struct {
 		n         int
 		what, fix string
-	}{{p.team.left.people, "people", "name them one by one with --as-user and --as-group"}, {namespaces, "namespaces in which somebody has other permissions", "take bindings away that are not needed"},
+	}{{p.team.left.people, "people", "name them one by one with --person and --group"}, {namespaces, "namespaces in which somebody has other permissions", "take bindings away that are not needed"},
 		{p.team.left.objects, "objects of the platform", "none: objects of one kind are guarded alike"}} {
 		if of.n > 0 {
 			results = append(results, Result{Case: caseLeftOut, Tries: "try everything that was found", Tenant: p.team.tenant.Name, Outcome: NotTried,
@@ -169,7 +172,7 @@ func (s *scene) try(ctx context.Context, who person, requests []request) Result 
 		}
 		allowed := s.api.whyAllowed(ctx, who, r)
 		result.Outcome, result.By = NotHeld, nil
-		result.Why, result.Fix = hole(r, a, allowed)
+		result.Why, result.Fix = s.hole(r, a, allowed)
 		return result
 	}
 	return result
@@ -186,7 +189,7 @@ func (s *scene) ours(a answer, r request) answer {
 }
 
 // hole says what went through, and what to do about it.
-func hole(r request, a answer, allowed string) (why, fix string) {
+func (s *scene) hole(r request, a answer, allowed string) (why, fix string) {
 	why = "may " + r.does
 	if a.kind == refusedOtherwise {
 		why += " as far as permissions and guardrails go (only " + a.by + " refused it: " + a.text + ")"
@@ -195,29 +198,32 @@ func hole(r request, a answer, allowed string) (why, fix string) {
 		why += "; " + allowed
 	}
 	if r.guardrail != "" {
-		return why, "guardrail " + r.guardrail + " did not refuse it: " + installGuardrails
+		return why, "guardrail " + r.guardrail + " did not refuse it: " + s.guard.Install()
 	}
 	return why, "take away the binding or the rule of its role that allows it"
 }
 
-const installGuardrails = "helm upgrade landwaiter charts/landwaiter --namespace landwaiter-system --reset-then-reuse-values --set guardrails.enabled=true"
-
-// Worst returns the worst outcome: a hole before what was not tried. Without results
-// nothing was tried.
-func Worst(results []Result) Outcome {
-	worst := Held
+// Findings returns the cases that did not hold, and those that could not be tried.
+func Findings(results []Result) (found []resource.Finding, unchecked []resource.Unchecked) {
 	for _, r := range results {
-		if r.Outcome == NotHeld {
-			return NotHeld
+		said := r.Why
+		if r.Who != "" {
+			said = r.Who + ": " + said
 		}
-		if r.Outcome == NotTried {
-			worst = NotTried
+		switch {
+		case r.Outcome == Held:
+		case r.Outcome == NotTried:
+			unchecked = append(unchecked, resource.Unchecked{IDs: []string{r.Case}, Why: said + "; " + r.Fix})
+		case len(r.faults) > 0:
+			found = append(found, r.faults...)
+		default:
+			found = append(found, resource.Finding{ID: r.Case, Severity: resource.Error, Tenant: r.Tenant, Message: said, Fix: r.Fix})
 		}
 	}
 	if len(results) == 0 {
-		return NotTried
+		unchecked = []resource.Unchecked{{IDs: []string{}, Why: "nothing was tried"}}
 	}
-	return worst
+	return found, unchecked
 }
 
 // ownKinds returns the rows of the table of kinds with a scope.

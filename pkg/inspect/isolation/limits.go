@@ -16,8 +16,6 @@ const (
 	// pageSize bounds one list, and maxPages how many of them are read.
 	pageSize = 500
 	maxPages = 20
-	// maxText bounds what is repeated of an answer, in bytes.
-	maxText = 300
 	// requestTimeout bounds one request. Admission webhooks may take thirty seconds.
 	requestTimeout = 35 * time.Second
 	// perSecond and burst bound the load on the API server, one request at a time.

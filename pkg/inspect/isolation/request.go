@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 )
 
 // Verbs of requests that are tried as dry runs. All others are only asked about.
@@ -284,7 +284,7 @@ func notReadable(err error) string {
 }
 
 // shown makes text of strangers fit for one line of a terminal.
-func shown(text string) string { return policy.Shown(text, maxText) }
+func shown(text string) string { return check.Shown(text) }
 
 // readable are the resources that a run may read. Secrets are not among them.
 func readable() []string {

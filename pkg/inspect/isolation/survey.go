@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -25,12 +26,11 @@ type scene struct {
 	api        *server
 	landwaiter types.NamespacedName
 	// keys is the namespace of what cluster resources reference.
-	keys     string
-	pairs    []pair
-	teams    []*team
-	skipped  int // Tenants past maxTenants
-	policies []admissionv1.ValidatingAdmissionPolicy
-	bindings []admissionv1.ValidatingAdmissionPolicyBinding
+	keys    string
+	pairs   []pair
+	teams   []*team
+	skipped int // Tenants past maxTenants
+	guard   check.Guardrails
 	// accountsThere are the users of the ServiceAccounts in Landwaiter's namespace.
 	accountsThere []string
 	// unread says why guardrails could not be read.
@@ -99,10 +99,10 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
+	s := &scene{guard: check.Guardrails{Release: options.Landwaiter, ClusterResources: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}, api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
 	var errPolicies, errBindings error
-	s.policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
-	s.bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
+	s.guard.Policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
+	s.guard.Bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
 	s.unread = errors.Join(errPolicies, errBindings)
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
 	if err != nil {
@@ -111,6 +111,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	for i := range accounts {
 		s.accountsThere = append(s.accountsThere, account(roleSystem, types.NamespacedName{Namespace: options.Landwaiter.Namespace, Name: accounts[i].Name}).user)
 	}
+	s.guard.Operated = s.guard.Policy("operator-guardrail") != nil || s.guard.Policy("operator-tenants") != nil || slices.Contains(s.accountsThere, s.operator().user)
 	if s.controllersApart, err = api.controllersApart(ctx); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func tenants(names ...string) []*v1beta1.Tenant {
@@ -89,58 +90,6 @@ func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
 	require.Equal(t, []string{"admin Group admins", "developer User dan", "developer ServiceAccount ci/runner", "Git account ServiceAccount a/a", "bound User eve (by RoleBinding a-web/b)"}, got)
 }
 
-func TestAGuardrailIsInForceOnlyWithAPolicyAndABindingThatDenyEverywhere(t *testing.T) {
-	fail, ignore := admissionv1.Fail, admissionv1.Ignore
-	sound := func() *scene {
-		return &scene{
-			policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-namespace-names"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: &fail, ParamKind: &admissionv1.ParamKind{Kind: "Tenant"}, Validations: []admissionv1.Validation{{Expression: "false"}},
-				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{}}}}}},
-			bindings: []admissionv1.ValidatingAdmissionPolicyBinding{{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: "landwaiter-namespace-names", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}}},
-		}
-	}
-	require.Empty(t, sound().weak("namespace-names"))
-	for name, c := range map[string]struct {
-		spoil func(*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding)
-		says  string
-	}{
-		"fails open": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
-			p.Spec.FailurePolicy = &ignore
-		}, "failurePolicy Ignore"},
-		"says nothing": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
-			p.Spec.Validations = nil
-		}, "no validations"},
-		"matches nothing": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
-			p.Spec.MatchConstraints.ResourceRules = nil
-		}, "leaves resources out"},
-		"another name": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
-			p.Name = "x"
-		}, "is missing"},
-		"only audits": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
-			b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
-		}, "does not say Deny"},
-		"not bound": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
-			b.Spec.PolicyName = "x"
-		}, "Binding landwaiter-namespace-names is missing"},
-		"some namespaces": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
-			b.Spec.MatchResources = &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
-		}, "matchResources"},
-		"for one Tenant": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
-			b.Spec.ParamRef = &admissionv1.ParamRef{Name: "a"}
-		}, "every Tenant"},
-		"for some Tenants": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
-			b.Spec.ParamRef.Selector.MatchLabels = map[string]string{"a": "b"}
-		}, "every Tenant"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := sound()
-			c.spoil(&s.policies[0], &s.bindings[0])
-			require.Contains(t, s.weak("namespace-names"), c.says)
-		})
-	}
-}
-
 func TestEveryCaseHasAnIDOfItsOwnAndNamesWhatItShows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range cases() {
@@ -153,12 +102,15 @@ func TestEveryCaseHasAnIDOfItsOwnAndNamesWhatItShows(t *testing.T) {
 	require.Greater(t, len(seen), 25)
 }
 
-func TestAHoleIsWorseThanWhatWasNotTried(t *testing.T) {
-	held, not, hole := Result{Outcome: Held}, Result{Outcome: NotTried}, Result{Outcome: NotHeld}
-	require.Equal(t, NotTried, Worst(nil))
-	require.Equal(t, Held, Worst([]Result{held}))
-	require.Equal(t, NotTried, Worst([]Result{held, not, held}))
-	require.Equal(t, NotHeld, Worst([]Result{held, not, hole, not}))
+func TestAHoleIsAFindingAndWhatWasNotTriedIsNotChecked(t *testing.T) {
+	found, unchecked := Findings(nil)
+	require.Empty(t, found)
+	require.Len(t, unchecked, 1, "nothing was tried")
+	fault := resource.Finding{ID: "GuardrailMissing", Message: "the guardrail does not exist"}
+	found, unchecked = Findings([]Result{{Case: "a", Outcome: Held}, {Case: "b", Outcome: NotTried, Why: "it is gone", Fix: "look"},
+		{Case: "c", Outcome: NotHeld, Tenant: "iris", Who: "ada", Why: "may read Secrets", Fix: "take the role away"}, {Case: "guardrail-x", Outcome: NotHeld, faults: []resource.Finding{fault}}})
+	require.Equal(t, []resource.Unchecked{{IDs: []string{"b"}, Why: "it is gone; look"}}, unchecked)
+	require.Equal(t, []resource.Finding{{ID: "c", Severity: resource.Error, Tenant: "iris", Message: "ada: may read Secrets", Fix: "take the role away"}, fault}, found)
 }
 
 func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
@@ -182,49 +134,11 @@ func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
 }
 
 func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
-	try := &scene{policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}}, {ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}
+	try := &scene{guard: check.Guardrails{Release: types.NamespacedName{Name: "landwaiter"}, Policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}}, {ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}}
 	by := func(name string) answer { return answer{kind: refused, by: byGuardrail + name} }
 	guarded := request{guardrail: "tenant-labels"}
 	require.True(t, try.ours(by("landwaiter-tenant-labels"), guarded).refusedRightly(guarded))
 	require.False(t, try.ours(by("company-labels"), guarded).refusedRightly(guarded), "a policy of the company")
 	require.False(t, try.ours(by("landwaiter-tenant-labels"), request{}).refusedRightly(request{}), "permissions let it pass")
 	require.True(t, try.ours(answer{kind: refused, by: byRights}, request{}).refusedRightly(request{}))
-}
-
-func TestAGuardrailWithOtherRulesThanThisVersionsIsSeen(t *testing.T) {
-	policies, err := doctor.ShippedGuardrails("elsewhere")
-	require.NoError(t, err)
-	all := map[string]*admissionv1.ValidatingAdmissionPolicy{}
-	for i := range policies {
-		all[policies[i].Name] = &policies[i]
-	}
-	require.Contains(t, all["landwaiter-tokens"].Spec.MatchConditions[0].Expression, "system:serviceaccount:elsewhere:landwaiter")
-	s := &scene{landwaiter: types.NamespacedName{Namespace: "elsewhere", Name: "landwaiter"}}
-	for _, g := range shipped() {
-		p := all["landwaiter-"+g.name]
-		require.NotNil(t, p, g.name)
-		why, known := s.changed(p.DeepCopy())
-		require.True(t, known, g.name)
-		require.Empty(t, why, g.name)
-		for name, spoil := range map[string]func(*admissionv1.ValidatingAdmissionPolicy){
-			"a validation that is always true": func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "1 == 1" },
-			"a validation less":                func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations = p.Spec.Validations[1:] },
-			"a condition that is never true": func(p *admissionv1.ValidatingAdmissionPolicy) {
-				p.Spec.MatchConditions = append(p.Spec.MatchConditions, admissionv1.MatchCondition{Name: "never", Expression: "false"})
-			},
-			"fewer resources": func(p *admissionv1.ValidatingAdmissionPolicy) {
-				p.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"x"}
-			},
-			"some namespaces": func(p *admissionv1.ValidatingAdmissionPolicy) {
-				p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-			},
-		} {
-			changed := p.DeepCopy()
-			spoil(changed)
-			why, _ := s.changed(changed)
-			require.Contains(t, why, "other rules", "%s: %s", g.name, name)
-		}
-	}
-	_, known := (&scene{landwaiter: types.NamespacedName{Namespace: "a", Name: "lw"}}).changed(all["landwaiter-tokens"])
-	require.False(t, known, "another release cannot be compared")
 }

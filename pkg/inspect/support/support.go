@@ -26,7 +26,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -90,7 +90,7 @@ const about = `This archive is for whoever helps with an installation of Landwai
 versions.json    the program that made it, Kubernetes, and the images of Landwaiter and Gatekeeper
 programs.json    how they run: arguments, and the names of variables
 conditions.json  the conditions of all resources of landwaiter.dev that may be read
-findings.json    what landwaiter doctor finds
+findings.json    what landwaiter check finds
 events.json      the newest Events about Landwaiter and its resources
 metrics/         what each pod of Landwaiter measures
 missing.json     what could not be read, and why
@@ -100,9 +100,9 @@ private key in the rest was replaced by (redacted). It has names: of namespaces,
 and resources. Look through it before you send it.
 `
 
-// Collect reads what the inventory and the report of doctor do not have, and returns everything. What
+// Collect reads what the inventory and the report of check do not have, and returns everything. What
 // it may not read is listed in the archive. An error means that the API server did not answer.
-func Collect(ctx context.Context, config *rest.Config, c client.Reader, inventory *doctor.Inventory, report doctor.Report, program string) (*Archive, error) {
+func Collect(ctx context.Context, config *rest.Config, c client.Reader, inventory *check.Inventory, report check.Report, program string) (*Archive, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
@@ -132,7 +132,7 @@ func Collect(ctx context.Context, config *rest.Config, c client.Reader, inventor
 type collector struct {
 	ctx       context.Context
 	client    client.Reader
-	inventory *doctor.Inventory
+	inventory *check.Inventory
 	missing   []string
 	archive   *Archive
 }

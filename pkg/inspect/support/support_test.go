@@ -26,7 +26,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/inspect/doctor"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // planted are credentials as they look where somebody put them by mistake.
@@ -75,7 +76,7 @@ func TestWhatLooksLikeACredentialIsReplaced(t *testing.T) {
 }
 
 // installation is one with credentials wherever somebody could have put one.
-func installation() (*doctor.Inventory, []client.Object) {
+func installation() (*check.Inventory, []client.Object) {
 	all := strings.Join(func() (list []string) {
 		for _, text := range planted() {
 			list = append(list, text)
@@ -91,9 +92,9 @@ func installation() (*doctor.Inventory, []client.Object) {
 		Env:  []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "400MiB"}, {Name: "VAULT_TOKEN", Value: "hunter2"}, {Name: "HTTPS_PROXY", Value: "https://ann:hunter2@proxy.example.com"}}}}
 	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "main", Generation: 2}, Spec: v1beta1.StoreSpec{Registries: []string{"registry.example.com"}, Proxy: &v1beta1.Proxy{URL: "https://ann:hunter2@proxy.example.com"}}}
 	store.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Invalid", Message: "cannot connect to https://ann:hunter2@proxy.example.com", ObservedGeneration: 2}}
-	inventory := &doctor.Inventory{Options: doctor.Options{Namespace: "landwaiter-system"}, Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
+	inventory := &check.Inventory{Options: check.Options{Namespace: "landwaiter-system"}, Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
 		Landwaiters: []appsv1.Deployment{deployment}, Resources: []v1beta1.Object{store},
-		Unread: map[doctor.Source]doctor.Unread{doctor.SourceRights: {Missing: "list clusterroles", Why: "you may not list clusterroles"}}}
+		Unread: map[check.Source]check.Unread{check.SourceRights: {Missing: "list clusterroles", Why: "you may not list clusterroles"}}}
 	pod := &corev1.Pod{ObjectMeta: meta("landwaiter-0")}
 	pod.Spec.Containers = []corev1.Container{{Name: "landwaiter", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8082}}}}
 	return inventory, []client.Object{
@@ -108,7 +109,7 @@ func installation() (*doctor.Inventory, []client.Object) {
 
 // collected returns the files of an archive. The API server answers requests for its version, and for
 // metrics.
-func collected(t *testing.T, c client.Reader, inventory *doctor.Inventory, metrics int) map[string]string {
+func collected(t *testing.T, c client.Reader, inventory *check.Inventory, metrics int) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -123,7 +124,7 @@ func collected(t *testing.T, c client.Reader, inventory *doctor.Inventory, metri
 		}
 	}))
 	defer server.Close()
-	report := doctor.Report{Findings: []doctor.Finding{{ID: doctor.ResourceNotReady, Object: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "main"}, What: "it says https://ann:hunter2@proxy.example.com"}}}
+	report := check.Report{Findings: []resource.Finding{{ID: check.ResourceNotReady, Object: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "main"}, Message: "it says https://ann:hunter2@proxy.example.com"}}}
 	archive, err := Collect(t.Context(), &rest.Config{Host: server.URL}, c, inventory, report, "v0.1.0")
 	require.NoError(t, err)
 	var written bytes.Buffer

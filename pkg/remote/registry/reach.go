@@ -41,7 +41,7 @@ type Proxy struct {
 // ends that, "" if none is known.
 func Unusable(why, fix string) error {
 	return verify.PermanentWith(policy.ReasonBrokenResource, errors.New(why),
-		cmp.Or(fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter lint for files, says what is wrong"))
+		cmp.Or(fix, "correct the Store, or ask its owner to; its condition Ready, or landwaiter check for files, says what is wrong"))
 }
 
 // Through leads the way of p through the proxy at url, but for the hosts of bypass, which has the form of

@@ -284,7 +284,7 @@ func (h header) former() bool {
 
 func (h header) unknown() error {
 	if h.former() {
-		return fmt.Errorf("apiVersion %s of this %s is %s now, and fields have other names; run landwaiter lint, which says which", h.APIVersion, h.Kind, v1beta1.GroupVersion)
+		return fmt.Errorf("apiVersion %s of this %s is %s now, and fields have other names; run landwaiter check, which says which", h.APIVersion, h.Kind, v1beta1.GroupVersion)
 	}
 	if strings.HasSuffix(h.Kind, "List") {
 		return fmt.Errorf("apiVersion %s, kind %s is not read; write its items as documents of their own, separated by ---", h.APIVersion, h.Kind)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
@@ -115,7 +116,7 @@ func translated(s *schema.Set) func([]byte) ([]byte, error) {
 }
 
 // former returns what to change in a resource of the former version. It returns nothing for nil.
-func former(s *schema.Set, text []byte) ([]Finding, error) {
+func former(s *schema.Set, text []byte) ([]resource.Finding, error) {
 	if text == nil {
 		return nil, nil
 	}
@@ -125,7 +126,7 @@ func former(s *schema.Set, text []byte) ([]Finding, error) {
 
 // translate returns a resource of the former version as this version has it, and what to
 // change.
-func translate(s *schema.Set, text []byte) (map[string]any, []Finding, error) {
+func translate(s *schema.Set, text []byte) (map[string]any, []resource.Finding, error) {
 	var object map[string]any
 	if err := utiljson.Unmarshal(text, &object); err != nil {
 		return nil, nil, fmt.Errorf("read a resource of the former version: %w", err)
@@ -137,7 +138,7 @@ func translate(s *schema.Set, text []byte) (map[string]any, []Finding, error) {
 	}
 	was, now := configdir.APIVersion(true), configdir.APIVersion(false)
 	object["apiVersion"] = now
-	found := []Finding{{Field: "apiVersion", Message: was + " is " + now + " now: change this last", Fix: "write apiVersion: " + now}}
+	found := []resource.Finding{{Field: "apiVersion", Message: was + " is " + now + " now: change this last", Fix: "write apiVersion: " + now}}
 	moved := map[string]bool{}
 	for _, path := range kind.Unknown(object) {
 		if f, ok := change(object, path, kind.Namespaced); ok {
@@ -152,25 +153,22 @@ func translate(s *schema.Set, text []byte) (map[string]any, []Finding, error) {
 		if parent, name := parentOf(object, path); parent != nil && parent[name] == value {
 			parent[name] = revalued()[at]
 			if !moved[path] {
-				found = append(found, Finding{Field: path, Message: fmt.Sprintf("%q is not supported", value), Fix: "it is called " + revalued()[at] + " now"})
+				found = append(found, resource.Finding{Field: path, Message: fmt.Sprintf("%q is not supported", value), Fix: "it is called " + revalued()[at] + " now"})
 			}
 		}
 	}
 	found = append(append(found, milliseconds(object)...), stricter(object)...)
 	for i := range found {
-		found[i].former = true
-		if found[i].Severity != Warning {
-			found[i].Reason = policy.ReasonInvalid
-		}
+		found[i].ID = Former
 	}
 	return object, found, nil
 }
 
 // change gives a field its name and value of now, or removes it, and says so.
-func change(object map[string]any, path string, namespaced bool) (Finding, bool) {
+func change(object map[string]any, path string, namespaced bool) (resource.Finding, bool) {
 	parent, name := parentOf(object, path)
 	if parent == nil {
-		return Finding{}, false
+		return resource.Finding{}, false
 	}
 	switch fix, renamed := formerly(object, path); {
 	case renamed:
@@ -178,12 +176,12 @@ func change(object map[string]any, path string, namespaced bool) (Finding, bool)
 		value := parent[name]
 		delete(parent, name)
 		put(parent, now, value)
-		return Finding{Field: path, Message: "there is no such field", Fix: fix}, true
+		return resource.Finding{Field: path, Message: "there is no such field", Fix: fix}, true
 	case !namespaced && name == "namespace" && strings.HasPrefix(path, "spec."):
 		delete(parent, name)
-		return Finding{Field: path, Message: gone, Fix: goneFix}, true
+		return resource.Finding{Field: path, Message: gone, Fix: goneFix}, true
 	}
-	return Finding{}, false
+	return resource.Finding{}, false
 }
 
 // put sets a field by its path, unless a field around it is no object, which the schema refuses.
@@ -233,7 +231,7 @@ func parentOf(object map[string]any, path string) (map[string]any, string) {
 }
 
 // milliseconds writes the interval of a Tenant's source in seconds: this version has no shorter unit.
-func milliseconds(object map[string]any) []Finding {
+func milliseconds(object map[string]any) []resource.Finding {
 	const field = "spec.reconciler.source.interval"
 	parent, name := parentOf(object, field)
 	if parent == nil {
@@ -246,13 +244,13 @@ func milliseconds(object map[string]any) []Finding {
 	}
 	now := strconv.FormatFloat(interval.Seconds(), 'f', -1, 64) + "s"
 	parent[name] = now
-	return []Finding{{Field: field, Message: fmt.Sprintf("%q is in milliseconds", text), Fix: "write " + now}}
+	return []resource.Finding{{Field: field, Message: fmt.Sprintf("%q is in milliseconds", text), Fix: "write " + now}}
 }
 
 // stricter returns warnings about what a Verifier leaves out and what has another default now.
-func stricter(object map[string]any) (found []Finding) {
+func stricter(object map[string]any) (found []resource.Finding) {
 	warn := func(field, message, fix string) {
-		found = append(found, Finding{Severity: Warning, Field: field, Message: message, Fix: fix})
+		found = append(found, resource.Finding{Severity: resource.Note, Field: field, Message: message, Fix: fix})
 	}
 	for _, field := range []string{"spec.cosign.keys", "spec.attestation.keys"} {
 		if parent, name := parentOf(object, field); parent != nil {
@@ -293,7 +291,7 @@ func (c *checker) renamed(namespace, what string, has, names map[string]string) 
 			continue
 		}
 		for _, d := range c.places[policy.ObjectRef{Kind: "Namespace", Name: namespace}] {
-			c.add(d, Finding{Severity: Warning, Field: "metadata." + what + "s", Message: "nothing reads the " + what + " " + was, Fix: "it is called " + names[was] + " now", former: true})
+			c.add(d, resource.Finding{ID: Former, Severity: resource.Note, Field: "metadata." + what + "s", Message: "nothing reads the " + what + " " + was, Fix: "it is called " + names[was] + " now"})
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // within returns what holds a field of an object, and the last step to it.
@@ -46,10 +47,10 @@ var (
 )
 
 // follow does to an object what a finding says. It reports whether that is about an earlier version.
-func follow(t *testing.T, object map[string]any, f lint.Finding) bool {
+func follow(t *testing.T, object map[string]any, f resource.Finding) bool {
 	t.Helper()
 	renamed, set := renames.FindStringSubmatch(f.Fix), sets.FindStringSubmatch(f.Fix)
-	if f.Field != "apiVersion" && renamed == nil && (set == nil || f.Severity != lint.Warning) && !strings.HasPrefix(f.Fix, "remove it, ") {
+	if f.Field != "apiVersion" && renamed == nil && (set == nil || f.Severity != resource.Note) && !strings.HasPrefix(f.Fix, "remove it, ") {
 		return false
 	}
 	parent, name := within(t, object, f.Field)
@@ -108,18 +109,18 @@ func TestAFileOfAnEarlierVersionIsRightOnceTheFixesAreApplied(t *testing.T) {
 			}
 			require.Equal(t, strings.Count(string(text), "apiVersion: landwaiter.dev/v1alpha1"), report.Resources, "resources that were checked")
 			for _, f := range report.Findings {
-				require.True(t, f.Fix != "" || f.Reason == policy.ReasonExpired || f.Reason == policy.ReasonUnused, "nothing says what to do about %v", f)
+				require.True(t, f.Fix != "" || f.ID == string(policy.ReasonExpired) || f.ID == string(policy.ReasonUnused), "nothing says what to do about %v", f)
 				var namespace any
-				if f.Resource.Namespace != "" {
-					namespace = f.Resource.Namespace
+				if f.Object.Namespace != "" {
+					namespace = f.Object.Namespace
 				}
-				object := objects[fmt.Sprint(f.Resource.Kind, namespace, f.Resource.Name)]
+				object := objects[fmt.Sprint(f.Object.Kind, namespace, f.Object.Name)]
 				require.NotNil(t, object, "%v", f)
 				if f.Field != "" && follow(t, object, f) {
 					followed++
 					continue
 				}
-				require.Equal(t, lint.Warning, f.Severity, "%v", f)
+				require.Equal(t, resource.Note, f.Severity, "%v", f)
 			}
 			var mended []string
 			for _, object := range objects {
@@ -129,10 +130,10 @@ func TestAFileOfAnEarlierVersionIsRightOnceTheFixesAreApplied(t *testing.T) {
 			}
 			now, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(strings.Join(mended, "---\n")), conditions.Check)
 			require.NoError(t, err)
-			require.Zero(t, now.Count(lint.Error), "%v", now.Findings)
+			require.Zero(t, errorsOf(now), "%v", now.Findings)
 			require.Equal(t, report.Resources, now.Resources)
 			for _, f := range now.Findings {
-				require.False(t, renames.MatchString(f.Fix) || sets.MatchString(f.Fix) && f.Reason == "", "it is still said: %v", f)
+				require.False(t, renames.MatchString(f.Fix) || sets.MatchString(f.Fix) && f.ID == "", "it is still said: %v", f)
 			}
 		})
 	}
@@ -162,9 +163,9 @@ func TestOnlyAFileOfAnEarlierVersionIsToldOfChangedDefaults(t *testing.T) {
 	keys, notation := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}", "{type: Notation, notation: {trustStoreRefs: [{name: x}], trustedIdentities: ['*']}}"
 	ignored := strings.Replace(notation, "['*']", "['*'], revocation: Ignore", 1)
 	for spec, want := range map[string]string{
-		ignored:  "warning spec.notation.revocation: certificates are not checked for revocation; Ignore was the default, so objects that were read from a cluster have it; remove it",
-		keys:     "warning spec.cosign.keys: signatures by these keys must now be in Sigstore's public transparency log; before, no log was needed; set insecureIgnoreTransparencyLog: true",
-		notation: "warning spec.notation: certificates are now checked for revocation; before, they were not unless revocation was Check; set revocation: Ignore",
+		ignored:  "note spec.notation.revocation: certificates are not checked for revocation; Ignore was the default, so objects that were read from a cluster have it; remove it",
+		keys:     "note spec.cosign.keys: signatures by these keys must now be in Sigstore's public transparency log; before, no log was needed; set insecureIgnoreTransparencyLog: true",
+		notation: "note spec.notation: certificates are now checked for revocation; before, they were not unless revocation was Check; set revocation: Ignore",
 	} {
 		require.Contains(t, strings.Join(said(t, old("Verifier", spec)), "\n"), want)
 		require.NotContains(t, strings.Join(said(t, object("Verifier", spec)), "\n"), "before, ")
@@ -182,7 +183,7 @@ func TestSaysHowMillisecondsAndLabelsAreWrittenNow(t *testing.T) {
 	tenant := strings.Replace(tenant("{homeNamespace: iris, reconciler: {source: {url: 'https://git.example.com/iris', interval: 1m500ms}}}"), "v1beta1", "v1alpha1", 1)
 	require.Contains(t, said(t, tenant), `error spec.reconciler.source.interval: "1m500ms" is in milliseconds; write 60.5s`)
 	namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: iris, labels: {landwaiter.dev/home: ''}}}\n---\n"
-	require.Contains(t, said(t, namespace+tenant), "warning metadata.labels: nothing reads the label landwaiter.dev/home; it is called landwaiter.dev/home-namespace now")
+	require.Contains(t, said(t, namespace+tenant), "note metadata.labels: nothing reads the label landwaiter.dev/home; it is called landwaiter.dev/home-namespace now")
 }
 
 func TestSaysWhichFieldsOfReferencesAndAccountsAreGone(t *testing.T) {
@@ -206,7 +207,7 @@ func TestSaysWhichFieldsOfReferencesAndAccountsAreGone(t *testing.T) {
 func TestSaysWhatAnnotationsOfNamespacesAreCalledNow(t *testing.T) {
 	text := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: team-a\n  annotations:\n    landwaiter.dev/break-glass-floors: \"true\"\n"
 	require.ElementsMatch(t, []string{v1beta1.AnnotationBreakGlassOverrideMandatory, v1beta1.AnnotationCreated}, slices.Collect(maps.Values(lint.RenamedAnnotations())))
-	require.Equal(t, []string{"warning metadata.annotations: nothing reads the annotation landwaiter.dev/break-glass-floors; it is called landwaiter.dev/break-glass-override-mandatory now"}, said(t, text))
+	require.Equal(t, []string{"note metadata.annotations: nothing reads the annotation landwaiter.dev/break-glass-floors; it is called landwaiter.dev/break-glass-override-mandatory now"}, said(t, text))
 }
 
 func TestOtherFaultsOfAFileOfAnEarlierVersionAreFoundToo(t *testing.T) {

@@ -25,51 +25,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// Severity says whether a finding is the files' fault. The zero value is Error.
-type Severity string
-
+// Former is the ID of findings about the version that a resource was written in: what it is
+// translated to lacks the fault. TrustWithinReach is the ID of those about who else may change what is
+// trusted. All others are the reasons that conditions have in a cluster.
 const (
-	// Error is something that an API server or Landwaiter refuses.
-	Error Severity = "error"
-	// Warning is something that the files alone do not decide, such as a Secret that is not
-	// among them, or that works and deserves a look.
-	Warning Severity = "warning"
+	Former           = "FormerVersion"
+	TrustWithinReach = "TrustWithinReach"
 )
-
-// Finding is one thing to look at.
-type Finding struct {
-	File     string   `json:"file"`
-	Line     int      `json:"line"` // from 1
-	Severity Severity `json:"severity"`
-	// Resource is the zero value for a document that cannot be identified.
-	Resource policy.ObjectRef `json:"resource,omitzero"`
-	// Field is its path, such as spec.rules[0].images; empty if it is not about one.
-	Field string `json:"field,omitempty"`
-	// Reason is the word that conditions have in a cluster; empty for warnings about permissions.
-	Reason  policy.Reason `json:"reason,omitempty"`
-	Message string        `json:"message"`
-	// Fix says what to do; empty if Message does.
-	Fix string `json:"fix,omitempty"`
-
-	former bool // about the version it was written in: what it is translated to lacks the fault
-}
 
 // Report is what was checked and found.
 type Report struct {
-	Findings []Finding
+	Findings []resource.Finding
 	// Resources counts the checked resources of landwaiter.dev, Ignored the objects of
 	// kinds that Landwaiter does not use.
 	Resources, Ignored int
-}
-
-// Count returns how many findings have a severity.
-func (r Report) Count(severity Severity) (n int) {
-	for _, f := range r.Findings {
-		if f.Severity == severity {
-			n++
-		}
-	}
-	return n
 }
 
 // Check checks the resources in files and directories, as [configdir.ReadFormer] reads them: of
@@ -140,8 +109,8 @@ func check(ctx context.Context, schemas *schema.Set, files configdir.Files, path
 		c.problem(p)
 	}
 	c.exposures(resource.Exposures(files.Objects.Resources...))
-	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Resource.String(), b.Resource.String()),
+	slices.SortStableFunc(c.report.Findings, func(a, b resource.Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Object.String(), b.Object.String()),
 			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
 	})
 	return c.report, nil
@@ -164,13 +133,13 @@ func (c *checker) whole(source policy.ObjectRef) bool {
 }
 
 // add adds a finding about d. The line is the one of the field, unless it is given.
-func (c *checker) add(d configdir.Declaration, f Finding) {
-	f.File, f.Resource = d.File, d.Source
-	f.Severity = cmp.Or(f.Severity, Error)
+func (c *checker) add(d configdir.Declaration, f resource.Finding) {
+	f.File, f.Object = d.File, d.Source
+	f.Severity = cmp.Or(f.Severity, resource.Error)
 	if f.Line == 0 {
 		f.Line = d.LineOf(f.Field)
 	}
-	if f.Severity == Error && !f.former {
+	if f.Severity == resource.Error && f.ID != Former {
 		c.wrong[d.Source] = true
 	}
 	c.report.Findings = append(c.report.Findings, f)
@@ -187,25 +156,25 @@ func (c *checker) duplicates() {
 				}
 			}
 			if len(others) > 0 {
-				c.add(d, Finding{Reason: policy.ReasonDuplicate, Message: "it is declared again at " + strings.Join(others, ", "), Fix: "remove all but one"})
+				c.add(d, resource.Finding{ID: string(policy.ReasonDuplicate), Message: "it is declared again at " + strings.Join(others, ", "), Fix: "remove all but one"})
 			}
 		}
 	}
 }
 
-// exposures adds warnings about who else may change what correct resources trust.
+// exposures adds notes about who else may change what correct resources trust.
 func (c *checker) exposures(found []resource.Exposure) {
 	for _, f := range found {
 		for _, d := range c.places[f.Resource] {
 			if !c.wrong[f.Resource] {
-				c.add(d, Finding{Severity: Warning, Field: f.Field, Message: strings.TrimSuffix(f.String(), "; "+f.Fix), Fix: f.Fix})
+				c.add(d, resource.Finding{ID: TrustWithinReach, Severity: resource.Note, Field: f.Field, Message: strings.TrimSuffix(f.String(), "; "+f.Fix), Fix: f.Fix})
 			}
 		}
 	}
 }
 
 // problem adds what compiling says, unless the resource has an error that says it better: one
-// about the same field. Of a resource with an error, warnings do not matter.
+// about the same field. Of a resource with an error, notes do not matter.
 func (c *checker) problem(p resource.Problem) {
 	switch p.Reason {
 	case policy.ReasonDuplicate, policy.ReasonIgnored: // found already, or counted
@@ -213,17 +182,17 @@ func (c *checker) problem(p resource.Problem) {
 	}
 	f := explain(p)
 	f.Severity = c.severity(p)
-	if f.Severity == Warning && strings.Contains(p.Message, resource.NotFetched) {
+	if f.Severity == resource.Note && strings.Contains(p.Message, resource.NotFetched) {
 		return // no file can mend it
 	}
 	switch {
-	case c.wrong[p.Source] && f.Severity == Warning, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
+	case c.wrong[p.Source] && f.Severity == resource.Note, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
 		return
 	}
 	if near, ok := c.misspelt(p); ok {
 		f.Fix = "did you mean " + near + "?"
 	}
-	if f.Severity == Warning && f.Fix == "" {
+	if f.Severity == resource.Note && f.Fix == "" {
 		f.Fix = c.noteFix(p)
 	}
 	for _, d := range c.places[p.Source] {
@@ -238,8 +207,8 @@ func (c *checker) said(source policy.ObjectRef, field string) bool {
 		rest, ok := strings.CutPrefix(part, whole)
 		return ok && (rest == "" || whole == "" || strings.ContainsRune(".[", rune(rest[0])))
 	}
-	return slices.ContainsFunc(c.report.Findings, func(f Finding) bool {
-		return f.Resource == source && f.Severity == Error && !f.former && (within(field, f.Field) || within(f.Field, field))
+	return slices.ContainsFunc(c.report.Findings, func(f resource.Finding) bool {
+		return f.Object == source && f.Severity == resource.Error && f.ID != Former && (within(field, f.Field) || within(f.Field, field))
 	})
 }
 
@@ -267,33 +236,33 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 }
 
 // severity decides whether the files are at fault. What depends on another resource is
-// a warning: that resource has a finding, or is not among the files.
-func (c *checker) severity(p resource.Problem) Severity {
+// a note: that resource has a finding, or is not among the files.
+func (c *checker) severity(p resource.Problem) resource.Severity {
 	switch p.Reason {
 	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonExpired:
-		return Warning
+		return resource.Note
 	case policy.ReasonNotDelegated:
 		if !c.has("ClusterException", "") {
-			return Warning
+			return resource.Note
 		}
 	case policy.ReasonUnsatisfiable:
 		if c.unsure(p.Source) {
-			return Warning
+			return resource.Note
 		}
 	case policy.ReasonNotFound:
 		found := elsewhere.FindStringSubmatch(p.Message)
 		switch {
 		case p.Source.Kind == "Tenant":
-			return Warning // its home namespace may be in another repository
+			return resource.Note // its home namespace may be in another repository
 		case found == nil:
 			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) && !c.whole(p.Source) {
-				return Warning
+				return resource.Note
 			}
 		case found[1] != "ClusterTrustStore" || !c.has(found[1], "") && !c.whole(p.Source):
-			return Warning
+			return resource.Note
 		}
 	}
-	return Error
+	return resource.Error
 }
 
 // unsure reports whether what a policy can be met with depends on more than the files.
@@ -301,9 +270,9 @@ func (c *checker) unsure(source policy.ObjectRef) bool {
 	if !c.hasVerifiers(source) {
 		return !c.whole(source)
 	}
-	return slices.ContainsFunc(c.report.Findings, func(f Finding) bool {
-		kind := strings.TrimPrefix(f.Resource.Kind, "Cluster")
-		return (kind == "Verifier" || kind == "TrustStore") && (f.Resource.Namespace == "" || f.Resource.Namespace == source.Namespace)
+	return slices.ContainsFunc(c.report.Findings, func(f resource.Finding) bool {
+		kind := strings.TrimPrefix(f.Object.Kind, "Cluster")
+		return (kind == "Verifier" || kind == "TrustStore") && (f.Object.Namespace == "" || f.Object.Namespace == source.Namespace)
 	})
 }
 
@@ -353,8 +322,8 @@ var (
 )
 
 // explain takes field and fix out of the message of a problem.
-func explain(p resource.Problem) Finding {
-	f := Finding{Reason: p.Reason, Message: p.Message}
+func explain(p resource.Problem) resource.Finding {
+	f := resource.Finding{ID: string(p.Reason), Message: p.Message}
 	if found := fieldFirst.FindStringSubmatch(f.Message); found != nil {
 		f.Field, f.Message = strings.TrimRight(found[1], "."), f.Message[len(found[0]):]
 		if found[2] == " " {
@@ -369,7 +338,7 @@ func explain(p resource.Problem) Finding {
 
 // unreadable returns the finding about an object that cannot be read. The error may begin
 // with a line.
-func unreadable(err error) Finding {
+func unreadable(err error) resource.Finding {
 	f := explain(resource.Problem{Reason: policy.ReasonInvalid, Message: err.Error()})
 	if found := lineFirst.FindStringSubmatch(f.Message); found != nil {
 		if line, err := strconv.Atoi(found[1]); err == nil {

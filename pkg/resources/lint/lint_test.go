@@ -13,6 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 const samples = "../../../config/samples"
@@ -24,7 +25,7 @@ func check(t *testing.T, text string) []string {
 	require.NoError(t, err)
 	found := []string{}
 	for _, f := range report.Findings {
-		found = append(found, fmt.Sprintf("%d %s %s %s", f.Line, f.Severity, f.Field, f.Reason))
+		found = append(found, fmt.Sprintf("%d %s %s %s", f.Line, f.Severity, f.Field, f.ID))
 	}
 	return found
 }
@@ -59,7 +60,7 @@ const (
 func TestSamplesAreCorrect(t *testing.T) {
 	report, err := lint.Check(t.Context(), []string{samples}, nil, conditions.Check)
 	require.NoError(t, err)
-	require.Empty(t, slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Reason == policy.ReasonExpired }), "time passes")
+	require.Empty(t, slices.DeleteFunc(report.Findings, func(f resource.Finding) bool { return f.ID == string(policy.ReasonExpired) }), "time passes")
 	require.Equal(t, 21, report.Resources)
 }
 
@@ -85,7 +86,7 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a Tenant with a home namespace elsewhere": {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 warning  NotFound"}},
+		"a Tenant with a home namespace elsewhere": {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
 		"keys in the Verifier":                     {object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
 		"a broken key in the Verifier":             {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec.cosign.keys.inline Invalid"}},
 		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"17 error spec.cosign.keys Invalid"}},
@@ -106,7 +107,7 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"what only compiling knows":                {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"6 error spec.source.inline Invalid"}},
 		"an Exception with several faults": {object("Exception", "\n  images: ['r.example.com/worker:v1', 'r.example.com/A']\n  until: \"2099-11-27T18:00:00Z\"\n  reason: why"),
 			[]string{"5 error spec.images[0] Invalid", "5 error spec.images[1] Invalid", "6 error spec.until TooLong"}},
-		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 warning  Expired", "1 warning  NotDelegated"}},
+		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 note  Expired", "1 note  NotDelegated"}},
 		"an Exception that ends on a date": {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2027-11-27\"\n  reason: why"), []string{"6 error spec.until Invalid"}},
 		"a Store with several faults":      {object("Store", "\n  registries: ['https://r.example.com', 'r.example.com/app']"), []string{"5 error spec.registries[0] Invalid", "5 error spec.registries[1] Invalid"}},
 		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
@@ -139,7 +140,7 @@ func TestSaysWhatToDoAboutWhatIsMistaken(t *testing.T) {
 	} {
 		report, found := findingsOf(t, text)
 		require.Contains(t, found, want, text)
-		require.Equal(t, lint.Error, report.Findings[0].Severity)
+		require.Equal(t, resource.Error, report.Findings[0].Severity)
 	}
 }
 
@@ -174,11 +175,11 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 		want []string
 	}{
 		"a Secret, and what depends on it": {object("TrustStore", secret) + object("Verifier", fromKeys),
-			[]string{"6 warning spec.source.secretKeyRef NotFound", "6 warning spec.source.secretKeyRef ", "11 warning spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
-		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 warning spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+			[]string{"6 note spec.source.secretKeyRef NotFound", "6 note spec.source.secretKeyRef TrustWithinReach", "11 note spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
+		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
 		"but not among those of the cluster":         {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster), []string{"17 error spec.cosign.keys.trustStoreRefs[0] NotFound"}},
-		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 warning spec.rules[0].require[0] NotFound"}},
-		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 warning  Unused"}},
+		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 note spec.rules[0].require[0] NotFound"}},
+		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 note  Unused"}},
 		"a key that the server fetches from a vault": {object("TrustStore", "\n  type: PublicKeys\n  source:\n    vault: {address: 'https://vault.example.com', path: transit/keys/x, tokenSecretKeyRef: {name: t, key: k}}"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 				require.Subset(t, found, c.want)
 			}
 			for _, f := range found {
-				require.True(t, strings.Contains(f, " warning ") || strings.Contains(fmt.Sprint(c.want), f), f)
+				require.True(t, strings.Contains(f, " note ") || strings.Contains(fmt.Sprint(c.want), f), f)
 			}
 			require.NotEmpty(t, found)
 		})
@@ -202,25 +203,25 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 	held := tenant("{homeNamespace: team-a}")
 	for name, c := range map[string]struct {
 		text string
-		want lint.Severity
+		want resource.Severity
 	}{
-		"a Verifier of the cluster":                 {cluster("ClusterVerificationPolicy", notSigned), lint.Error},
-		"a Verifier of any name":                    {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"), lint.Error},
-		"a trust store of the cluster":              {cluster("ClusterVerifier", fromKeys), lint.Error},
-		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"), lint.Warning},
-		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), lint.Error},
-		"a trust store, named by a namespace":       {object("Verifier", ofCluster), lint.Error},
-		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), lint.Warning},
-		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), lint.Warning},
+		"a Verifier of the cluster":                 {cluster("ClusterVerificationPolicy", notSigned), resource.Error},
+		"a Verifier of any name":                    {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"), resource.Error},
+		"a trust store of the cluster":              {cluster("ClusterVerifier", fromKeys), resource.Error},
+		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"), resource.Note},
+		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), resource.Error},
+		"a trust store, named by a namespace":       {object("Verifier", ofCluster), resource.Error},
+		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), resource.Note},
+		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), resource.Note},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := lint.CheckCluster(t.Context(), c.text, conditions.Check)
 			require.NoError(t, err)
 			require.NotEmpty(t, report.Findings)
-			require.Equal(t, c.want == lint.Error, report.Count(lint.Error) > 0, "%v", report.Findings)
+			require.Equal(t, c.want == resource.Error, errorsOf(report) > 0, "%v", report.Findings)
 			report, err = lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), conditions.Check)
 			require.NoError(t, err)
-			require.Zero(t, report.Count(lint.Error), "files need not be all: %v", report.Findings)
+			require.Zero(t, errorsOf(report), "files need not be all: %v", report.Findings)
 		})
 	}
 }
@@ -245,5 +246,15 @@ func TestSuggestsTheNameThatWasMeant(t *testing.T) {
 	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) + object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
 	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
 	require.NoError(t, err)
-	require.Contains(t, fmt.Sprint(report.Findings), "did you mean team-keys?")
+	require.Contains(t, report.Findings[0].Fix, "did you mean team-keys?")
+}
+
+// errorsOf counts what is wrong whatever a cluster has.
+func errorsOf(report lint.Report) (n int) {
+	for _, f := range report.Findings {
+		if f.Severity == resource.Error {
+			n++
+		}
+	}
+	return n
 }

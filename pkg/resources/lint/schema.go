@@ -41,7 +41,7 @@ func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.R
 	}
 	var wrong []error
 	for _, f := range findings {
-		wrong = append(wrong, fmt.Errorf("%s:%d: %s: %s: %s", f.File, f.Line, f.Resource, f.Field, f.Message))
+		wrong = append(wrong, fmt.Errorf("%s:%d: %s: %s: %s", f.File, f.Line, f.Object, f.Field, f.Message))
 	}
 	for _, p := range files.Problems { // such as an object that is declared twice
 		if !p.IsIgnored() && len(wrong) == 0 {
@@ -55,7 +55,7 @@ func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.R
 }
 
 // bySchema returns what an API server would refuse of declarations by the CRDs of the resources.
-func bySchema(ctx context.Context, declarations []configdir.Declaration) ([]Finding, error) {
+func bySchema(ctx context.Context, declarations []configdir.Declaration) ([]resource.Finding, error) {
 	schemas := schema.New()
 	c := checker{wrong: map[policy.ObjectRef]bool{}}
 	for _, d := range declarations {
@@ -74,10 +74,10 @@ func bySchema(ctx context.Context, declarations []configdir.Declaration) ([]Find
 }
 
 // validated returns what is wrong with the content of d by its schema.
-func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration) ([]Finding, error) {
+func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration) ([]resource.Finding, error) {
 	if d.JSON == nil {
 		if d.Err != nil {
-			return []Finding{nearKind(unreadable(d.Err))}, nil //nolint:nilerr // it is the finding
+			return []resource.Finding{nearKind(unreadable(d.Err))}, nil //nolint:nilerr // it is the finding
 		}
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ func validated(ctx context.Context, schemas *schema.Set, d configdir.Declaration
 	}
 	var object map[string]any
 	if err := utiljson.Unmarshal(d.JSON, &object); err != nil {
-		return []Finding{unreadable(err)}, nil
+		return []resource.Finding{unreadable(err)}, nil
 	}
 	found := unknownFields(kind, object, d.Err)
 	for _, e := range kind.Validate(ctx, object) {
@@ -107,7 +107,7 @@ var unknownInMetadata = regexp.MustCompile(`unknown field "(metadata\.[^"]+)"`)
 
 // unknownFields returns the fields of object that the schema does not have. decoding is
 // the error of the strict decoder, which knows the fields of metadata.
-func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (found []Finding) {
+func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (found []resource.Finding) {
 	unknown := kind.Unknown(object)
 	if decoding != nil {
 		for _, match := range unknownInMetadata.FindAllStringSubmatch(decoding.Error(), -1) {
@@ -123,7 +123,7 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 		} else if near, ok := policy.Nearest(lastName(path), kind.Siblings(path)); ok {
 			fix = "did you mean " + near + "?"
 		}
-		found = append(found, Finding{Field: path, Reason: policy.ReasonInvalid, Message: message, Fix: fix})
+		found = append(found, resource.Finding{Field: path, ID: string(policy.ReasonInvalid), Message: message, Fix: fix})
 	}
 	return found
 }
@@ -132,7 +132,7 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 var unknownKind = regexp.MustCompile(`has no kind (\w+)$`)
 
 // nearKind names the kind that was meant in place of all that there are.
-func nearKind(f Finding) Finding {
+func nearKind(f resource.Finding) resource.Finding {
 	if found := unknownKind.FindStringSubmatch(f.Message); found != nil {
 		if near, ok := policy.Nearest(found[1], strings.Split(strings.TrimPrefix(f.Fix, "use one of "), ", ")); ok {
 			f.Fix = "did you mean " + near + "?"
@@ -146,7 +146,7 @@ var needsField = regexp.MustCompile(`^spec\.type (\w+) needs spec\.(\w+), and no
 
 // mistakenType returns one finding in place of two if the field of another type is set: the
 // object breaks the rule of each.
-func mistakenType(found []Finding, object map[string]any) []Finding {
+func mistakenType(found []resource.Finding, object map[string]any) []resource.Finding {
 	parent, _ := parentOf(object, "spec.type")
 	var own, other []string
 	for _, f := range found {
@@ -163,8 +163,8 @@ func mistakenType(found []Finding, object map[string]any) []Finding {
 	if own == nil || other == nil {
 		return found
 	}
-	found = slices.DeleteFunc(found, func(f Finding) bool { return needsField.MatchString(f.Message) })
-	return append(found, Finding{Field: "spec", Reason: policy.ReasonInvalid, Message: fmt.Sprintf("its type is %s, but it has %s and not %s", own[1], other[2], own[2]),
+	found = slices.DeleteFunc(found, func(f resource.Finding) bool { return needsField.MatchString(f.Message) })
+	return append(found, resource.Finding{Field: "spec", ID: string(policy.ReasonInvalid), Message: fmt.Sprintf("its type is %s, but it has %s and not %s", own[1], other[2], own[2]),
 		Fix: fmt.Sprintf("write type: %s, or %s instead of %s", other[1], own[2], other[2])})
 }
 
@@ -174,9 +174,9 @@ func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:]
 const tooFew = "should have at least 1 items"
 
 // describe puts an API server's error into a finding. What was renamed is named.
-func describe(e *field.Error) Finding {
+func describe(e *field.Error) resource.Finding {
 	fault := schema.FaultOf(e)
-	f := Finding{Field: fault.Field, Reason: policy.ReasonInvalid, Message: fault.Message, Fix: fault.Fix}
+	f := resource.Finding{Field: fault.Field, ID: string(policy.ReasonInvalid), Message: fault.Message, Fix: fault.Fix}
 	if f.Message == tooFew {
 		f.Message = "must have at least 1 entry"
 	}

@@ -23,7 +23,7 @@ const FactsName = "landwaiter-process"
 
 const (
 	// factsLabel says what the report is about, as [v1beta1.LabelReport] does.
-	factsLabel = "doctor"
+	factsLabel = "check"
 	// certificateRule names the result whose message is the certificate that is served.
 	certificateRule = "ServingCertificate"
 	aboutProperty   = "registry"

@@ -116,7 +116,7 @@ func (a asked) then(fact resource.Fact, now time.Time) asked {
 }
 
 func (p *registryProbe) ask(ctx context.Context, host string) resource.Fact {
-	ref, err := image.Parse(host + "/landwaiter-doctor/probe:none")
+	ref, err := image.Parse(host + "/landwaiter-checker/probe:none")
 	if err != nil {
 		return resource.Fact{ID: resource.FactRegistryUnreachable, Message: host + " is no host to ask", About: host}
 	}

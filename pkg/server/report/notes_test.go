@@ -46,7 +46,7 @@ func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
 	require.Empty(t, r.notes.of)
 	probe := v1beta1.IsolationImage + "@sha256:" + strings.Repeat("0", 64)
 	r.Observe(t.Context(), admission("t", key(t, "team-a", probe)))
-	require.Empty(t, r.notes.of, "one team's doctor writes into no other's report")
+	require.Empty(t, r.notes.of, "one team's check writes into no other's report")
 	like := []string{"registry.invalid/landwaiter-isolation/app:1", "registry.invalid/landwaiter-isolation-x:1", "registry.invalid:5000/landwaiter-isolation:1", "r.example.com/landwaiter-isolation:1",
 		"r.example.com/registry.invalid/landwaiter-isolation:1", "registry.invalid.example.com/landwaiter-isolation:1", "registry.invalid/x/landwaiter-isolation:1"}
 	for _, name := range like {

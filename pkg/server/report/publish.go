@@ -25,7 +25,7 @@ import (
 type Probe func(ctx context.Context) []resource.Fact
 
 // Publisher writes what the process knows into one report in its own namespace, where
-// doctor reads it. Only the replica that leads runs one.
+// check reads it. Only the replica that leads runs one.
 type Publisher struct {
 	reports     dynamic.ResourceInterface
 	certificate func() string
@@ -49,7 +49,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	p.written = nil // another leader may have written since
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			p.log.WithError(err).Warn("what doctor cannot see by itself is not published, will try again")
+			p.log.WithError(err).Warn("what check cannot see by itself is not published, will try again")
 		}
 	}, factsInterval)
 	return nil

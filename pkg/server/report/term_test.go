@@ -184,7 +184,7 @@ func TestAReportThatSomebodyElseWritesIsWrittenAgain(t *testing.T) {
 		require.Equal(t, []string{post}, server.written())
 
 		other := meta()
-		other.Name, other.ResourceVersion = "landwaiter-doctor", "2000"
+		other.Name, other.ResourceVersion = "landwaiter-checker", "2000"
 		term.compare(other, false)
 		pass(30 * time.Second)
 		require.Empty(t, server.written(), "others' reports are not ours to write")

@@ -3,11 +3,9 @@ package operator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,7 +27,6 @@ const (
 	findingNoDefaultDeny        = "NoDefaultDeny"
 	findingDrift                = "Drift"
 	findingConflict             = "Conflict"
-	findingUnguardedLabels      = "UnguardedLabels"
 	findingHomeNamespaceHasPods = "HomeNamespaceHasPods"
 	findingSharedSource         = "SharedSource"
 	findingOtherAccount         = "OtherAccount"
@@ -37,20 +34,9 @@ const (
 	findingLeftoverBinding      = "LeftoverBinding"
 )
 
-// guardLabels is the suffix of the policy that guards the labels of namespaces.
-const guardLabels = "-tenant-labels"
-
-// Finding is something that a cluster admin should know about a Tenant.
-type Finding struct {
-	Tenant  string           `json:"tenant,omitempty"` // "" if it is about the cluster
-	Finding string           `json:"finding"`
-	Where   policy.ObjectRef `json:"where"`
-	Fix     string           `json:"fix"`
-}
-
 // Check returns what is wrong with a Tenant, or with all of them if no name is given. It
 // changes nothing, whatever the Options say.
-func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
+func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, error) {
 	options := e.options
 	options.DryRun = true
 	dry := New(e.client, options)
@@ -59,7 +45,7 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 		return nil, err
 	}
 	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}}
-	if err := errors.Join(c.guards(ctx), c.makers(ctx, name)); err != nil {
+	if err := c.makers(ctx, name); err != nil {
 		return nil, err
 	}
 	known := false
@@ -84,14 +70,14 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 
 // sort orders the findings by Tenant, namespace and kind. What holds up the rest is first.
 func (c *checker) sort() {
-	rank := func(f Finding) int {
-		if f.Finding == string(policy.ReasonNotOwned) && f.Where.Kind == kindNamespace {
+	rank := func(f resource.Finding) int {
+		if f.ID == string(policy.ReasonNotOwned) && f.Object.Kind == kindNamespace {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(c.found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
+	slices.SortStableFunc(c.found, func(a, b resource.Finding) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Object.String(), b.Object.String()))
 	})
 }
 
@@ -99,29 +85,18 @@ func (c *checker) sort() {
 type checker struct {
 	*Engine
 	*world
-	found []Finding
+	found []resource.Finding
 	roles map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
 }
 
-func (c *checker) add(tenant, finding string, where policy.ObjectRef, format string, args ...any) {
-	c.found = append(c.found, Finding{Tenant: tenant, Finding: finding, Where: where, Fix: fmt.Sprintf(format, args...)})
+// add adds a finding about a Tenant, "" if it is about the cluster.
+func (c *checker) add(tenant string, f resource.Finding) {
+	f.Tenant, f.Severity = tenant, resource.Error
+	c.found = append(c.found, f)
 }
 
-// guards looks for the policy without which whoever may change a namespace decides whose
-// it is.
-func (c *checker) guards(ctx context.Context) error {
-	name := c.options.Onboard.Landwaiter.Name + guardLabels
-	ref := policy.ObjectRef{Kind: "ValidatingAdmissionPolicy", Name: name}
-	bound := &admissionv1.ValidatingAdmissionPolicyBinding{}
-	err := errors.Join(c.client.Get(ctx, client.ObjectKey{Name: name}, &admissionv1.ValidatingAdmissionPolicy{}), c.client.Get(ctx, client.ObjectKey{Name: name}, bound))
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && !slices.Contains(bound.Spec.ValidationActions, admissionv1.Deny):
-		c.add("", findingUnguardedLabels, ref, "is not in force: whoever may change a namespace can give it another Tenant's label; install the chart with guardrails.enabled=true")
-	case err != nil:
-		return fmt.Errorf("look for the guardrails: %w", err)
-	}
-	return nil
-}
+// again is the command that makes what a Tenant stands for.
+func again(tenant string) string { return "landwaiter tenant add " + resource.ShellWord(tenant) }
 
 // orphans finds namespaces whose Tenant went without what it stood for, as when somebody
 // removed its finalizer.
@@ -130,34 +105,34 @@ func (c *checker) orphans() {
 		namespace := &c.namespaces[i]
 		tenant := namespace.Labels[v1beta1.LabelTenant]
 		if tenant != "" && c.tenants.Named(tenant) == nil {
-			c.add("", findingNoTenant, policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name},
-				"names Tenant %s, which does not exist, but its bindings may: `landwaiter tenant delete %s --yes` removes what is left", tenant, tenant)
+			c.add("", resource.Finding{ID: findingNoTenant, Object: policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name},
+				Message: fmt.Sprintf("names Tenant %s, which does not exist, but its bindings may", tenant), Command: "landwaiter tenant delete " + resource.ShellWord(tenant) + " --yes"})
 		}
 	}
 }
 
-// tenant checks one Tenant.
+// check --tenantss one Tenant.
 func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	if text := c.tenants.Conflict(tenant); text != "" {
-		c.add(tenant.Name, findingConflict, policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, "%s: take it off one of them", text)
+		c.add(tenant.Name, resource.Finding{ID: findingConflict, Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, Message: text, Fix: "take it off one of them"})
 	}
 	report, err := c.Apply(ctx, tenant)
 	if err != nil {
 		return err
 	}
 	for _, problem := range report.Problems {
-		if slices.ContainsFunc(c.found, func(f Finding) bool { return f.Finding == findingLeftoverBinding && f.Where == problem.Object }) {
+		if slices.ContainsFunc(c.found, func(f resource.Finding) bool { return f.ID == findingLeftoverBinding && f.Object == problem.Object }) {
 			continue // makers has found it
 		}
-		c.add(tenant.Name, string(problem.Reason), problem.Object, "%s", problem.Message)
+		c.add(tenant.Name, resource.Finding{ID: string(problem.Reason), Object: problem.Object, Message: problem.Message})
 	}
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			text := "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)"
+			f := resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result), Command: again(tenant.Name)}
 			if slices.ContainsFunc(report.Problems, func(p Problem) bool { return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace }) { // without consent, it writes nothing
-				text = "is not as the Tenant says: `landwaiter tenant add %s --set adopt=true` puts it right, once each namespace that is NotOwned may be taken over (%s)"
+				f.Fix, f.Command = "once each namespace that is NotOwned may be taken over, run `"+again(tenant.Name)+" --set adopt=true`", ""
 			}
-			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)
+			c.add(tenant.Name, f)
 		}
 	}
 	for _, namespace := range c.tenants.ActiveNamespaces(tenant, c.namespaces) {
@@ -192,7 +167,7 @@ func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace s
 	}
 	// What the home namespace has is out of the reach of developers.
 	for _, f := range resource.Exposures(resources...) {
-		c.add(tenant.Name, findingTrustWithinReach, f.Resource, "its %s can be written by developers (edit): move it to the home namespace; or %s", f.Object.Kind, f.Fix)
+		c.add(tenant.Name, resource.Finding{ID: findingTrustWithinReach, Object: f.Resource, Message: fmt.Sprintf("its %s can be written by developers (edit)", f.Object.Kind), Fix: "move it to the home namespace; or " + f.Fix})
 	}
 	return nil
 }
@@ -211,8 +186,7 @@ func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespac
 			return err
 		}
 		for _, f := range reachOf(b, rules) {
-			f.Tenant = tenant.Name
-			c.found = append(c.found, f)
+			c.add(tenant.Name, f)
 		}
 	}
 	return nil
@@ -253,7 +227,7 @@ func (c *checker) network(ctx context.Context, tenant *v1beta1.Tenant, namespace
 		return fmt.Errorf("list NetworkPolicies of namespace %s: %w", namespace, err)
 	}
 	if !slices.ContainsFunc(policies.Items, deniesByDefault) {
-		c.add(tenant.Name, findingNoDefaultDeny, policy.ObjectRef{Kind: kindNamespace, Name: namespace}, "NetworkPolicy default-deny is missing: `landwaiter tenant add %s` makes it", tenant.Name)
+		c.add(tenant.Name, resource.Finding{ID: findingNoDefaultDeny, Object: policy.ObjectRef{Kind: kindNamespace, Name: namespace}, Message: "NetworkPolicy default-deny is missing", Command: again(tenant.Name)})
 	}
 	return nil
 }
@@ -275,36 +249,37 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 		return fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 	}
 	if len(list.Items) > 0 {
-		c.add(tenant.Name, findingHomeNamespaceHasPods, policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
-			"runs where the team's keys and Git account are (%d in all): move it to another namespace", len(list.Items))
+		c.add(tenant.Name, resource.Finding{ID: findingHomeNamespaceHasPods, Object: policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
+			Message: fmt.Sprintf("runs where the team's keys and Git account are (%d in all)", len(list.Items)), Fix: "move it to another namespace"})
 	}
 	return nil
 }
 
 // CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
 // permissions of somebody in the team reach, and which checks need more.
-func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []Finding, skipped []string, err error) {
+func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []resource.Finding, unchecked []resource.Unchecked, err error) {
 	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}}
-	skipped = []string{"guardrails, conflicts with other Tenants, namespaces without a Tenant, and differences from what the Tenant says: they need permission to list Tenants and namespaces"}
+	unchecked = []resource.Unchecked{{IDs: []string{findingConflict, findingDrift, findingLeftoverBinding, findingNoTenant}, Missing: "list tenants.landwaiter.dev and namespaces", Why: "you may not list Tenants and namespaces"}}
 	namespaces := []string{tenant.Spec.HomeNamespace}
 	if namespace != tenant.Spec.HomeNamespace {
 		namespaces = append(namespaces, namespace)
 	}
 	for _, namespace := range namespaces {
 		for _, check := range []struct {
-			name string
-			run  func(context.Context, *v1beta1.Tenant, string) error
-		}{{"trust that developers can change", c.trust}, {"roles and default accounts", c.bindings}, {"pods in a home namespace", c.pods}, {"objects of Flux", c.flux}, {"default-deny", c.network}} {
+			ids []string
+			run func(context.Context, *v1beta1.Tenant, string) error
+		}{{[]string{findingTrustWithinReach}, c.trust}, {[]string{findingNamespaceReach, findingDefaultAccount}, c.bindings}, {[]string{findingHomeNamespaceHasPods}, c.pods},
+			{[]string{findingSharedSource, findingOtherAccount}, c.flux}, {[]string{findingNoDefaultDeny}, c.network}} {
 			switch err := check.run(ctx, tenant, namespace); {
 			case apierrors.IsForbidden(err):
-				skipped = append(skipped, fmt.Sprintf("%s of namespace %s: %v", check.name, namespace, err))
+				unchecked = append(unchecked, resource.Unchecked{IDs: check.ids, Why: fmt.Sprintf("in namespace %s: %v", namespace, err)})
 			case err != nil:
 				return nil, nil, fmt.Errorf("check Tenant %s: %w", tenant.Name, err)
 			}
 		}
 	}
 	c.sort()
-	return c.found, skipped, nil
+	return c.found, unchecked, nil
 }
 
 // appliers are the kinds of Flux that apply manifests as an account.
@@ -344,20 +319,25 @@ func (c *checker) applier(tenant *v1beta1.Tenant, object *unstructured.Unstructu
 	where := policy.ObjectRef{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 	other := cmp.Or(text("sourceRef", "namespace"), text("chartRef", "namespace"), text("chart", "spec", "sourceRef", "namespace"))
 	if other != "" && other != object.GetNamespace() {
-		c.add(tenant.Name, findingSharedSource, where,
-			"applies a source of namespace %s, which needs Flux with --no-cross-namespace-refs=false: copy the source into the home namespace", other)
+		c.add(tenant.Name, resource.Finding{ID: findingSharedSource, Object: where,
+			Message: fmt.Sprintf("applies a source of namespace %s, which needs Flux with --no-cross-namespace-refs=false", other), Fix: "copy the source into the home namespace"})
 	}
 	want := cmp.Or(onboard.Account(tenant), tenant.Name)
 	_, remote, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "kubeConfig")
 	account, home := text("serviceAccountName"), object.GetNamespace() == tenant.Spec.HomeNamespace
+	f := resource.Finding{ID: findingOtherAccount, Object: where}
 	switch {
 	case remote:
-		c.add(tenant.Name, findingOtherAccount, where, "acts with the credentials of spec.kubeConfig, which no rule of the Tenant bounds: remove them")
+		f.Message, f.Fix = "acts with the credentials of spec.kubeConfig, which no rule of the Tenant bounds", "remove them"
 	case account == "":
-		c.add(tenant.Name, findingOtherAccount, where, "names no account, so Flux acts as its own, or as the one of --default-service-account: set spec.serviceAccountName")
+		f.Message, f.Fix = "names no account, so Flux acts as its own, or as the one of --default-service-account", "set spec.serviceAccountName"
 	case account != want && home:
-		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s and not as the team's: set spec.serviceAccountName to %s", account, want)
+		f.Message, f.Fix = fmt.Sprintf("acts as ServiceAccount %s and not as the team's", account), "set spec.serviceAccountName to "+want
 	case account != want:
-		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s, which whoever may edit the namespace may use: move it to the home namespace %s, where it acts as %s", account, tenant.Spec.HomeNamespace, want)
+		f.Message = fmt.Sprintf("acts as ServiceAccount %s, which whoever may edit the namespace may use", account)
+		f.Fix = fmt.Sprintf("move it to the home namespace %s, where it acts as %s", tenant.Spec.HomeNamespace, want)
+	default:
+		return
 	}
+	c.add(tenant.Name, f)
 }

@@ -44,9 +44,9 @@ func TestFindsWhatFluxAppliesAsAnotherAccountOrFromElsewhere(t *testing.T) {
 			checks.applier(tenant, object)
 			var findings []string
 			for _, f := range checks.found {
-				findings = append(findings, f.Finding)
-				require.Equal(t, "Kustomization "+c.namespace+"/apps", f.Where.String())
-				require.Contains(t, f.Fix, c.says)
+				findings = append(findings, f.ID)
+				require.Equal(t, "Kustomization "+c.namespace+"/apps", f.Object.String())
+				require.Contains(t, f.Message+": "+f.Remedy(), c.says)
 			}
 			require.Equal(t, c.findings, findings)
 		})
@@ -62,9 +62,9 @@ func TestFindsNamespacesWhoseTenantIsGone(t *testing.T) {
 		findings, err := e.Check(t.Context(), name)
 		require.NoError(t, err)
 		for _, f := range findings {
-			if f.Finding == findingNoTenant {
-				found = append(found, f.Where.String())
-				require.Contains(t, f.Fix, "landwaiter tenant delete gone --yes")
+			if f.ID == findingNoTenant {
+				found = append(found, f.Object.String())
+				require.Equal(t, "landwaiter tenant delete gone --yes", f.Command)
 			}
 		}
 		return found

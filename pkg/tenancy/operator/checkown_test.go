@@ -32,14 +32,15 @@ func TestATeamsOwnCheckRunsWhatItMayAndNamesWhatItSkips(t *testing.T) {
 	}).Build()
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
 	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
-	found, skipped, err := New(c, Options{}).CheckOwn(t.Context(), tenant, "iris-web")
+	found, unchecked, err := New(c, Options{}).CheckOwn(t.Context(), tenant, "iris-web")
 	require.NoError(t, err)
 	require.Len(t, found, 2, "neither namespace has a default-deny")
 	for i, namespace := range []string{"iris", "iris-web"} {
-		require.Equal(t, findingNoDefaultDeny, found[i].Finding)
-		require.Equal(t, namespace, found[i].Where.Name)
+		require.Equal(t, findingNoDefaultDeny, found[i].ID)
+		require.Equal(t, namespace, found[i].Object.Name)
 	}
-	require.Len(t, skipped, 2)
-	require.Contains(t, skipped[0], "guardrails")
-	require.Contains(t, skipped[1], "roles and default accounts of namespace iris-web")
+	require.Len(t, unchecked, 2)
+	require.Contains(t, unchecked[0].IDs, findingConflict)
+	require.Equal(t, []string{findingNamespaceReach, findingDefaultAccount}, unchecked[1].IDs)
+	require.Contains(t, unchecked[1].Why, "namespace iris-web")
 }

@@ -32,9 +32,9 @@ func TestFindsBindingsThatReachFurtherThanTheirNamespace(t *testing.T) {
 			var reaches []string
 			binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "ops"}, RoleRef: rbacv1.RoleRef{Name: "r"}, Subjects: c.subjects}
 			for _, found := range reachOf(binding, c.rules) {
-				reaches = append(reaches, found.Finding)
+				reaches = append(reaches, found.ID)
 				require.NotEmpty(t, found.Fix)
-				require.Equal(t, "web", found.Where.Namespace)
+				require.Equal(t, "web", found.Object.Namespace)
 			}
 			require.Equal(t, c.want, reaches)
 		})

@@ -15,15 +15,20 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
-// leftOver is what a binding to [onboard.RoleNamespaceMaker] does that it should not, and the
-// command against it.
-const leftOver = "lets %s, which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces: kubectl delete clusterrolebinding %s"
+// leftOver is what a binding to [onboard.RoleNamespaceMaker] does that it should not.
+const leftOver = "lets %s, which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces"
 
 // platformBy is what a binding does that makes an account of a Tenant the platform.
-const platformBy = "makes %s, of a Tenant's home namespace, the platform, to which no guardrail applies: kubectl delete clusterrolebinding %s"
+const platformBy = "makes %s, of a Tenant's home namespace, the platform, to which no guardrail applies"
+
+// unbind is the command against such a binding.
+func unbind(name string) string {
+	return "kubectl delete clusterrolebinding " + resource.ShellWord(name)
+}
 
 // strangers returns those whom a binding lets make namespaces besides an account, which may be
 // nil: nobody.
@@ -83,7 +88,7 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, render
 		return nil // what a Tenant stands for is put right, or removed, as all of it
 	}
 	if others := strangers(binding, maker(tenant)); len(others) > 0 {
-		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s "+leftOver, refOf(binding), strings.Join(others, ", "), binding.Name)
+		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s "+leftOver+": "+unbind(binding.Name), refOf(binding), strings.Join(others, ", "))
 	}
 	return nil
 }
@@ -134,7 +139,8 @@ func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, nam
 	}
 	for _, about := range slices.Sorted(maps.Keys(others)) {
 		if found := others[about]; len(found) > 0 && (name == "" || name == about) {
-			c.add(about, findingLeftoverBinding, policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name}, text, strings.Join(found, ", "), binding.Name)
+			c.add(about, resource.Finding{ID: findingLeftoverBinding, Object: policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name},
+				Message: fmt.Sprintf(text, strings.Join(found, ", ")), Command: unbind(binding.Name)})
 		}
 	}
 }
@@ -184,27 +190,27 @@ const (
 const defaultAccount = "default"
 
 // reachOf returns what a RoleBinding lets happen in its namespace, given what its role allows.
-func reachOf(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule) []Finding {
-	var found []Finding
+func reachOf(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule) []resource.Finding {
+	var found []resource.Finding
 	if allows(rules, "", "namespaces", "update", "patch", "delete") {
-		found = append(found, Finding{Finding: findingNamespaceReach, Where: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
-			Fix: b.RoleRef.Name + " may relabel and delete its namespace: use landwaiter-reconciler"})
+		found = append(found, resource.Finding{ID: findingNamespaceReach, Object: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
+			Message: b.RoleRef.Name + " may relabel and delete its namespace", Fix: "use landwaiter-reconciler"})
 	}
 	if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
 		return s.Kind == rbacv1.ServiceAccountKind && s.Name == defaultAccount && cmp.Or(s.Namespace, b.Namespace) == b.Namespace
 	}) {
-		found = append(found, Finding{Finding: findingDefaultAccount, Where: policy.ObjectRef{Kind: rbacv1.ServiceAccountKind, Namespace: b.Namespace, Name: defaultAccount},
-			Fix: fmt.Sprintf("has permissions by RoleBinding %s: Flux falls back to it; bind another account", b.Name)})
+		found = append(found, resource.Finding{ID: findingDefaultAccount, Object: policy.ObjectRef{Kind: rbacv1.ServiceAccountKind, Namespace: b.Namespace, Name: defaultAccount},
+			Message: fmt.Sprintf("has permissions by RoleBinding %s", b.Name), Why: "Flux falls back to it", Fix: "bind another account"})
 	}
 	return found
 }
 
 // allows reports whether rules let somebody use one of the verbs on a resource, of any name or of some.
-func allows(rules []rbacv1.PolicyRule, group, resource string, verbs ...string) bool {
+func allows(rules []rbacv1.PolicyRule, group, kind string, verbs ...string) bool {
 	has := func(list []string, value string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, "*")
 	}
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return has(r.APIGroups, group) && has(r.Resources, resource) && slices.ContainsFunc(verbs, func(verb string) bool { return has(r.Verbs, verb) })
+		return has(r.APIGroups, group) && has(r.Resources, kind) && slices.ContainsFunc(verbs, func(verb string) bool { return has(r.Verbs, verb) })
 	})
 }

@@ -51,9 +51,9 @@ func TestFindsWhoMayMakeNamespacesAndIsNoTenantsAccount(t *testing.T) {
 		require.NoError(t, err)
 		where := map[string]string{}
 		for _, f := range findings {
-			if f.Where.Kind == kindClusterRoleBinding {
-				require.Equal(t, findingLeftoverBinding, f.Finding, "a binding is one finding")
-				where[f.Where.String()] += f.Fix
+			if f.Object.Kind == kindClusterRoleBinding {
+				require.Equal(t, findingLeftoverBinding, f.ID, "a binding is one finding")
+				where[f.Object.String()] += f.Message + ": " + f.Command
 			}
 		}
 		return where
@@ -98,9 +98,9 @@ func TestFindsWhoMayMakeNamespacesByWhatRolesAllow(t *testing.T) {
 		findings, err := e.Check(t.Context(), name)
 		require.NoError(t, err)
 		for _, f := range findings {
-			if f.Where.Kind == kindClusterRoleBinding {
-				require.Contains(t, f.Fix, "kubectl delete clusterrolebinding "+f.Where.Name)
-				bindings = append(bindings, f.Tenant+": "+f.Where.Name)
+			if f.Object.Kind == kindClusterRoleBinding {
+				require.Equal(t, "kubectl delete clusterrolebinding "+f.Object.Name, f.Command)
+				bindings = append(bindings, f.Tenant+": "+f.Object.Name)
 			}
 		}
 		return bindings

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func TestANamespaceWithoutConsentIsNamedFirstAsWhatHoldsUpTheRest(t *testing.T) {
@@ -19,7 +20,7 @@ func TestANamespaceWithoutConsentIsNamedFirstAsWhatHoldsUpTheRest(t *testing.T) 
 	e := New(fakeClient(t, accepts(), tenant, namespaceOf("green", "green"), namespaceOf("", "green-old"), namespaceOf("", "listed")), Options{})
 	findings, err := e.Check(t.Context(), "green")
 	require.NoError(t, err)
-	var found []Finding
+	var found []resource.Finding
 	for _, f := range findings {
 		if f.Tenant == "green" {
 			found = append(found, f)
@@ -27,12 +28,12 @@ func TestANamespaceWithoutConsentIsNamedFirstAsWhatHoldsUpTheRest(t *testing.T) 
 	}
 	require.Greater(t, len(found), 2)
 	for i, want := range []string{"its name begins with the Tenant's prefix", "or take it off the Tenant"} {
-		require.Equal(t, string(policy.ReasonNotOwned), found[i].Finding)
-		require.Contains(t, found[i].Fix, want)
+		require.Equal(t, string(policy.ReasonNotOwned), found[i].ID)
+		require.Contains(t, found[i].Message, want)
 	}
 	drifts := 0
 	for _, f := range found[2:] {
-		if f.Finding == findingDrift {
+		if f.ID == findingDrift {
 			drifts++
 			require.Contains(t, f.Fix, "`landwaiter tenant add green --set adopt=true`")
 		}

@@ -23,6 +23,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // AuthFile is the file of a Tenant's encrypted Git credentials.
@@ -162,7 +164,7 @@ func encrypted(text []byte) error {
 	if len(documents) != 1 || textOf(documents[0], "kind") != "Secret" || field(documents[0], "stringData") == nil {
 		return errors.New("it is not the encrypted Secret")
 	}
-	c := checker{findings: map[Finding]bool{}, plain: map[string]bool{}}
+	c := checker{findings: map[resource.Finding]bool{}, plain: map[string]bool{}}
 	c.secrets(AuthFile, documents[0], 0)
 	for finding := range c.findings {
 		return errors.New(finding.Message)
@@ -180,7 +182,7 @@ var sealed = regexp.MustCompile(`^ENC\[[A-Z0-9_]+,data:[^\]]*,iv:[^\]]+,tag:[^\]
 func (c *checker) keys(name string, content []byte) {
 	// Most files have neither word, and looking for words is much faster.
 	if (bytes.Contains(content, []byte("PRIVATE KEY")) || bytes.Contains(content, []byte("AGE-SECRET-KEY-"))) && privateKey.Match(content) {
-		c.find(name, "it has a private key in plain text: take it out of the tree and its history, and make a new one")
+		c.find("PlainTextKey", name, "it has a private key in plain text: take it out of the tree and its history, and make a new one")
 	}
 }
 
@@ -208,12 +210,12 @@ func (c *checker) secrets(name string, node *yaml.Node, depth int) {
 		values += count
 		if plain {
 			c.plain[name] = true
-			c.find(name, "a Secret in plain text: encrypt it with sops, or keep it out of the tree")
+			c.find("PlainTextSecret", name, "a Secret in plain text: encrypt it with sops, or keep it out of the tree")
 			return
 		}
 	}
 	if mac := field(node, "sops"); values > 0 && (mac == nil || !sealed.MatchString(textOf(mac, "mac"))) {
-		c.find(name, "a Secret without the sum of sops, so anybody can exchange its values: encrypt it with sops")
+		c.find("PlainTextSecret", name, "a Secret without the sum of sops, so anybody can exchange its values: encrypt it with sops")
 	}
 }
 
@@ -257,7 +259,7 @@ func (c *checker) generated(file, folder string, k types.Kustomization) {
 		}
 		if plain {
 			c.plain[generator.Name] = true
-			c.find(file, "secretGenerator makes a Secret in plain text: encrypt its files with sops, or keep them out of the tree")
+			c.find("PlainTextSecret", file, "secretGenerator makes a Secret in plain text: encrypt its files with sops, or keep them out of the tree")
 		}
 	}
 }
@@ -315,7 +317,7 @@ func (c *checker) opened(folder string, objects []*unstructured.Unstructured) {
 			values, _ := o.Object[part].(map[string]any)
 			for key, value := range values {
 				if !concealed(key, value) {
-					c.find(c.at(folder), "%s: what it builds is a Secret in plain text: encrypt the value %s with sops in the file of the Secret", identity(o), key)
+					c.find("PlainTextSecret", c.at(folder), "%s: what it builds is a Secret in plain text: encrypt the value %s with sops in the file of the Secret", identity(o), key)
 				}
 			}
 		}

@@ -62,7 +62,7 @@ func (c *checker) build(folder string) *built {
 	c.builds[folder] = b // also ends a cycle
 	if c.kustomizationFile(folder) == "" {
 		if err := c.complete(folder); err != nil {
-			c.find(folder, "it does not build: %v", err)
+			c.find("DoesNotBuild", folder, "it does not build: %v", err)
 			return b
 		}
 	}
@@ -72,16 +72,16 @@ func (c *checker) build(folder string) *built {
 	case visit.refused:
 		return b
 	case weight > c.maxBuilt:
-		c.find(c.at(folder), "it includes more than %d objects, counted as often as they are included: it is not built", c.maxBuilt)
+		c.find("TooLarge", c.at(folder), "it includes more than %d objects, counted as often as they are included: it is not built", c.maxBuilt)
 		return b
 	case c.read+weight > maxBuilds:
-		c.find(c.at(folder), "all kustomizations together include more than %d objects, counted as often as they are included: it is not built", maxBuilds)
+		c.find("TooLarge", c.at(folder), "all kustomizations together include more than %d objects, counted as often as they are included: it is not built", maxBuilds)
 		return b
 	}
 	c.read += weight
 	made, err := c.run(folder)
 	if err != nil {
-		c.find(c.at(folder), "it does not build: %s%s", strings.ReplaceAll(err.Error(), "'/", "'"), buildHint(err))
+		c.find("DoesNotBuild", c.at(folder), "it does not build: %s%s", strings.ReplaceAll(err.Error(), "'/", "'"), buildHint(err))
 		return b
 	}
 	*b = *made
@@ -189,7 +189,7 @@ func (c *checker) reach(folder string, visit *visiting) int {
 	}
 	file := c.kustomizationFile(folder)
 	if visit.within[folder] {
-		c.find(file, "it includes itself, so it does not build")
+		c.find("DoesNotBuild", file, "it includes itself, so it does not build")
 	}
 	if visit.within[folder] || c.bad[file] {
 		visit.refused = true
@@ -199,27 +199,27 @@ func (c *checker) reach(folder string, visit *visiting) int {
 	defer delete(visit.within, folder)
 	var k types.Kustomization
 	if err := k.Unmarshal(c.files[file]); err != nil {
-		c.find(file, "it is no kustomization: %v", firstLine(err))
+		c.find("DoesNotBuild", file, "it is no kustomization: %v", firstLine(err))
 		visit.refused = true
 		return 0
 	}
 	c.reached[file] = true
 	if refused := unsupported(k); refused != "" {
-		c.find(file, "%s runs programs or fetches charts: it is not built; use resources and patches", refused)
+		c.find("DoesNotBuild", file, "%s runs programs or fetches charts: it is not built; use resources and patches", refused)
 		visit.refused = true
 	}
 	c.generated(file, folder, k)
 	weight := 1
 	for _, name := range references(k) {
 		if remote(name) {
-			c.find(file, "%s is fetched from elsewhere: copy it into the tree, or make it a Flux source", name)
+			c.find("RemoteBase", file, "%s is fetched from elsewhere: copy it into the tree, or make it a Flux source", name)
 			visit.refused = true
 			continue
 		}
 		target := path.Join(folder, name)
 		if path.IsAbs(name) || target == ".." || strings.HasPrefix(target, "../") {
 			// The tree in memory begins at "/", so kustomize would find a file of it there, unseen by this walk.
-			c.find(file, "%s is outside of the tree, so it does not build: name it by a path within", name)
+			c.find("DoesNotBuild", file, "%s is outside of the tree, so it does not build: name it by a path within", name)
 			visit.refused = true
 			continue
 		}

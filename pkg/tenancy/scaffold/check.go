@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // CheckOptions are what a check needs from others.
@@ -28,8 +30,9 @@ type CheckReport struct {
 	// Kustomizations counts the folders that were built.
 	Kustomizations int `json:"kustomizations"`
 	// Clusters are the folders that Flux begins with, and the cluster of each.
-	Clusters []string  `json:"clusters"`
-	Findings []Finding `json:"findings"`
+	Clusters []string `json:"clusters"`
+	// Findings have the file and no object.
+	Findings []resource.Finding `json:"findings"`
 }
 
 // Check checks a platform's repository: it builds every kustomization, follows Flux from
@@ -48,7 +51,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	c.inspect()
 	if text, ok := c.files[SettingsFile]; ok {
 		if settings, err := ReadPlatform(text); err != nil {
-			c.find(SettingsFile, "%v", err)
+			c.find("SettingsInvalid", SettingsFile, "%v", err)
 		} else {
 			settings, _ = settings.Complete() // as ReadPlatform has tried
 			c.settings = &settings
@@ -56,7 +59,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	}
 	given := c.folders()
 	if len(given) == 0 {
-		c.find(".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
+		c.find("NothingToCheck", ".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
 	}
 	report := CheckReport{Clusters: []string{}}
 	for _, cluster := range c.clusters() {
@@ -88,9 +91,11 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 }
 
 // sorted returns what was found.
-func (c *checker) sorted() []Finding {
-	found := slices.AppendSeq([]Finding{}, maps.Keys(c.findings))
-	slices.SortFunc(found, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
+func (c *checker) sorted() []resource.Finding {
+	found := slices.AppendSeq([]resource.Finding{}, maps.Keys(c.findings))
+	slices.SortFunc(found, func(a, b resource.Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message))
+	})
 	return found
 }
 
@@ -99,7 +104,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checker{files: map[string][]byte{}, memory: filesys.MakeFsInMemory(), bad: map[string]bool{}, findings: map[Finding]bool{},
+	return &checker{files: map[string][]byte{}, memory: filesys.MakeFsInMemory(), bad: map[string]bool{}, findings: map[resource.Finding]bool{},
 		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
@@ -134,7 +139,7 @@ func (c *checker) orphans() {
 		}
 		for _, document := range documents {
 			if textOf(document, "apiVersion") != "" && textOf(document, "kind") != "" {
-				c.find(name, "no kustomization names it, so nothing applies it: add it to one, or remove it")
+				c.find("NotApplied", name, "no kustomization names it, so nothing applies it: add it to one, or remove it")
 				break
 			}
 		}

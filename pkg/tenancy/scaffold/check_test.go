@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // loaded is a checker with a tree.
@@ -270,7 +272,7 @@ func TestWhatDoublesIsNotBuilt(t *testing.T) {
 	require.True(t, c.build("d0").failed)
 	require.False(t, c.build("d27").failed)
 	require.Len(t, c.build("d27").objects, 8)
-	require.Equal(t, map[Finding]bool{{"d0/kustomization.yaml", "it includes more than 100 objects, counted as often as they are included: it is not built"}: true}, c.findings)
+	require.Equal(t, map[resource.Finding]bool{{ID: "TooLarge", Severity: resource.Error, File: "d0/kustomization.yaml", Message: "it includes more than 100 objects, counted as often as they are included: it is not built"}: true}, c.findings)
 	c.read = maxBuilds
 	require.True(t, c.build("d28").failed)
 	require.Len(t, c.findings, 2)
@@ -322,7 +324,7 @@ func TestWhatTheCallerFindsIsReportedWhereItIs(t *testing.T) {
 		return []string{"Tenant iris-red: in conflict"}, nil
 	}})
 	require.NoError(t, err)
-	require.Equal(t, []Finding{{"tenants/base/iris-red/tenant.yaml", "Tenant iris-red: in conflict"}}, report.Findings, "not where it is patched")
+	require.Equal(t, []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, File: "tenants/base/iris-red/tenant.yaml", Message: "Tenant iris-red: in conflict"}}, report.Findings, "not where it is patched")
 }
 
 func TestOrderHasNoCycle(t *testing.T) {

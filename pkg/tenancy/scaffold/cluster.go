@@ -98,14 +98,14 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 	if variables != nil && !b.failed {
 		text, err := b.text()
 		if c.replaced += replacedSize(text, variables); c.replaced > maxReplaced {
-			c.find(c.at(folder), "it and what was checked before have more than %d MiB once variables are replaced: use shorter values", maxReplaced>>20)
+			c.find("TooLarge", c.at(folder), "it and what was checked before have more than %d MiB once variables are replaced: use shorter values", maxReplaced>>20)
 			return
 		}
 		if err == nil {
 			objects, err = decode(substitute(text, variables))
 		}
 		if err != nil {
-			c.find(c.at(folder), "it cannot be read once variables are replaced: %v", err)
+			c.find("DoesNotBuild", c.at(folder), "it cannot be read once variables are replaced: %v", err)
 			return
 		}
 		c.opened(folder, objects)
@@ -122,15 +122,15 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 		case next == "":
 			next = "."
 		case strings.Contains(next, "${"):
-			c.find(c.of(folder, o), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
+			c.find("PathMissing", c.of(folder, o), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
 			continue
 		}
 		if !c.isFolder(next) {
-			c.find(c.of(folder, o), "%s: spec.path %s is not there", identity(o), target)
+			c.find("PathMissing", c.of(folder, o), "%s: spec.path %s is not there", identity(o), target)
 			continue
 		}
 		if moved, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); all.seen[next] && moved == "" && o.GetName() != platformSource {
-			c.find(c.of(folder, o), "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", identity(o), target)
+			c.find("AppliedTwice", c.of(folder, o), "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", identity(o), target)
 		}
 		c.follow(all, next, all.replaced(o))
 	}
@@ -212,7 +212,7 @@ func (c *checker) flux(all *closure) {
 		at := c.of(o.folder, o.Unstructured)
 		account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName")
 		if account == "" {
-			c.find(at, "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no permissions: name the account that it acts as", identity(o.Unstructured))
+			c.find("AccountMissing", at, "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no permissions: name the account that it acts as", identity(o.Unstructured))
 		}
 		c.sources(at, o.Unstructured, present)
 		after, _, _ := unstructured.NestedSlice(o.Object, "spec", "dependsOn")
@@ -221,13 +221,13 @@ func (c *checker) flux(all *closure) {
 			_, name, namespace := referenced(o.Unstructured, ref)
 			target := o.GetKind() + " " + namespace + "/" + name
 			if !present[target] {
-				c.find(at, "%s: spec.dependsOn names %s, which is not there", identity(o.Unstructured), target)
+				c.find("DependencyMissing", at, "%s: spec.dependsOn names %s, which is not there", identity(o.Unstructured), target)
 			}
 			order[identity(o.Unstructured)] = append(order[identity(o.Unstructured)], target)
 		}
 	}
 	if circle := cycle(order); circle != nil {
-		c.find(c.at(all.root), "spec.dependsOn goes in a circle, so none of these is ever applied: %s", strings.Join(circle, ", "))
+		c.find("DependencyCircle", c.at(all.root), "spec.dependsOn goes in a circle, so none of these is ever applied: %s", strings.Join(circle, ", "))
 	}
 }
 
@@ -236,7 +236,7 @@ func (c *checker) sources(at string, o *unstructured.Unstructured, present map[s
 	for _, fields := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
 		kind, name, namespace := reference(o, fields...)
 		if name != "" && !present[kind+" "+namespace+"/"+name] {
-			c.find(at, "%s: %s names %s %s/%s, which is not there", identity(o), strings.Join(fields, "."), kind, namespace, name)
+			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there", identity(o), strings.Join(fields, "."), kind, namespace, name)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (c *checker) twice(all *closure) {
 		id := o.GroupVersionKind().Group + " " + identity(o.Unstructured)
 		bootstrap := isFlux(o.Unstructured, "Kustomization") && o.GetName() == platformSource
 		if folder, ok := first[id]; ok && folder != o.folder && !bootstrap {
-			c.find(c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), folder)
+			c.find("AppliedTwice", c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), folder)
 			continue
 		}
 		first[id] = o.folder
@@ -292,7 +292,7 @@ func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, 
 		return nil, fmt.Errorf("check the resources of %s: %w", all.name(), err)
 	}
 	for _, message := range found {
-		c.find(c.where(all, message), "%s", message)
+		c.find("ResourceInvalid", c.where(all, message), "%s", message)
 	}
 	return found, nil
 }

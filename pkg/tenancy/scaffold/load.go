@@ -14,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Limits of what is checked. A repository is read before anybody has looked at it: that of
@@ -29,20 +31,12 @@ const (
 	maxReplaced  = 64 << 20  // what all builds have with their variables replaced
 )
 
-// Finding is one thing that is wrong with a tree.
-type Finding struct {
-	// File is the path from the root of the tree.
-	File string `json:"file"`
-	// Message says what is wrong, and what to do.
-	Message string `json:"message"`
-}
-
 // checker collects what is found in one tree.
 type checker struct {
 	files    map[string][]byte
 	memory   filesys.FileSystem // the same files, for kustomize
 	bad      map[string]bool    // files that must not be parsed
-	findings map[Finding]bool
+	findings map[resource.Finding]bool
 	places   map[string][]string // files by kind and name of the objects in them
 	plain    map[string]bool     // files with a Secret in plain text, and names of those that are generated from some
 	virtual  map[string]bool     // kustomizations that Flux would make
@@ -59,8 +53,8 @@ type checker struct {
 }
 
 // find adds a finding, once.
-func (c *checker) find(file, format string, args ...any) {
-	c.findings[Finding{File: file, Message: fmt.Sprintf(format, args...)}] = true
+func (c *checker) find(id, file, format string, args ...any) {
+	c.findings[resource.Finding{ID: id, Severity: resource.Error, File: file, Message: fmt.Sprintf(format, args...)}] = true
 }
 
 // load reads the whole tree into memory, so that nothing of what follows touches a disk.
@@ -78,15 +72,15 @@ func (c *checker) load(dir string) error {
 		case entry.IsDir() && entry.Name() == ".git":
 			return fs.SkipDir
 		case strings.Count(name, "/") > maxPathDepth:
-			c.find(name, "it is more than %d folders deep and is not checked", maxPathDepth)
+			c.find("TooLarge", name, "it is more than %d folders deep and is not checked", maxPathDepth)
 			return fs.SkipDir
 		case entry.IsDir():
 			return nil
 		case entry.Type()&fs.ModeSymlink != 0:
-			c.find(name, "it is a symbolic link, which Flux does not follow: replace it by a file, or by a resource of a kustomization")
+			c.find("NotARegularFile", name, "it is a symbolic link, which Flux does not follow: replace it by a file, or by a resource of a kustomization")
 			return nil
 		case !entry.Type().IsRegular():
-			c.find(name, "it is no regular file: remove it")
+			c.find("NotARegularFile", name, "it is no regular file: remove it")
 			return nil
 		}
 		if count++; count > maxFiles {
@@ -97,7 +91,7 @@ func (c *checker) load(dir string) error {
 			return fmt.Errorf("look at %s: %w", name, err)
 		}
 		if info.Size() > maxFileBytes {
-			c.find(name, "it has more than %d MiB and is not checked: keep it elsewhere", maxFileBytes>>20)
+			c.find("TooLarge", name, "it has more than %d MiB and is not checked: keep it elsewhere", maxFileBytes>>20)
 			return nil
 		}
 		if total += info.Size(); total > maxTreeBytes {
@@ -145,7 +139,7 @@ func (c *checker) inspect() {
 				continue // kustomize refuses it as a resource, and takes it as the file of a ConfigMap
 			}
 			c.bad[name] = true
-			c.find(name, "it is not YAML: %v", err)
+			c.find("NotYAML", name, "it is not YAML: %v", err)
 			continue
 		}
 		c.counts[name] = len(documents)
@@ -153,7 +147,7 @@ func (c *checker) inspect() {
 		for _, document := range documents {
 			if expanded(document, sizes, 0) > maxNodes {
 				c.bad[name] = true
-				c.find(name, "it has more than %d values once its aliases are expanded: write it without them", maxNodes)
+				c.find("TooLarge", name, "it has more than %d values once its aliases are expanded: write it without them", maxNodes)
 				break
 			}
 			c.secrets(name, document, 0)

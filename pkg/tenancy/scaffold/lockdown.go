@@ -132,7 +132,7 @@ func (c *checker) lockdowns() {
 	}
 	for _, folder := range expected {
 		if name := c.kustomizationFile(folder); name == "" || c.virtual[name] {
-			c.find(folder, "Flux is not locked down: the folder has no kustomization.yaml; write it again with landwaiter platform init")
+			c.find("NotLockedDown", folder, "Flux is not locked down: the folder has no kustomization.yaml; write it again with landwaiter platform init")
 		}
 	}
 	for _, folder := range c.folders() {
@@ -140,7 +140,7 @@ func (c *checker) lockdowns() {
 			continue
 		}
 		if err := c.lockdown(folder); err != nil {
-			c.find(c.at(folder), "whether Flux is locked down cannot be tried: %v", err)
+			c.find("NotLockedDown", c.at(folder), "whether Flux is locked down cannot be tried: %v", err)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (c *checker) lockdown(folder string) error {
 	}
 	shared := c.settings != nil && c.settings.SharedSource
 	for _, missing := range unlocked(made.objects, shared) {
-		c.find(c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)
+		c.find("NotLockedDown", c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)
 	}
 	return nil
 }

@@ -87,19 +87,19 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	}
 	text, err := all.text()
 	if err != nil {
-		c.find(c.at(all.root), "whether images are allowed cannot be told: %v", err)
+		c.find("LockoutUnknown", c.at(all.root), "whether images are allowed cannot be told: %v", err)
 		return
 	}
 	mayAllow, err := c.options.MayAllow(ctx, text)
 	if err != nil {
-		c.find(c.at(all.root), "whether images are allowed cannot be told: %v", err)
+		c.find("LockoutUnknown", c.at(all.root), "whether images are allowed cannot be told: %v", err)
 		return
 	}
 	images := c.needed(all)
 	for _, constraint := range constraints {
 		at, who := c.of(constraint.folder, constraint.Unstructured), identity(constraint.Unstructured)
 		if list, _, _ := unstructured.NestedSlice(constraint.Object, "spec", "match", "namespaces"); len(list) == 0 && !mayAllow("", "") {
-			c.find(at, "%s denies every image, because no policy and no Verifier in the tree allows any image: put a ClusterVerifier or a ClusterVerificationPolicy into infrastructure/policies/own, or run platform init with --set enforcement=dryrun until there is one", who)
+			c.find("EveryImageDenied", at, "%s denies every image, because no policy and no Verifier in the tree allows any image: put a ClusterVerifier or a ClusterVerificationPolicy into infrastructure/policies/own, or run platform init with --set enforcement=dryrun until there is one", who)
 			continue
 		}
 		for _, n := range images {
@@ -110,7 +110,7 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 			if n.image != "" {
 				what = "image " + n.image
 			}
-			c.find(at, "%s denies %s of %s, because no rule could allow it in namespace %s: put a rule for it into infrastructure/policies/own, or add the namespace to exemptNamespaces in %s and run platform init", who, what, n.by, n.namespace, SettingsFile)
+			c.find("PlatformImageDenied", at, "%s denies %s of %s, because no rule could allow it in namespace %s: put a rule for it into infrastructure/policies/own, or add the namespace to exemptNamespaces in %s and run platform init", who, what, n.by, n.namespace, SettingsFile)
 		}
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // asked checks a small tree with a constraint of the given spec, where nothing may be allowed
 // but what is listed.
-func asked(t *testing.T, spec string, allowed ...needed) []Finding {
+func asked(t *testing.T, spec string, allowed ...needed) []resource.Finding {
 	t.Helper()
 	dir := small(t)
 	put1(t, dir, "clusters/staging/constraint.yaml", "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: VerifiedImages\nmetadata: {name: ours}\nspec: "+spec+"\n")

@@ -95,11 +95,11 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 	for namespace, missing := range lacks {
 		switch {
 		case namespace == "":
-			c.find(at, "Tenant %s: the tree lacks %s: %s", tenant.Name, strings.Join(missing, ", "), again)
+			c.find("TenantObjectMissing", at, "Tenant %s: the tree lacks %s: %s", tenant.Name, strings.Join(missing, ", "), again)
 		case !has[namespace]:
-			c.find(at, "Tenant %s: namespace %s has no objects in the tree: %s", tenant.Name, namespace, again)
+			c.find("TenantObjectMissing", at, "Tenant %s: namespace %s has no objects in the tree: %s", tenant.Name, namespace, again)
 		default:
-			c.find(at, "Tenant %s: namespace %s lacks %s: %s", tenant.Name, namespace, strings.Join(missing, ", "), again)
+			c.find("TenantObjectMissing", at, "Tenant %s: namespace %s lacks %s: %s", tenant.Name, namespace, strings.Join(missing, ", "), again)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (c *checker) beyond(all *closure, tenant *v1beta1.Tenant, holders *resource
 			own = binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == tenant.Spec.Reconciler.ClusterRole
 		}
 		if !own {
-			c.find(c.of(o.folder, o.Unstructured), "%s gives the account of Tenant %s %s %s %s; it has %s in the team's namespaces and nothing else: remove the binding, or name a role with these permissions in spec.reconciler.clusterRole",
+			c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "%s gives the account of Tenant %s %s %s %s; it has %s in the team's namespaces and nothing else: remove the binding, or name a role with these permissions in spec.reconciler.clusterRole",
 				identity(o.Unstructured), tenant.Name, binding.RoleRef.Kind, binding.RoleRef.Name, where, tenant.Spec.Reconciler.ClusterRole)
 		}
 	}

@@ -199,7 +199,7 @@ func fluxFields() map[string]struct{ known, required []string } {
 func (c *checker) objects(folder string, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if message := c.object(o); message != "" {
-			c.find(c.of(folder, o), "%s: %s", identity(o), message)
+			c.find("ObjectInvalid", c.of(folder, o), "%s: %s", identity(o), message)
 		}
 	}
 }

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
+)
+
+// checkFlags say what is checked: an installation, its Tenants, whether teams are apart, or files.
+type checkFlags struct {
+	by               person
+	options          check.Options
+	isolation        isolation.Options
+	tries            bool // --isolation
+	tenants          bool
+	tenant           string
+	clusterResources string
+	strict           bool
+}
+
+func newCheck(by person) *cobra.Command {
+	flags := checkFlags{by: by}
+	cmd := &cobra.Command{
+		Use:   "check [--tenants | --tenant NAME | --isolation | FILE|DIR|-...]",
+		Short: "Find what is wrong with an installation, its Tenants, or files, and how to mend it",
+		Long: `Check reads how Gatekeeper and Landwaiter are installed, with your own permissions, and
+changes nothing. It finds what lets images in that should be denied, what will break, and
+trust that developers can change. docs/check.md explains each finding. The ClusterRole
+landwaiter-checker may read all of it and no Secret; a cluster admin binds it by hand.
+
+--tenants compares each Tenant with the cluster, --tenant one of them. Whoever may not
+list Tenants checks a namespace (-n) and the home namespace of its Tenant, if the server
+runs with --show-effective-rules.
+
+--isolation acts as the people and accounts of each Tenant, by impersonation, and asks for
+what they must not reach. All requests are dry runs; no Secret is read.
+
+FILE, DIR and - (standard input) are checked as an API server checks them (schema,
+unknown fields, rules), then as Landwaiter compiles them, and nothing is reached. Notes are
+about what files alone do not decide. Files of landwaiter.dev/v1alpha1 are read too.
+
+Exit codes: 0 nothing is wrong, 1 there are errors or warnings (--strict: or notes), 2 a
+check could not be made, 64 the command line is wrong, 69 the API server does not answer.`,
+		Example: `  landwaiter check
+  landwaiter check --tenant iris-green -o json
+  kubectl get landwaiter --all-namespaces -o yaml | landwaiter check -`,
+		Args: flags.check,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return flags.files(cmd, args)
+			}
+			return flags.cluster(cmd)
+		},
+	}
+	uses(cmd, true, 5*time.Minute, true)
+	f := cmd.Flags()
+	f.BoolVar(&flags.tenants, "tenants", false, "check the Tenants of the cluster instead of the installation")
+	f.StringVar(&flags.tenant, "tenant", "", "check this Tenant; with --isolation, act as this one alone")
+	f.BoolVar(&flags.tries, "isolation", false, "try, by impersonated dry runs, what teams must not be able to do")
+	f.StringVar(&flags.isolation.Other, "other", "", "Tenant to try to reach, with --isolation")
+	f.StringVar(&flags.isolation.As, "person", "", "further person of --tenant to act as, with --isolation")
+	f.StringSliceVar(&flags.isolation.Groups, "group", nil, "group of --person (repeatable)")
+	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper, if its webhook does not name a Service")
+	f.StringSliceVar(&flags.options.Exempt, "exempt-namespace", nil, "namespace that is meant to be exempt, besides those of the system (repeatable)")
+	f.StringVar(&flags.clusterResources, program.ClusterResourcesFlag, "", "namespace of the Secrets that Cluster… resources in files reference")
+	f.BoolVar(&flags.strict, "strict", false, "exit with 1 for notes too")
+	return cmd
+}
+
+// check refuses flags that mean nothing together.
+func (f *checkFlags) check(cmd *cobra.Command, args []string) error {
+	set := cmd.Flags().Changed
+	switch {
+	case len(args) > 0 && (f.tries || f.tenants || f.tenant != ""):
+		return errors.New("files are checked without a cluster: leave out --isolation, --tenants and --tenant")
+	case len(args) == 0 && set(program.ClusterResourcesFlag):
+		return fmt.Errorf("--%s is about files, and none is given: the cluster says which namespace it has", program.ClusterResourcesFlag)
+	case f.tenants && f.tenant != "":
+		return errors.New("--tenants and --tenant exclude each other")
+	case f.tries && f.tenants:
+		return errors.New("--isolation tries all Tenants: leave out --tenants")
+	case !f.tries && (set("other") || set("person") || set("group")):
+		return errors.New("--other, --person and --group mean nothing without --isolation")
+	case f.tenant == "" && (set("person") || set("group")):
+		return errors.New("--person and --group need --tenant: whose person is it?")
+	case f.tenant != "" && f.tenant == f.isolation.Other:
+		return errors.New("--tenant and --other must differ")
+	}
+	return nil
+}
+
+// files checks files.
+func (f *checkFlags) files(cmd *cobra.Command, paths []string) error {
+	report, err := lint.Check(cmd.Context(), paths, cmd.InOrStdin(), func(o resource.Objects) []resource.Problem {
+		o.ClusterResourceNamespace = f.clusterResources
+		return conditions.Check(o)
+	})
+	if err != nil {
+		return err
+	}
+	return f.end(cmd, printedFindings{Findings: report.Findings, Checked: printedChecked{Resources: report.Resources, Ignored: report.Ignored}})
+}
+
+// cluster checks a cluster.
+func (f *checkFlags) cluster(cmd *cobra.Command) error {
+	account, err := f.by.landwaiter()
+	if err != nil {
+		return err
+	}
+	f.options.Namespace, f.isolation.Landwaiter, f.isolation.Tenant = account.Namespace, account, f.tenant
+	config, _, err := f.by.config()
+	if err != nil {
+		return err
+	}
+	ctx, cancel, failed := bounded(cmd.Context(), config, f.by.within(cmd))
+	defer cancel()
+	switch {
+	case f.tries:
+		return f.isolated(ctx, cmd, config, failed)
+	case f.tenants || f.tenant != "":
+		return f.ofTenants(ctx, cmd, config, failed)
+	}
+	report, err := f.installation(ctx, config)
+	if err != nil {
+		return failed(err)
+	}
+	return f.end(cmd, printedFindings{Findings: report.Findings, Unchecked: report.Unchecked})
+}
+
+// installation checks how Gatekeeper and Landwaiter are installed: all of it, or what the options
+// name.
+func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (check.Report, error) {
+	schemas := schema.New()
+	reader, err := live.New(config, schemas)
+	if err != nil {
+		return check.Report{}, program.Failed(err)
+	}
+	inventory, err := check.Read(ctx, reader.Client(), f.options, time.Now())
+	if err != nil {
+		return check.Report{}, err
+	}
+	return check.Examine(inventory, schemas), nil //nolint:contextcheck // it waits for nothing
+}
+
+// ofTenants checks Tenants, and the guardrails that keep them apart.
+func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error) error {
+	admin := adminFlags{by: f.by}
+	c, engine, err := admin.connect(cmd, operator.Options{}) //nolint:contextcheck // within the time of the command
+	if err != nil {
+		return err
+	}
+	var printed printedFindings
+	printed.Findings, err = engine.Check(ctx, f.tenant)
+	if apierrors.IsForbidden(err) {
+		printed.Findings, printed.Unchecked, err = f.own(ctx, c, engine, err)
+	}
+	if apierrors.IsNotFound(err) && f.tenant != "" {
+		return &program.Exit{Code: program.ExitDenied, Err: noTenant(f.tenant)}
+	}
+	if err != nil {
+		return notApplied(err)
+	}
+	f.options.Only = check.GuardrailIDs()
+	guardrails, err := f.installation(ctx, config)
+	if err != nil {
+		return failed(err)
+	}
+	printed.Findings = append(guardrails.Findings, printed.Findings...)
+	printed.Unchecked = append(guardrails.Unchecked, printed.Unchecked...)
+	return f.end(cmd, printed)
+}
+
+// own checks a namespace of the person's own team, and its home namespace, by what Landwaiter shows
+// there. refused is why the whole cluster is not checked.
+func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.Engine, refused error) ([]resource.Finding, []resource.Unchecked, error) {
+	_, namespace, err := f.by.scope(false)
+	if err != nil {
+		return nil, nil, err
+	}
+	var found corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: string(namespace), Name: resource.ShownName}, &found); err != nil {
+		return nil, nil, fmt.Errorf("%w; and a team checks its own namespace (-n) where serve runs with %s: %w", refused, live.ShowFlag, err)
+	}
+	shown, err := resource.ReadShown(&found)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read ConfigMap %s of namespace %s: %w", resource.ShownName, namespace, err)
+	}
+	for _, object := range shown.Resources {
+		if tenant, ok := object.(*v1beta1.Tenant); ok && (f.tenant == "" || f.tenant == tenant.Name) {
+			return engine.CheckOwn(ctx, tenant, string(namespace))
+		}
+	}
+	return nil, nil, fmt.Errorf("%w; and namespace %s belongs to Tenant %s, or to one whose rules cannot be shown", refused, namespace, shown.Tenant)
+}
+
+// isolated tries whether teams are apart.
+func (f *checkFlags) isolated(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error) error {
+	c, err := operator.NewClient(config)
+	if err != nil {
+		return program.Failed(err)
+	}
+	keys, unknown, err := clusterResourcesOf(ctx, c, f.isolation.Landwaiter)
+	if err != nil {
+		return failed(err)
+	}
+	if unknown != "" {
+		program.SayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
+	}
+	f.isolation.ClusterResources = keys
+	results, err := isolation.Run(ctx, config, f.isolation)
+	var missing *isolation.NoSuchTenant
+	if errors.As(err, &missing) {
+		return &program.Exit{Code: program.ExitDenied, Err: err}
+	}
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("your account lacks the permissions: it must read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and impersonate users, groups and serviceaccounts: %w", err)
+	}
+	if err != nil && len(results) == 0 {
+		return failed(err)
+	}
+	printed := printedFindings{Checked: printedChecked{Cases: printableCases(results)}}
+	printed.Findings, printed.Unchecked = isolation.Findings(results)
+	if err != nil { // some cases were tried, and are printed
+		return errors.Join(failed(err), f.by.output.print(cmd, printed.whole()))
+	}
+	return f.end(cmd, printed)
+}
+
+// end prints what was found, and ends the command with it: 1 for what is wrong, or else 2 for
+// what could not be checked. What only the process knows, and has not published, does not count.
+func (f *checkFlags) end(cmd *cobra.Command, printed printedFindings) error {
+	if err := f.by.output.print(cmd, printed.whole()); err != nil {
+		return err
+	}
+	return printed.exit(f.strict)
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/inspect/isolation"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// printedFindings is what every command prints that finds what is wrong.
+type printedFindings struct {
+	Findings  []printedFault     `json:"findings"`
+	Unchecked []printedUnchecked `json:"unchecked"`
+	Checked   printedChecked     `json:"checked"`
+}
+
+// printedChecked says what was checked besides a cluster.
+type printedChecked struct {
+	// Resources counts those in files, Ignored the objects of kinds that Landwaiter does not use.
+	Resources int `json:"resources,omitempty"`
+	Ignored   int `json:"ignored,omitempty"`
+	// Kustomizations counts those of a tree, Clusters are the folders that Flux begins with.
+	Kustomizations int      `json:"kustomizations,omitempty"`
+	Clusters       []string `json:"clusters,omitempty"`
+	// Cases are what --isolation tried.
+	Cases []printedCase `json:"cases,omitempty"`
+}
+
+// whole has empty lists in place of none.
+func (p printedFindings) whole() printedFindings {
+	p.Findings, p.Unchecked = append([]printedFault{}, p.Findings...), append([]printedUnchecked{}, p.Unchecked...)
+	return p
+}
+
+// exit ends a command: notes are no answer unless they are asked for.
+func (p printedFindings) exit(strict bool) error {
+	return program.Answered(slices.ContainsFunc(p.Findings, func(f printedFault) bool { return strict || f.Severity != resource.Note }),
+		slices.ContainsFunc(p.Unchecked, func(u printedUnchecked) bool { return !u.Unpublished }))
+}
+
+// show prints a line for each finding in a file, as compilers do, and a paragraph for each other.
+// Commands are not wrapped, so that they can be copied.
+func (p printedFindings) show(s *screen) {
+	showCases(s, p.Checked.Cases)
+	for _, f := range p.Findings {
+		if f.File != "" {
+			s.line("%s: %s %s: %s", place(f), f.Severity, f.ID, said(f))
+			continue
+		}
+		s.wrapped("", "  ", fmt.Sprintf("%s %s: %s.", f.Severity, f.ID, f))
+		for _, line := range [][2]string{{"fix:    ", f.Fix}, {"fix:    ", f.Command}, {"keep it:", f.Keep}} {
+			if line[1] != "" {
+				s.line("  %s %s", line[0], line[1])
+			}
+		}
+		s.line("")
+	}
+	lacking, unknown := false, sets.New[string]()
+	for _, u := range p.Unchecked {
+		lacking = lacking || u.Missing != ""
+		unknown.Insert(u.IDs...)
+		s.line("not checked: %s:", u.Why)
+		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))
+	}
+	if lacking {
+		s.line("The ClusterRole landwaiter-checker has the permissions to check an installation: ask a cluster admin to bind it.")
+	}
+	var checked []string
+	for _, counted := range []struct {
+		n    int
+		noun string
+	}{{p.Checked.Resources, "resource"}, {p.Checked.Kustomizations, "kustomization"}, {len(p.Checked.Cases), "case"}} {
+		if counted.n > 0 {
+			checked = append(checked, amount(counted.n, counted.noun)+" checked")
+		}
+	}
+	if p.Checked.Ignored > 0 {
+		checked = append(checked, amount(p.Checked.Ignored, "object")+" of other kinds")
+	}
+	checked = append(checked, amount(len(p.Findings), "finding"))
+	if len(checked) == 1 || unknown.Len() > 0 { // files are always checked whole
+		checked = append(checked, amount(unknown.Len(), "kind")+" not checked")
+	}
+	s.line("%s", strings.Join(checked, ", "))
+}
+
+// place is where in the files a finding is.
+func place(f printedFault) string {
+	if f.Line == 0 {
+		return f.File
+	}
+	return fmt.Sprintf("%s:%d", f.File, f.Line)
+}
+
+// said is a finding in one sentence, with what to do.
+func said(f printedFault) string {
+	if f.Remedy() == "" {
+		return f.String()
+	}
+	return f.String() + "; " + f.Remedy()
+}
+
+// printableCases returns the cases with empty lists in place of none.
+func printableCases(results []isolation.Result) []printedCase {
+	cases := append([]printedCase{}, results...)
+	for i := range cases {
+		cases[i].By = append([]string{}, cases[i].By...)
+	}
+	return cases
+}
+
+// showCases has one row for each case and team that held, with who refused.
+func showCases(s *screen, cases []printedCase) {
+	if len(cases) > 0 {
+		s.row("CASE", "TENANT", "TRIED IN VAIN TO, AND WHO REFUSED")
+	}
+	for i := 0; i < len(cases); {
+		first := cases[i]
+		var by []string
+		held := true
+		for ; i < len(cases) && cases[i].Case == first.Case && cases[i].Tenant == first.Tenant; i++ {
+			held = held && cases[i].Outcome == isolation.Held
+			for _, who := range cases[i].By {
+				if !slices.Contains(by, who) {
+					by = append(by, who)
+				}
+			}
+		}
+		if held {
+			s.row(first.Case, teamsOf(first), first.Tries+": "+strings.Join(by, ", "))
+		}
+	}
+	if len(cases) == 0 {
+		return
+	}
+	count := map[isolation.Outcome]int{}
+	for _, c := range cases {
+		count[c.Outcome]++
+	}
+	s.line("%d held, %d not held, %d not tried; nothing was written", count[isolation.Held], count[isolation.NotHeld], count[isolation.NotTried])
+	s.line("")
+}
+
+// teamsOf names who tries to reach whom.
+func teamsOf(c printedCase) string {
+	switch {
+	case c.Tenant == "":
+		return "-"
+	case c.Other == "":
+		return c.Tenant
+	}
+	return c.Tenant + " > " + c.Other
+}

@@ -1,0 +1,146 @@
+// Package check finds what is wrong with an installation: webhooks and providers that do
+// not fit each other, rules that exempt what they should not, trust material that expires, permissions
+// that reach too far. It reads with the permissions of whoever asks and writes nothing. The rules
+// are pure: [Read] collects an [Inventory], [Examine] finds.
+package check
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Report is what [Examine] found.
+type Report struct {
+	Findings  []resource.Finding   `json:"findings"`
+	Unchecked []resource.Unchecked `json:"unchecked"`
+}
+
+// check is one rule with what it reads. It adds what it finds.
+type check struct {
+	ids   []string
+	needs []Source
+	find  func(v *view, add func(resource.Finding))
+}
+
+// IDs returns all IDs, sorted.
+func IDs() []string {
+	var all []string
+	for _, c := range checks() {
+		all = append(all, c.ids...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// checks returns all rules.
+func checks() []check {
+	asked := []Source{SourceWebhooks, SourceProviders, SourceConstraints, SourceLandwaiter}
+	provided := []Source{SourceProviders, SourceConstraints, SourceLandwaiter}
+	return []check{
+		{[]string{NoGatekeeper}, []Source{SourceWebhooks}, noGatekeeper},
+		{[]string{WebhookFailsOpen}, asked, failsOpen},
+		{[]string{WebhookTimeout}, asked, webhookTimeout},
+		{[]string{WebhookRules}, asked, webhookRules},
+		{[]string{WebhookObjects, WebhookConditions}, asked, webhookMatch},
+		{[]string{WebhookNamespaces}, append([]Source{SourceNamespaces}, asked...), webhookNamespaces},
+		{[]string{WebhookCA}, asked, webhookAuthority},
+		{[]string{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces},
+		{[]string{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, []Source{SourceWebhooks, SourceGatekeeper}, gatekeeperFlags},
+		{[]string{AuditOff}, []Source{SourceWebhooks, SourceGatekeeper}, audit},
+		{[]string{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs},
+		{[]string{ProviderMissing}, provided, missingProviders},
+		{[]string{ProviderTimeout}, provided, providerTimeout},
+		{[]string{ProviderURL}, provided, providerURL},
+		{[]string{ProviderCA}, provided, providerAuthority},
+		{[]string{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template},
+		{[]string{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints},
+		{[]string{ResourceNotReady}, []Source{SourceResources}, notReady},
+		{[]string{ResourceInvalid}, []Source{SourceResources}, invalid},
+		{[]string{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective},
+		{[]string{TrustEnds}, []Source{SourceResources}, ends},
+		{GuardrailIDs(), []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails},
+		{[]string{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment},
+		{[]string{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
+		{[]string{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
+		{[]string{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable},
+		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach},
+		{[]string{BroadAccess}, []Source{SourceRights}, broad},
+		{[]string{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed},
+		{[]string{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts},
+	}
+}
+
+// wanted returns the rules with an ID of [Options.Only].
+func (o Options) wanted() []check {
+	return slices.DeleteFunc(checks(), func(c check) bool {
+		return len(o.Only) > 0 && !slices.ContainsFunc(c.ids, func(id string) bool { return slices.Contains(o.Only, id) })
+	})
+}
+
+// needs reports whether a wanted rule reads a source.
+func (o Options) needs(source Source) bool {
+	return slices.ContainsFunc(o.wanted(), func(c check) bool { return slices.Contains(c.needs, source) })
+}
+
+// Examine returns what is wrong, the worst first, and what could not be checked. Resources that
+// schemas refuse are wrong.
+func Examine(inventory *Inventory, schemas resource.Schemas) Report {
+	v := newView(inventory)
+	v.refusals = sync.OnceValue(func() map[policy.ObjectRef]error { return refusalsOf(inventory.Resources, schemas) })
+	report := Report{Findings: []resource.Finding{}}
+	for _, c := range inventory.wanted() {
+		unread := false
+		for _, source := range c.needs {
+			if why, ok := inventory.Unread[source]; ok {
+				unread = true
+				report.Unchecked = append(report.Unchecked, resource.Unchecked{IDs: c.ids, Missing: why.Missing, Why: why.Why})
+			}
+		}
+		if !unread {
+			c.find(v, func(f resource.Finding) { report.Findings = append(report.Findings, f) })
+		}
+	}
+	report.Unchecked = merged(report.Unchecked)
+	if inventory.needs(SourceFacts) {
+		report.Unchecked = append(report.Unchecked, unknownFacts(v)...)
+	}
+	slices.SortStableFunc(report.Findings, func(a, b resource.Finding) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID), strings.Compare(a.Object.String(), b.Object.String()))
+	})
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		f.Message, f.Why = Shown(f.Message), Shown(f.Why) // names and messages in a cluster are anybody's
+		f.Docs = "docs/check.md#" + strings.ToLower(f.ID)
+	}
+	return report
+}
+
+// rank orders findings by what they cost. While nobody answers, nothing else matters.
+func rank(f resource.Finding) int {
+	if f.ID == NoLandwaiter || f.ID == NoReplicas {
+		return -1
+	}
+	return slices.Index([]resource.Severity{resource.Error, resource.Warning, resource.Note}, f.Severity)
+}
+
+// merged joins what is unchecked for the same reason.
+func merged(list []resource.Unchecked) []resource.Unchecked {
+	made := []resource.Unchecked{}
+	for _, u := range list {
+		at := slices.IndexFunc(made, func(m resource.Unchecked) bool { return m.Missing == u.Missing && m.Why == u.Why })
+		if at < 0 {
+			made, at = append(made, resource.Unchecked{Missing: u.Missing, Why: u.Why}), len(made)
+		}
+		made[at].IDs = append(made[at].IDs, u.IDs...)
+	}
+	for i := range made {
+		slices.Sort(made[i].IDs)
+		made[i].IDs = slices.Compact(made[i].IDs)
+	}
+	return made
+}

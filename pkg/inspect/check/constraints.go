@@ -1,0 +1,206 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Findings about the template and the constraints that make Gatekeeper ask.
+const (
+	NoTemplate       = "NoTemplate"
+	TemplateChanged  = "TemplateChanged"
+	NoConstraint     = "NoConstraint"
+	NothingDenied    = "NothingDenied"
+	ConstraintKinds  = "ConstraintKinds"
+	ConstraintExempt = "ConstraintExempt"
+)
+
+const (
+	constraintKind  = "VerifiedImages"
+	templateName    = "verifiedimages"
+	defaultProvider = "landwaiter-verify"
+	admissionPoint  = "validation.gatekeeper.sh"
+	applyConstraint = "kubectl apply --filename=library/verified-images/samples/constraint.yaml"
+)
+
+func constraintOf(c *unstructured.Unstructured) target {
+	return target{policy.ObjectRef{Kind: constraintKind, Name: c.GetName()}, "constraints.gatekeeper.sh"}
+}
+
+// constraintProviders returns the Providers that a constraint asks, the one for admission first.
+func constraintProviders(c *unstructured.Unstructured) []string {
+	name, _, _ := unstructured.NestedString(c.Object, "spec", "parameters", "provider")
+	names := []string{cmp.Or(name, defaultProvider)}
+	if audit, _, _ := unstructured.NestedString(c.Object, "spec", "parameters", "auditProvider"); audit != "" {
+		names = append(names, audit)
+	}
+	return names
+}
+
+// template compares the installed template with the library's.
+func template(v *view, add func(resource.Finding)) {
+	const apply = "kubectl apply --server-side --force-conflicts --filename=library/verified-images/template.yaml"
+	ref := policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}
+	at := slices.IndexFunc(v.Templates, func(o unstructured.Unstructured) bool { return o.GetName() == templateName })
+	if at < 0 {
+		add(resource.Finding{ID: NoTemplate, Severity: resource.Error, Object: ref, Message: "it does not exist", Why: "without it there can be no constraint, and nobody asks Landwaiter", Command: apply})
+		return
+	}
+	if regoOf(&v.Templates[at]) == libraryRego() {
+		return
+	}
+	add(resource.Finding{ID: TemplateChanged, Severity: resource.Warning, Object: ref, Message: "its Rego is not that of the library of this version",
+		Why: "what it lets pass was not tested", Command: apply, Keep: "library/verified-images/template.yaml in whatever applies it"})
+}
+
+// regoOf returns the text of all Rego of a template.
+func regoOf(o *unstructured.Unstructured) string {
+	var text strings.Builder
+	targets, _, _ := unstructured.NestedSlice(o.Object, "spec", "targets")
+	for _, entry := range targets {
+		m, _ := entry.(map[string]any)
+		old, _, _ := unstructured.NestedString(m, "rego")
+		text.WriteString(old)
+		codes, _, _ := unstructured.NestedSlice(m, "code")
+		for _, code := range codes {
+			c, _ := code.(map[string]any)
+			rego, _, _ := unstructured.NestedString(c, "source", "rego")
+			text.WriteString(rego)
+		}
+	}
+	return text.String()
+}
+
+// constraints looks for one that denies, in all namespaces that may not be exempt.
+func constraints(v *view, add func(resource.Finding)) {
+	if len(v.Constraints) == 0 {
+		add(resource.Finding{ID: NoConstraint, Severity: resource.Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}, Message: "there is no constraint of kind " + constraintKind,
+			Why: "Gatekeeper asks about nothing, so every image is admitted", Command: applyConstraint})
+		return
+	}
+	var denying []*unstructured.Unstructured
+	for i := range v.Constraints {
+		if denies(&v.Constraints[i]) {
+			denying = append(denying, &v.Constraints[i])
+		}
+	}
+	if len(denying) == 0 {
+		add(v.nothingDenied())
+		return
+	}
+	pods := slices.DeleteFunc(slices.Clone(denying), func(c *unstructured.Unstructured) bool { return !matchesPods(c) })
+	if len(pods) == 0 {
+		c := denying[0]
+		entry := operation{"add", "/spec/match/kinds/-", map[string]any{"apiGroups": []string{""}, "kinds": []string{"Pod"}}}
+		add(resource.Finding{ID: ConstraintKinds, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: "no constraint that denies matches Pods",
+			Why: "whoever makes a pod by itself, or by a kind that is not matched, runs any image", Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"})
+		return
+	}
+	v.constraintLimits(pods, add)
+}
+
+// nothingDenied is the finding if no constraint denies. A constraint whose name says that it
+// does not is left as it is, and one that denies is applied.
+func (v *view) nothingDenied() resource.Finding {
+	c := &v.Constraints[0]
+	command, keep := applyConstraint, "a constraint that denies, in whatever applies constraints"
+	at := slices.IndexFunc(v.Constraints, func(c unstructured.Unstructured) bool {
+		return !strings.HasSuffix(c.GetName(), "-dryrun") && !strings.HasSuffix(c.GetName(), "-warn")
+	})
+	if at >= 0 {
+		c = &v.Constraints[at]
+		command = constraintOf(c).merge(map[string]any{"spec": map[string]any{"enforcementAction": "deny", "scopedEnforcementActions": nil}})
+		keep = "spec.enforcementAction of the constraint"
+	}
+	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
+	return resource.Finding{ID: NothingDenied, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
+		Why: "violations are listed or warned about, and every image is admitted", Command: command, Keep: keep}
+}
+
+// denies reports whether a constraint denies at admission.
+func denies(c *unstructured.Unstructured) bool {
+	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
+	switch action {
+	case "", "deny":
+		return true
+	case "scoped":
+	default:
+		return false
+	}
+	scoped, _, _ := unstructured.NestedSlice(c.Object, "spec", "scopedEnforcementActions")
+	return slices.ContainsFunc(scoped, func(entry any) bool {
+		m, _ := entry.(map[string]any)
+		points, _, _ := unstructured.NestedSlice(m, "enforcementPoints")
+		return m["action"] == "deny" && slices.ContainsFunc(points, func(p any) bool {
+			point, _ := p.(map[string]any)
+			return point["name"] == "*" || point["name"] == admissionPoint
+		})
+	})
+}
+
+// matchesPods reports whether spec.match.kinds has Pods. Without it, it has all kinds.
+func matchesPods(c *unstructured.Unstructured) bool {
+	kinds, ok, _ := unstructured.NestedSlice(c.Object, "spec", "match", "kinds")
+	return !ok || len(kinds) == 0 || slices.ContainsFunc(kinds, func(entry any) bool {
+		m, _ := entry.(map[string]any)
+		groups, _, _ := unstructured.NestedStringSlice(m, "apiGroups")
+		names, _, _ := unstructured.NestedStringSlice(m, "kinds")
+		return (len(groups) == 0 || covers(groups, "")) && (len(names) == 0 || covers(names, "Pod"))
+	})
+}
+
+// constraintLimits finds what all constraints leave out: each has some limit, and nobody
+// can say that together they have none.
+func (v *view) constraintLimits(pods []*unstructured.Unstructured, add func(resource.Finding)) {
+	var said [][]string
+	var commands []string
+	for _, c := range pods {
+		limits, operations := v.limits(c)
+		if len(limits) == 0 {
+			return
+		}
+		said, commands = append(said, limits), append(commands, constraintOf(c).patch(operations...))
+	}
+	widest := 0
+	for i := range said {
+		if len(said[i]) < len(said[widest]) {
+			widest = i
+		}
+	}
+	add(resource.Finding{ID: ConstraintExempt, Severity: resource.Error, Object: constraintOf(pods[widest]).ObjectRef, Message: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
+		Why: "what the match leaves out is admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"})
+}
+
+// limits returns the fields of spec.match by which a constraint leaves something out that
+// may not be exempt, and the operations that take them away.
+func (v *view) limits(c *unstructured.Unstructured) (limits []string, operations []operation) {
+	match, _, _ := unstructured.NestedMap(c.Object, "spec", "match")
+	for _, field := range []string{"namespaces", "namespaceSelector", "labelSelector", "name"} {
+		value, ok := match[field]
+		list, _ := value.([]any)
+		m, isMap := value.(map[string]any)
+		if !ok || slices.Contains(list, any("*")) || value == "*" || isMap && len(m) == 0 {
+			continue
+		}
+		limits, operations = append(limits, "spec.match."+field), append(operations, operation{Op: "remove", Path: "/spec/match/" + field})
+	}
+	for _, limiting := range [][2]string{{"scope", "Cluster"}, {"source", "Generated"}} {
+		if field := limiting[0]; match[field] == limiting[1] {
+			limits, operations = append(limits, "spec.match."+field), append(operations, operation{Op: "remove", Path: "/spec/match/" + field})
+		}
+	}
+	excluded, _, _ := unstructured.NestedStringSlice(match, "excludedNamespaces")
+	if left := v.beyond(excluded); len(left) > 0 {
+		kept := slices.DeleteFunc(slices.Clone(excluded), func(name string) bool { return slices.Contains(left, name) })
+		limits = append(limits, "spec.match.excludedNamespaces ("+named(left)+")")
+		operations = append(operations, operation{"replace", "/spec/match/excludedNamespaces", kept})
+	}
+	return limits, operations
+}

@@ -1,0 +1,163 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Findings about what only the process knows, and publishes.
+const (
+	RedisUnreachable    = resource.FactRedisUnreachable
+	RedisPermissions    = resource.FactRedisPermissions
+	RedisEviction       = resource.FactRedisEviction
+	ClockSkew           = resource.FactClockSkew
+	RegistryUnreachable = resource.FactRegistryUnreachable
+)
+
+// factRow says what a fact means that is bad.
+type factRow struct {
+	id       string
+	severity resource.Severity
+	why      string
+	command  func(*view, resource.Fact) string
+	keep     string
+}
+
+// redisCLI returns a command for an administrator of Redis, whose URL is in a variable: no
+// Secret is read.
+func redisCLI(line string) func(*view, resource.Fact) string {
+	return func(*view, resource.Fact) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
+}
+
+func factRows() []factRow {
+	return []factRow{
+		{RedisUnreachable, resource.Warning, "replicas share no verdicts, so each verifies alone: answers take longer", restartRedis, "the Secret with the URL of Redis, and the network to it"},
+		{RedisPermissions, resource.Warning, "what the user may not do fails each time, and the cache helps less", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
+		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
+		{ClockSkew, resource.Warning, "signatures, certificates and exceptions end too early or too late", restartServe, "the time service of the node that the pod runs on: restarting moves the pod, or shows that the node is mended"},
+		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", editStore, "the network from Landwaiter's pods, or caBundle and proxy of the ClusterStore"},
+	}
+}
+
+// restartRedis returns the command for the Redis of the chart; another one is nobody's here.
+func restartRedis(v *view, _ resource.Fact) string {
+	for _, p := range programs(v.Landwaiters) {
+		if p.Name == v.fullname()+"-redis" {
+			return "kubectl rollout restart " + p.String()
+		}
+	}
+	return v.onServe("edit")
+}
+
+// onServe returns the command of kubectl for the Deployment of serve, or the one that makes it.
+func (v *view) onServe(command string) string {
+	if v.serve == nil {
+		return v.upgrade()
+	}
+	return "kubectl " + command + " " + v.serve.String()
+}
+
+func restartServe(v *view, _ resource.Fact) string { return v.onServe("rollout restart") }
+
+// editStore returns the command that opens the ClusterStore with the registry.
+func editStore(v *view, fact resource.Fact) string {
+	for _, o := range v.Resources {
+		if store, ok := o.(*v1beta1.ClusterStore); ok && slices.Contains(store.Spec.Registries, fact.About) {
+			return targetOf(store).edit()
+		}
+	}
+	return "kubectl get clusterstores.landwaiter.dev"
+}
+
+func badFacts(v *view, add func(resource.Finding)) {
+	if v.Facts == nil || !v.leaseHeld() {
+		return
+	}
+	for _, row := range factRows() {
+		for _, fact := range v.Facts.List {
+			if !fact.Bad || string(fact.ID) != row.id {
+				continue
+			}
+			add(resource.Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
+				Message: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
+		}
+	}
+}
+
+// unknownFacts says which facts nobody published. Without them nothing is known, which is
+// not the same as that all is well.
+func unknownFacts(v *view) []resource.Unchecked {
+	if _, unread := v.Unread[SourceFacts]; unread {
+		return nil
+	}
+	var ids []string
+	for _, row := range factRows() {
+		if v.Facts == nil || !v.leaseHeld() || !slices.ContainsFunc(v.Facts.List, func(f resource.Fact) bool { return string(f.ID) == row.id }) {
+			ids = append(ids, row.id)
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return nil
+	case v.Facts == nil:
+		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "Landwaiter publishes what only the process knows with --reports (the chart's reports.enabled), and has not"}}
+	case !v.leaseHeld():
+		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "what the process published is old: nobody holds the lease"}}
+	}
+	return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "the process has not looked at this yet, or has nothing to look at: it has no Redis, or no ClusterStore lists a registry by name"}}
+}
+
+// facts reads the report of the process.
+func (r *reader) facts() {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(v1beta1.ReportGroup + "/" + v1beta1.ReportVersion)
+	object.SetKind(v1beta1.ReportKind)
+	if err := r.client.Get(r.ctx, client.ObjectKey{Namespace: r.into.Namespace, Name: resource.FactsName}, object); err != nil {
+		r.not(SourceFacts, "get reports.openreports.io", r.into.Namespace, err)
+		return
+	}
+	r.into.Facts = resource.ReadFacts(object)
+}
+
+// Serve is how landwaiter-server serve runs in a cluster, as far as its Deployment says.
+type Serve struct{ program *program }
+
+// ReadServe reads the Deployment in Landwaiter's namespace with the permissions of c. Where none
+// says how serve runs, or the person may not read it, it returns nil and why. An error means
+// that the API server did not answer.
+func ReadServe(ctx context.Context, c client.Reader, namespace string) (serve *Serve, why string, err error) {
+	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
+	r.list(SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, into(&r.into.Landwaiters))
+	if err := cmp.Or(r.failed, ctx.Err()); err != nil {
+		return nil, "", err
+	}
+	if unread, ok := r.into.Unread[SourceLandwaiter]; ok {
+		return nil, unread.Why, nil
+	}
+	p := serveOf(r.into.Landwaiters)
+	if p == nil {
+		return nil, "no Deployment in namespace " + namespace + " runs landwaiter-server serve", nil
+	}
+	return &Serve{p}, "", nil
+}
+
+// Flag returns the value of a flag that counts, and false if serve has its default.
+func (s *Serve) Flag(name string) (string, bool) {
+	all := s.program.flags(name)
+	if len(all) == 0 {
+		return "", false
+	}
+	return all[len(all)-1].value, true
+}
+
+// Account returns the ServiceAccount that serve runs as, in its namespace.
+func (s *Serve) Account() string { return s.program.account }

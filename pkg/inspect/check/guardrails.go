@@ -1,0 +1,327 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/config"
+	"github.com/landwaiter/landwaiter/library"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Findings about guardrails.
+const (
+	GuardrailMissing   = "GuardrailMissing"
+	GuardrailChanged   = "GuardrailChanged"
+	GuardrailFailsOpen = "GuardrailFailsOpen"
+	GuardrailNotDeny   = "GuardrailNotDeny"
+)
+
+// GuardrailIDs are their IDs.
+func GuardrailIDs() []string {
+	return []string{GuardrailMissing, GuardrailChanged, GuardrailFailsOpen, GuardrailNotDeny}
+}
+
+const guardrailWhy = "teams can then set what makes them a Tenant, or reach into other namespaces"
+
+// fullname is what the chart's objects are called.
+func (v *view) fullname() string {
+	if v.serve != nil {
+		return v.serve.Name
+	}
+	return "landwaiter"
+}
+
+// guardrails compares what is in force with what this version would install. An
+// installation without Tenants needs none.
+func guardrails(v *view, add func(resource.Finding)) {
+	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is })
+	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
+		Operated: slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return len(p.args) > 0 && p.args[0] == "operate" })}
+	if v.serve != nil { // without it nothing says which namespace it is
+		g.ClusterResources = v.serve.last("cluster-resource-namespace", v.Namespace)
+	}
+	for _, name := range GuardrailNames() {
+		needed = needed || g.Policy(name) != nil
+	}
+	if !needed {
+		return
+	}
+	for _, name := range GuardrailNames() {
+		if g.Needs(name) {
+			for _, f := range g.Faults(name) {
+				add(f)
+			}
+		}
+	}
+}
+
+// Guardrails are what a cluster has of them.
+type Guardrails struct {
+	Policies []admissionv1.ValidatingAdmissionPolicy
+	Bindings []admissionv1.ValidatingAdmissionPolicyBinding
+	// Release is what the objects of the installation are called, and their namespace.
+	Release types.NamespacedName
+	// ClusterResources is the namespace of what cluster resources reference, which the rules name.
+	// Empty means that it is not known, and that rules are not compared.
+	ClusterResources string
+	// Operated says that the operator runs, which has guardrails of its own.
+	Operated bool
+}
+
+// GuardrailNames are the names of the guardrails of this version without the release's, in the
+// order of the chart.
+func GuardrailNames() []string {
+	shipped, err := ShippedGuardrails(ShippedNamespace)
+	if err != nil {
+		return nil // they are embedded, and tests read them
+	}
+	var names []string
+	for i := range shipped {
+		names = append(names, strings.TrimPrefix(shipped[i].Name, ShippedRelease+"-"))
+	}
+	return names
+}
+
+// Needs reports whether an installation needs a guardrail: without the operator there is nobody
+// whom those of the operator limit.
+func (g Guardrails) Needs(name string) bool {
+	return g.Operated || !strings.HasPrefix(name, "operator-")
+}
+
+// Install returns the command that installs the guardrails of this version.
+func (g Guardrails) Install() string { return upgrade(g.Release, "guardrails.enabled=true") }
+
+// Policy returns the policy of a guardrail, or nil: the one of the release, or one with the
+// chart's label.
+func (g Guardrails) Policy(name string) *admissionv1.ValidatingAdmissionPolicy {
+	labelled := -1
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if p.Name == g.Release.Name+"-"+name {
+			return p
+		}
+		if strings.HasSuffix(p.Name, "-"+name) && p.Labels["app.kubernetes.io/name"] == ShippedRelease {
+			labelled = i
+		}
+	}
+	if labelled < 0 {
+		return nil
+	}
+	return &g.Policies[labelled]
+}
+
+// Comparable reports whether the rules of the guardrails can be compared with those of this
+// version, whose expressions have the accounts of a release of the usual name.
+func (g Guardrails) Comparable() bool {
+	return g.Release.Name == ShippedRelease && g.ClusterResources != ""
+}
+
+// Faults returns what keeps a guardrail from holding.
+func (g Guardrails) Faults(name string) (found []resource.Finding) {
+	add := func(f resource.Finding) {
+		f.Severity, f.Why = resource.Error, guardrailWhy
+		found = append(found, f)
+	}
+	live := g.Policy(name)
+	if live == nil {
+		add(resource.Finding{ID: GuardrailMissing, Object: builtin("ValidatingAdmissionPolicy", "", g.Release.Name+"-"+name).ObjectRef,
+			Message: "the guardrail does not exist", Command: g.Install(), Keep: keepGuardrails})
+		return found
+	}
+	of := builtin("ValidatingAdmissionPolicy", "", live.Name)
+	bindings := slices.DeleteFunc(slices.Clone(g.Bindings), func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName != live.Name })
+	if len(bindings) == 0 {
+		add(resource.Finding{ID: GuardrailMissing, Object: of.ObjectRef, Message: "no ValidatingAdmissionPolicyBinding puts the guardrail in force", Command: g.Install(), Keep: keepGuardrails})
+		return found
+	}
+	if live.Spec.FailurePolicy != nil && *live.Spec.FailurePolicy != admissionv1.Fail {
+		add(resource.Finding{ID: GuardrailFailsOpen, Object: of.ObjectRef, Message: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy),
+			Command: of.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
+	}
+	if what := g.changed(name, live); what != "" {
+		add(resource.Finding{ID: GuardrailChanged, Object: of.ObjectRef, Message: what, Command: g.Install(), Keep: "use the version of the command and of the chart that belong together"})
+	}
+	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return gap(live, &b) == "" }) { // several add up
+		b := bindings[0]
+		bound := builtin("ValidatingAdmissionPolicyBinding", "", b.Name)
+		mended := map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}
+		if live.Spec.ParamKind != nil {
+			mended["paramRef"] = map[string]any{"name": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
+		}
+		add(resource.Finding{ID: GuardrailNotDeny, Object: bound.ObjectRef, Message: "it does not deny everywhere: it " + gap(live, &b),
+			Command: bound.merge(map[string]any{"spec": mended})})
+	}
+	return found
+}
+
+// keepGuardrails is the setting that keeps the guardrails.
+const keepGuardrails = "the chart's value guardrails.enabled: true"
+
+// changed says how the rules of a policy differ from those of this version, "" if they do not, or if
+// they cannot be compared and are not plainly without effect.
+func (g Guardrails) changed(name string, live *admissionv1.ValidatingAdmissionPolicy) string {
+	switch m := live.Spec.MatchConstraints; {
+	case len(live.Spec.Validations) == 0:
+		return "it has no validations"
+	case m == nil || len(m.ResourceRules) == 0 || len(m.ExcludeResourceRules) > 0:
+		return "it leaves resources out"
+	}
+	shipped, err := shippedGuardrails(g.Release.Namespace, g.ClusterResources)
+	at := slices.IndexFunc(shipped, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == ShippedRelease+"-"+name })
+	if !g.Comparable() || err != nil || at < 0 || rules(live) == rules(&shipped[at]) {
+		return ""
+	}
+	return "its rules are not those of this version of Landwaiter"
+}
+
+// Names that the embedded guardrails are rendered with.
+const (
+	ShippedRelease   = "landwaiter"
+	ShippedNamespace = "landwaiter-system"
+)
+
+// ShippedGuardrails returns the guardrails of this version, the ValidatingAdmissionPolicies that
+// keep teams apart, in the order of the chart, for an installation called [ShippedRelease] in a
+// namespace. It only fails if this program was built from
+// a broken file.
+func ShippedGuardrails(namespace string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
+	return shippedGuardrails(namespace, namespace)
+}
+
+// shippedGuardrails returns them as they are where cluster resources reference what is in another
+// namespace: no Tenant may have it, as none may have those of the system.
+func shippedGuardrails(namespace, clusterResources string) ([]admissionv1.ValidatingAdmissionPolicy, error) {
+	text, err := config.Files.ReadFile("guardrails/guardrails.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read the guardrails of this version: %w", err)
+	}
+	text = bytes.ReplaceAll(text, []byte(ShippedNamespace), []byte(namespace))
+	system := "'default', 'flux-system', 'gatekeeper-system', '" + namespace + "'" // as the chart lists them
+	if !strings.Contains(system, "'"+clusterResources+"'") {
+		text = bytes.ReplaceAll(text, []byte(system+"]"), []byte(system+", '"+clusterResources+"']"))
+	}
+	var all []admissionv1.ValidatingAdmissionPolicy
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		var p admissionv1.ValidatingAdmissionPolicy
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the guardrails of this version: %w", err)
+		}
+		if p.Kind == "ValidatingAdmissionPolicy" {
+			all = append(all, p)
+		}
+	}
+}
+
+// rules returns what a policy decides as text, without what an API server fills in, and without
+// the address at which Landwaiter is reached, which is a setting of the chart. Policies with the same
+// text decide the same.
+func rules(p *admissionv1.ValidatingAdmissionPolicy) string {
+	type rule struct {
+		Groups, Versions, Resources, Names []string
+		Operations                         []admissionv1.OperationType
+	}
+	var constraints []any
+	if m := p.Spec.MatchConstraints; m != nil {
+		for _, list := range [][]admissionv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
+			var rules []rule
+			for _, r := range list {
+				rules = append(rules, rule{r.APIGroups, r.APIVersions, r.Resources, r.ResourceNames, r.Operations})
+			}
+			constraints = append(constraints, rules)
+		}
+		constraints = append(constraints, selected(m.NamespaceSelector), selected(m.ObjectSelector))
+	}
+	text, err := json.Marshal([]any{constraints, p.Spec.MatchConditions, p.Spec.Variables, p.Spec.Validations, p.Spec.ParamKind})
+	if err != nil {
+		return p.Name + ": " + err.Error() // unreachable: policies were read from JSON
+	}
+	return regexp.MustCompile(`'https://[^/']+/`).ReplaceAllString(string(text), "'https://landwaiter/")
+}
+
+// gap says where a binding does not put its policy in force, empty if it does for everything
+// that the policy is about.
+func gap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) string {
+	switch m := b.Spec.MatchResources; {
+	case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
+		return fmt.Sprintf("does not say Deny but %v", b.Spec.ValidationActions)
+	case m != nil && len(m.ResourceRules)+len(m.ExcludeResourceRules)+terms(m.NamespaceSelector)+terms(m.ObjectSelector) > 0:
+		return "has matchResources, so the guardrail does not hold everywhere"
+	case p.Spec.ParamKind != nil && !everyParam(b.Spec.ParamRef):
+		return "does not hold for every Tenant"
+	}
+	return ""
+}
+
+// everyParam reports whether a binding takes all objects of the kind as parameters.
+func everyParam(ref *admissionv1.ParamRef) bool {
+	return ref != nil && ref.Name == "" && ref.Selector != nil && terms(ref.Selector) == 0
+}
+
+// terms is how many conditions a selector has.
+func terms(s *metav1.LabelSelector) int {
+	if s == nil {
+		return 0
+	}
+	return len(s.MatchLabels) + len(s.MatchExpressions)
+}
+
+// selected is a selector as text; none selects as an empty one.
+func selected(s *metav1.LabelSelector) string {
+	if s == nil {
+		s = &metav1.LabelSelector{}
+	}
+	return metav1.FormatLabelSelector(s)
+}
+
+// libraryRego returns the Rego of the library's template, empty if it cannot be read, which
+// a test excludes.
+func libraryRego() string {
+	text, err := library.Files.ReadFile("verified-images/template.yaml")
+	if err != nil {
+		return ""
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &object.Object); err != nil {
+		return ""
+	}
+	return regoOf(object)
+}
+
+// knownConditions returns the match conditions of config/gatekeeper/values.yaml, squeezed.
+func knownConditions() []string {
+	text, err := config.Files.ReadFile("gatekeeper/values.yaml")
+	if err != nil {
+		return nil
+	}
+	var values struct {
+		Validating []admissionv1.MatchCondition `json:"validatingWebhookMatchConditions"`
+		Mutating   []admissionv1.MatchCondition `json:"mutatingWebhookMatchConditions"`
+	}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		return nil
+	}
+	var all []string
+	for _, c := range append(values.Validating, values.Mutating...) {
+		all = append(all, squeezed(c.Expression))
+	}
+	return all
+}

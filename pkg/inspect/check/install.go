@@ -1,0 +1,192 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Findings about how Landwaiter is installed.
+const (
+	NoLandwaiter  = "NoLandwaiter"
+	NoReplicas    = "NoReplicas"
+	SingleReplica = "SingleReplica"
+	NoClientAuth  = "NoClientAuth"
+	CRDsMissing   = "CRDsMissing"
+	VersionSkew   = "VersionSkew"
+	LeaseStale    = "LeaseStale"
+)
+
+// upgrade returns the command that changes a value of the chart.
+func (v *view) upgrade(values ...string) string {
+	return upgrade(types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()}, values...)
+}
+
+func upgrade(release types.NamespacedName, values ...string) string {
+	text := fmt.Sprintf("helm upgrade %s charts/landwaiter --install --namespace %s --reset-then-reuse-values", resource.ShellWord(release.Name), resource.ShellWord(release.Namespace))
+	for _, value := range values {
+		text += " --set " + resource.ShellWord(value)
+	}
+	return text
+}
+
+// unanswered is what it leads to that no replica runs.
+const unanswered = "nobody answers Gatekeeper, so every new pod is refused"
+
+func deployment(v *view, add func(resource.Finding)) {
+	p := v.serve
+	if p == nil {
+		add(resource.Finding{ID: NoLandwaiter, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, Message: "no Deployment in it runs landwaiter-server serve",
+			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"})
+		return
+	}
+	switch {
+	case p.replicas == 0:
+		add(resource.Finding{ID: NoReplicas, Severity: resource.Error, Object: p.ObjectRef, Message: "it has 0 replicas",
+			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
+	case p.known && p.ready == 0:
+		add(resource.Finding{ID: NoReplicas, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
+			Why: unanswered, Command: v.onServe("rollout restart"), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
+	case p.replicas < 2:
+		add(resource.Finding{ID: SingleReplica, Severity: resource.Warning, Object: p.ObjectRef, Message: fmt.Sprintf("it has %d replicas", p.replicas),
+			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
+	}
+	if p.last("insecure-no-client-auth", "false") != "false" {
+		ns := v.gatekeeperNamespace()
+		use := p.flags("insecure-no-client-auth")[0]
+		operations := p.inPlace(use.index, "--insecure-no-client-auth=false")
+		if len(p.flags("client-ca"))+len(p.flags("client-ca-secret")) == 0 {
+			operations = append(operations, p.added("--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
+		}
+		add(resource.Finding{ID: NoClientAuth, Severity: resource.Warning, Object: p.ObjectRef, Message: "it answers any client, without a client certificate",
+			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
+	}
+}
+
+func definitions(v *view, add func(resource.Finding)) {
+	var missing []string
+	for _, kind := range v1beta1.Kinds() {
+		name := kind.Plural + "." + v1beta1.Group
+		if !slices.ContainsFunc(v.Definitions, func(d metav1.PartialObjectMetadata) bool { return d.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		add(resource.Finding{ID: CRDsMissing, Severity: resource.Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, Message: "missing: " + named(missing),
+			Why: "Landwaiter waits for all of its kinds before it answers, and denies", Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
+	}
+	if v.serve == nil || v.serve.version == "" {
+		return
+	}
+	for _, d := range v.Definitions {
+		if version := d.Labels["app.kubernetes.io/version"]; version != "" && version != v.serve.version {
+			add(resource.Finding{ID: VersionSkew, Severity: resource.Warning, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: d.Name},
+				Message: fmt.Sprintf("it is of version %s, and the Deployment of %s", version, v.serve.version),
+				Why:     "fields that only one of them knows are dropped or ignored", Command: v.upgrade("crds.install=true"), Keep: "the chart's value crds.install: true"})
+			return
+		}
+	}
+}
+
+// lease finds that nobody writes statuses, certificates and reports.
+func lease(v *view, add func(resource.Finding)) {
+	if v.serve == nil || v.serve.last("leader-elect", "true") == "false" {
+		return
+	}
+	f := resource.Finding{ID: LeaseStale, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Lease", Namespace: v.Namespace, Name: leaseName},
+		Why: "nobody writes statuses or renews certificates: what the resources say of themselves may be old", Command: "kubectl rollout restart " + v.serve.String()}
+	switch {
+	case v.Lease == nil:
+		f.Message = "it does not exist"
+	case !v.leaseHeld():
+		f.Message = "nobody has renewed it for more than " + leaseGrace.String()
+		if v.Lease.Spec.RenewTime != nil {
+			f.Message += ", last at " + v.Lease.Spec.RenewTime.UTC().Format(time.RFC3339)
+		}
+	default:
+		return
+	}
+	add(f)
+}
+
+// leaseHeld reports whether a replica writes.
+func (v *view) leaseHeld() bool {
+	return v.Lease != nil && v.Lease.Spec.RenewTime != nil && v.Now.Sub(v.Lease.Spec.RenewTime.Time) <= leaseGrace
+}
+
+// RoleMissing is the finding about a binding to a ClusterRole that the chart had once.
+const RoleMissing = "RoleMissing"
+
+// successors returns the ClusterRoles that have the rights of one that the chart had once, all
+// without the release's name, and false for any other. No binding in a namespace grants what
+// is the cluster's.
+func successors(role, namespace string) ([]string, bool) {
+	if role == "previewer" && namespace != "" {
+		role = "viewer"
+	}
+	roles, was := map[string][]string{"team-admin": {"rules-writer"}, "viewer": {"reader"}, "cluster-viewer": {"cluster-reader"}, "cluster-previewer": {"cluster-reader", "tenant-reader"},
+		"previewer": {"reader", "cluster-reader", "tenant-reader"}, "report-viewer": {"report-reader"}, "doctor": {"checker"}, "material": {"reference-reader"}}[role]
+	return roles, was
+}
+
+// renamed finds bindings to ClusterRoles that the chart no longer has. They grant nothing, and
+// whoever creates a ClusterRole of that name decides what they grant.
+func renamed(v *view, add func(resource.Finding)) {
+	release := strings.TrimSuffix(v.serve.last("reference-reader-role", "landwaiter-reference-reader"), "-reference-reader")
+	exist := map[string]bool{}
+	for _, r := range v.ClusterRoles {
+		exist[r.Name] = true
+	}
+	for _, g := range slices.Concat(slices.Collect(maps.Values(v.grants()))...) {
+		old, ours := strings.CutPrefix(g.role.Name, release+"-")
+		roles, was := successors(old, g.Namespace)
+		if g.role.Kind != "ClusterRole" || exist[g.role.Name] || !ours || !was {
+			continue
+		}
+		for i := range roles {
+			roles[i] = release + "-" + roles[i]
+		}
+		add(resource.Finding{ID: RoleMissing, Severity: resource.Warning, Object: g.ObjectRef,
+			Message: "it names ClusterRole " + g.role.Name + ", which no longer exists", Why: "it grants nothing: what it granted is now in " + strings.Join(roles, ", "),
+			Command: rebound(g.target, roles, g.subjects)})
+	}
+}
+
+// rebound returns the command that deletes a binding, because no binding can change its role,
+// and binds its subjects to roles. It only deletes one with more subjects than maxNamed.
+func rebound(of target, roles []string, subjects []rbacv1.Subject) string {
+	command := "kubectl delete " + of.String()
+	if len(subjects) == 0 || len(subjects) > maxNamed {
+		return command
+	}
+	who := ""
+	for _, s := range subjects {
+		flag, name := "user", s.Name
+		switch s.Kind {
+		case rbacv1.GroupKind:
+			flag = "group"
+		case rbacv1.ServiceAccountKind:
+			flag, name = "serviceaccount", cmp.Or(s.Namespace, of.Namespace)+":"+s.Name
+		}
+		who += fmt.Sprintf(" --%s=%s", flag, resource.ShellWord(name))
+	}
+	for i, role := range roles {
+		again := of
+		if i > 0 {
+			again.Name += "-" + role
+		}
+		command += " && kubectl create " + again.String() + " --clusterrole=" + resource.ShellWord(role) + who
+	}
+	return command
+}

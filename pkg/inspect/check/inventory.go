@@ -1,0 +1,242 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Source is one kind of object that is read.
+type Source string
+
+// The sources.
+const (
+	SourceWebhooks    Source = "webhooks"
+	SourceProviders   Source = "providers"
+	SourceTemplates   Source = "templates"
+	SourceConstraints Source = "constraints"
+	SourceConfigs     Source = "configs"
+	SourceGatekeeper  Source = "gatekeeper"
+	SourceLandwaiter  Source = "landwaiter"
+	SourceNamespaces  Source = "namespaces"
+	SourceResources   Source = "resources"
+	SourceGuardrails  Source = "guardrails"
+	SourceDefinitions Source = "definitions"
+	SourceRights      Source = "rights"
+	SourceLease       Source = "lease"
+	SourceFacts       Source = "facts"
+)
+
+// Unread says why a source was not read, or not all of it.
+type Unread struct {
+	// Missing is the permission that is missing, empty if it was something else.
+	Missing string
+	Why     string
+}
+
+// Options say where to look.
+type Options struct {
+	// Namespace is Landwaiter's.
+	Namespace string
+	// Gatekeeper is its namespace if its webhook does not name a Service.
+	Gatekeeper string
+	// Exempt are namespaces that may be exempt besides those of the system.
+	Exempt []string
+	// Only are the IDs of findings to look for; none means all.
+	Only []string
+}
+
+// Inventory is what was read of a cluster.
+type Inventory struct {
+	Options
+	Now time.Time
+	// Unread are the sources that could not be read. A kind that the cluster does not have
+	// is not among them: there are no such objects.
+	Unread map[Source]Unread
+
+	Validating  []admissionv1.ValidatingWebhookConfiguration
+	Mutating    []admissionv1.MutatingWebhookConfiguration
+	Providers   []unstructured.Unstructured
+	Templates   []unstructured.Unstructured
+	Constraints []unstructured.Unstructured
+	Configs     []unstructured.Unstructured
+	// Gatekeepers and Landwaiters are the Deployments in their namespaces.
+	Gatekeepers []appsv1.Deployment
+	Landwaiters []appsv1.Deployment
+	Namespaces  []corev1.Namespace
+	Resources   []v1beta1.Object
+	Policies    []admissionv1.ValidatingAdmissionPolicy
+	Bindings    []admissionv1.ValidatingAdmissionPolicyBinding
+	Definitions []metav1.PartialObjectMetadata
+
+	ClusterRoles        []rbacv1.ClusterRole
+	ClusterRoleBindings []rbacv1.ClusterRoleBinding
+	Roles               []rbacv1.Role
+	RoleBindings        []rbacv1.RoleBinding
+
+	Lease *coordinationv1.Lease
+	// Facts are what the process published, nil if it published nothing.
+	Facts *resource.Facts
+}
+
+// leaseName is the name of the lease of the replica that writes.
+const leaseName = "landwaiter"
+
+var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
+
+// Read reads what [Examine] judges, with the permissions of c. What it may not read is in
+// Unread. An error means that the API server did not answer.
+func Read(ctx context.Context, c client.Reader, options Options, now time.Time) (*Inventory, error) {
+	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: options, Now: now, Unread: map[Source]Unread{}}}
+	i := r.into
+	r.list(SourceWebhooks, "validatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.ValidatingWebhookConfigurationList{}, into(&i.Validating))
+	r.list(SourceWebhooks, "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", &admissionv1.MutatingWebhookConfigurationList{}, into(&i.Mutating))
+	i.Gatekeeper = newView(i).gatekeeperNamespace()
+	r.foreign(SourceProviders, "externaldata.gatekeeper.sh", "v1beta1", "Provider", "providers", &i.Providers)
+	r.foreign(SourceTemplates, "templates.gatekeeper.sh", "v1", "ConstraintTemplate", "constrainttemplates", &i.Templates)
+	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &i.Constraints)
+	r.foreign(SourceConfigs, "config.gatekeeper.sh", "v1alpha1", "Config", "configs", &i.Configs)
+	r.list(SourceGatekeeper, "deployments.apps", i.Gatekeeper, &appsv1.DeploymentList{}, into(&i.Gatekeepers))
+	r.list(SourceLandwaiter, "deployments.apps", i.Namespace, &appsv1.DeploymentList{}, into(&i.Landwaiters))
+	r.list(SourceNamespaces, "namespaces", "", &corev1.NamespaceList{}, into(&i.Namespaces))
+	r.list(SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{}, into(&i.Policies))
+	r.list(SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyBindingList{}, into(&i.Bindings))
+	r.list(SourceRights, "clusterroles.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleList{}, into(&i.ClusterRoles))
+	r.list(SourceRights, "clusterrolebindings.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleBindingList{}, into(&i.ClusterRoleBindings))
+	r.list(SourceRights, "roles.rbac.authorization.k8s.io", "", &rbacv1.RoleList{}, into(&i.Roles))
+	r.list(SourceRights, "rolebindings.rbac.authorization.k8s.io", "", &rbacv1.RoleBindingList{}, into(&i.RoleBindings))
+	r.resources()
+	for _, more := range []struct {
+		source Source
+		read   func()
+	}{{SourceDefinitions, r.definitions}, {SourceLease, r.lease}, {SourceFacts, r.facts}} {
+		if r.failed == nil && i.needs(more.source) {
+			more.read()
+		}
+	}
+	return i, errors.Join(r.failed, ctx.Err())
+}
+
+// reader reads one inventory.
+type reader struct {
+	client client.Reader
+	ctx    context.Context
+	into   *Inventory
+	failed error
+}
+
+// foreign reads all objects of a kind of which this package has no types.
+func (r *reader) foreign(source Source, group, version, kind, resource string, to *[]unstructured.Unstructured) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
+	r.list(source, resource+"."+group, "", list, into(to))
+}
+
+// into returns what appends objects of a type to a list.
+func into[T any](to *[]T) func(any) {
+	return func(object any) {
+		if item, ok := object.(*T); ok {
+			*to = append(*to, *item)
+		}
+	}
+}
+
+// list reads all objects of a kind, by pages, and hands each to keep. It reads nothing
+// after a failure: every request might wait as long as the one that failed.
+func (r *reader) list(source Source, resource, namespace string, empty client.ObjectList, keep func(any)) {
+	for total, token := 0, ""; r.failed == nil && r.into.needs(source); {
+		page, ok := empty.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return // a copy has the type of what was copied
+		}
+		err := r.client.List(r.ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(token))
+		if err != nil {
+			r.not(source, "list "+resource, namespace, err)
+			return
+		}
+		_ = meta.EachListItem(page, func(o runtime.Object) error { // the function returns no error
+			keep(o)
+			return nil
+		})
+		if total += meta.LenList(page); total > maxObjects {
+			r.not(source, "list "+resource, namespace, errTooMany)
+			return
+		}
+		if token = page.GetContinue(); token == "" {
+			return
+		}
+	}
+}
+
+// not notes why something was not read. A kind that the cluster does not know has no
+// objects. Anything but a missing permission ends the whole reading.
+func (r *reader) not(source Source, right, namespace string, err error) {
+	if namespace != "" {
+		right += " in namespace " + namespace
+	}
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err):
+	case apierrors.IsForbidden(err):
+		r.into.Unread[source] = Unread{Missing: right, Why: "you may not " + right}
+	case errors.Is(err, errTooMany):
+		r.into.Unread[source] = Unread{Why: right + ": " + err.Error()}
+	case r.failed == nil: // the others fail alike
+		r.failed = fmt.Errorf("%s: %w", right, err)
+	}
+}
+
+// resources reads the resources of landwaiter.dev.
+func (r *reader) resources() {
+	for _, kind := range v1beta1.Kinds() {
+		if page, ok := kind.NewList().(client.ObjectList); ok {
+			r.list(SourceResources, kind.Plural+"."+v1beta1.Group, "", page, func(o any) {
+				if object, ok := o.(v1beta1.Object); ok {
+					r.into.Resources = append(r.into.Resources, object)
+				}
+			})
+		}
+	}
+}
+
+// definitions reads the labels of our CRDs, not their schemas.
+func (r *reader) definitions() {
+	for _, kind := range v1beta1.Kinds() {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		err := r.client.Get(r.ctx, client.ObjectKey{Name: kind.Plural + "." + v1beta1.Group}, object)
+		if err != nil {
+			r.not(SourceDefinitions, "get customresourcedefinitions.apiextensions.k8s.io", "", err)
+			if r.failed != nil {
+				return
+			}
+			continue
+		}
+		r.into.Definitions = append(r.into.Definitions, *object)
+	}
+}
+
+func (r *reader) lease() {
+	lease := &coordinationv1.Lease{}
+	if err := r.client.Get(r.ctx, client.ObjectKey{Namespace: r.into.Namespace, Name: leaseName}, lease); err != nil {
+		r.not(SourceLease, "get leases.coordination.k8s.io", r.into.Namespace, err)
+		return
+	}
+	r.into.Lease = lease
+}

@@ -1,0 +1,37 @@
+package check
+
+import "time"
+
+// Limits of what is read and of what counts as sound.
+const (
+	// pageSize is how many objects one list request asks for; the API server keeps larger
+	// answers in memory.
+	pageSize = 500
+	// maxObjects bounds the objects of one kind that are read. A check over more is not done,
+	// because half of the objects cannot show that all is well.
+	maxObjects = 20_000
+	// maxText bounds what is shown of a text that somebody else wrote.
+	maxText = 400
+	// maxNamed bounds the names that one sentence lists.
+	maxNamed = 10
+	// maxCacheTTL is the longest time that Gatekeeper may keep an answer: as long a changed
+	// policy does not count.
+	maxCacheTTL = 10 * time.Second
+	// leaseGrace is when an unrenewed lease has no holder: four terms of 15 seconds.
+	leaseGrace = time.Minute
+)
+
+// Defaults of Gatekeeper's flags.
+const (
+	defaultCacheTTL      = 3 * time.Minute
+	defaultAuditInterval = "60"
+)
+
+// Defaults that Kubernetes has for webhooks.
+const defaultWebhookSeconds = 10
+
+// Defaults of the flags of landwaiter-server serve.
+const (
+	defaultVerifyTimeout = 2500 * time.Millisecond
+	defaultMutateTimeout = 800 * time.Millisecond
+)

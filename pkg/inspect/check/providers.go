@@ -1,0 +1,221 @@
+package check
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Findings about Gatekeeper's Provider objects.
+const (
+	ProviderMissing = "ProviderMissing"
+	ProviderTimeout = "ProviderTimeout"
+	ProviderURL     = "ProviderURL"
+	ProviderCA      = "ProviderCA"
+)
+
+// provider is one Provider object that leads to Landwaiter.
+type provider struct {
+	target
+	url      string
+	seconds  int
+	bundle   []byte
+	kept     bool // by Landwaiter, which puts back what others change
+	verifies bool // a constraint names it
+}
+
+// path is that of its URL.
+func (p provider) path() string {
+	parsed, err := url.Parse(p.url)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(parsed.Path, "/")
+}
+
+func (p provider) mutates() bool { return strings.HasSuffix(p.path(), "/mutate") }
+
+// ours returns the Provider objects of Landwaiter: those that it keeps, and those that
+// constraints name.
+func (v *view) ours() []provider {
+	kept, verifies := map[string]bool{}, map[string]bool{}
+	for _, c := range v.Constraints {
+		for _, name := range constraintProviders(&c) {
+			verifies[name] = true
+		}
+	}
+	for _, use := range v.serve.flags("provider-object") {
+		name, _, _ := strings.Cut(use.value, "=")
+		kept[name] = true
+	}
+	var all []provider
+	for _, object := range v.Providers {
+		p := provider{target: target{policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, "externaldata.gatekeeper.sh"}, kept: kept[object.GetName()], verifies: verifies[object.GetName()]}
+		if !p.kept && !p.verifies {
+			continue
+		}
+		p.url, _, _ = unstructured.NestedString(object.Object, "spec", "url")
+		timeout, _, _ := unstructured.NestedInt64(object.Object, "spec", "timeout")
+		p.seconds = int(min(timeout, 1<<20))
+		encoded, _, _ := unstructured.NestedString(object.Object, "spec", "caBundle")
+		if decoded, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+			p.bundle = decoded
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// answers returns how long Landwaiter takes at most to answer what a Provider asks.
+func (v *view) answers(p provider) time.Duration {
+	name, without := "verify-timeout", defaultVerifyTimeout
+	if p.mutates() {
+		name, without = "mutate-timeout", defaultMutateTimeout
+	}
+	parsed, err := time.ParseDuration(v.serve.last(name, without.String()))
+	if err != nil {
+		return without
+	}
+	return parsed
+}
+
+// fitting returns the timeout that a Provider needs, or has if that is more.
+func (v *view) fitting(p provider) int {
+	return max(p.seconds, int(v.answers(p)/time.Second)+1)
+}
+
+func missingProviders(v *view, add func(resource.Finding)) {
+	for i := range v.Constraints {
+		c := &v.Constraints[i]
+		name := constraintProviders(c)[0]
+		if slices.ContainsFunc(v.Providers, func(p unstructured.Unstructured) bool { return p.GetName() == name }) {
+			continue
+		}
+		f := resource.Finding{ID: ProviderMissing, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("it names the Provider %s, which does not exist", name),
+			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
+		for _, p := range v.ours() {
+			if p.kept && p.path() == "/v1/verify" { // any other may be somebody else's
+				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}), "spec.parameters.provider of the constraint"
+				break
+			}
+		}
+		add(f)
+	}
+}
+
+func providerTimeout(v *view, add func(resource.Finding)) {
+	for _, p := range v.ours() {
+		ours := v.answers(p)
+		if time.Duration(p.seconds)*time.Second > ours {
+			continue
+		}
+		keep := fmt.Sprintf("the chart's value provider.verifyTimeoutSeconds: %d", v.fitting(p))
+		if p.mutates() {
+			keep = fmt.Sprintf("the chart's value provider.mutateTimeoutSeconds: %d", v.fitting(p))
+		}
+		add(resource.Finding{ID: ProviderTimeout, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
+			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
+	}
+}
+
+// servedPaths are those at which Landwaiter answers Gatekeeper.
+var servedPaths = regexp.MustCompile(`^(/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
+
+func providerURL(v *view, add func(resource.Finding)) {
+	for _, p := range v.ours() {
+		said, good := v.wrongURL(p)
+		if said == "" {
+			continue
+		}
+		command := p.merge(map[string]any{"spec": map[string]any{"url": good}})
+		if p.kept {
+			command = v.upgrade("provider.url=")
+		}
+		add(resource.Finding{ID: ProviderURL, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("its url %s %s", p.url, said),
+			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
+	}
+}
+
+// wrongURL says what is wrong with a Provider's URL, and which one is right.
+func (v *view) wrongURL(p provider) (said, good string) {
+	host := v.serve.last("service-name", "landwaiter") + "." + v.Namespace + ".svc"
+	parsed, err := url.Parse(p.url)
+	path := "/v1/verify"
+	if err == nil && servedPaths.MatchString(p.path()) && (!p.verifies || !p.mutates()) {
+		path = p.path()
+	}
+	good = "https://" + host + ":443" + path
+	switch {
+	case err != nil || parsed.Scheme != "https":
+		return "is not an https URL", good
+	case path != p.path():
+		return "has a path at which Landwaiter does not verify", "https://" + parsed.Host + path
+	case strings.HasSuffix(parsed.Hostname(), ".svc") && parsed.Hostname() != host:
+		return "leads to another Service than " + host, good
+	}
+	return "", ""
+}
+
+func providerAuthority(v *view, add func(resource.Finding)) {
+	for _, p := range v.ours() {
+		said, severity := endOf(p.bundle, v.Now)
+		if said == "" && v.Facts != nil && v.Facts.Certificate != "" && v.leaseHeld() && !vouches(p.bundle, v.Facts.Certificate) {
+			said, severity = "lacks the CA of the certificate that Landwaiter serves", resource.Error
+		}
+		if said == "" {
+			continue
+		}
+		kept := v.serve.last("tls-secret", v.fullname()+"-tls") // the name of the Secret that the chart makes
+		add(resource.Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, Message: "its caBundle " + said,
+			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
+			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
+				resource.ShellWord(kept), resource.ShellWord(v.Namespace), p),
+			Keep: "the chart's value tls.rotate: true keeps it up to date; without it, tls.caBundle"})
+	}
+}
+
+// vouches reports whether a bundle has the CA of a certificate.
+func vouches(bundle []byte, certificate string) bool {
+	served, err := trust.ParseCertificates([]byte(certificate))
+	if err != nil {
+		return true // nothing is known
+	}
+	authorities, err := trust.ParseCertificates(bundle)
+	return err == nil && slices.ContainsFunc(authorities, func(c *x509.Certificate) bool { return served[0].CheckSignatureFrom(c) == nil })
+}
+
+// endOf says when a bundle of CAs is of no use, empty if it is for a while.
+func endOf(bundle []byte, now time.Time) (string, resource.Severity) {
+	if len(bytes.TrimSpace(bundle)) == 0 {
+		return "is empty", resource.Error
+	}
+	certificates, err := trust.ParseCertificates(bundle)
+	if err != nil {
+		return "cannot be read: " + err.Error(), resource.Error
+	}
+	var last time.Time
+	for _, c := range certificates {
+		if c.NotAfter.After(last) {
+			last = c.NotAfter
+		}
+	}
+	switch {
+	case !last.After(now):
+		return "ended on " + last.UTC().Format(time.DateOnly), resource.Error
+	case !last.After(now.Add(trust.Notice)):
+		return "ends on " + last.UTC().Format(time.DateOnly), resource.Warning
+	}
+	return "", ""
+}

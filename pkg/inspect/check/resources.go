@@ -1,0 +1,336 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Findings about resources.
+const (
+	ResourceNotReady      = "ResourceNotReady"
+	ResourceInvalid       = "ResourceInvalid"
+	ResourceUnsatisfiable = "ResourceUnsatisfiable"
+	ResourceUnused        = "ResourceUnused"
+	TrustEnds             = "TrustEnds"
+)
+
+func targetOf(o v1beta1.Object) target {
+	return target{resource.RefOf(o), v1beta1.Group}
+}
+
+// grantable is how Landwaiter ends the message about an object that it may not read.
+const grantable = "grant it with: kubectl create rolebinding "
+
+// notSo returns a condition that is False of a resource, nil otherwise.
+func notSo(o v1beta1.Object, condition string) *metav1.Condition {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, condition)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return c
+}
+
+// dependents is the end of the condition Ready of most kinds, too.
+const dependents = "what depends on it is denied"
+
+// unusable says what it leads to that a resource is not Ready.
+func unusable(o v1beta1.Object) string {
+	switch o.(type) {
+	case *v1beta1.Exception, *v1beta1.ClusterException:
+		return "it allows nothing"
+	case *v1beta1.ClusterQuota:
+		return "its namespaces and Tenants have the default shares"
+	case *v1beta1.Tenant:
+		return "its namespaces are denied, or have other rules than it says: see its conditions"
+	}
+	return dependents
+}
+
+func notReady(v *view, add func(resource.Finding)) {
+	causes := map[string]bool{}
+	for _, o := range v.Resources {
+		if c := notSo(o, v1beta1.ConditionReady); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
+			causes[o.GetNamespace()] = true
+		}
+	}
+	for _, o := range v.Resources {
+		c := notSo(o, v1beta1.ConditionReady)
+		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
+			continue // what it refers to is a finding itself
+		}
+		if strings.HasPrefix(c.Message, resource.RefusedBySchema) && v.refusals()[resource.RefOf(o)] != nil {
+			continue // as ResourceInvalid finds, without a condition too
+		}
+		f := resource.Finding{ID: ResourceNotReady, Severity: resource.Error, Object: resource.RefOf(o), Message: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
+			Why: unusable(o), Command: targetOf(o).edit()}
+		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
+			// Made from the installation, not from the message: that may be anybody's.
+			role := v.serve.last("reference-reader-role", "landwaiter-reference-reader")
+			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", resource.ShellWord(role), resource.ShellWord(o.GetNamespace()), resource.ShellWord(role), resource.ShellWord(v.Namespace+":"+v.serve.account))
+		}
+		add(f)
+	}
+}
+
+// invalid finds what the cluster stored and this version's schema refuses: the cluster's CRDs
+// are or were of another version. The condition Ready need not say so, because an API server
+// may refuse the status of such an object as well.
+func invalid(v *view, add func(resource.Finding)) {
+	for _, o := range v.Resources {
+		if err := v.refusals()[resource.RefOf(o)]; err != nil {
+			add(resource.Finding{ID: ResourceInvalid, Severity: resource.Error, Object: resource.RefOf(o), Message: resource.RefusedBySchema + err.Error(),
+				Why: unusable(o), Command: targetOf(o).edit()})
+		}
+	}
+}
+
+// refusalsOf returns why schemas refuse resources.
+func refusalsOf(resources []v1beta1.Object, schemas resource.Schemas) map[policy.ObjectRef]error {
+	refused := map[policy.ObjectRef]error{}
+	for _, o := range resources {
+		refused[resource.RefOf(o)] = schemas.Refuses(context.Background(), o)
+	}
+	return refused
+}
+
+func notEffective(v *view, add func(resource.Finding)) {
+	for _, o := range v.Resources {
+		c := notSo(o, v1beta1.ConditionEffective)
+		if c == nil {
+			continue
+		}
+		f := resource.Finding{Object: resource.RefOf(o), Message: fmt.Sprintf("it is not effective: %s: %s", c.Reason, c.Message)}
+		switch policy.Reason(c.Reason) {
+		case policy.ReasonUnsatisfiable:
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, resource.Error, "every image that it is about is denied", targetOf(o).edit()
+		case policy.ReasonUnused, policy.ReasonAppliesNowhere:
+			if o.GetNamespace() == "" {
+				continue // the next namespace may need it
+			}
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "it decides nothing, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
+			if why := v.needed(o); why != "" {
+				f.Why, f.Command = "it decides nothing, which its author may not know; but "+why, targetOf(o).edit()
+			}
+		default:
+			continue
+		}
+		add(f)
+	}
+}
+
+// needed says what deleting a resource of a namespace that decides nothing may change, "" if
+// nothing.
+func (v *view) needed(o v1beta1.Object) string {
+	if slices.ContainsFunc(v.Resources, func(other v1beta1.Object) bool {
+		t, ok := other.(*v1beta1.Tenant)
+		return ok && t.Spec.HomeNamespace == o.GetNamespace()
+	}) {
+		return "the next namespace of its Tenant may need it"
+	}
+	var verifiers []v1beta1.Object
+	for _, other := range v.Resources {
+		if _, ok := other.(*v1beta1.Verifier); ok && other.GetNamespace() == o.GetNamespace() && other.GetName() != o.GetName() {
+			verifiers = append(verifiers, other)
+		}
+	}
+	switch o.(type) {
+	case *v1beta1.TrustStore:
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionReady) != nil }) {
+			return "a Verifier that is not Ready may name it"
+		}
+		return ""
+	case *v1beta1.Verifier:
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionEffective) == nil }) {
+			return ""
+		}
+		return "without the last Verifier of a namespace, ClusterVerifiers apply there"
+	}
+	return "the namespace's next resource may need it"
+}
+
+// ends finds keys, certificates and roots that end within their notice.
+func ends(v *view, add func(resource.Finding)) {
+	for _, o := range v.Resources {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionExpiresSoon)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			continue
+		}
+		f := resource.Finding{ID: TrustEnds, Severity: resource.Warning, Object: resource.RefOf(o), Message: fmt.Sprintf("%s: %s", c.Reason, c.Message),
+			Why: "signatures made with it stop counting", Command: targetOf(o).edit()}
+		if c.Reason == string(policy.ReasonExpired) {
+			f.Severity = resource.Error
+		}
+		if command := v.renewal(o); command != "" {
+			f.Command, f.Keep = command, "new.pem has the certificates that follow, and those that older signatures still need"
+		}
+		add(f)
+	}
+}
+
+// trustOf returns the spec of a TrustStore or ClusterTrustStore, nil for others.
+func trustOf(o v1beta1.Object) *v1beta1.TrustStoreSpec {
+	switch o := o.(type) {
+	case *v1beta1.TrustStore:
+		return &o.Spec
+	case *v1beta1.ClusterTrustStore:
+		return &o.Spec
+	}
+	return nil
+}
+
+// withFile returns a command that prints JSON with the content of the file new.pem, as a
+// text, between before and after.
+func withFile(before, after string) string {
+	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" + resource.ShellWord(before+`{{printf "%q" (index .data "new.pem")}}`+after)
+}
+
+// renewal returns the command that replaces the trust material of a trust store by that in new.pem.
+func (v *view) renewal(o v1beta1.Object) string {
+	spec := trustOf(o)
+	if spec == nil {
+		return ""
+	}
+	namespace := cmp.Or(o.GetNamespace(), v.serve.last("cluster-resource-namespace", v.Namespace))
+	var into target
+	var before, after, key string
+	switch source := spec.Source; {
+	case source.Inline != "":
+		into, before, after = targetOf(o), `{"spec":{"source":{"inline":`, `}}}`
+	case source.SecretKeyRef != nil:
+		into, before, key = builtin("Secret", namespace, source.SecretKeyRef.Name), "stringData", source.SecretKeyRef.Key
+	case source.ConfigMapKeyRef != nil:
+		into, before, key = builtin("ConfigMap", namespace, source.ConfigMapKeyRef.Name), "data", source.ConfigMapKeyRef.Key
+	default:
+		return ""
+	}
+	if after == "" {
+		if !isKey(key) {
+			return ""
+		}
+		before, after = fmt.Sprintf(`{%q:{%q:`, before, key), `}}`
+	}
+	return withFile(before, after) + " | kubectl patch " + into.String() + " --type=merge --patch-file=/dev/stdin"
+}
+
+// RevocationHostNotAllowed is a Verifier that checks revocation at a host that Landwaiter may
+// not ask.
+const RevocationHostNotAllowed = "RevocationHostNotAllowed"
+
+// egressFlag lists the hosts that may be asked.
+const egressFlag = "egress-host"
+
+// unreachable finds hosts that the certificates in trust stores name for revocation, and that
+// serve may not ask. Those of signing certificates are only known once one is seen.
+func unreachable(v *view, add func(resource.Finding)) {
+	if v.serve == nil {
+		return
+	}
+	var listed []string
+	for _, use := range v.serve.flags(egressFlag) {
+		listed = append(listed, strings.Split(use.value, ",")...)
+	}
+	stores := map[policy.ObjectRef]v1beta1.Object{}
+	for _, o := range v.Resources {
+		stores[resource.RefOf(o)] = o
+	}
+	for _, o := range v.Resources {
+		n := notationOf(o)
+		if n == nil || n.Revocation == v1beta1.RevocationModeIgnore || n.Revocation == "" && n.AWSSigner != nil {
+			continue
+		}
+		var missing []string
+		for _, ref := range anchorsOf(n) {
+			for _, u := range responders(stores[storeOf(o, ref)]) {
+				if !allowed(listed, u) {
+					missing = append(missing, u.Host)
+				}
+			}
+		}
+		if slices.Sort(missing); len(missing) == 0 {
+			continue
+		}
+		missing = slices.Compact(missing)
+		var added []operation
+		for _, host := range missing {
+			added = append(added, v.serve.added("--"+egressFlag+"="+host))
+		}
+		add(resource.Finding{ID: RevocationHostNotAllowed, Severity: resource.Warning, Object: resource.RefOf(o),
+			Message: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s does not have: %s", egressFlag, strings.Join(missing, ", ")),
+			Why:     "nobody knows whether these certificates are revoked, so images whose signatures need them are denied (level Strict) or only reported (Permissive)", Command: v.serve.patch(added...),
+			Keep: "egressHosts of the chart"})
+	}
+}
+
+// allowed reports whether the flag has the host of an address, for its port or for the
+// standard ones.
+func allowed(listed []string, u *url.URL) bool {
+	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	port := cmp.Or(u.Port(), standard)
+	return slices.ContainsFunc(listed, func(entry string) bool {
+		return strings.EqualFold(entry, u.Hostname()+":"+port) || port == standard && strings.EqualFold(entry, u.Hostname())
+	})
+}
+
+// notationOf returns the notation settings of a Verifier or ClusterVerifier, nil for others.
+func notationOf(o v1beta1.Object) *v1beta1.NotationVerifier {
+	switch o := o.(type) {
+	case *v1beta1.Verifier:
+		return o.Spec.Notation
+	case *v1beta1.ClusterVerifier:
+		return o.Spec.Notation
+	}
+	return nil
+}
+
+// anchorsOf returns the trust stores whose certificates may be part of a chain.
+func anchorsOf(n *v1beta1.NotationVerifier) []v1beta1.TrustStoreRef {
+	all := slices.Clone(n.TrustStoreRefs)
+	if n.SigningAuthorities != nil {
+		all = append(all, n.SigningAuthorities.TrustStoreRefs...)
+	}
+	if n.Timestamps != nil {
+		all = append(all, n.Timestamps.TrustStoreRefs...)
+	}
+	return all
+}
+
+// storeOf returns the trust store that a Verifier names.
+func storeOf(verifier v1beta1.Object, ref v1beta1.TrustStoreRef) policy.ObjectRef {
+	if verifier.GetNamespace() == "" || ref.Kind == v1beta1.TrustStoreKindClusterTrustStore {
+		return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: ref.Name}
+	}
+	return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: verifier.GetNamespace(), Name: ref.Name}
+}
+
+// responders returns the addresses for revocation in the certificates of a trust store that
+// has them in its text.
+func responders(o v1beta1.Object) (list []*url.URL) {
+	spec := trustOf(o)
+	if spec == nil {
+		return nil
+	}
+	certificates, err := trust.ParseCertificates([]byte(spec.Source.Inline))
+	if err != nil {
+		return nil
+	}
+	for _, certificate := range certificates {
+		for _, address := range slices.Concat(certificate.OCSPServer, certificate.CRLDistributionPoints) {
+			if u, err := url.Parse(address); err == nil && u.Host != "" {
+				list = append(list, u)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,39 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+)
+
+func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
+	conditions := []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "spec.x is wrong; what depends on it is denied"}}
+	meta := func(kind string) (metav1.TypeMeta, metav1.ObjectMeta) {
+		return metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: kind}, metav1.ObjectMeta{Name: "x"}
+	}
+	verifier, exception := &v1beta1.ClusterVerifier{}, &v1beta1.ClusterException{}
+	verifier.TypeMeta, verifier.ObjectMeta = meta("ClusterVerifier")
+	exception.TypeMeta, exception.ObjectMeta = meta("ClusterException")
+	verifier.Status.Conditions, exception.Status.Conditions = conditions, conditions
+	for _, c := range []struct {
+		object v1beta1.Object
+		why    string
+	}{{verifier, "what depends on it is denied"}, {exception, "it allows nothing"}} {
+		inventory := sound(t)
+		inventory.Resources = append(inventory.Resources, c.object)
+		found := false
+		for _, f := range check.Examine(inventory, schema.New()).Findings {
+			if f.ID == check.ResourceNotReady {
+				found = true
+				require.Equal(t, "it is not Ready: Invalid: spec.x is wrong", f.Message)
+				require.Equal(t, c.why, f.Why)
+			}
+		}
+		require.True(t, found)
+	}
+}

@@ -1,0 +1,55 @@
+package check_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+)
+
+func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
+	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "--max-exception=2h", "--max-break-glass", "30m")}
+	reader := func(err error, objects ...client.Object) client.Client {
+		return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if err != nil {
+					return err
+				}
+				return c.List(ctx, list, options...)
+			},
+		}).Build()
+	}
+	serve, why, err := check.ReadServe(t.Context(), reader(nil, deployment), "system")
+	require.NoError(t, err)
+	require.Empty(t, why)
+	for name, want := range map[string]string{"max-exception": "2h", "break-glass": "true", "max-break-glass": "30m"} {
+		value, ok := serve.Flag(name)
+		require.True(t, ok, name)
+		require.Equal(t, want, value)
+	}
+	_, ok := serve.Flag("max-delegation")
+	require.False(t, ok)
+
+	for name, c := range map[string]struct {
+		reader client.Client
+		says   string
+	}{
+		"another namespace":           {reader(nil, deployment.DeepCopy()), "no Deployment in namespace other runs landwaiter-server serve"},
+		"somebody without permission": {reader(apierrors.NewForbidden(appsv1.Resource("deployments"), "", nil)), "you may not list deployments.apps in namespace other"},
+	} {
+		serve, why, err := check.ReadServe(t.Context(), c.reader, "other")
+		require.NoError(t, err, name)
+		require.Nil(t, serve, name)
+		require.Equal(t, c.says, why)
+	}
+	_, _, err = check.ReadServe(t.Context(), reader(errors.New("connection refused")), "system")
+	require.ErrorContains(t, err, "connection refused")
+}

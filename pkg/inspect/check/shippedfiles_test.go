@@ -1,0 +1,15 @@
+package check
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheEmbeddedFilesAreRead(t *testing.T) {
+	require.Contains(t, libraryRego(), "package verifiedimages")
+	shipped, err := ShippedGuardrails(ShippedNamespace)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(shipped), 9)
+	require.Len(t, knownConditions(), 2)
+}

@@ -56,8 +56,9 @@ For redis-acl, files should have all Tenants: where another Tenant lists a names
 that the prefix would cover, the namespaces are named one by one, and the command has
 to be run again when the team gets another.
 
-Exit codes: 0 it is printed, 64 the command line is wrong, or a file or the Tenant in
-it cannot be used, 69 the cluster cannot be asked, or the result cannot be written.`,
+Exit codes: 0 it is printed, 1 the cluster has no such Tenant, 64 the command line is
+wrong, or a file or the Tenant in it cannot be used, 69 the cluster cannot be asked, or
+the result cannot be written.`,
 		Example: `  landwaiter tenant export iris-green
   landwaiter tenant export iris-green -f tenants/ --format=tenant
   landwaiter tenant export dev-team --set homeNamespace=apps --format=flux
@@ -158,7 +159,7 @@ func (f *exportFlags) find(cmd *cobra.Command, name string) (found exported, err
 		return found, err
 	}
 	if found.live && !slices.ContainsFunc(found.all.tenants, func(t *v1beta1.Tenant) bool { return t.Name == name }) {
-		return found, noTenant(name)
+		return found, &program.Exit{Code: program.ExitDenied, Err: noTenant(name)}
 	}
 	tenants, err := f.fromFiles(found.all, name)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestRedisRulesAreThoseOfTheTenantInTheCluster(t *testing.T) {
 	require.Equal(t, "~landwaiter:rules:* ~landwaiter:rules-web:*", w.patterns(t, "rules"), "another Tenant lists a namespace with the prefix")
 
 	r := w.program.Run(t, "", "tenant", "export", "nobody", "--format=redis-acl")
-	require.Equal(t, 64, r.Code)
+	require.Equal(t, 1, r.Code)
 	require.Contains(t, r.Stderr, "there is no Tenant nobody")
 }
 

@@ -31,7 +31,7 @@ type ClusterQuotaSpec struct {
 	Tenants []string `json:"tenants,omitempty"`
 
 	// MaxInFlight is the maximum number of uncached images that are verified at a time
-	// (default --in-flight-per-namespace), at most half of --in-flight. One request can
+	// (default --limit in-flight-per-namespace), at most half of --limit in-flight. One request can
 	// have 32 in flight.
 	// +optional
 	// +kubebuilder:validation:Minimum=32
@@ -39,7 +39,7 @@ type ClusterQuotaSpec struct {
 	MaxInFlight int32 `json:"maxInFlight,omitempty"`
 
 	// RegistryRequestsPerSecond limits the rate of requests to registries, with a burst
-	// of twice as many (default --registry-requests-per-second).
+	// of twice as many (default --limit registry-requests-per-second).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000

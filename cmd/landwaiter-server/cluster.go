@@ -12,13 +12,12 @@ import (
 	"github.com/bombsimon/logrusr/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -35,7 +34,6 @@ import (
 
 // clusterFlags are the flags of serve for a Kubernetes cluster.
 type clusterFlags struct {
-	kubeconfig     string
 	controller     controller.Options
 	warmUp         bool
 	warmUpInterval time.Duration
@@ -46,32 +44,29 @@ type clusterFlags struct {
 	dnsNames               []string
 	providerObjects        []string
 	providerURL            string
-	providerRoles          bool
-	clientCASecrets        []string
-	clientCAOverlap        time.Duration
+	providerSuffix         string // of the roles that own Provider objects, empty if none does
 }
 
-func (c *clusterFlags) register(cmd *cobra.Command) {
-	f, o := cmd.Flags(), &c.controller
-	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
-	f.StringVar(&o.OwnNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
-	f.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
-	f.StringVar(&o.ReferenceReaderRole, "reference-reader-role", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
-	f.StringVar(&o.OperatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
-	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
-	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
-	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
-	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
-	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
+func (c *clusterFlags) register(f *pflag.FlagSet) {
+	o := &c.controller
+	program.RegisterNamed(f, "cluster-role", "names of ClusterRoles, by their use (repeatable)", func(v *pflag.FlagSet) {
+		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
+		v.StringVar(&c.providerSuffix, "provider-suffix", "", "end of the name of a ClusterRole, after the name of a --provider-object, that owns the object: it is deleted with the role, and not made without (empty: none does)")
+	})
+	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules in each namespace of a Tenant; needs the guardrails")
+	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of workloads when they change, and those of running pods again before their verdict ends")
+	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events into each namespace; implies --warm-up")
+	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-dir")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and keep every --provider-object, which has its CA")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the certificate that is made (repeatable)")
-	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to make and to keep, such as landwaiter-verify=/v1/verify (repeatable); Gatekeeper waits the next whole second after --verify-timeout or --mutate-timeout")
-	f.StringVar(&c.providerURL, "provider-url", "", "where Gatekeeper reaches this server, without a path, for every --provider-object (empty: the Service, at port 443)")
-	f.BoolVar(&c.providerRoles, "provider-roles", false, "let ClusterRole NAME-provider own each --provider-object: it is deleted with the role, and not made without")
-	f.StringSliceVar(&c.clientCASecrets, "client-ca-secret", nil,
-		"NAMESPACE/NAME[/KEY] of a Secret with CA certificates of clients, such as gatekeeper-system/gatekeeper-webhook-server-cert (repeatable; without KEY, ca.crt)")
-	f.DurationVar(&c.clientCAOverlap, "client-ca-overlap", 10*time.Minute, "how long a client CA is accepted after another has replaced it in its Secret")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to keep, such as landwaiter-verify=/v1/verify (repeatable)")
+}
+
+// take adds what the flags of both commands say.
+func (c *clusterFlags) take(shared *sharedFlags) {
+	c.controller.OwnNamespace, c.controller.LeaderElection, c.providerURL = shared.ownNamespace, shared.leaderElection, shared.providerURL
 }
 
 // check refuses flags that contradict each other, and a server without client
@@ -79,20 +74,20 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 func (c *clusterFlags) check(configDir string, files serving.Options, options provider.Options) error {
 	noCluster := configDir != ""
 	switch {
-	case len(files.ClientCAFiles)+len(c.clientCASecrets) == 0 && !options.InsecureNoClientAuth:
-		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
-	case noCluster && (c.kubeconfig != "" || c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
-		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --operated-tenants-role, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
+	case len(files.ClientCAFiles)+len(files.ClientCASecrets) == 0 && !options.InsecureNoClientAuth:
+		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or --insecure-no-client-auth")
+	case noCluster && (c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || len(files.ClientCASecrets)+len(c.providerObjects) > 0):
+		return errors.New("--config-dir means that no Kubernetes API is used: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
 	case noCluster && (c.warmUp || c.reports || c.controller.ShowRules):
 		return errors.New("--warm-up, --reports and --show-effective-rules need the Kubernetes API, which --config-dir means to do without")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
-		return errors.New("--warm-up-interval means nothing without --warm-up or --reports")
+		return errors.New("--ttl warm-up means nothing without --warm-up or --reports")
 	case c.warmUpInterval < 0:
-		return errors.New("--warm-up-interval must be positive")
-	case c.tlsSecret != "" && (files.CertificateFile != "" || files.KeyFile != ""):
-		return errors.New("--tls-secret and --tls-cert with --tls-key are two ways to give the serving certificate: use one")
-	case c.tlsSecret == "" && (files.CertificateFile == "" || files.KeyFile == ""):
-		return errors.New("the serving certificate is missing: use --tls-cert FILE and --tls-key FILE, or --tls-secret NAME")
+		return errors.New("--ttl warm-up must be positive")
+	case c.tlsSecret != "" && files.CertificateFile != "":
+		return errors.New("--tls-secret and --tls-dir are two ways to give the serving certificate: use one")
+	case c.tlsSecret == "" && files.CertificateFile == "":
+		return errors.New("the serving certificate is missing: use --tls-dir DIR or --tls-secret NAME")
 	case c.tlsSecret != "" && c.controller.OwnNamespace == "":
 		return errors.New("--tls-secret is looked for in --own-namespace, which is not given")
 	case c.rotate && c.tlsSecret == "":
@@ -123,8 +118,8 @@ func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, 
 			answer = options.MutateTimeout
 		}
 		p := serving.Provider{Name: name, URL: base + path, TimeoutSeconds: int64((answer + providerMargin + time.Second - 1) / time.Second)}
-		if c.providerRoles {
-			p.Role = name + "-provider"
+		if c.providerSuffix != "" {
+			p.Role = name + c.providerSuffix
 		}
 		all = append(all, p)
 	}
@@ -134,7 +129,7 @@ func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, 
 // serve answers with resources from the Kubernetes API until ctx ends or a part fails.
 func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	bridge(log)
-	config, err := ownConfig(c.kubeconfig)
+	config, err := ownConfig()
 	if err != nil {
 		return err
 	}
@@ -227,16 +222,6 @@ func (f *serveFlags) openIn(config *rest.Config) (s *service.Service, err error)
 	return f.open(finder)
 }
 
-// ownConfig returns how a program in a cluster, or one with a kubeconfig file, reaches the API server.
-func ownConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("find the Kubernetes API (use --kubeconfig FILE outside a cluster, or --config-dir DIR without one): %w", err)
-	}
-	config.UserAgent = "landwaiter/" + program.Version()
-	return config, nil
-}
-
 // identity returns the TLS identity that the flags ask for, and what the replica
 // that leads does for it.
 func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options, log *logrus.Logger) (*serving.Identity, []controller.Duty, error) {
@@ -244,16 +229,9 @@ func (c *clusterFlags) identity(config *rest.Config, options serving.Options, ed
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	options.Metrics, options.ClientCAOverlap = edge.Metrics, c.clientCAOverlap
+	options.Metrics = edge.Metrics
 	if c.tlsSecret != "" {
 		options.CertificateSecret = types.NamespacedName{Namespace: c.controller.OwnNamespace, Name: c.tlsSecret}
-	}
-	for _, s := range c.clientCASecrets {
-		parts := append(strings.Split(s, "/"), "ca.crt")
-		if len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-			return nil, nil, fmt.Errorf("--client-ca-secret is %q, it must be NAMESPACE/NAME or NAMESPACE/NAME/KEY", s)
-		}
-		options.ClientCASecrets = append(options.ClientCASecrets, serving.SecretKey{Namespace: parts[0], Name: parts[1], Key: parts[2]})
 	}
 	identity, err := serving.New(clients, log, options)
 	if err != nil || !c.rotate {
@@ -292,7 +270,7 @@ func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *
 	kept := s.PassTTL()
 	interval := cmp.Or(c.warmUpInterval, kept/2)
 	if interval >= kept {
-		return fmt.Errorf("--warm-up-interval is %s, it must be shorter than --pass-ttl, which is %s", interval, kept)
+		return fmt.Errorf("--ttl warm-up is %s, it must be shorter than pass, which is %s", interval, kept)
 	}
 	options := warm.Options{Interval: interval, Metrics: metrics, Generation: s.Generation}
 	if reporter != nil {

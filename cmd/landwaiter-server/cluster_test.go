@@ -21,7 +21,7 @@ func TestProviderObjectsLeadToTheServiceUnlessAFlagSaysWhere(t *testing.T) {
 		{Name: "lw-mutate", URL: "https://lw.system.svc:443/v1/mutate", TimeoutSeconds: 1},
 	}, got)
 
-	flags.providerURL, flags.providerRoles = "https://lw.example.com:8443", true
+	flags.providerURL, flags.providerSuffix = "https://lw.example.com:8443", "-provider"
 	got, err = flags.providers(options)
 	require.NoError(t, err)
 	require.Equal(t, serving.Provider{Name: "lw-verify", URL: "https://lw.example.com:8443/v1/verify", TimeoutSeconds: 3, Role: "lw-verify-provider"}, got[0])

@@ -12,7 +12,8 @@ import (
 func main() { program.Main(newRoot) }
 
 func newRoot() *cobra.Command {
-	return program.Root(&cobra.Command{
+	var shared sharedFlags
+	root := &cobra.Command{
 		Use:   "landwaiter-server",
 		Short: "Decide which container images may enter a Kubernetes cluster",
 		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper, for
@@ -21,6 +22,9 @@ the server; people use landwaiter.
 
 Exit codes: 0 it ended as asked, 64 the command line is wrong, or a file that it names
 cannot be used, 69 something that it needs failed, such as the address to listen on.`,
-		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key --client-ca gatekeeper-ca.crt`,
-	}, newServe(), newOperate())
+		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt`,
+	}
+	shared.register(root.PersistentFlags())
+	hideShared(root)
+	return program.Root(root, newServe(&shared), newOperate(&shared))
 }

@@ -30,15 +30,19 @@ func TestTheReferenceOfFlagsIsUpToDate(t *testing.T) {
 	require.NoError(t, commands.CheckReference("../../docs/reference/server.md", newRoot()))
 }
 
+func TestTheFlagsAreFewAndHelpFitsOnAScreen(t *testing.T) {
+	commands.CheckSize(t, newRoot(), commands.Size{Registrations: 46, Lines: 50, Columns: 160})
+}
+
 func TestNoFlagDescribesItsDefaultInWords(t *testing.T) { commands.CheckDefaults(t, newRoot()) }
 
 func TestHelpShowsTheDefaultsInForce(t *testing.T) {
-	serve := newServe()
+	serve := newServe(&sharedFlags{})
 	for name, want := range map[string]string{
-		"verify-timeout": provider.DefaultVerifyTimeout.String(),
-		"pass-ttl":       verify.DefaultPassTTL.String(),
-		"cache-bytes":    "67108864",
-		"in-flight":      "512",
+		"timeout":       "verify=" + provider.DefaultVerifyTimeout.String() + ",mutate=800ms,shutdown=10s,drain=0s",
+		"ttl":           "pass=" + verify.DefaultPassTTL.String() + ",deny=10s,tag=5s,warm-up=0s",
+		"limit":         "in-flight=512,in-flight-per-namespace=128,cache-bytes=67108864,evidence-bytes=100663296,registry-requests-per-second=500,registry-bytes-per-second=33554432,registry-connections=64",
+		"max-exception": "2160h0m0s",
 	} {
 		require.Equal(t, want, serve.Flag(name).DefValue, name)
 	}

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -23,14 +23,13 @@ const mutationLimit = 50
 
 // operateFlags are the flags of operate.
 type operateFlags struct {
-	kubeconfig, landwaiter string
-	mutation               bool
-	options                operator.RunOptions
+	landwaiter string
+	pin        bool // whether --mutation is given
+	options    operator.RunOptions
 }
 
-func newOperate() *cobra.Command {
+func newOperate(shared *sharedFlags) *cobra.Command {
 	var flags operateFlags
-	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "operate",
 		Short: "Keep what Tenants stand for in a cluster: the operator",
@@ -49,38 +48,42 @@ anything else is the answer.`,
 		Example: `  landwaiter-server operate --own-namespace landwaiter-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := newLogger(cmd, logLevel, logFormat)
+			log, err := shared.logger(cmd)
 			if err != nil {
 				return err
 			}
+			flags.take(shared)
+			flags.pin = cmd.Flags().Changed("mutation")
 			return flags.run(cmd.Context(), log)
 		},
 	}
-	flags.register(cmd)
-	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
-	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
+	flags.register(cmd.Flags())
 	return cmd
 }
 
-func (o *operateFlags) register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
-	f.StringVar(&o.options.OwnNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod, for its lease")
+func (o *operateFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
-	f.BoolVar(&o.options.LeaderElection, "leader-elect", true, "let one of several replicas work")
-	f.StringVar(&o.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
-	f.StringVar(&o.options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
 	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that no Tenant may have, besides those of the system (repeatable)")
-	f.StringVar(&o.options.Guardrail.Policy, "guardrail", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
-	f.StringVar(&o.options.Guardrail.Tenants, "guardrail-tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this account to what each Tenant says")
-	f.DurationVar(&o.options.Guardrail.Interval, "guardrail-interval", guardrailInterval, "how often to ask whether the operator guardrails are in force")
+	g, m := &o.options.Guardrail, &o.options.Mutation
+	program.RegisterNamed(f, "guardrail", "operator guardrails, and how often to ask whether they are in force (repeatable)", func(v *pflag.FlagSet) {
+		v.StringVar(&g.Policy, "namespaces", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
+		v.StringVar(&g.Tenants, "tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this account to what each Tenant says")
+		v.DurationVar(&g.Interval, "interval", guardrailInterval, "how often to ask whether the operator guardrails are in force, at least every minute")
+	})
 	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "work without the operator guardrails: who takes over this account has every namespace")
-	m := &o.options.Mutation
-	f.BoolVar(&o.mutation, "mutation", false, "keep the Provider and Assign objects that pin tags, by what policies say and by the Stores that Tenants have")
-	f.IntVar(&m.Limit, "mutation-limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster")
+	program.RegisterNamed(f, "mutation", "keep the objects that pin tags, with limit=N and timeout-seconds=N (left out: keep none)", func(v *pflag.FlagSet) {
+		v.IntVar(&m.Limit, "limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster")
+		v.Int64Var(&m.Objects.TimeoutSeconds, "timeout-seconds", 1, "how long Gatekeeper waits for the digest of a tag")
+	})
+	f.Lookup("mutation").DefValue = "" // the values count only if the flag is given
 	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace whose tags are never pinned (repeatable)")
-	f.StringVar(&m.Objects.ProviderURL, "provider-url", "", "where Gatekeeper reaches Landwaiter (empty: https://landwaiter.landwaiter-system.svc:443)")
-	f.Int64Var(&m.Objects.TimeoutSeconds, "provider-timeout-seconds", 1, "how long Gatekeeper waits for the digest of a tag")
+}
+
+// take adds what the flags of both commands say.
+func (o *operateFlags) take(shared *sharedFlags) {
+	o.options.OwnNamespace, o.options.LeaderElection = shared.ownNamespace, shared.leaderElection
+	o.options.HealthAddress, o.options.MetricsAddress = shared.healthAddress, shared.metricsAddress
+	o.options.Mutation.Objects.ProviderURL = shared.providerURL
 }
 
 // run checks the flags and operates until ctx ends.
@@ -90,14 +93,14 @@ func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
 		return err
 	}
 	if o.options.Guardrail.Interval < time.Second || o.options.Guardrail.Interval > guardrailInterval {
-		return fmt.Errorf("--guardrail-interval is %s, it must be between 1s and %s", o.options.Guardrail.Interval, guardrailInterval)
+		return fmt.Errorf("--guardrail interval is %s, it must be between 1s and %s", o.options.Guardrail.Interval, guardrailInterval)
 	}
 	bridge(log)
-	config, err := ownConfig(o.kubeconfig)
+	config, err := ownConfig()
 	if err != nil {
 		return err
 	}
-	if o.mutation {
+	if o.pin {
 		o.options.Mutation.Pins = resolve.Pins
 	}
 	o.options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
 	"golang.org/x/sync/errgroup"
 
@@ -44,43 +44,35 @@ func (f *serveFlags) open(finder service.Finder) (*service.Service, error) {
 	return service.New(options, finder)
 }
 
-func newServe() *cobra.Command {
+func newServe(shared *sharedFlags) *cobra.Command {
 	var flags serveFlags
 	var cluster clusterFlags
 	var options provider.Options
-	var identity serving.Options
+	var identity identityFlags
 	var traces traceFlags
-	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
-		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS.
-
-Resources come from the Kubernetes API (of the cluster that it runs in, or of
---kubeconfig), or from the files below --config-dir. Both are watched, and so are
-certificates; a change takes effect without a restart.
-
-Paths: POST /v1/verify and /v1/mutate, /v1/audit/verify for Gatekeeper's audit,
-/v1/namespaces/{namespace}/verify and …/mutate, and /ratify/gatekeeper/v1/verify
-and …/mutate. /healthz and /readyz are served at --health-address, /metrics at
---metrics-address, both over plain HTTP.
-
-Traces go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT, or another of
-the standard variables, says where it is.
-
+		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS, by resources of the
+Kubernetes API (of its cluster, or of the one in KUBECONFIG) or in files (--config-dir). It follows changes
+of both, and of certificates, without a restart. docs/reference/server.md has its paths and more about flags.
 On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and ends.`,
-		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
-    --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc
+		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
-    --service-name landwaiter --provider-object landwaiter-verify=/v1/verify \
-    --client-ca-secret gatekeeper-system/gatekeeper-webhook-server-cert`,
+    --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := newLogger(cmd, logLevel, logFormat)
+			log, err := shared.logger(cmd)
 			if err != nil {
 				return err
 			}
-			if err := cluster.check(flags.configDir, identity, options); err != nil {
+			served, err := identity.options()
+			if err != nil {
+				return err
+			}
+			cluster.take(shared)
+			options.HealthAddress, options.MetricsAddress = shared.healthAddress, shared.metricsAddress
+			if err := cluster.check(flags.configDir, served, options); err != nil {
 				return err
 			}
 			if err := options.Validate(); err != nil {
@@ -94,73 +86,54 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			}
 			defer stop()
 			if flags.configDir == "" {
-				return cluster.serve(cmd.Context(), flags, options, identity, log)
+				return cluster.serve(cmd.Context(), flags, options, served, log)
 			}
-			return serve(cmd.Context(), flags, options, identity, log)
+			return serve(cmd.Context(), flags, options, served, log)
 		},
 	}
 	cmd.Flags().StringVar(&flags.configDir, "config-dir", "", "directory with resources as YAML or JSON files, instead of the Kubernetes API")
 	flags.RegisterNetwork(cmd.Flags())
-	registerServerFlags(cmd, &options, &identity)
-	registerEngineFlags(cmd, &flags)
+	registerServerFlags(cmd.Flags(), &options)
+	identity.register(cmd.Flags())
+	flags.Redis.Register(cmd.Flags())
+	registerEngineFlags(cmd.Flags(), &flags.Options, &cluster.warmUpInterval)
 	flags.Exceptions.Register(cmd.Flags())
-	cluster.register(cmd)
-	traces.register(cmd)
-	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
-	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
+	cluster.register(cmd.Flags())
+	traces.register(cmd.Flags())
 	return cmd
 }
 
 // registerServerFlags declares the flags of the HTTPS edge.
-func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity *serving.Options) {
-	f := cmd.Flags()
+func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
 	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
-	f.StringVar(&options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
-	f.StringVar(&options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
-	f.StringVar(&identity.CertificateFile, "tls-cert", "", "file with the serving certificate (PEM)")
-	f.StringVar(&identity.KeyFile, "tls-key", "", "file with its key (PEM)")
-	f.StringSliceVar(&identity.ClientCAFiles, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer any client, without a client certificate")
-	f.DurationVar(&options.VerifyTimeout, "verify-timeout", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
-	f.DurationVar(&options.MutateTimeout, "mutate-timeout", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
-	f.DurationVar(&options.GracePeriod, "shutdown-grace", provider.DefaultGracePeriod, "time for requests in flight to finish at shutdown")
-	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice")
+	program.RegisterNamed(f, "timeout", "how long an answer or the end may take (repeatable)", func(v *pflag.FlagSet) {
+		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.MutateTimeout, "mutate", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.GracePeriod, "shutdown", provider.DefaultGracePeriod, "time for requests in flight to finish at shutdown")
+		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice")
+	})
 }
 
 // registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
-func registerEngineFlags(cmd *cobra.Command, flags *serveFlags) {
-	f := cmd.Flags()
-	flags.Redis.Register(f)
-	f.Int64Var(&flags.Options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
-	f.DurationVar(&flags.Options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is cached")
-	f.DurationVar(&flags.Options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is cached")
-	f.DurationVar(&flags.Options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long the digest of a tag is cached")
-	f.IntVar(&flags.Options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
-	f.IntVar(&flags.Options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
-	f.Int64Var(&flags.Options.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
-	f.IntVar(&flags.Options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
-	f.IntVar(&flags.Options.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
-	f.IntVar(&flags.Options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
-}
-
-func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
-	log := logrus.New()
-	log.SetOutput(cmd.ErrOrStderr())
-	parsed, err := logrus.ParseLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level is %q, it must be debug, info, warning or error", level)
-	}
-	log.SetLevel(parsed)
-	switch format {
-	case "json":
-		log.SetFormatter(&logrus.JSONFormatter{})
-	case "text":
-	default:
-		return nil, fmt.Errorf("--log-format is %q, it must be json or text", format)
-	}
-	return log, nil
+func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Duration) {
+	program.RegisterNamed(f, "limit", "bound on what is done at a time (repeatable)", func(v *pflag.FlagSet) {
+		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
+		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
+		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
+		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
+		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
+		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
+		v.IntVar(&o.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
+	})
+	program.RegisterNamed(f, "ttl", "how long a result is cached (repeatable)", func(v *pflag.FlagSet) {
+		v.DurationVar(&o.Engine.PassTTL, "pass", verify.DefaultPassTTL, "how long an allowed digest is cached")
+		v.DurationVar(&o.Engine.DenyTTL, "deny", verify.DefaultDenyTTL, "how long a denied digest is cached")
+		v.DurationVar(&o.Engine.TagTTL, "tag", verify.DefaultTagTTL, "how long the digest of a tag is cached")
+		v.DurationVar(warmUp, "warm-up", 0, "how often images of running pods are verified again, with --warm-up or --reports (0: half of pass)")
+	})
 }
 
 // serve answers with resources from files until ctx ends or a part fails.
@@ -219,8 +192,8 @@ const lastTraces = 3 * time.Second
 // traceFlags are the flags of traces. The standard OTEL_ variables have the rest.
 type traceFlags struct{ images bool }
 
-func (f *traceFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.images, "trace-images", false, "name images, digests and reasons in traces")
+func (f *traceFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.images, "trace-images", false, "name images, digests and reasons in traces")
 }
 
 // start adds the tracer that the variables ask for to options, and returns what ends it.

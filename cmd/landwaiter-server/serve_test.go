@@ -74,8 +74,8 @@ func startServe(t *testing.T, flags ...string) *running {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	args := append([]string{"serve", "--config-dir", s.resources, "--address", address, "--health-address", health, "--metrics-address", "",
-		"--tls-cert", certificates.CertificateFile(), "--tls-key", certificates.KeyFile(), "--client-ca", certificates.CAFile(),
-		"--client-name", gatekeeper.ClientName, "--tag-ttl", "1ms"}, flags...)
+		"--tls-dir", certificates.Dir(), "--client-ca", certificates.CAFile(),
+		"--client-name", gatekeeper.ClientName, "--ttl", "tag=1ms"}, flags...)
 	go func() { s.ended <- run(ctx, args, s.log, s.log) }()
 	t.Cleanup(func() { s.stop() })
 	require.Eventually(t, func() bool { return ready(t, "http://"+health+"/readyz") }, time.Minute, 5*time.Millisecond, "%s", s.log)
@@ -186,7 +186,7 @@ func serveOnce(t *testing.T, dir, address string) (code int, log string) {
 	require.NoError(t, err)
 	var out bytes.Buffer
 	code = run(t.Context(), []string{"serve", "--config-dir", dir, "--address", address, "--health-address", "", "--metrics-address", "",
-		"--tls-cert", certificates.CertificateFile(), "--tls-key", certificates.KeyFile(), "--client-ca", certificates.CAFile()}, &out, &out)
+		"--tls-dir", certificates.Dir(), "--client-ca", certificates.CAFile()}, &out, &out)
 	return code, out.String()
 }
 

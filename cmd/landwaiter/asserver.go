@@ -47,7 +47,7 @@ func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server
 	}
 	if serve == nil {
 		if !f.served.Changed("break-glass") {
-			why = "whether serve runs with --break-glass is not known: " + why + "; say --serve-flag=break-glass if it does"
+			why = "whether serve runs with --break-glass is not known: " + why + "; if it does, repeat its value: --serve-flag=break-glass=24h"
 			for _, state := range states {
 				state.WithoutBreakGlass(why, time.Now())
 			}
@@ -60,7 +60,7 @@ func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server
 // inherit gives the flags about exceptions that the person did not the values that serve has,
 // as from says.
 func (f *serviceFlags) inherit(value func(name string) (string, bool), from string) error {
-	for _, name := range []string{"max-exception", "max-delegation", "break-glass", "max-break-glass"} {
+	for _, name := range []string{"max-exception", "max-delegation", "break-glass"} {
 		value, given := value(name)
 		if !given || f.served.Changed(name) {
 			continue
@@ -77,8 +77,7 @@ func (f *serviceFlags) server(serve *check.Serve) live.Server {
 	server := live.Server{Namespace: f.installed.Namespace, Account: f.installed.Name, ReferenceReaderRole: "landwaiter-reference-reader", Guessed: serve == nil}
 	if serve != nil {
 		server.Account = serve.Account()
-		role, _ := serve.Flag("reference-reader-role")
-		server.ReferenceReaderRole = cmp.Or(role, server.ReferenceReaderRole)
+		server.ReferenceReaderRole = serve.Named("cluster-role", "reference-reader", server.ReferenceReaderRole)
 	}
 	return server
 }
@@ -88,7 +87,7 @@ func (f *serviceFlags) server(serve *check.Serve) live.Server {
 func (f *serviceFlags) asShown(shown *live.Shown) error {
 	values := map[string]string{"max-exception": shown.MaxException, "max-delegation": shown.MaxDelegation}
 	if shown.MaxBreakGlass != "" {
-		values["break-glass"], values["max-break-glass"] = "true", shown.MaxBreakGlass
+		values["break-glass"] = shown.MaxBreakGlass
 	}
 	value := func(name string) (string, bool) { value, given := values[name]; return value, given }
 	return f.inherit(value, "ConfigMap "+resource.ShownName+" of namespace "+shown.Namespace)

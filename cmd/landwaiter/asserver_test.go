@@ -81,15 +81,15 @@ func TestExceptionsCountAsOnTheServer(t *testing.T) {
 		refuses    bool
 		serve      []any
 		given      []string
-		breakGlass bool
+		breakGlass time.Duration
 		longest    time.Duration
 		forgotten  bool // break-glass is left out, because nobody knows
 	}{
-		"serve has break-glass":            {serve: []any{"--break-glass", "--max-exception=1h"}, breakGlass: true, longest: time.Hour},
+		"serve has break-glass":            {serve: []any{"--break-glass=4h", "--max-exception=1h"}, breakGlass: 4 * time.Hour, longest: time.Hour},
 		"serve has none":                   {longest: 90 * 24 * time.Hour},
-		"what the person says counts":      {serve: []any{"--break-glass", "--max-exception=1h"}, given: []string{"--max-exception=2h", "break-glass=false"}, longest: 2 * time.Hour},
+		"what the person says counts":      {serve: []any{"--break-glass=4h", "--max-exception=1h"}, given: []string{"--max-exception=2h", "break-glass=0"}, longest: 2 * time.Hour},
 		"nobody may know":                  {refuses: true, longest: 90 * 24 * time.Hour, forgotten: true},
-		"nobody may know, the person does": {refuses: true, given: []string{"--break-glass"}, breakGlass: true, longest: 90 * 24 * time.Hour},
+		"nobody may know, the person does": {refuses: true, given: []string{"--break-glass=2h"}, breakGlass: 2 * time.Hour, longest: 90 * 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := serviceFlags{given: c.given, by: newPerson(), installed: types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}}

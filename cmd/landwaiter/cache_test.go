@@ -36,9 +36,9 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		"which Redis?":         {"show"},
 		"must be table, json, yaml, jsonpath=TEMPLATE or": {"show", "--redis-url", url, "-o", "xml"},
 		"two ways to say the same":                        {"show", "--redis-url", url, "--redis-url-file", "x"},
-		"belong together":                                 {"show", "--redis-url", url, "--redis-client-cert", "x"},
+		"belong together":                                 {"show", "--redis-url", url, "--redis-option", "client-cert=x"},
 		"--redis-url-file":                                {"show", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
-		"does not begin with redis":                       {"show", "--redis-url", url, "--redis-ca", "cache_test.go"},
+		"does not begin with redis":                       {"show", "--redis-url", url, "--redis-option", "ca=cache_test.go"},
 		"must look like":                                  {"show", "--redis-url", "http://x"},
 	} {
 		require.Contains(t, do(program.ExitUsage, args...), says)

@@ -53,7 +53,7 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*worl
 			"excludedNamespaces": []any{"kube-system", "gatekeeper-system", "e2e-*"}},
 		"networkPolicy": map[string]any{"metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
 		"autoscaling":   map[string]any{"enabled": true},
-		"extraArgs":     []any{"--break-glass"}, // the chart's value needs guardrails, which other tests do without
+		"extraArgs":     []any{"--break-glass=24h"}, // the chart's value needs guardrails, which other tests do without
 	})
 	if err != nil {
 		return nil, err

@@ -59,11 +59,11 @@ var connected = suite.Once(parts, func(ctx context.Context, e *suite.Env) (w *wo
 	if err := os.WriteFile(authorities, w.clouds.ca.CertificatePEM, 0o600); err != nil {
 		return nil, err
 	}
-	args := []string{"--kubeconfig", kubeconfig, "--own-namespace", suite.System, "--log-level", "debug", "--deny-ttl", "100ms", "--egress-host", vaultHost}
+	args := []string{"--own-namespace", suite.System, "--log-level", "debug", "--ttl", "deny=100ms", "--egress-host", vaultHost}
 	for _, host := range w.clouds.hosts() {
 		args = append(args, "--cloud-endpoint", host+"="+w.clouds.address())
 	}
-	w.server.Server, err = e.Server(ctx, suite.ServerOptions{Binary: suite.FullServer, Args: args, Env: []string{"SSL_CERT_FILE=" + authorities, "SSL_CERT_DIR=/nowhere"}})
+	w.server.Server, err = e.Server(ctx, suite.ServerOptions{Binary: suite.FullServer, Args: args, Env: []string{"KUBECONFIG=" + kubeconfig, "SSL_CERT_FILE=" + authorities, "SSL_CERT_DIR=/nowhere"}})
 	return w, err
 })
 

@@ -47,7 +47,7 @@ func serveWith(t *testing.T, options suite.ServerOptions, files map[string]strin
 	for name, text := range files {
 		s.write(t, name, text)
 	}
-	options.Args = append(options.Args, "--config-dir", s.dir, "--deny-ttl", "100ms")
+	options.Args = append(options.Args, "--config-dir", s.dir, "--ttl", "deny=100ms")
 	var err error
 	s.Server, err = suite.ForTest(t).Server(suite.Within(t), options)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func (w *world) operate(t *testing.T) {
 	require.NoError(t, w.AccountKubeconfig(suite.Within(t), suite.System, "landwaiter-operator", kubeconfig))
 	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator", Path: suite.MustTool(t, suite.LandwaiterServer),
-		Args: append(w.operatorArgs(t), "--kubeconfig="+kubeconfig, "--health-address="+health, fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
+		Env: []string{"KUBECONFIG=" + kubeconfig}, Args: append(w.operatorArgs(t), "--health-address="+health, fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
 	require.NoError(t, err)
 	t.Cleanup(func() { process.Terminate(suite.Patience) }) // it releases its lease
 	require.NoError(t, process.Await(suite.Within(t), func(ctx context.Context) error {

@@ -61,7 +61,7 @@ func TestManyPodsAtRestCostFewWritesAndLittleMemory(t *testing.T) {
 	before := c.baseline(t)
 	c.server.Kill()
 
-	c.serve(t, "--reports", "--warm-up-interval=1m")
+	c.serve(t, "--reports", "--ttl=warm-up=1m")
 	began := time.Now()
 	c.reported(t, map[string]int{"pass": podsEach * (imagesEach - 1) / imagesEach, "fail": podsEach / imagesEach})
 	t.Logf("%d pods in %d namespaces were reported after %s, with %d writes", pods, c.namespaces, time.Since(began).Round(time.Second), c.writes(t))
@@ -145,8 +145,8 @@ func (c *crowd) makePods(t *testing.T, images []string) {
 func (c *crowd) serve(t *testing.T, more ...string) {
 	t.Helper()
 	var err error
-	c.server, err = c.env.Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300"},
-		Args: append([]string{"--kubeconfig=" + c.Kubeconfig(), "--leader-elect=false"}, more...)})
+	c.server, err = c.env.Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOMEMLIMIT=400MiB", "GOGC=300", "KUBECONFIG=" + c.Kubeconfig()},
+		Args: append([]string{"--leader-elect=false"}, more...)})
 	require.NoError(t, err)
 }
 

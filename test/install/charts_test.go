@@ -262,7 +262,8 @@ func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *t
 	require.NotContains(t, strings.Join(args(), " "), "--max-exception")
 	require.NotContains(t, strings.Join(args(), " "), "--max-delegation")
 	set := args("--set", "exceptions.maxDuration=720h,exceptions.maxDelegation=2000h,breakGlass.enabled=true,breakGlass.maxDuration=4h,guardrails.enabled=true")
-	require.Subset(t, set, []string{"--max-exception=720h", "--max-delegation=2000h", "--break-glass", "--max-break-glass=4h"})
+	require.Subset(t, set, []string{"--max-exception=720h", "--max-delegation=2000h", "--break-glass=4h"})
+	require.Contains(t, args("--set", "breakGlass.enabled=true,guardrails.enabled=true"), "--break-glass=24h")
 }
 
 // The chart makes Provider objects only for a certificate that is given: otherwise Landwaiter
@@ -273,8 +274,8 @@ func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
 	}
 	rotated := render(t, "--values", "testdata/everything.yaml")
 	given := render(t, "--values", "testdata/everything.yaml", "--values", "testdata/given-certificate.yaml")
-	require.Contains(t, args(rotated), "--verify-timeout=2500ms")
-	require.Contains(t, args(rotated), "--mutate-timeout=800ms")
+	require.Contains(t, args(rotated), "--timeout=verify=2500ms")
+	require.Contains(t, args(rotated), "--timeout=mutate=800ms")
 	require.Empty(t, suite.Only(rotated, "Provider"))
 	providers := suite.Only(given, "Provider")
 	require.Len(t, providers, 5)
@@ -292,8 +293,8 @@ func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
 		require.Contains(t, args(rotated), "--provider-object="+object.GetName()+"="+path)
 		require.NotContains(t, strings.Join(args(given), " "), "--provider-object")
 	}
-	require.Contains(t, args(rotated), "--provider-roles")
-	require.NotContains(t, args(render(t, "--set", "rbac.create=false")), "--provider-roles", "there are none")
+	require.Contains(t, args(rotated), "--cluster-role=provider-suffix=-provider")
+	require.NotContains(t, args(render(t, "--set", "rbac.create=false")), "--cluster-role=provider-suffix=-provider", "there are none")
 	require.Contains(t, args(render(t, "--set", "provider.url=https://landwaiter.example.com:8443")), "--provider-url=https://landwaiter.example.com:8443")
 }
 

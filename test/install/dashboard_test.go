@@ -151,7 +151,7 @@ var observedServer = suite.Once(parts, func(ctx context.Context, e *suite.Env) (
 		return nil, err
 	}
 	server, err := e.Server(ctx, suite.ServerOptions{Binary: suite.LandwaiterServer, Args: []string{"--config-dir", resources, "--client-name", gatekeeper.ClientName,
-		"--redis-url", redis.URL, "--redis-key-file", key, "--tag-ttl", "200ms"}})
+		"--redis-url", redis.URL, "--redis-key-file", key, "--ttl", "tag=200ms"}})
 	return &observed{server, made}, err
 })
 

@@ -40,12 +40,12 @@ func (d deployment) container(t *testing.T) corev1.Container {
 // pause at the end that is for load balancers.
 func (d deployment) args(t *testing.T) []string {
 	t.Helper()
-	clusters := []string{"--own-namespace", "--reference-reader-role", "--tls-secret", "--service-name", "--rotate-certificates", "--provider-object", "--provider-roles",
-		"--certificate-dns-name", "--client-ca-secret", "--client-ca-overlap", "--drain-delay"}
+	clusters := []string{"--own-namespace", "--cluster-role", "--tls-secret", "--service-name", "--rotate-certificates", "--provider-object",
+		"--certificate-dns-name", "--client-ca"}
 	var kept []string
 	for _, arg := range d.container(t).Args {
 		name, _, _ := strings.Cut(arg, "=")
-		if !slices.Contains(clusters, name) {
+		if !slices.Contains(clusters, name) && !strings.HasPrefix(arg, "--timeout=drain=") {
 			kept = append(kept, arg)
 		}
 	}

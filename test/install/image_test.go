@@ -153,7 +153,7 @@ func verifiesItself(t *testing.T, registry *fixture.Registry, own fixture.Image,
 
 	c := container{image: unpacked, security: chart, mounts: map[string]string{
 		"/rules": readableFor(t, unpacked, writeRules(t, registry, key)), "/certificates": readableFor(t, unpacked, certificates)}}
-	c.args = append(chart.args(t), "--config-dir=/rules", "--tls-cert=/certificates/tls.crt", "--tls-key=/certificates/tls.key", "--client-ca=/certificates/ca.crt",
+	c.args = append(chart.args(t), "--config-dir=/rules", "--tls-dir=/certificates", "--client-ca=/certificates/ca.crt",
 		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2]))
 	running := c.start(t)
 	running.await(t, func(ctx context.Context) error {

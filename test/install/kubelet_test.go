@@ -130,7 +130,7 @@ func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
 		return err
 	}
 	args := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool {
-		return strings.HasPrefix(arg, "--drain-delay") // which is for load balancers
+		return strings.HasPrefix(arg, "--timeout=drain=") // which is for load balancers
 	})
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", suite.System)
@@ -141,7 +141,7 @@ func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
 	if err := k.mount(ctx, pod.Spec.Volumes); err != nil {
 		return err
 	}
-	environment := []string{"SSL_CERT_FILE=" + k.authority}
+	environment := []string{"SSL_CERT_FILE=" + k.authority, "KUBECONFIG=" + kubeconfig}
 	for _, variable := range container.Env {
 		if variable.Value != "" {
 			environment = append(environment, variable.Name+"="+variable.Value)
@@ -152,7 +152,7 @@ func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
 	}
 	k.health, k.template = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), pod.Labels[template]
 	k.process, err = cluster.StartProcess(k.LogDir(), cluster.Command{Name: "landwaiter", Path: k.binary, Env: environment,
-		Args: append(args, "--kubeconfig="+kubeconfig, fmt.Sprintf("--address=127.0.0.1:%d", k.port),
+		Args: append(args, fmt.Sprintf("--address=127.0.0.1:%d", k.port),
 			fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
 	return err
 }

@@ -80,8 +80,8 @@ func hoarding(t *testing.T, c *cluster.Cluster, write func(prefix string)) (judg
 ---
 {apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: strict, namespace: quiet}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
 `)
-	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"},
-		Args: []string{"--kubeconfig", c.Kubeconfig(), "--leader-elect=false", "--log-level", "error"}})
+	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer, Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB", "KUBECONFIG=" + c.Kubeconfig()},
+		Args: []string{"--leader-elect=false", "--log-level", "error"}})
 	require.NoError(t, err)
 	w := &siege{Server: server}
 	t.Logf("ready with at most %d MiB, of %d in the limit", w.within(t), limit)

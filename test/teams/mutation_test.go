@@ -61,7 +61,7 @@ func TestTagsArePinnedWithTheStoresOfTheTeamUpToALimit(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "pin-a", "pin-b")
 	w.vacant(t, "pin-a", "pin-a-web")
-	w.operate(t, "--mutation-limit=1")
+	w.operate(t, "--mutation=limit=1")
 	w.pinning(t, "pin-a")
 	var namespaces []string
 	suite.Eventually(t, func(context.Context) (err error) {

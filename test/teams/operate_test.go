@@ -41,8 +41,9 @@ func (w *installation) launch(t *testing.T, args ...string) (process *cluster.Pr
 	require.NoError(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "operator.kubeconfig")
 	require.NoError(t, w.AccountKubeconfig(suite.Within(t), suite.System, "landwaiter-operator", kubeconfig))
-	own := append(w.operatorArgs(t), "--kubeconfig="+kubeconfig, fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
-	process, err = cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator-" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-"), Path: suite.MustTool(t, suite.LandwaiterServer), Args: append(own, args...)})
+	own := append(w.operatorArgs(t), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
+	process, err = cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator-" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-"), Path: suite.MustTool(t, suite.LandwaiterServer),
+		Env: []string{"KUBECONFIG=" + kubeconfig}, Args: append(own, args...)})
 	require.NoError(t, err)
 	t.Cleanup(func() { process.Terminate(suite.Patience) }) // it releases its lease
 	for i, port := range ports {
@@ -258,7 +259,7 @@ func TestTheOperatorStopsWhenOneOfItsGuardrailsIsTakenAway(t *testing.T) {
 	for _, name := range []string{operatorGuardrail, "landwaiter-operator-tenants"} {
 		t.Run(name, func(t *testing.T) {
 			remove := w.withoutGuard(t, name)
-			process, metrics := w.operate(t, "--guardrail-interval=1s")
+			process, metrics := w.operate(t, "--guardrail=interval=1s")
 			proven(t, process, metrics) // it runs on
 			remove()
 			said := ends(t, process)

@@ -23,9 +23,9 @@
 {{- with .Values.clusterResourceNamespace }}
 - --cluster-resource-namespace={{ . }}
 {{- end }}
-- --reference-reader-role={{ include "landwaiter.fullname" . }}-reference-reader
+- --cluster-role=reference-reader={{ include "landwaiter.fullname" . }}-reference-reader
 {{- if .Values.operator.enabled }}
-- --operated-tenants-role={{ include "landwaiter.fullname" . }}-operated-tenants
+- --cluster-role=operated-tenants={{ include "landwaiter.fullname" . }}-operated-tenants
 {{- end }}
 {{- if include "landwaiter.showsRules" . }}
 - --show-effective-rules
@@ -41,20 +41,17 @@
 - --provider-url={{ . }}
 {{- end }}
 {{- if .Values.rbac.create }}
-- --provider-roles
+- --cluster-role=provider-suffix=-provider
 {{- end }}
 {{- range .Values.tls.extraDNSNames }}
 - --certificate-dns-name={{ . }}
 {{- end }}
 {{- end }}
 {{- range .Values.clientCA.secrets }}
-- --client-ca-secret={{ . }}
+- --client-ca=secret/{{ . }}
 {{- end }}
 {{- range .Values.clientCA.files }}
 - --client-ca={{ . }}
-{{- end }}
-{{- if .Values.clientCA.secrets }}
-- --client-ca-overlap={{ .Values.clientCA.overlap }}
 {{- end }}
 {{- range .Values.clientCA.names }}
 - --client-name={{ . }}
@@ -62,22 +59,22 @@
 {{- if .Values.clientCA.insecureNoClientAuth }}
 - --insecure-no-client-auth
 {{- end }}
-- --verify-timeout={{ sub (mul .Values.provider.verifyTimeoutSeconds 1000) 500 }}ms
-- --mutate-timeout={{ sub (mul .Values.provider.mutateTimeoutSeconds 1000) 200 }}ms
+- --timeout=verify={{ sub (mul .Values.provider.verifyTimeoutSeconds 1000) 500 }}ms
+- --timeout=mutate={{ sub (mul .Values.provider.mutateTimeoutSeconds 1000) 200 }}ms
 {{- if .Values.mutation.dropTag }}
 - --mutate-drop-tag
 {{- end }}
 {{- with .Values.cache.bytes }}
-- --cache-bytes={{ int64 . }}
+- --limit=cache-bytes={{ int64 . }}
 {{- end }}
 {{- with .Values.cache.passTTL }}
-- --pass-ttl={{ . }}
+- --ttl=pass={{ . }}
 {{- end }}
 {{- with .Values.cache.denyTTL }}
-- --deny-ttl={{ . }}
+- --ttl=deny={{ . }}
 {{- end }}
 {{- with .Values.cache.tagTTL }}
-- --tag-ttl={{ . }}
+- --ttl=tag={{ . }}
 {{- end }}
 {{- if .Values.reports.enabled }}
 - --reports
@@ -89,17 +86,14 @@
 - --max-delegation={{ . }}
 {{- end }}
 {{- if .Values.breakGlass.enabled }}
-- --break-glass
-{{- with .Values.breakGlass.maxDuration }}
-- --max-break-glass={{ . }}
-{{- end }}
+- --break-glass={{ default "24h" .Values.breakGlass.maxDuration }}
 {{- end }}
 {{- if .Values.warmUp.enabled }}
 - --warm-up
 {{- end }}
 {{- if or .Values.warmUp.enabled .Values.reports.enabled }}
 {{- with .Values.warmUp.interval }}
-- --warm-up-interval={{ . }}
+- --ttl=warm-up={{ . }}
 {{- end }}
 {{- end }}
 {{- with .Values.redis }}
@@ -109,14 +103,14 @@
 {{- else }}
 - --redis-url={{ default (printf "redis://%s-redis:6379/0" (include "landwaiter.fullname" $)) .url }}
 {{- end }}
-- --redis-mode={{ .mode }}
+- --redis-option=mode={{ .mode }}
 - --redis-key-file=/etc/landwaiter/redis/{{ .existingSecret.keyKey }}
 {{- if .caSecret.name }}
-- --redis-ca=/etc/landwaiter/redis-ca/{{ .caSecret.key }}
+- --redis-option=ca=/etc/landwaiter/redis-ca/{{ .caSecret.key }}
 {{- end }}
 {{- if .clientCertificateSecret }}
-- --redis-client-cert=/etc/landwaiter/redis-client/tls.crt
-- --redis-client-key=/etc/landwaiter/redis-client/tls.key
+- --redis-option=client-cert=/etc/landwaiter/redis-client/tls.crt
+- --redis-option=client-key=/etc/landwaiter/redis-client/tls.key
 {{- end }}
 {{- end }}
 {{- end }}
@@ -131,8 +125,8 @@
 {{- if .Values.tracing.images }}
 - --trace-images
 {{- end }}
-- --drain-delay=5s
-- --shutdown-grace={{ max 1 (sub .Values.terminationGracePeriodSeconds 10) }}s
+- --timeout=drain=5s
+- --timeout=shutdown={{ max 1 (sub .Values.terminationGracePeriodSeconds 10) }}s
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
 {{- end }}

@@ -11,8 +11,9 @@ import (
 
 // Exceptions are the flags about exceptions.
 type Exceptions struct {
-	Longest, LongestDelegation, LongestBreakGlass time.Duration
-	BreakGlass                                    bool
+	Longest, LongestDelegation time.Duration
+	// BreakGlass is how long break-glass of a namespace may last; zero means that there is none.
+	BreakGlass time.Duration
 
 	declared bool
 }
@@ -20,24 +21,22 @@ type Exceptions struct {
 // Register declares the flags.
 func (e *Exceptions) Register(f *pflag.FlagSet) {
 	e.declared = true
-	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end; longer ones allow nothing")
-	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end; longer ones delegate nothing")
-	f.BoolVar(&e.BreakGlass, "break-glass", false, "let annotations of a Namespace allow every image there for a time; only with the guardrails, which keep teams from setting them")
-	f.DurationVar(&e.LongestBreakGlass, "max-break-glass", service.DefaultMaxBreakGlass, "how long break-glass of a namespace may last; longer ones allow nothing")
+	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end")
+	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end")
+	f.DurationVar(&e.BreakGlass, "break-glass", 0, "let annotations of a Namespace allow every image there for at most so long (0: never); needs the guardrails")
 }
 
-// Limits returns what the flags allow. A time that is not more than 0 is an error.
+// Limits returns what the flags allow. A time that is not more than 0 is an error, except that
+// of break-glass, which may be 0.
 func (e *Exceptions) Limits() (service.ExceptionLimits, error) {
-	limits := service.ExceptionLimits{Max: e.Longest, Delegation: e.LongestDelegation}
+	limits := service.ExceptionLimits{Max: e.Longest, Delegation: e.LongestDelegation, BreakGlass: e.BreakGlass}
 	switch {
 	case e.Longest <= 0:
 		return limits, fmt.Errorf("--max-exception is %s, it must be more than 0", e.Longest)
 	case e.LongestDelegation <= 0:
 		return limits, fmt.Errorf("--max-delegation is %s, it must be more than 0", e.LongestDelegation)
-	case e.LongestBreakGlass <= 0:
-		return limits, fmt.Errorf("--max-break-glass is %s, it must be more than 0; leave --break-glass out to have none", e.LongestBreakGlass)
-	case e.BreakGlass:
-		limits.BreakGlass = e.LongestBreakGlass
+	case e.BreakGlass < 0:
+		return limits, fmt.Errorf("--break-glass is %s, it must be more than 0; leave it out to have none", e.BreakGlass)
 	}
 	return limits, nil
 }

@@ -32,10 +32,12 @@ func (r *Redis) Register(f *pflag.FlagSet) {
 func (r *Redis) RegisterConnection(f *pflag.FlagSet) {
 	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (empty: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
-	f.StringVar(&r.mode, "redis-mode", "standalone", "standalone, sentinel or cluster")
-	f.StringVar(&r.certFile, "redis-client-cert", "", "file with a client certificate (PEM) for Redis")
-	f.StringVar(&r.certKeyFile, "redis-client-key", "", "file with its key (PEM)")
-	f.StringVar(&r.caFile, "redis-ca", "", "file with CA certificates (PEM) of Redis, instead of the system's")
+	RegisterNamed(f, "redis-option", "mode, ca, client-cert or client-key of Redis (repeatable)", func(v *pflag.FlagSet) {
+		v.StringVar(&r.mode, "mode", "standalone", "standalone, sentinel or cluster")
+		v.StringVar(&r.caFile, "ca", "", "file with CA certificates (PEM) of Redis, instead of the system's")
+		v.StringVar(&r.certFile, "client-cert", "", "file with a client certificate (PEM) for Redis")
+		v.StringVar(&r.certKeyFile, "client-key", "", "file with its key (PEM)")
+	})
 }
 
 // maxSettingBytes bounds a file that a flag names.
@@ -45,7 +47,7 @@ const maxSettingBytes = 1 << 20
 func (r *Redis) Options() (*service.Redis, error) {
 	if r.url == "" && r.urlFile == "" {
 		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" {
-			return nil, errors.New("--redis-key-file, --redis-ca, --redis-client-cert and --redis-client-key mean nothing without --redis-url or --redis-url-file")
+			return nil, errors.New("--redis-key-file and --redis-option mean nothing without --redis-url or --redis-url-file")
 		}
 		return nil, nil
 	}
@@ -71,11 +73,11 @@ func (r *Redis) Connection() (cache.Connection, error) {
 	case r.url != "" && r.urlFile != "":
 		return cache.Connection{}, errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
 	case (r.certFile == "") != (r.certKeyFile == ""):
-		return cache.Connection{}, errors.New("--redis-client-cert and --redis-client-key belong together")
+		return cache.Connection{}, errors.New("--redis-option client-cert and client-key belong together")
 	}
-	authorities, err1 := ReadSetting("--redis-ca", r.caFile)
-	certificate, err2 := ReadSetting("--redis-client-cert", r.certFile)
-	key, err3 := ReadSetting("--redis-client-key", r.certKeyFile)
+	authorities, err1 := ReadSetting("--redis-option ca", r.caFile)
+	certificate, err2 := ReadSetting("--redis-option client-cert", r.certFile)
+	key, err3 := ReadSetting("--redis-option client-key", r.certKeyFile)
 	url, err4 := ReadSetting("--redis-url-file", r.urlFile)
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return cache.Connection{}, err

@@ -26,7 +26,7 @@ type Service struct {
 // The flag that names the namespace of what Cluster… resources reference.
 const (
 	ClusterResourcesFlag  = "cluster-resource-namespace"
-	ClusterResourcesUsage = "namespace of the Secrets, ConfigMaps and ServiceAccounts that Cluster… resources reference (empty: Landwaiter's own, else landwaiter-system)"
+	ClusterResourcesUsage = "namespace of what Cluster… resources reference (empty: Landwaiter's own, else landwaiter-system)"
 )
 
 // RegisterNetwork declares the flags that say what may be reached, and where it is.
@@ -35,9 +35,9 @@ func (f *Service) RegisterNetwork(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.Options.EgressHosts, "egress-host", nil,
-		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; empty: none)")
+		"host or host:port that certificates and namespaces' TrustStores may name (repeatable; empty: none)")
 	flags.StringArrayVar(&f.endpoints, "cloud-endpoint", nil,
-		"HOST=ADDRESS:PORT of a cloud's service or registry with a private endpoint: connect there instead of to the address of HOST; the certificate must still be for HOST (repeatable)")
+		"HOST=ADDRESS:PORT: connect there for a cloud's service or registry with a private endpoint (repeatable)")
 }
 
 // Complete returns the Options that the flags ask for. Limits of exceptions are only those of
@@ -69,7 +69,7 @@ func (f *Service) Complete() (service.Options, error) {
 	}
 	options.External.Endpoints = endpoints
 	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
-		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
+		return service.Options{}, fmt.Errorf("--limit in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
 	if options.External.Proxy, err = egress.ParseEnvironment(os.Getenv); err != nil {
 		return service.Options{}, err

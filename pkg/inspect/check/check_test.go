@@ -99,7 +99,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		}, check.ConfigIgnores, `[{"excludedNamespaces":["kube-system"],"processes":["webhook"]},{"excludedNamespaces":["team-a"],"processes":["audit"]}]`},
 		"a short Provider": {func(_ *testing.T, i *check.Inventory) { set(i, 2, "timeout") }, check.ProviderTimeout, `{"spec":{"timeout":3}}`},
 		"a slow Landwaiter": {func(_ *testing.T, i *check.Inventory) {
-			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[2], guard(i).TimeoutSeconds = "--verify-timeout=4s", nil
+			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[2], guard(i).TimeoutSeconds = "--timeout=mutate=1s,verify=4s", nil
 		}, check.ProviderTimeout, `{"spec":{"timeout":5}}`},
 		"plain HTTP":                  {theirs("http://landwaiter/v1/verify"), check.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
 		"a Provider that mutates":     {theirs("https://landwaiter.landwaiter-system.svc:443/v1/mutate"), check.ProviderURL, `svc:443/v1/verify`},
@@ -134,7 +134,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"one replica":        {func(_ *testing.T, i *check.Inventory) { i.Landwaiters[0].Spec.Replicas = nil }, check.SingleReplica, "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=2"},
 		"any client": {func(_ *testing.T, i *check.Inventory) {
 			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[3] = "--insecure-no-client-auth"
-		}, check.NoClientAuth, `"--client-ca-secret=policy/gatekeeper-webhook-server-cert"`},
+		}, check.NoClientAuth, `"--client-ca=secret/policy/gatekeeper-webhook-server-cert"`},
 		"no CRD":                     {func(_ *testing.T, i *check.Inventory) { i.Definitions = i.Definitions[1:] }, check.CRDsMissing, "--kustomize=config/crd"},
 		"a lease that nobody renews": {func(_ *testing.T, i *check.Inventory) { i.Lease.Spec.RenewTime.Time = now().Add(-2 * time.Minute) }, check.LeaseStale, "kubectl rollout restart deployment landwaiter"},
 		"no lease":                   {func(_ *testing.T, i *check.Inventory) { i.Lease = nil }, check.LeaseStale, "kubectl rollout restart deployment landwaiter"},

@@ -159,5 +159,10 @@ func (s *Serve) Flag(name string) (string, bool) {
 	return all[len(all)-1].value, true
 }
 
+// Named returns the value that counts of a flag with named values, or what it is without one.
+func (s *Serve) Named(flag, name, without string) string {
+	return s.program.named(flag, name, without)
+}
+
 // Account returns the ServiceAccount that serve runs as, in its namespace.
 func (s *Serve) Account() string { return s.program.account }

@@ -66,8 +66,8 @@ func deployment(v *view, add func(resource.Finding)) {
 		ns := v.gatekeeperNamespace()
 		use := p.flags("insecure-no-client-auth")[0]
 		operations := p.inPlace(use.index, "--insecure-no-client-auth=false")
-		if len(p.flags("client-ca"))+len(p.flags("client-ca-secret")) == 0 {
-			operations = append(operations, p.added("--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
+		if len(p.flags("client-ca")) == 0 {
+			operations = append(operations, p.added("--client-ca=secret/"+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
 		}
 		add(resource.Finding{ID: NoClientAuth, Severity: resource.Warning, Object: p.ObjectRef, Message: "it answers any client, without a client certificate",
 			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
@@ -143,7 +143,7 @@ func successors(role, namespace string) ([]string, bool) {
 // renamed finds bindings to ClusterRoles that the chart no longer has. They grant nothing, and
 // whoever creates a ClusterRole of that name decides what they grant.
 func renamed(v *view, add func(resource.Finding)) {
-	release := strings.TrimSuffix(v.serve.last("reference-reader-role", "landwaiter-reference-reader"), "-reference-reader")
+	release := strings.TrimSuffix(v.serve.named("cluster-role", "reference-reader", "landwaiter-reference-reader"), "-reference-reader")
 	exist := map[string]bool{}
 	for _, r := range v.ClusterRoles {
 		exist[r.Name] = true

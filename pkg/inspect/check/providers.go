@@ -80,11 +80,11 @@ func (v *view) ours() []provider {
 
 // answers returns how long Landwaiter takes at most to answer what a Provider asks.
 func (v *view) answers(p provider) time.Duration {
-	name, without := "verify-timeout", defaultVerifyTimeout
+	name, without := "verify", defaultVerifyTimeout
 	if p.mutates() {
-		name, without = "mutate-timeout", defaultMutateTimeout
+		name, without = "mutate", defaultMutateTimeout
 	}
-	parsed, err := time.ParseDuration(v.serve.last(name, without.String()))
+	parsed, err := time.ParseDuration(v.serve.named("timeout", name, without.String()))
 	if err != nil {
 		return without
 	}

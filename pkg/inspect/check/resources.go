@@ -77,7 +77,7 @@ func notReady(v *view, add func(resource.Finding)) {
 			Why: unusable(o), Command: targetOf(o).edit()}
 		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
 			// Made from the installation, not from the message: that may be anybody's.
-			role := v.serve.last("reference-reader-role", "landwaiter-reference-reader")
+			role := v.serve.named("cluster-role", "reference-reader", "landwaiter-reference-reader")
 			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", resource.ShellWord(role), resource.ShellWord(o.GetNamespace()), resource.ShellWord(role), resource.ShellWord(v.Namespace+":"+v.serve.account))
 		}
 		add(f)

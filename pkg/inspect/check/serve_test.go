@@ -16,7 +16,7 @@ import (
 )
 
 func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
-	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "--max-exception=2h", "--max-break-glass", "30m")}
+	deployment := &appsv1.Deployment{ObjectMeta: named("system", "landwaiter"), Spec: container("serve", "--max-exception=1h", "--break-glass", "30m", "--max-exception=2h", "--show-effective-rules", "--cluster-role=reference-reader=a,operated-tenants=b", "--cluster-role", "reference-reader=c")}
 	reader := func(err error, objects ...client.Object) client.Client {
 		return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -30,10 +30,13 @@ func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
 	serve, why, err := check.ReadServe(t.Context(), reader(nil, deployment), "system")
 	require.NoError(t, err)
 	require.Empty(t, why)
-	for name, want := range map[string]string{"max-exception": "2h", "break-glass": "true", "max-break-glass": "30m"} {
+	for name, want := range map[string]string{"max-exception": "2h", "break-glass": "30m", "show-effective-rules": "true"} {
 		value, ok := serve.Flag(name)
 		require.True(t, ok, name)
 		require.Equal(t, want, value)
+	}
+	for name, want := range map[string]string{"reference-reader": "c", "operated-tenants": "b", "provider-suffix": "none"} {
+		require.Equal(t, want, serve.Named("cluster-role", name, "none"))
 	}
 	_, ok := serve.Flag("max-delegation")
 	require.False(t, ok)

@@ -71,7 +71,7 @@ func sound(t *testing.T) *check.Inventory {
 		Constraints: []unstructured.Unstructured{object(t, `{metadata: {name: verified-images}, spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], excludedNamespaces: [kube-system, policy]}}}`)},
 		Gatekeepers: []appsv1.Deployment{{ObjectMeta: named("policy", "gatekeeper-manager"), Spec: container("--external-data-provider-response-cache-ttl", "10s", "--exempt-namespace=policy")}},
 		Landwaiters: []appsv1.Deployment{{ObjectMeta: named("landwaiter-system", "landwaiter"),
-			Spec: container("serve", "--provider-object=landwaiter-verify=/v1/verify", "--verify-timeout=2500ms", "--client-ca-secret=policy/ca")}},
+			Spec: container("serve", "--provider-object=landwaiter-verify=/v1/verify", "--timeout=verify=2500ms", "--client-ca=secret/policy/ca")}},
 		Namespaces: []corev1.Namespace{{ObjectMeta: named("", "kube-system")}, {ObjectMeta: named("", "team-a")}},
 		Lease:      &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now().Add(-5 * time.Second)}}},
 	}

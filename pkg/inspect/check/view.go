@@ -238,6 +238,19 @@ func (p *program) last(name, without string) string {
 	return without
 }
 
+// named returns the value that counts of a flag with named values, such as
+// --timeout verify=2s,mutate=1s, or what it is without one.
+func (p *program) named(flag, name, without string) string {
+	for _, use := range p.flags(flag) {
+		for one := range strings.SplitSeq(use.value, ",") {
+			if value, ok := strings.CutPrefix(one, name+"="); ok {
+				without = value
+			}
+		}
+	}
+	return without
+}
+
 // set returns the command that gives a flag a value, wherever it is among the arguments.
 func (p *program) set(name, value string) string {
 	uses := p.flags(name)

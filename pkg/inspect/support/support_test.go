@@ -67,7 +67,7 @@ func TestWhatLooksLikeACredentialIsReplaced(t *testing.T) {
 	}
 	for _, text := range []string{
 		"Secret team-a/pull cannot be read: landwaiter has no permission to read it",
-		"--redis-key-file=/etc/landwaiter/redis-key", "--tls-secret=landwaiter-tls", "--client-ca-secret=gatekeeper-system/gatekeeper-webhook-server-cert",
+		"--redis-key-file=/etc/landwaiter/redis-key", "--tls-secret=landwaiter-tls", "--client-ca=secret/gatekeeper-system/gatekeeper-webhook-server-cert",
 		"registry.example.com/team-a/app@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"https://landwaiter.landwaiter-system.svc:443/v1/verify", "basic checks passed", "-----BEGIN PUBLIC KEY-----",
 	} {
@@ -88,7 +88,7 @@ func installation() (*check.Inventory, []client.Object) {
 	}
 	deployment := appsv1.Deployment{ObjectMeta: meta("landwaiter")}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "landwaiter", Image: "registry.example.com/landwaiter:0.1.0",
-		Args: []string{"serve", "--redis-url=rediss://:hunter2@redis.example.com:6379/0", "--pass-ttl=1h"},
+		Args: []string{"serve", "--redis-url=rediss://:hunter2@redis.example.com:6379/0", "--ttl=pass=1h"},
 		Env:  []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "400MiB"}, {Name: "VAULT_TOKEN", Value: "hunter2"}, {Name: "HTTPS_PROXY", Value: "https://ann:hunter2@proxy.example.com"}}}}
 	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "main", Generation: 2}, Spec: v1beta1.StoreSpec{Registries: []string{"registry.example.com"}, Proxy: &v1beta1.Proxy{URL: "https://ann:hunter2@proxy.example.com"}}}
 	store.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Invalid", Message: "cannot connect to https://ann:hunter2@proxy.example.com", ObservedGeneration: 2}}
@@ -159,7 +159,7 @@ func TestAnArchiveHasWhatHelpsAndNoSecret(t *testing.T) {
 	}
 	for name, parts := range map[string][]string{
 		"versions.json":            {`"kubernetes": "v1.37.2"`, `"program": "v0.1.0"`, "registry.example.com/landwaiter:0.1.0"},
-		"programs.json":            {"--pass-ttl=1h", "GOMEMLIMIT=400MiB", `"VAULT_TOKEN"`, `"--redis-url=rediss://(redacted)redis.example.com:6379/0"`},
+		"programs.json":            {"--ttl=pass=1h", "GOMEMLIMIT=400MiB", `"VAULT_TOKEN"`, `"--redis-url=rediss://(redacted)redis.example.com:6379/0"`},
 		"conditions.json":          {`"reason": "Invalid"`, `"name": "main"`, "cannot connect to https://(redacted)proxy.example.com"},
 		"findings.json":            {`"id": "ResourceNotReady"`},
 		"events.json":              {`"message": "ours"`, `"reason": "Failed"`},

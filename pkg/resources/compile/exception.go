@@ -304,7 +304,7 @@ func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most 
 	case !from.Before(until):
 		return nil, fmt.Errorf("it ends at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
 	case until.Sub(from) > most:
-		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --max-break-glass is %s; let it end earlier", until.Sub(from), most))
+		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --break-glass is %s; let it end earlier", until.Sub(from), most))
 	}
 	made := verify.ByCluster(verify.Exception{Source: source, Why: policy.Cut(reason, maxExceptionReason), From: from, Until: until, OverrideMandatory: mandatory == "true"})
 	return &made, nil

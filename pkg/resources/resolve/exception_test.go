@@ -280,7 +280,7 @@ func TestBreakGlassIsReadFromAnnotationsThatAreSoundAndNotTooLong(t *testing.T) 
 	}{
 		"sound":                        {from + ", " + until + ", " + why, time.Hour, true, ""},
 		"switched off":                 {from + ", " + until + ", " + why, 0, false, "serve runs without --break-glass"},
-		"too long":                     {from + ", " + until + ", " + why, time.Hour - 1, false, "it lasts 1h0m0s, and --max-break-glass is"},
+		"too long":                     {from + ", " + until + ", " + why, time.Hour - 1, false, "it lasts 1h0m0s, and --break-glass is"},
 		"no reason":                    {from + ", " + until, time.Hour, false, "annotation landwaiter.dev/break-glass-reason is missing"},
 		"no beginning":                 {until + ", " + why, time.Hour, false, "annotation landwaiter.dev/break-glass-from is missing"},
 		"no end":                       {from + ", " + why, time.Hour, false, "annotation landwaiter.dev/break-glass-until is missing"},

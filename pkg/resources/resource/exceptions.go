@@ -5,14 +5,12 @@ import (
 	"time"
 )
 
-// DefaultMaxException is how long after its creation an exception may end,
-// DefaultMaxDelegation the same for a delegation, and DefaultMaxBreakGlass how long
-// break-glass may last, unless flags say otherwise: three months to replace an image, a year
-// until somebody asks whether a team still needs exceptions, and a day to repair an outage.
+// DefaultMaxException is how long after its creation an exception may end, and
+// DefaultMaxDelegation the same for a delegation, unless flags say otherwise: three months to
+// replace an image, and a year until somebody asks whether a team still needs exceptions.
 const (
 	DefaultMaxException  = 90 * 24 * time.Hour
 	DefaultMaxDelegation = 365 * 24 * time.Hour
-	DefaultMaxBreakGlass = 24 * time.Hour
 )
 
 // ExceptionLimits are what an admin allows of exceptions, by flags.

@@ -52,7 +52,7 @@ func (s *Service) registerMemory(metrics *prometheus.Registry) {
 		measured(metrics, stats.Entries.Load, "cache_entries", "Entries in memory.", prometheus.Labels{"kind": string(kind)})
 		measured(metrics, stats.Bytes.Load, "cache_bytes", "Bytes of memory that entries take, estimated.", prometheus.Labels{"kind": string(kind)})
 	}
-	measured(metrics, s.memory.Size, "cache_limit_bytes", "Bytes of memory that all entries together may take: --cache-bytes.", nil)
+	measured(metrics, s.memory.Size, "cache_limit_bytes", "Bytes of memory that all entries together may take: --limit cache-bytes.", nil)
 }
 
 func (s *Service) registerRedis(metrics *prometheus.Registry) {
@@ -97,7 +97,7 @@ func newRequests(namespace func(verify.Namespace) string) *requests {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "landwaiter_registry_request_duration_seconds", Buckets: buckets,
 			Help: "Time from sending a request to a registry to the header of its answer."}, []string{"registry", "stage"}),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "landwaiter_registry_wait_duration_seconds", Buckets: buckets,
-			Help: "Time that requests to registries waited for their turn: --registry-requests-per-second and --registry-connections."})}
+			Help: "Time that requests to registries waited for their turn: --limit registry-requests-per-second and registry-connections."})}
 }
 
 // observe counts a request.

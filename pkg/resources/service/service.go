@@ -32,7 +32,6 @@ type ExceptionLimits = resource.ExceptionLimits
 const (
 	DefaultMaxException  = resource.DefaultMaxException
 	DefaultMaxDelegation = resource.DefaultMaxDelegation
-	DefaultMaxBreakGlass = resource.DefaultMaxBreakGlass
 )
 
 // Options configure a [Service]. The zero value is safe and keeps results in

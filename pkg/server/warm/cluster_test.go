@@ -245,7 +245,7 @@ func TestImagesOfRunningPodsAreVerifiedAgain(t *testing.T) {
 func TestServeWarmsUpIfAsked(t *testing.T) {
 	w := prepare(t)
 	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.LandwaiterServer,
-		Args: []string{"--kubeconfig=" + w.Kubeconfig(), "--leader-elect=false", "--warm-up", "--warm-up-interval=30m"}})
+		Env: []string{"KUBECONFIG=" + w.Kubeconfig()}, Args: []string{"--leader-elect=false", "--warm-up", "--ttl=warm-up=30m"}})
 	require.NoError(t, err)
 	signed := w.image(t, "pod", true)
 	w.create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}, Spec: template(signed).Spec})

@@ -251,7 +251,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
-		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --operated-tenants-role?)", ref)
+		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --cluster-role operated-tenants=NAME?)", ref)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), takesOver):
 		report.problem(policy.ReasonNotOwned, ref, somebodyElses, ref, "it does not have the labels of the Tenant")
 	case apierrors.IsForbidden(err):

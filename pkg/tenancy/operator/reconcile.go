@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if r.pins.refuses(tenant.Name) {
 		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name},
-			"not all Stores of Tenant %s pin tags, because the limit is %d sets of mutation objects, each of which costs every admission in the cluster: the cluster's Stores pin the others; raise --mutation-limit, or use fewer Stores", tenant.Name, r.pins.Limit)
+			"not all Stores of Tenant %s pin tags, because the limit is %d sets of mutation objects, each of which costs every admission in the cluster: the cluster's Stores pin the others; raise --mutation limit=N, or use fewer Stores", tenant.Name, r.pins.Limit)
 	}
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),
@@ -127,7 +127,7 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconc
 	}
 	if err := r.finalizer(ctx, tenant); err != nil {
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted) {
-			err = fmt.Errorf("it waits until Landwaiter has listed for the operator guardrails that Tenant %s ends (do its pods run, with --operated-tenants-role?): %w", tenant.Name, err)
+			err = fmt.Errorf("it waits until Landwaiter has listed for the operator guardrails that Tenant %s ends (do its pods run, with --cluster-role operated-tenants=NAME?): %w", tenant.Name, err)
 		}
 		return reconcile.Result{}, r.failed(ctx, tenant, err)
 	}

@@ -26,8 +26,8 @@ type Program func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // scripts have the registry of package example, and each has its own copy of the resources.
 // "exec NAME" starts a process, which takes the race detector longer than most commands;
 // "exits CODE NAME" runs the program of the name within the test and is for all but one of each
-// kind. Lines that begin with [nightly] take seconds, check what other tests check on each
-// change, and run with LANDWAITER_NIGHTLY set.
+// kind, with the script's KUBECONFIG. Lines that begin with [nightly] take seconds, check what
+// other tests check on each change, and run with LANDWAITER_NIGHTLY set.
 func Scripts(t *testing.T, name string, program Program) {
 	t.Helper()
 	// As testscript does for processes: no cluster and no credentials of whoever runs the tests.
@@ -79,10 +79,12 @@ func exits(name string, program Program) func(*testscript.TestScript, bool, []st
 		before, err := os.Getwd()
 		ts.Check(err)
 		ts.Check(os.Chdir(ts.MkAbs(".")))
+		ts.Check(os.Setenv("KUBECONFIG", ts.Getenv("KUBECONFIG")))
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		code := program(ctx, args[2:], ts.Stdout(), ts.Stderr())
 		cancel()
 		ts.Check(os.Chdir(before))
+		ts.Check(os.Setenv("KUBECONFIG", ""))
 		if got := strconv.Itoa(code); got != args[0] {
 			ts.Fatalf("exit code %s, not %s", got, args[0])
 		}

@@ -47,6 +47,9 @@ func Issue(dir string) (*Certificates, error) {
 
 func (c *Certificates) at(name string) string { return filepath.Join(c.dir, name) }
 
+// Dir is the directory of all files.
+func (c *Certificates) Dir() string { return c.dir }
+
 // CertificateFile has the provider's certificate.
 func (c *Certificates) CertificateFile() string { return c.at("tls.crt") }
 

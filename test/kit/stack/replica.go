@@ -48,7 +48,7 @@ func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
 		args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace), mounts, s.mounted())
 	}
 	// Draining is for load balancers, which this stack does not have.
-	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--drain-delay") })
+	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=drain=") })
 	for i, arg := range args { // the Service of the chart's own Redis has no name here
 		if strings.HasPrefix(arg, "--redis-url=") {
 			args[i] = "--redis-url-file=" + filepath.Join(s.mounted(), "redis", "url")
@@ -63,9 +63,9 @@ func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
 	if err := s.AccountKubeconfig(ctx, Namespace, release, kubeconfig); err != nil {
 		return nil, err
 	}
-	args = append(args, "--kubeconfig="+kubeconfig, fmt.Sprintf("--address=127.0.0.1:%d", port),
+	args = append(args, fmt.Sprintf("--address=127.0.0.1:%d", port),
 		fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
-	process, err := cluster.StartProcess(s.LogDir(), cluster.Command{Name: name, Path: s.options.Binary, Args: args, Env: environment})
+	process, err := cluster.StartProcess(s.LogDir(), cluster.Command{Name: name, Path: s.options.Binary, Args: args, Env: append(environment, "KUBECONFIG="+kubeconfig)})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (e *Env) Server(ctx context.Context, options ServerOptions) (*Server, error
 	s := &Server{Certificates: issued, URL: "https://" + at(0), HealthURL: "http://" + at(1), MetricsURL: "http://" + at(2)}
 	s.Process, err = cluster.StartProcess(e.LogDir(), cluster.Command{Name: "landwaiter", Path: binary, Env: options.Env, Args: append([]string{"serve",
 		"--address", at(0), "--health-address", at(1), "--metrics-address", at(2),
-		"--tls-cert", issued.CertificateFile(), "--tls-key", issued.KeyFile(), "--client-ca", issued.CAFile()}, options.Args...)})
+		"--tls-dir", issued.Dir(), "--client-ca", issued.CAFile()}, options.Args...)})
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func warm(ctx context.Context, s *stage) ([]figure, error) {
 	var figures []figure
 	for _, n := range []int{1, 100, 1000} {
 		// A denial would end within the run, and be worked out anew.
-		p, err := s.provide(ctx, n, "--deny-ttl", "1h")
+		p, err := s.provide(ctx, n, "--ttl", "deny=1h")
 		if err != nil {
 			return nil, err
 		}

@@ -150,7 +150,7 @@ func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, er
 	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "landwaiter", Path: s.binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
 		"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
-		"--tls-cert", s.issued.CertificateFile(), "--tls-key", s.issued.KeyFile(), "--client-ca", s.issued.CAFile()}, more...)})
+		"--tls-dir", s.issued.Dir(), "--client-ca", s.issued.CAFile()}, more...)})
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}

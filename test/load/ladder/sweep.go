@@ -23,7 +23,7 @@ func audit(ctx context.Context, s *stage) ([]figure, error) {
 		return nil, err
 	}
 	// A denial would end between the sweeps.
-	p, err := s.provide(ctx, sweepNamespaces, "--deny-ttl", "1h")
+	p, err := s.provide(ctx, sweepNamespaces, "--ttl", "deny=1h")
 	if err != nil {
 		return nil, err
 	}

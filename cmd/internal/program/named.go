@@ -1,0 +1,92 @@
+package program
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Named is a flag with named values of types of their own: --ttl pass=1h,deny=10s is the same
+// as --ttl pass=1h --ttl deny=10s. A name that is given twice has the last value.
+type Named struct{ values *pflag.FlagSet }
+
+// RegisterNamed declares a flag. Each flag that declare adds to its argument is a name, with
+// its type, default and meaning.
+func RegisterNamed(f *pflag.FlagSet, name, usage string, declare func(values *pflag.FlagSet)) *Named {
+	n := &Named{values: pflag.NewFlagSet(name, pflag.ContinueOnError)}
+	n.values.SortFlags = false
+	declare(n.values)
+	f.Var(n, name, usage)
+	return n
+}
+
+// Values returns a flag for each name, in the order of their declaration.
+func (n *Named) Values() *pflag.FlagSet { return n.values }
+
+// Type returns what help shows for the value.
+func (n *Named) Type() string { return "NAME=VALUE" }
+
+// String returns all values that are not empty, as Set takes them.
+func (n *Named) String() string {
+	if n.values == nil { // pflag asks the zero value
+		return ""
+	}
+	var all []string
+	n.values.VisitAll(func(setting *pflag.Flag) {
+		if value := setting.Value.String(); value != "" {
+			all = append(all, setting.Name+"="+value)
+		}
+	})
+	return strings.Join(all, ",")
+}
+
+// Set takes NAME=VALUE, or several separated by commas. As in other flags that are lists, one
+// with a comma in it is put in double quotes.
+func (n *Named) Set(text string) error {
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(lines) != 1 {
+		return errors.New("it must be NAME=VALUE, or several separated by commas; put one with a comma or a quote in double quotes")
+	}
+	for _, one := range lines[0] {
+		if err := n.set(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set takes one NAME=VALUE.
+func (n *Named) set(text string) error {
+	name, value, given := strings.Cut(text, "=")
+	setting := n.values.Lookup(name)
+	switch {
+	case setting == nil:
+		return fmt.Errorf("there is no name %q; the names are %s", name, strings.Join(n.names(), ", "))
+	case !given:
+		return fmt.Errorf("%s has no value; use %s=VALUE", name, name)
+	}
+	if err := setting.Value.Set(value); err != nil {
+		return fmt.Errorf("%s is %q, it must be %s", name, value, kind(setting.Value.Type()))
+	}
+	setting.Changed = true
+	return nil
+}
+
+// kind describes values of a type.
+func kind(of string) string {
+	switch of {
+	case "int", "int64":
+		return "a whole number"
+	case "duration":
+		return "a duration such as 90s, 10m or 1h"
+	}
+	return "a " + of
+}
+
+func (n *Named) names() (all []string) {
+	n.values.VisitAll(func(setting *pflag.Flag) { all = append(all, setting.Name) })
+	return all
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
+)
+
+// ownConfig returns how the program reaches the API server: as the files in the variable
+// KUBECONFIG say, or without it as the account of its pod. It reads no file in a home
+// directory, so an image cannot bring one.
+func ownConfig() (config *rest.Config, err error) {
+	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
+		config, err = configOf(files)
+	} else {
+		config, err = rest.InClusterConfig()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the Kubernetes API (set KUBECONFIG to a file outside a cluster; serve works with --config-dir DIR without one): %w", err)
+	}
+	config.UserAgent = "landwaiter/" + program.Version()
+	return config, nil
+}
+
+// configOf merges kubeconfig files, a list as kubectl takes it. Unlike kubectl it does not fall
+// back to another cluster if none of them exists.
+func configOf(files string) (*rest.Config, error) {
+	rules := clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(files)}
+	loaded, err := rules.Load()
+	if err != nil {
+		return nil, err
+	}
+	if clientcmdapi.IsConfigEmpty(loaded) {
+		return nil, errors.New("no file in KUBECONFIG exists and says how to reach a cluster")
+	}
+	return clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// sharedFlags are the flags of both commands.
+type sharedFlags struct {
+	logLevel, logFormat           string
+	healthAddress, metricsAddress string
+	leaderElection                bool
+	ownNamespace, providerURL     string
+}
+
+func (s *sharedFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warning or error")
+	f.StringVar(&s.logFormat, "log-format", "json", "json or text")
+	f.StringVar(&s.healthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
+	f.StringVar(&s.metricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
+	f.BoolVar(&s.leaderElection, "leader-elect", true, "let one of several replicas write; all replicas of serve answer")
+	f.StringVar(&s.ownNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod, for its lease and its certificate; without the flag that of the variable POD_NAMESPACE")
+	f.StringVar(&s.providerURL, "provider-url", "", "where Gatekeeper reaches serve, without a path (empty: the Service of serve, at port 443)")
+}
+
+// logger returns the log that the flags ask for.
+func (s *sharedFlags) logger(cmd *cobra.Command) (*logrus.Logger, error) {
+	log := logrus.New()
+	log.SetOutput(cmd.ErrOrStderr())
+	parsed, err := logrus.ParseLevel(s.logLevel)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level is %q, it must be debug, info, warning or error", s.logLevel)
+	}
+	log.SetLevel(parsed)
+	switch s.logFormat {
+	case "json":
+		log.SetFormatter(&logrus.JSONFormatter{})
+	case "text":
+	default:
+		return nil, fmt.Errorf("--log-format is %q, it must be json or text", s.logFormat)
+	}
+	return log, nil
+}
+
+// hideShared makes the help of a command name the flags of both in one line, instead of
+// describing them: the root's help does.
+func hideShared(root *cobra.Command) {
+	shared, usage := root.PersistentFlags(), root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		if cmd == root {
+			return usage(cmd)
+		}
+		var names []string
+		shared.VisitAll(func(flag *pflag.Flag) { flag.Hidden, names = true, append(names, "--"+flag.Name) })
+		defer shared.VisitAll(func(flag *pflag.Flag) { flag.Hidden = false })
+		if err := usage(cmd); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStderr(), "\nMore flags, see %s --help: %s\n", root.Name(), strings.Join(names, ", "))
+		return err
+	})
+}

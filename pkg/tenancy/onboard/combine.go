@@ -65,8 +65,11 @@ func overlay(base, top map[string]any) map[string]any {
 }
 
 // Restate sets settings in a Tenant with which a [Description] of them was combined: [Combine] cannot
-// tell false from what nobody mentions.
+// tell false from what nobody mentions. Without settings it changes nothing.
 func Restate(tenant *v1beta1.Tenant, settings Settings) error {
+	if len(settings.Values) == 0 {
+		return nil
+	}
 	if err := Set(&tenant.Spec, settings); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ tenant add, by an account of its own, and says in the condition Provisioned what
 could not do. It answers no requests but health and metrics.
 
 It never labels a namespace that exists: taking one over is an admin's own act, by
-tenant add --adopt.
+tenant add --set adopt=true.
 
 Its account may bind roles, so the operator guardrails (two ValidatingAdmissionPolicies)
 confine it to namespaces of Tenants and to what each Tenant says. At its start and every

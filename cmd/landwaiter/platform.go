@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -13,19 +13,12 @@ import (
 )
 
 func newPlatform(by person) *cobra.Command {
-	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(by), newPlatformCheck(by), newPlatformBootstrap())
+	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(by), newPlatformScaffold(by), newPlatformCheck(by), newPlatformBootstrap())
 }
 
-// writeFlags say how a tree is written.
-type writeFlags struct {
-	scaffold.WriteOptions
-	by person
-}
-
-func (f *writeFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.Force, "force", false, "replace files that somebody edited")
-	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "only say what would be written")
-	uses(cmd, true, 0, false)
+// writeOptions say how a tree is written.
+func (s *shared) writeOptions() scaffold.WriteOptions {
+	return scaffold.WriteOptions{Force: s.force, DryRun: s.dryRun}
 }
 
 // printedTree is what the commands that write a tree print.
@@ -38,17 +31,13 @@ type printedTree struct {
 	DryRun    bool          `json:"dryRun,omitempty"`
 }
 
-// write writes a tree and prints what became of it.
-func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
-	outcomes, err := scaffold.Write(dir, tree, f.WriteOptions)
-	if err != nil {
-		return notWritten(err)
-	}
+// printWritten prints what became of the files of a tree.
+func (s *shared) printWritten(cmd *cobra.Command, dir string, outcomes []scaffold.Outcome) error {
 	count := map[scaffold.Result]int{}
 	for _, o := range outcomes {
 		count[o.Result]++
 	}
-	return f.by.output.print(cmd, printedTree{Folder: dir, DryRun: f.DryRun, Files: append([]printedFile{}, outcomes...),
+	return s.output.print(cmd, printedTree{Folder: dir, DryRun: s.dryRun, Files: append([]printedFile{}, outcomes...),
 		Created: count[scaffold.Created], Changed: count[scaffold.Changed], Unchanged: count[scaffold.Unchanged] + count[scaffold.Edited]})
 }
 
@@ -82,31 +71,28 @@ func (p printedTree) show(s *screen) {
 	s.line("%s: %d created, %d changed, %d as they were%s", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
 }
 
-// settings reads what an earlier platform init wrote into a folder; found is false if none did.
-func settings(dir string) (p scaffold.Platform, found bool, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, scaffold.SettingsFile)) //nolint:gosec // the folder is the user's
-	if errors.Is(err, os.ErrNotExist) {
-		return scaffold.Platform{}, false, nil
-	}
-	if err != nil {
-		return scaffold.Platform{}, false, fmt.Errorf("read the settings of the tree: %w", err)
-	}
-	p, err = scaffold.ReadPlatform(text)
-	return p, true, err
-}
+// maxGiven bounds a file that a flag names.
+const maxGiven = 1 << 20
 
-// outsideOfTrees refuses a folder that is inside of a platform's repository.
-func outsideOfTrees(dir string) error {
-	folder, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("find the folder %s: %w", dir, err)
-	}
-	for parent := filepath.Dir(folder); parent != folder; folder, parent = parent, filepath.Dir(parent) {
-		if _, err := os.Lstat(filepath.Join(parent, scaffold.SettingsFile)); err == nil {
-			return fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, scaffold.SettingsFile)
+// readFile reads the file of a flag, which is standard input if it is -.
+func readFile(cmd *cobra.Command, flag, name string) ([]byte, error) {
+	from := cmd.InOrStdin()
+	if name != "-" {
+		file, err := os.Open(name) //nolint:gosec // the file is the user's
+		if err != nil {
+			return nil, fmt.Errorf("read --%s: %w", flag, err)
 		}
+		defer func() { _ = file.Close() }() // nothing was written
+		from = file
 	}
-	return nil
+	text, err := io.ReadAll(io.LimitReader(from, maxGiven+1))
+	if err == nil && len(text) > maxGiven {
+		err = fmt.Errorf("it has more than %d bytes", maxGiven)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read --%s: %w", flag, err)
+	}
+	return text, nil
 }
 
 // oneFolder refuses arguments that are not one folder.

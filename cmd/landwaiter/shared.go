@@ -17,10 +17,14 @@ const (
 	flagOutput  = "output"
 	flagTimeout = "timeout"
 	flagAccount = "landwaiter-account"
+	flagDryRun  = "dry-run"
+	flagForce   = "force"
 )
 
-// sharedFlags are their names.
-func sharedFlags() []string { return []string{flagAccount, flagOutput, flagTimeout} }
+// sharedFlags returns their names.
+func sharedFlags() []string {
+	return []string{flagAccount, flagDryRun, flagForce, flagOutput, flagTimeout}
+}
 
 // defaultAccount is Landwaiter's ServiceAccount as the chart makes it.
 const defaultAccount = "landwaiter-system/landwaiter"
@@ -30,6 +34,8 @@ type shared struct {
 	output  format
 	timeout time.Duration
 	account string
+	dryRun  bool
+	force   bool
 }
 
 // register declares the flags on the root.
@@ -37,6 +43,8 @@ func (s *shared) register(root *pflag.FlagSet) {
 	s.output.add(root)
 	root.DurationVar(&s.timeout, flagTimeout, 0, "time for everything")
 	root.StringVar(&s.account, flagAccount, defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
+	root.BoolVar(&s.dryRun, flagDryRun, false, "say what would happen, and change nothing")
+	root.BoolVar(&s.force, flagForce, false, "replace files that somebody edited")
 }
 
 // landwaiter returns the ServiceAccount of Landwaiter, in whose namespace it is installed.
@@ -65,6 +73,13 @@ func uses(cmd *cobra.Command, prints bool, timeout time.Duration, account bool) 
 	}
 	if account {
 		cmd.Annotations[flagAccount] = ""
+	}
+}
+
+// usesAlso adds shared flags to those that [uses] has named.
+func usesAlso(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		cmd.Annotations[flag] = ""
 	}
 }
 

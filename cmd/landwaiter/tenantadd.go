@@ -59,39 +59,41 @@ policies, Flux objects) with your own permissions. It may be run again: what is 
 right stays as it is, what differs is put right, and what the Tenant no longer stands
 for is removed.
 
-For a Tenant that exists, flags add to what it has: lists grow, other values are
-replaced, and what no flag mentions stays. --filename replaces the whole Tenant.
+--set FIELD=VALUE names a field below spec, with dots, and a VALUE in YAML. A list takes
+a single VALUE as one entry, access a name as that of a group. For a Tenant that exists,
+--set adds to what it has: lists grow, other values are replaced, and the rest stays.
+--filename replaces the whole Tenant; with --set besides, --set says more of the file.
 
 Add then waits until Kubernetes' quota controller has counted the namespaces, ten seconds
-at most, because the API server may refuse the team's resources until then. --wait
-waits longer, up to --timeout, and until the team's rules are in force.
+at most: until then the API server may refuse the team's resources. --wait waits up to
+--timeout, and until the team's rules are in force.
 
-A namespace that exists and that no Tenant has is only taken over with --adopt, which
-is consent for this run, or with spec.adopt in a file, which stays. Without it nothing
-is written.
+A namespace that exists and that no Tenant has is only taken over with
+--set adopt=true, which is consent for this run, or with spec.adopt in a file.
 
 --tenant-namespace and --tenant-name make the objects of flux-multitenant-demo, by its
-names. Without --git-url the Tenant gets a copy of GitRepository flux-system/default.
+names. Without a source the Tenant gets a copy of GitRepository flux-system/default, or with
+--shared-source uses that, which needs Flux with --no-cross-namespace-refs=false.
 
 Exit codes: 0 everything is as the Tenant says, 1 something is not, 64 the command line
 is wrong, 69 the Kubernetes API does not answer.`,
-		Example: `  landwaiter tenant add iris-green --prefix iris-green- --namespace iris-green-web \
-    --admin-group iris-green-admins --git-url https://github.com/example/iris-green
+		Example: `  landwaiter tenant add iris-green --set namespaces=iris-green-web --set access.admins=iris-green-admins
+  landwaiter tenant add iris-green --set isolation.quota.pods=50
   landwaiter tenant add -f tenants/ --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.demoSource = func() (*v1beta1.TenantSource, error) { return demoSource(cmd, &admin) }
-			tenants, err := flags.tenants(cmd, args)
+			tenants, err := flags.asked(cmd, args)
 			if err != nil {
 				return err
 			}
-			_, engine, err := admin.connect(cmd, operator.Options{Adopt: true})
+			_, engine, err := admin.connect(cmd, operator.Options{Adopt: true, DryRun: by.dryRun})
 			if err != nil {
 				return err
 			}
 			timeout := by.within(cmd)
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			printed, problems, uncounted, err := addTenants(ctx, cmd, engine, tenants, len(flags.files) > 0, admin.dryRun)
+			printed, problems, uncounted, err := addTenants(ctx, cmd, engine, tenants, by.dryRun)
 			if err != nil {
 				return err
 			}
@@ -100,32 +102,68 @@ is wrong, 69 the Kubernetes API does not answer.`,
 					return err
 				}
 			}
-			if err := notDone(cmd, problems); err != nil || admin.dryRun {
+			if err := notDone(cmd, problems); err != nil || by.dryRun {
 				return err
 			}
 			if err := awaitQuotas(ctx, cmd.ErrOrStderr(), engine, uncounted, wait); err != nil || !wait {
 				return err
 			}
-			return notApplied(engine.AwaitReady(ctx, tenants))
+			return notApplied(engine.AwaitReady(ctx, mapped(tenants, func(t askedTenant) *v1beta1.Tenant { return t.Tenant })))
 		},
 	}
-	admin.register(cmd)
 	flags.register(cmd)
+	flags.registerDemo(cmd)
 	uses(cmd, true, 5*time.Minute, true)
+	usesAlso(cmd, flagDryRun)
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant are in force")
 	return cmd
 }
 
+// askedTenant is a Tenant as a file or settings describe it.
+type askedTenant struct {
+	*v1beta1.Tenant
+	// whole says that a file has all of it; if not, it adds to what a Tenant that exists has.
+	whole bool
+	// adopts says that the file consents to take namespaces over, and not a setting for one run.
+	adopts bool
+	// settings are what it adds.
+	settings onboard.Settings
+}
+
+// asked returns the Tenants to apply.
+func (f *tenantFlags) asked(cmd *cobra.Command, args []string) ([]askedTenant, error) {
+	name, err := f.name(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.files) == 0 {
+		tenant, err := f.fromSettings(name)
+		return []askedTenant{{Tenant: tenant, settings: f.settings}}, err
+	}
+	found, err := readTenants(cmd, f.files)
+	if err != nil {
+		return nil, err
+	}
+	adopts := map[string]bool{}
+	for _, tenant := range found.tenants {
+		adopts[tenant.Name] = tenant.Spec.Adopt
+	}
+	tenants, err := f.fromFiles(found, name)
+	return mapped(tenants, func(t *v1beta1.Tenant) askedTenant {
+		return askedTenant{Tenant: t, whole: true, adopts: adopts[t.Name]}
+	}), err
+}
+
 // addTenants applies Tenants, one after the other, and returns the ResourceQuotas that Kubernetes
 // has still to count.
-func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []*v1beta1.Tenant, replace, dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
+func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []askedTenant, dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
 	printed = printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}
 	for _, asked := range tenants {
 		if asked.Annotations[v1beta1.AnnotationForm] == onboard.FormDemoShared {
 			program.Say(cmd.ErrOrStderr(), "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
 				asked.Name, onboard.DemoNamespace, onboard.DemoSource)
 		}
-		added, report, err := addTenant(ctx, engine, asked, replace)
+		added, report, err := addTenant(ctx, engine, asked)
 		if err != nil {
 			return printed, nil, nil, err
 		}
@@ -135,29 +173,33 @@ func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine
 		}
 		printed.Tenants = append(printed.Tenants, added)
 		if dryRun {
-			engine.Assume(asked)
+			engine.Assume(asked.Tenant)
 		}
 	}
 	return printed, problems, uncounted, nil
 }
 
 // addTenant applies one Tenant, or says why nothing of it was written.
-func addTenant(ctx context.Context, engine *operator.Engine, asked *v1beta1.Tenant, replace bool) (printedTenantAdded, *operator.Report, error) {
-	merged, live, err := engine.Merge(ctx, asked)
+func addTenant(ctx context.Context, engine *operator.Engine, asked askedTenant) (printedTenantAdded, *operator.Report, error) {
+	merged, live, err := engine.Merge(ctx, asked.Tenant)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
-	if replace {
-		merged = asked
+	if asked.whole {
+		merged = asked.DeepCopy()
+	} else if err := onboard.Restate(merged, asked.settings); err != nil {
+		return printedTenantAdded{}, nil, err
+	}
+	if _, err := onboard.Complete(merged); err != nil {
+		return printedTenantAdded{}, nil, err
 	}
 	problems, err := engine.Refusals(ctx, merged)
 	if err != nil || len(problems) > 0 {
 		return printedTenantAdded{}, &operator.Report{Problems: problems}, program.Failed(err)
 	}
 	consent := merged.Spec.Adopt
-	if !replace { // that of a flag is for what was named in this run
-		merged.Spec.Adopt = live != nil && live.Spec.Adopt
-	}
+	// That of a setting is for what was named in this run.
+	merged.Spec.Adopt = consent && (asked.adopts || !asked.whole && live != nil && live.Spec.Adopt)
 	saved, result, err := engine.Save(ctx, merged, live)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
@@ -253,7 +295,7 @@ func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, e
 	err = c.Get(cmd.Context(), client.ObjectKey{Namespace: onboard.DemoNamespace, Name: onboard.DemoSource}, repository)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("--git-url is missing, and there is no GitRepository %s to copy: name the repository of the Tenant", where)
+		return nil, fmt.Errorf("--set reconciler.source.url=URL is missing, and there is no GitRepository %s to copy: name the repository of the Tenant", where)
 	case err != nil:
 		return nil, program.Failed(fmt.Errorf("read GitRepository %s: %w", where, err))
 	}
@@ -261,7 +303,7 @@ func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, e
 	branch, _, _ := unstructured.NestedString(repository.Object, "spec", "ref", "branch")
 	_, private, _ := unstructured.NestedMap(repository.Object, "spec", "secretRef")
 	if url == "" || branch == "" || private {
-		return nil, fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --git-url, --git-branch and --git-secret", where)
+		return nil, fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --set reconciler.source={url: URL, branch: BRANCH, secretRef: {name: SECRET}}", where)
 	}
 	return &v1beta1.TenantSource{URL: url, Branch: branch}, nil
 }

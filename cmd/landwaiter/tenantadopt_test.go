@@ -38,7 +38,7 @@ func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {
 		return tenant.Spec
 	}
 
-	added, report, err := addTenant(t.Context(), engine, asked(true, "pay"), false)
+	added, report, err := addTenant(t.Context(), engine, askedTenant{Tenant: asked(true, "pay")})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 	require.Equal(t, []string{"paym", "pay"}, added.Namespaces)
@@ -47,18 +47,23 @@ func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {
 
 	pay.Labels = map[string]string{v1beta1.LabelTenant: "paym"} // as applying would
 	require.NoError(t, c.Update(t.Context(), pay))
-	_, report, err = addTenant(t.Context(), engine, asked(false, "pay2"), false)
+	_, report, err = addTenant(t.Context(), engine, askedTenant{Tenant: asked(false, "pay2")})
 	require.NoError(t, err)
 	require.Len(t, report.Problems, 1)
 	require.Contains(t, report.Problems[0].Message, "Namespace pay2 exists and belongs to no Tenant")
 	require.Equal(t, []string{"pay"}, stored().Namespaces, "nothing was written")
 
 	// A file says what the Tenant is, with its consent.
-	_, report, err = addTenant(t.Context(), engine, asked(true, "pay", "pay2"), true)
+	_, report, err = addTenant(t.Context(), engine, askedTenant{Tenant: asked(true, "pay", "pay2"), whole: true, adopts: true})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 	require.True(t, stored().Adopt)
-	_, _, err = addTenant(t.Context(), engine, asked(false), false)
+	_, _, err = addTenant(t.Context(), engine, askedTenant{Tenant: asked(false)})
 	require.NoError(t, err)
-	require.True(t, stored().Adopt, "flags leave alone what a file said")
+	require.True(t, stored().Adopt, "settings leave alone what a file said")
+
+	// A setting besides a file is for one run, too.
+	_, _, err = addTenant(t.Context(), engine, askedTenant{Tenant: asked(true, "pay", "pay2"), whole: true})
+	require.NoError(t, err)
+	require.False(t, stored().Adopt)
 }

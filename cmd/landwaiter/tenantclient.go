@@ -16,15 +16,7 @@ import (
 )
 
 // adminFlags say which cluster a command of an admin talks to, and how.
-type adminFlags struct {
-	by     person
-	dryRun bool
-}
-
-// register declares the flag of a command that writes.
-func (a *adminFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "ask the API server what would happen, and change nothing")
-}
+type adminFlags struct{ by person }
 
 // connect returns the cluster as the user sees it. Where the user may read how serve runs, no
 // Tenant gets the namespace of what cluster resources reference.
@@ -49,7 +41,7 @@ func (a *adminFlags) connect(cmd *cobra.Command, options operator.Options) (clie
 		program.SayLines(cmd.ErrOrStderr(), "landwaiter: "+unknown)
 	}
 	options.Reserved = append(options.Reserved, reserved)
-	options.DryRun, options.ClusterBindings = a.dryRun, true
+	options.ClusterBindings = true
 	options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
 	return c, operator.New(c, options), nil
 }

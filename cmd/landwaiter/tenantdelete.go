@@ -55,8 +55,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
   landwaiter tenant delete --tenant-namespace foo --delete-namespaces --yes`,
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			admin.dryRun = admin.dryRun || !flags.yes
-			_, engine, err := admin.connect(cmd, operator.Options{})
+			_, engine, err := admin.connect(cmd, operator.Options{DryRun: !flags.yes})
 			if err != nil {
 				return err
 			}
@@ -80,7 +79,6 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			return nil
 		},
 	}
-	admin.register(cmd)
 	uses(cmd, true, 5*time.Minute, true)
 	f := cmd.Flags()
 	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant name")

@@ -76,7 +76,7 @@ func furnish(ctx context.Context, s *stack.Stack, dir, binary, signer string) (f
 		}
 	}
 	// Pods of kubectl run do not meet the level Restricted.
-	if err := onboard(ctx, s, binary, "team-a", "--namespace", "team-a-web", "--admin-group", "team-a-admins", "--developer-group", "team-a-developers", "--pod-security", "Baseline"); err != nil {
+	if err := onboard(ctx, s, binary, "team-a", "--set", "namespaces=team-a-web", "--set", "access.admins=team-a-admins", "--set", "access.developers=team-a-developers", "--set", "isolation.podSecurity=Baseline"); err != nil {
 		return f, err
 	}
 	text, err := f.expand(resources)

@@ -40,6 +40,7 @@ func former(crds string) map[string]*regexp.Regexp {
 		"PropertyPlace, Place":          `PropertyPlace|properties\.place\b|"place": "|verify\.Places?\b|workload\.Place|#who-reaches-a-place`,
 		"fence of the operator":         `operator-fence|NoFence|no-fence|--fence|fence-tenants|fence-interval|fenceInterval|templates/fence|operator/fence\.go|landwaiter\.fence|TheFence|ItsFence|operator's fence|fence of the operator`,
 		"serve of landwaiter":           `\blandwaiter (serve|operate|explain|resolve)\b`,
+		"commands of teams":             `\btenant scaffold\b|\btenant redis-acl\b|--tenant-repo\b|--git-token-file\b|--github-org\b|--sops-age\b|--developer-group\b|--create-namespaces\b|--home-namespace\b|--app-version\b`,
 		"flags of the server": `--pass-ttl\b|--deny-ttl\b|--tag-ttl\b|--cache-bytes\b|--evidence-bytes\b|--in-flight\b|--registry-connections\b|--registry-bytes-per-second\b|--registry-requests-per-second\b|` +
 			`--verify-timeout\b|--mutate-timeout\b|--shutdown-grace\b|--drain-delay\b|--warm-up-interval\b|--redis-mode\b|--redis-ca\b|--redis-client-cert\b|--redis-client-key\b|--max-break-glass\b|` +
 			`--client-ca-secret\b|--client-ca-overlap\b|--provider-roles\b|--reference-reader-role\b|--operated-tenants-role\b|--guardrail-tenants\b|--guardrail-interval\b|--mutation-limit\b|--provider-timeout-seconds\b`,

@@ -28,14 +28,14 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	chart, err := suite.GatekeeperChart(suite.Within(t))
 	require.NoError(t, err)
 	gatekeeper, own := p.publish(t, "gatekeeper", chart), p.publish(t, "landwaiter", absolute(t, "charts/landwaiter"))
-	p.run(t, program, "platform", "init", ".", "--environment", "staging", "--gatekeeper-chart", gatekeeper, "--landwaiter-chart", own)
+	p.run(t, program, "platform", "init", ".", "--set", "environments=staging", "--set", "gatekeeper.url="+gatekeeper, "--set", "landwaiter.url="+own)
 	teams := map[string]*flux.Repository{}
 	for _, name := range []string{"iris-green", "iris-red", "iris-blue"} {
 		repository, err := p.git.Create(suite.Within(t), name)
 		require.NoError(t, err)
 		_, err = repository.Commit(suite.Within(t), "begin", map[string]string{"staging/app.yaml": configMap(name+"-web", "app")})
 		require.NoError(t, err)
-		p.run(t, program, "tenant", "scaffold", name, "--repo", ".", "--namespace", name+"-web", "--prefix", name+"-", "--git-url", repository.URL(), "--git-secret", "git")
+		p.run(t, program, "platform", "scaffold", ".", name, "--set", "namespaces="+name+"-web", "--set", "namespacePrefix="+name+"-", "--set", "reconciler.source.url="+repository.URL(), "--set", "reconciler.source.secretRef.name=git")
 		teams[name] = repository
 	}
 	require.Contains(t, p.run(t, program, "platform", "check", "."), " 0 findings")

@@ -68,7 +68,7 @@ type team struct {
 func (r *running) team(t *testing.T, name string, args ...string) *team {
 	t.Helper()
 	made := &team{running: r, name: name, repository: r.repository(t, name, map[string]string{"kustomization.yaml": "resources: []\n"})}
-	r.program.Must(t, append([]string{"tenant", "add", name, "--git-url", made.repository.URL(), "--git-secret", "git"}, args...)...)
+	r.program.Must(t, append([]string{"tenant", "add", name, "--set", "reconciler.source.url=" + made.repository.URL(), "--set", "reconciler.source.secretRef.name=git"}, args...)...)
 	r.apply(t, made.repository.Secret(name, "git"))
 	made.push(t, metav1.ConditionTrue, nil)
 	return made

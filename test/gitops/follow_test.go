@@ -20,8 +20,8 @@ func TestRightsFollow(t *testing.T) {
 	r := controllers(t)
 	r.operate(t)
 	name, other := fresh("plum"), fresh("peach")
-	plum := r.team(t, name, "--prefix", name+"-", "--create-namespaces", "--quota", "pods=5")
-	r.team(t, other, "--prefix", other+"-", "--create-namespaces")
+	plum := r.team(t, name, "--set", "namespacePrefix="+name+"-", "--set", "reconciler.createNamespaces=true", "--set", "isolation.quota.pods=5")
+	r.team(t, other, "--set", "namespacePrefix="+other+"-", "--set", "reconciler.createNamespaces=true")
 
 	commit := plum.commit(t, map[string]string{"namespace.yaml": namespace(name+"-dev", ""), "app.yaml": configMap(name+"-dev", "app")})
 	for _, made := range [][3]string{{"rbac.authorization.k8s.io/v1", "RoleBinding", name + "-reconciler"}, {"v1", "ResourceQuota", "tenant"}, {"networking.k8s.io/v1", "NetworkPolicy", "default-deny"}} {

@@ -23,11 +23,11 @@ import (
 // images: no pod of a team starts, and Flux, which would repair this, does.
 func TestFluxStartsWhereTheTreeDenies(t *testing.T) {
 	w, dir := guarded(t), t.TempDir()
-	w.program.Must(t, "platform", "init", dir, "--environment", "prod", "--constraints", "images")
+	w.program.Must(t, "platform", "init", dir, "--set", "environments=prod", "--set", "constraints=images")
 	own := filepath.Join(dir, "infrastructure/policies/own")
 	require.NoError(t, os.WriteFile(filepath.Join(own, "rules.yaml"), []byte("apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours}\nspec: {rules: [{images: [registry.example.com/**], action: Allow}]}\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte("resources: [rules.yaml]\n"), 0o600))
-	w.program.Must(t, "platform", "init", dir, "--enforcement", "deny")
+	w.program.Must(t, "platform", "init", dir, "--set", "enforcement=deny")
 
 	template, err := cluster.DecodeFile(filepath.Join(dir, "infrastructure/templates/verified-images.yaml"))
 	require.NoError(t, err)

@@ -113,12 +113,12 @@ func sourceOfRed(namespace string) string {
 
 func TestRedCannotTouchGreen(t *testing.T) {
 	r := controllers(t)
-	quota := []string{"--create-namespaces", "--quota", "pods=5"}
+	quota := []string{"--set", "reconciler.createNamespaces=true", "--set", "isolation.quota.pods=5"}
 	names := strings.NewReplacer("iris-green", fresh("iris-green"), "iris-red", fresh("iris-red"))
 	greenHome, greenWeb, redHome, redWeb := names.Replace("iris-green"), names.Replace("iris-green-web"), names.Replace("iris-red"), names.Replace("iris-red-web")
-	green := r.team(t, greenHome, append(quota, "--namespace", greenWeb, "--prefix", greenHome+"-", "--variable", "COLOR=green")...)
+	green := r.team(t, greenHome, append(quota, "--set", "namespaces="+greenWeb, "--set", "namespacePrefix="+greenHome+"-", "--set", "reconciler.variables.COLOR=green")...)
 	green.push(t, metav1.ConditionTrue, map[string]string{"app.yaml": configMap(greenWeb, "app")})
-	red := r.team(t, redHome, append(quota, "--namespace", redWeb, "--prefix", redHome+"-")...)
+	red := r.team(t, redHome, append(quota, "--set", "namespaces="+redWeb, "--set", "namespacePrefix="+redHome+"-")...)
 	r.apply(t, red.repository.Secret(redWeb, "git"))
 	before := r.everything(t, greenHome, greenWeb)
 	require.Greater(t, len(before), 12)

@@ -33,7 +33,7 @@ func TestAnEncryptedSecretIsDecryptedAndWhatTheRepositoryDropsIsDeleted(t *testi
 	name := fresh("fig")
 	web := name + "-web"
 	text, key := encrypted(t, "apiVersion: v1\nkind: Secret\nmetadata: {namespace: "+web+", name: login}\nstringData: {password: hunter2}\n")
-	fig := r.team(t, name, "--namespace", web)
+	fig := r.team(t, name, "--set", "namespaces="+web)
 	apps := fmt.Sprintf("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {namespace: %s, name: apps}\n"+
 		"spec: {interval: 10m, retryInterval: 1s, prune: true, serviceAccountName: %[1]s, path: ./apps, sourceRef: {kind: GitRepository, name: %[1]s}, decryption: {provider: sops, secretRef: {name: sops-age}}}\n", name)
 	files := map[string]string{"apps.yaml": apps, "apps/login.yaml": text, "apps/other.yaml": configMap(web, "other")}
@@ -66,7 +66,7 @@ func TestDeletingATenantLetsFluxFinishBeforeItsAccountGoes(t *testing.T) {
 	grape, guava := fresh("grape"), fresh("guava")
 	for name, args := range map[string][]string{grape: {"--delete-namespaces"}, guava: nil} {
 		r.apply(t, suite.Namespace(name+"-old"))
-		team := r.team(t, name, "--namespace", name+"-web", "--namespace", name+"-old", "--adopt")
+		team := r.team(t, name, "--set", "namespaces="+name+"-web", "--set", "namespaces="+name+"-old", "--set", "adopt=true")
 		team.push(t, metav1.ConditionTrue, map[string]string{"a.yaml": configMap(name+"-web", "app"), "b.yaml": configMap(name+"-old", "app")})
 		r.program.Must(t, append([]string{"tenant", "delete", name, "--yes"}, args...)...)
 		require.Nil(t, r.get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", name, name))

@@ -18,7 +18,7 @@ func TestTheDemoIsTheSeeds(t *testing.T) {
 	r := controllers(t)
 	foo, tenant := fresh("foo"), fresh("sometenant")
 	shared := r.repository(t, foo+"-demo", demo())
-	r.program.Must(t, "tenant", "add", "--tenant-namespace", foo, "--tenant-name", tenant, "--git-url", shared.URL(), "--git-branch", flux.Branch, "--git-secret", "git")
+	r.program.Must(t, "tenant", "add", "--tenant-namespace", foo, "--tenant-name", tenant, "--set", "reconciler.source.url="+shared.URL(), "--set", "reconciler.source.branch="+flux.Branch, "--set", "reconciler.source.secretRef.name=git")
 	r.apply(t, shared.Secret(foo, "git"), suite.Object(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
 	  serviceAccountName: %[1]s, path: ./kustomizations/wrong-namespace, sourceRef: {kind: GitRepository, name: default}}}`, foo))
 	require.NoError(t, flux.Reconcile(suite.Within(t), r.Cluster, flux.GitRepository(), foo, "default"))

@@ -79,7 +79,7 @@ func (k kustomization) build(t *testing.T, files map[string]string) string {
 func TestWithoutControllersATenantsAccountStaysInItsNamespaces(t *testing.T) {
 	w := guarded(t)
 	lime, kiwi := fresh("lime"), fresh("kiwi")
-	w.program.Must(t, "tenant", "add", lime, "--namespace", lime+"-web")
+	w.program.Must(t, "tenant", "add", lime, "--set", "namespaces="+lime+"-web")
 	w.add(t, "metadata: {name: %s}\nspec: {homeNamespace: %[1]s, namespaces: [%[1]s-web], reconciler: {}}\n", kiwi)
 	files := func(namespace string) map[string]string {
 		return map[string]string{"kustomization.yaml": "resources: [own.yaml, other.yaml]\n", "own.yaml": configMap(kiwi+"-web", "own"), "other.yaml": configMap(namespace, "other")}
@@ -111,7 +111,7 @@ func TestWithoutControllersTheDemoIsTheSeeds(t *testing.T) {
 func TestTheDemosLastSectionIsRefused(t *testing.T) {
 	w := guarded(t)
 	bar := fresh("bar")
-	w.program.Must(t, "tenant", "add", "--tenant-namespace", bar, "--tenant-name", fresh("othertenant"), "--git-url", "https://git.example.com/demo")
+	w.program.Must(t, "tenant", "add", "--tenant-namespace", bar, "--tenant-name", fresh("othertenant"), "--set", "reconciler.source.url=https://git.example.com/demo")
 	for _, account := range []string{bar, ""} {
 		err := kustomization{world: w, namespace: bar, account: account, path: "kustomizations/wrong-namespace"}.reconcile(t, demo())
 		require.ErrorContains(t, err, `cannot patch resource "configmaps" in API group "" in the namespace "default"`)

@@ -17,8 +17,8 @@ func TestATenantsRepositoryStaysInItsNamespaces(t *testing.T) {
 	r := controllers(t)
 	lime, name := fresh("lime"), fresh("kiwi")
 	web := name + "-web"
-	r.team(t, lime, "--namespace", lime+"-web")
-	kiwi := r.team(t, name, "--namespace", web)
+	r.team(t, lime, "--set", "namespaces="+lime+"-web")
+	kiwi := r.team(t, name, "--set", "namespaces="+web)
 
 	kiwi.push(t, metav1.ConditionTrue, map[string]string{"a.yaml": configMap(web, "own"), "b.yaml": configMap(name, "own")})
 	require.NotNil(t, r.get(t, "v1", "ConfigMap", web, "own"))

@@ -35,7 +35,7 @@ func (w *installation) hire(t *testing.T) *teams {
 	s.irisWeb, s.zebraWeb = s.iris+"-web", s.zebra+"-web"
 	administrator := caller(t, w.Kubeconfig()).landwaiter
 	for team, namespace := range map[string]string{s.iris: s.irisWeb, s.zebra: s.zebraWeb} {
-		administrator.Must(t, "tenant", "add", "--wait", team, "--namespace", namespace, "--admin-group", team+"-admins", "--developer-group", team+"-devs")
+		administrator.Must(t, "tenant", "add", "--wait", team, "--set", "namespaces="+namespace, "--set", "access.admins="+team+"-admins", "--set", "access.developers="+team+"-devs")
 	}
 	for name, role := range map[string]string{"platform": "landwaiter-cluster-admin", "platform-reads": "landwaiter-reader"} {
 		suite.Apply(t, w.Cluster, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: platform}]}", name, role))

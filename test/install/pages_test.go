@@ -104,7 +104,7 @@ func (r *reader) followPages(t *testing.T) {
 	r.isLater(t, true)
 	r.follow(t, upgrade, "Go back")
 	r.isLater(t, false)
-	r.bash(t, "landwaiter tenant add leaver --namespace leaver-web --developer-group leavers") // no operator runs
+	r.bash(t, "landwaiter tenant add leaver --set namespaces=leaver-web --set access.developers=leavers") // no operator runs
 	r.follow(t, upgrade, "Stop enforcing at once", "Uninstall", "Roles that have other names", "A guardrail that has another name", "From a chart that rendered Provider objects")
 	r.complete(t, upgrade)
 	r.nothingDenies(t)

@@ -50,7 +50,7 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	w := installed(t)
 	w.gone(t, "repair")
 	w.vacant(t, "repair-old")
-	w.add(t, append(typical("repair"), "--namespace", "repair-old")...)
+	w.add(t, append(typical("repair"), "--set", "namespaces=repair-old")...)
 	var quota corev1.ResourceQuota
 	key := client.ObjectKey{Namespace: "repair-web", Name: "tenant"}
 	require.NoError(t, w.Client.Get(suite.Within(t), key, &quota))
@@ -69,7 +69,7 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	require.Equal(t, "50", quota.Spec.Hard.Pods().String())
 
 	// A role cannot be changed in a binding.
-	changed := w.add(t, "repair", "--cluster-role", "edit")
+	changed := w.add(t, "repair", "--set", "reconciler.clusterRole=edit")
 	require.Equal(t, 4, changed.Changed, "the Tenant and the bindings in three namespaces: %+v", changed)
 	for _, object := range []string{"RoleBinding repair-web/repair-reconciler", "RoleBinding repair/repair-reconciler"} {
 		role, _, _ := unstructured.NestedString(w.objectsOf(t, "repair")[object].Object, "roleRef", "name")
@@ -99,14 +99,14 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	w.gone(t, "web")
 	w.makeNamespace(t, "payments", map[string]string{"owner": "finance", "pod-security.kubernetes.io/enforce": "restricted"})
 	require.NoError(t, w.Client.Create(suite.Within(t), suite.Restricted(suite.Pod("payments", "p", "registry.example.com/app:v1"))))
-	args := []string{"tenant", "add", "web", "--namespace", "payments", "--pod-security", "Baseline"}
+	args := []string{"tenant", "add", "web", "--set", "namespaces=payments", "--set", "isolation.podSecurity=Baseline"}
 	refused := w.program.Run(t, "", args...)
 	require.Equal(t, 1, refused.Code)
-	require.Equal(t, "landwaiter: Namespace payments exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant web (1 pod, labels kept)\n", refused.Stderr)
+	require.Equal(t, "landwaiter: Namespace payments exists and belongs to no Tenant; --set adopt=true, or spec.adopt in a file, gives it to Tenant web (1 pod, labels kept)\n", refused.Stderr)
 	require.Empty(t, w.objectsOf(t, "web"))
 	require.Error(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "web"}, &v1beta1.Tenant{}), "nothing was written")
 
-	w.program.Must(t, append(args, "--adopt")...)
+	w.program.Must(t, append(args, "--set", "adopt=true")...)
 	var namespace corev1.Namespace
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "payments"}, &namespace))
 	require.Equal(t, "finance", namespace.Labels["owner"])
@@ -114,7 +114,7 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	require.Equal(t, "restricted", namespace.Labels["pod-security.kubernetes.io/enforce"], "the stricter one stays")
 	require.Equal(t, "web", namespace.Annotations[v1beta1.AnnotationAdopted])
 	require.NotContains(t, namespace.Annotations, v1beta1.AnnotationCreated)
-	again := w.add(t, "web", "--namespace", "payments")
+	again := w.add(t, "web", "--set", "namespaces=payments")
 	require.Zero(t, again.Changed+again.Created)
 
 	out := w.program.Must(t, "tenant", "delete", "web", "--delete-namespaces", "--yes")
@@ -129,16 +129,16 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 func TestTheOlderTeamKeepsANamespaceThatTwoName(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "elder", "younger")
-	w.add(t, "elder", "--namespace", "contested")
+	w.add(t, "elder", "--set", "namespaces=contested")
 	before := resourceVersions(w.objectsOf(t, "elder"))
-	refused := w.program.Run(t, "", "tenant", "add", "younger", "--namespace", "contested", "--adopt")
+	refused := w.program.Run(t, "", "tenant", "add", "younger", "--set", "namespaces=contested", "--set", "adopt=true")
 	require.Equal(t, 1, refused.Code)
 	require.Contains(t, refused.Stderr, "namespace contested belongs to Tenant elder, which is older")
 	require.Empty(t, w.objectsOf(t, "younger"))
 	require.Equal(t, before, resourceVersions(w.objectsOf(t, "elder")))
 }
 
-// The operator would refuse it, but an admin with --adopt does what it does not.
+// The operator would refuse it, but an admin with consent does what it does not.
 func TestAddGivesNobodyWhatClusterResourcesReference(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "keeper")
@@ -146,13 +146,13 @@ func TestAddGivesNobodyWhatClusterResourcesReference(t *testing.T) {
 	w.makeNamespace(t, "lw-elsewhere", nil)
 	suite.Apply(t, w.Cluster, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
   spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: landwaiter, image: i, args: [serve, --cluster-resource-namespace=keys-of-all]}]}}}}`)
-	refused := w.program.Run(t, "", "tenant", "add", "keeper", "--namespace", "keys-of-all", "--adopt", "--landwaiter-account", "lw-elsewhere/landwaiter")
+	refused := w.program.Run(t, "", "tenant", "add", "keeper", "--set", "namespaces=keys-of-all", "--set", "adopt=true", "--landwaiter-account", "lw-elsewhere/landwaiter")
 	require.NotZero(t, refused.Code)
 	require.Contains(t, refused.Stdout+refused.Stderr, "namespace keys-of-all is reserved: take it off Tenant keeper")
 	require.NotContains(t, refused.Stderr, "it is not known which namespace")
 
 	suite.Apply(t, w.Cluster, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
   spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: landwaiter, image: i, args: [serve, --cluster-resource-namespace=$(KEYS)]}]}}}}`)
-	unsure := w.program.Run(t, "", "tenant", "add", "keeper", "--namespace", "keeper", "--dry-run", "--landwaiter-account", "lw-elsewhere/landwaiter")
+	unsure := w.program.Run(t, "", "tenant", "add", "keeper", "--set", "namespaces=keeper", "--dry-run", "--landwaiter-account", "lw-elsewhere/landwaiter")
 	require.Contains(t, unsure.Stderr, "it is not known which namespace has the Secrets and ConfigMaps of cluster resources (serve has $(KEYS)): it is taken to be lw-elsewhere")
 }

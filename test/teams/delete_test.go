@@ -24,7 +24,7 @@ func TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise(t *testing.T) {
 	w.add(t, "kept-not")
 	others := resourceVersions(w.objectsOf(t, "kept-not"))
 	w.makeNamespace(t, "kept-adopted", nil)
-	w.add(t, append(typical("kept"), "--namespace", "kept-adopted", "--adopt")...)
+	w.add(t, append(typical("kept"), "--set", "namespaces=kept-adopted", "--set", "adopt=true")...)
 	require.NoError(t, w.Client.Create(suite.Within(t), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kept-web", Name: "theirs"}}))
 
 	preview := w.program.Run(t, "", "tenant", "delete", "kept")
@@ -89,7 +89,7 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 	w.vacant(t, "flux-system")
 	without := w.program.Run(t, "", "tenant", "add", "--tenant-namespace", "foo", "--tenant-name", "sometenant")
 	require.NotEqual(t, 0, without.Code)
-	require.Contains(t, without.Stderr, "--git-url is missing, and there is no GitRepository flux-system/default to copy")
+	require.Contains(t, without.Stderr, "--set reconciler.source.url=URL is missing, and there is no GitRepository flux-system/default to copy")
 	w.demoSource(t)
 	for _, team := range [][2]string{{"foo", "sometenant"}, {"tenant81", "anothertenant"}} {
 		w.gone(t, team[1])

@@ -179,8 +179,8 @@ func (w *installation) add(t *testing.T, args ...string) added {
 
 // typical are arguments of tenant add for the team of most tests.
 func typical(name string) []string {
-	return []string{name, "--prefix", name + "-", "--namespace", name + "-web", "--admin-group", name + "-admins", "--developer-group", name + "-devs",
-		"--git-url", "https://github.com/example/" + name, "--quota", "pods=50", "--variable", "REGION=eu"}
+	return []string{name, "--set", "namespacePrefix=" + name + "-", "--set", "namespaces=" + name + "-web", "--set", "access.admins=" + name + "-admins", "--set", "access.developers=" + name + "-devs",
+		"--set", "reconciler.source.url=https://github.com/example/" + name, "--set", "isolation.quota.pods=50", "--set", "reconciler.variables.REGION=eu"}
 }
 
 // gone deletes teams and the namespaces that were made for them at the end of a test, and

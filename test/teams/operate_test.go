@@ -114,9 +114,9 @@ func TestRightsFollowATenantAndItsNamespaces(t *testing.T) {
 	// One without is an admin's to give.
 	w.makeNamespace(t, "follow-d", nil)
 	said := w.provisioned(t, "follow", metav1.ConditionFalse, "NotOwned")
-	require.Contains(t, said, "namespace follow-d exists and belongs to no Tenant: `landwaiter tenant add follow --adopt` takes it over")
+	require.Contains(t, said, "namespace follow-d exists and belongs to no Tenant: `landwaiter tenant add follow --set adopt=true` takes it over")
 	require.False(t, equipped("follow-d")(w.objectsOf(t, "follow")))
-	w.add(t, "follow", "--adopt")
+	w.add(t, "follow", "--set", "adopt=true")
 	w.provisioned(t, "follow", metav1.ConditionTrue, "Provisioned")
 	require.True(t, equipped("follow-d")(w.objectsOf(t, "follow")))
 

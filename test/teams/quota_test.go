@@ -49,7 +49,7 @@ func TestANamespaceOfATeamHas64ResourcesOfAKind(t *testing.T) {
 	}
 
 	// A cluster admin may give a team more.
-	w.add(t, "many", "--quota", "count/stores.landwaiter.dev=65")
+	w.add(t, "many", "--set", "isolation.quota.count/stores.landwaiter.dev=65")
 	require.NoError(t, w.Client.Create(suite.Within(t), storeIn("many-web", 64)))
 	w.counted(t, "many-web", 65)
 	require.ErrorContains(t, w.Client.Create(suite.Within(t), storeIn("many-web", 65)), "exceeded quota: tenant")

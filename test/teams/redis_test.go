@@ -12,14 +12,14 @@ import (
 func TestRedisRulesAreThoseOfTheTenantInTheCluster(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "rules", "guest")
-	w.add(t, "rules", "--namespace", "rules-web", "--prefix", "rules-")
+	w.add(t, "rules", "--set", "namespaces=rules-web", "--set", "namespacePrefix=rules-")
 	require.Equal(t, "~landwaiter:rules:* ~landwaiter:rules-web:* ~landwaiter:rules-*:*", w.patterns(t, "rules"))
 
-	w.add(t, "guest", "--namespace", "rules-guest")
+	w.add(t, "guest", "--set", "namespaces=rules-guest")
 	require.Equal(t, "~landwaiter:rules:* ~landwaiter:rules-web:*", w.patterns(t, "rules"), "another Tenant lists a namespace with the prefix")
 
-	r := w.program.Run(t, "", "tenant", "redis-acl", "nobody")
-	require.Equal(t, 64, r.Code)
+	r := w.program.Run(t, "", "tenant", "export", "nobody", "--format=redis-acl")
+	require.Equal(t, 1, r.Code)
 	require.Contains(t, r.Stderr, "there is no Tenant nobody")
 }
 
@@ -27,7 +27,7 @@ func TestRedisRulesAreThoseOfTheTenantInTheCluster(t *testing.T) {
 func (w *installation) patterns(t *testing.T, tenant string) string {
 	t.Helper()
 	var found []string
-	for _, word := range strings.Fields(w.program.Must(t, "tenant", "redis-acl", tenant)) {
+	for _, word := range strings.Fields(w.program.Must(t, "tenant", "export", tenant, "--format=redis-acl")) {
 		if strings.HasPrefix(word, "~") {
 			found = append(found, word)
 		}

@@ -51,7 +51,7 @@ func TestTheRegistriesOfATenantAreLimitedOnceTheTemplateIsThere(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "limited", "commanded")
 	w.vacant(t, "limited", "commanded", "commanded-web")
-	args := append(typical("commanded"), "--registry", "registry.example.com/commanded/")
+	args := append(typical("commanded"), "--set", "isolation.registries=registry.example.com/commanded/")
 	without := w.program.Run(t, "", append([]string{"tenant", "add"}, args...)...)
 	require.Equal(t, 1, without.Code)
 	require.Contains(t, without.Stderr, "the cluster does not know TenantAllowedRegistries of constraints.gatekeeper.sh: install its template, library/tenant-allowed-registries/template.yaml")

@@ -44,8 +44,8 @@ spec:
 func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "shown", "unseen")
-	w.add(t, "shown", "--namespace", "shown-web", "--admin-group", "shown-admins")
-	w.add(t, "unseen", "--namespace", "unseen-web", "--admin-group", "unseen-admins")
+	w.add(t, "shown", "--set", "namespaces=shown-web", "--set", "access.admins=shown-admins")
+	w.add(t, "unseen", "--set", "namespaces=unseen-web", "--set", "access.admins=unseen-admins")
 	for _, text := range strings.Split(shownRules, "---") {
 		object := suite.Object("%s", text)
 		require.NoError(t, w.Apply(suite.Within(t), object))

@@ -22,19 +22,19 @@ import (
 func TestADefaultDenyThatAllowsEverythingIsNotThePlatforms(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "preplaced")
-	w.add(t, "preplaced", "--network", "Open")
+	w.add(t, "preplaced", "--set", "isolation.network=Open")
 	there := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "preplaced", Name: "default-deny", Labels: map[string]string{v1beta1.LabelTenant: "preplaced"}}, Spec: networkingv1.NetworkPolicySpec{
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{}}, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
 	}}
 	require.NoError(t, w.Client.Create(suite.Within(t), there))
-	refused := w.program.Run(t, "", "tenant", "add", "preplaced", "--network", "Deny")
+	refused := w.program.Run(t, "", "tenant", "add", "preplaced", "--set", "isolation.network=Deny")
 	require.Equal(t, 1, refused.Code)
 	require.Contains(t, refused.Stderr, "NetworkPolicy preplaced/default-deny exists and is somebody else's")
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(there), there))
 	require.NotContains(t, there.Labels, v1beta1.LabelOwner)
 
-	w.program.Must(t, "tenant", "add", "preplaced", "--adopt")
+	w.program.Must(t, "tenant", "add", "preplaced", "--set", "adopt=true")
 	taken := &networkingv1.NetworkPolicy{}
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(there), taken))
 	require.Equal(t, v1beta1.OwnerPlatform, taken.Labels[v1beta1.LabelOwner])

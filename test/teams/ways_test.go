@@ -108,7 +108,7 @@ func trust(namespace string) *unstructured.Unstructured {
 func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "checked")
-	w.add(t, append(typical("checked"), "--namespace", "checked-db")...)
+	w.add(t, append(typical("checked"), "--set", "namespaces=checked-db")...)
 	clean := func() {
 		t.Helper()
 		r := w.program.Run(t, "", "check", "--tenant", "checked")

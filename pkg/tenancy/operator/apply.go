@@ -226,7 +226,7 @@ func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*
 	return live, client.IgnoreNotFound(err)
 }
 
-const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over"
+const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --set adopt=true` takes it over"
 
 // Messages of the operator guardrails.
 const (

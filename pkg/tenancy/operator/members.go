@@ -81,14 +81,14 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 		return m, nil
 	}
 	if e.options.Adopt {
-		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, tenant.Name, e.pods(ctx, namespace.Name))
+		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and belongs to no Tenant; --set adopt=true, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, tenant.Name, e.pods(ctx, namespace.Name))
 		return nil, nil
 	}
 	otherwise := "or take it off the Tenant"
 	if !w.tenants.Lists(namespace.Name) {
 		otherwise = "its name begins with the Tenant's prefix, so otherwise move what is in it to another namespace, and delete it"
 	}
-	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and belongs to no Tenant: `landwaiter tenant add %s --adopt` takes it over; %s", namespace.Name, tenant.Name, otherwise)
+	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and belongs to no Tenant: `landwaiter tenant add %s --set adopt=true` takes it over; %s", namespace.Name, tenant.Name, otherwise)
 	return nil, nil
 }
 

@@ -166,7 +166,7 @@ func TestWhatIsRefusedForGoodIsAProblemAndWhatIsNotIsAnError(t *testing.T) {
 	}{
 		"an unknown kind":          {&meta.NoKindMatchError{}, policy.ReasonNotInstalled, "the cluster does not know RoleBinding"},
 		"a role it may not bind":   {apierrors.NewForbidden(resource, "x", errors.New("no")), policy.ReasonAccessDenied, "kubectl create rolebinding green-reconciler --clusterrole=cluster-admin --namespace=web --serviceaccount=green:green"},
-		"an object of others":      {apierrors.NewConflict(resource, "x", errors.New("conflict with kubectl")), policy.ReasonNotOwned, "--adopt"},
+		"an object of others":      {apierrors.NewConflict(resource, "x", errors.New("conflict with kubectl")), policy.ReasonNotOwned, "--set adopt=true"},
 		"a value that is no value": {apierrors.NewInvalid(schema.GroupKind{Kind: "RoleBinding"}, "x", nil), policy.ReasonInvalid, "cannot be applied"},
 		"a server that fails":      {apierrors.NewInternalError(errors.New("etcd")), "", ""},
 		"a broken connection":      {errors.New("connection reset"), "", ""},

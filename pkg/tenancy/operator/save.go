@@ -3,8 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"reflect"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,64 +26,11 @@ func (e *Engine) Merge(ctx context.Context, asked *v1beta1.Tenant) (merged, live
 	if err != nil {
 		return nil, nil, explained("get Tenant "+asked.Name, err)
 	}
-	merged, err = Combine(live, asked)
+	merged, err = onboard.Combine(live, asked)
 	if err != nil {
 		return nil, nil, err
 	}
 	return merged, live, nil
-}
-
-// Combine returns a Tenant with what is asked for added to it: lists grow, other values are
-// replaced, and what nobody mentions stays.
-func Combine(live, asked *v1beta1.Tenant) (*v1beta1.Tenant, error) {
-	if asked.Spec.HomeNamespace == asked.Name { // what a command fills in if nobody says which
-		asked = asked.DeepCopy()
-		asked.Spec.HomeNamespace = live.Spec.HomeNamespace
-	}
-	if asked.Spec.HomeNamespace != live.Spec.HomeNamespace {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the home namespace of Tenant %s is %s, and cannot be changed to %s: leave out --home-namespace, or make another Tenant", live.Name, live.Spec.HomeNamespace, asked.Spec.HomeNamespace))
-	}
-	convert := runtime.DefaultUnstructuredConverter
-	base, err := convert.ToUnstructured(live)
-	if err != nil {
-		return nil, fmt.Errorf("read Tenant %s: %w", live.Name, err)
-	}
-	wish, err := convert.ToUnstructured(asked)
-	if err != nil {
-		return nil, fmt.Errorf("read Tenant %s: %w", asked.Name, err)
-	}
-	merged := &v1beta1.Tenant{}
-	if err := convert.FromUnstructured(overlay(base, wish), merged); err != nil {
-		return nil, fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
-	}
-	return merged, nil
-}
-
-// overlay returns base with the values of top: maps are merged, lists united.
-func overlay(base, top map[string]any) map[string]any {
-	made := map[string]any{}
-	if base != nil {
-		made = runtime.DeepCopyJSON(base)
-	}
-	for name, value := range top {
-		switch value := value.(type) {
-		case map[string]any:
-			below, _ := made[name].(map[string]any)
-			made[name] = overlay(below, value)
-		case []any:
-			below, _ := made[name].([]any)
-			for _, entry := range value {
-				if !slices.ContainsFunc(below, func(x any) bool { return reflect.DeepEqual(x, entry) }) {
-					below = append(below, entry)
-				}
-			}
-			made[name] = below
-		case nil:
-		default:
-			made[name] = value
-		}
-	}
-	return made
 }
 
 // Save applies a Tenant, of which live is what there is, if anything, and returns it as the

@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
@@ -65,6 +66,14 @@ func (team Team) on(p Platform, cluster string) Team {
 	team.Tenant = team.Tenant.DeepCopy()
 	team.Tenant.Spec.Reconciler.Path = folder(cluster)
 	return team
+}
+
+// ParseChart reads URL[@VERSION]; any version is meant if there is none.
+func ParseChart(text string) Chart {
+	if i := strings.LastIndex(text, "@"); i > 0 {
+		return Chart{URL: text[:i], Version: text[i+1:]}
+	}
+	return Chart{URL: text, Version: "*"}
 }
 
 // checkChart refuses an application without a chart that Flux can fetch.

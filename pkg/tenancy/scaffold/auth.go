@@ -53,7 +53,7 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 	} else {
 		// Without a key, anybody could answer in the place of the Git host.
 		if _, _, _, _, _, err := ssh.ParseKnownHosts(l.KnownHosts); err != nil {
-			return nil, "", fmt.Errorf("--known-hosts has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
+			return nil, "", fmt.Errorf("--git-auth: the file has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
 		}
 		private, public, err := newKey(l.Namespace + "/" + l.Name)
 		if err != nil {
@@ -74,7 +74,7 @@ func KnowsHost(file, repository string) error {
 	address := net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), "22"))
 	check, err := knownhosts.New(file)
 	if err != nil {
-		return fmt.Errorf("read --known-hosts: %w", err)
+		return fmt.Errorf("read the file of --git-auth: %w", err)
 	}
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

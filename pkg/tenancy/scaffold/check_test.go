@@ -159,7 +159,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			put1(t, dir, "tenants/base/iris-red/extra.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 		}, "tenants/base/iris-red/extra.yaml", "no kustomization names it"},
 		"not YAML": {func(t *testing.T, dir string) { put1(t, dir, "x.yaml", "a: [\n") }, "x.yaml", "it is not YAML"},
-		"settings": {func(t *testing.T, dir string) { put1(t, dir, SettingsFile, "layout: big\n") }, SettingsFile, "--layout"},
+		"settings": {func(t *testing.T, dir string) { put1(t, dir, SettingsFile, "layout: big\n") }, SettingsFile, "layout is"},
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, t.TempDir()) })
 	}

@@ -133,9 +133,9 @@ func (p Platform) flux(t *Tree) {
 	}
 }
 
-// tenantList is the list that `tenant scaffold` adds to.
+// tenantList is the list that `platform scaffold` adds to.
 func tenantList() string {
-	return kustomization("Teams of this cluster; landwaiter tenant scaffold adds to the list.", nil, nil)
+	return kustomization("Teams of this cluster; landwaiter platform scaffold adds to the list.", nil, nil)
 }
 
 // clusterVariables is the ConfigMap in flux-system that says which cluster this is.
@@ -213,10 +213,10 @@ func (p Platform) arc(t *Tree) {
 }
 
 const arcScript = `#!/bin/sh
-# Adds a tenant: scripts/scaffold-tenant.sh NAME --cluster CLUSTER --app APP …
+# Adds a tenant: scripts/scaffold-tenant.sh NAME --place CLUSTER --app APP …
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-exec landwaiter tenant scaffold --repo "$root" "$@"
+exec landwaiter platform scaffold "$root" "$@"
 `
 
 const arcReadme = `# What makes each cluster watch its folder

@@ -99,7 +99,7 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	for _, constraint := range constraints {
 		at, who := c.of(constraint.folder, constraint.Unstructured), identity(constraint.Unstructured)
 		if list, _, _ := unstructured.NestedSlice(constraint.Object, "spec", "match", "namespaces"); len(list) == 0 && !mayAllow("", "") {
-			c.find("EveryImageDenied", at, "%s denies every image, because no policy and no Verifier in the tree allows any image: put a ClusterVerifier or a ClusterVerificationPolicy into infrastructure/policies/own, or set --enforcement dryrun until there is one", who)
+			c.find("EveryImageDenied", at, "%s denies every image, because no policy and no Verifier in the tree allows any image: put a ClusterVerifier or a ClusterVerificationPolicy into infrastructure/policies/own, or run platform init with --set enforcement=dryrun until there is one", who)
 			continue
 		}
 		for _, n := range images {

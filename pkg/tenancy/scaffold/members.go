@@ -91,7 +91,7 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 			lacks[namespace] = append(lacks[namespace], identity(o))
 		}
 	}
-	again := fmt.Sprintf("run landwaiter tenant scaffold %s again", tenant.Name)
+	again := fmt.Sprintf("run landwaiter platform scaffold DIR %s again", tenant.Name)
 	for namespace, missing := range lacks {
 		switch {
 		case namespace == "":

@@ -71,7 +71,7 @@ func TestCheckFindsNamespacesOfATenantWithoutObjects(t *testing.T) {
 	for name, c := range map[string]wrong{
 		"a namespace that somebody added": {func(t *testing.T, dir string) {
 			rewrite(t, dir, redTenant, "  - iris-red-web\n", "  - iris-red-api\n  - iris-red-web\n")
-		}, redTenant, "Tenant iris-red: namespace iris-red-api has no objects in the tree: run landwaiter tenant scaffold iris-red again"},
+		}, redTenant, "Tenant iris-red: namespace iris-red-api has no objects in the tree: run landwaiter platform scaffold DIR iris-red again"},
 		"all of them": {func(t *testing.T, dir string) {
 			rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "- objects.yaml\n", "")
 			require.NoError(t, os.Remove(filepath.Join(dir, filepath.FromSlash(redObjects))))

@@ -106,7 +106,7 @@ func (p Platform) Complete() (Platform, error) {
 		fillList(&p.Clusters, "cluster1")
 	case LayoutDemo:
 	default:
-		return p, fmt.Errorf("--layout is %q, it must be flux, groups, arc or demo", p.Layout)
+		return p, fmt.Errorf("layout is %q, it must be flux, groups, arc or demo", p.Layout)
 	}
 	if p.Constraints == nil && p.Layout != LayoutDemo {
 		p.Constraints = constraintSets()
@@ -129,29 +129,29 @@ func fillList(list *[]string, byDefault ...string) {
 // check refuses values that would leave the tree, or that mean nothing in the layout.
 func (p Platform) check() error {
 	for _, list := range []struct {
-		flag    string
+		field   string
 		names   []string
 		layouts []Layout
 	}{
-		{"environment", p.Environments, []Layout{LayoutFlux}},
-		{"group", p.Groups, []Layout{LayoutGroups}},
-		{"cluster", p.Clusters, []Layout{LayoutGroups, LayoutArc}},
+		{"environments", p.Environments, []Layout{LayoutFlux}},
+		{"groups", p.Groups, []Layout{LayoutGroups}},
+		{"clusters", p.Clusters, []Layout{LayoutGroups, LayoutArc}},
 	} {
 		if len(list.names) > 0 && !slices.Contains(list.layouts, p.Layout) {
-			return fmt.Errorf("--%s means nothing with --layout=%s", list.flag, p.Layout)
+			return fmt.Errorf("%s means nothing in the layout %s", list.field, p.Layout)
 		}
 		for i, name := range list.names {
 			check := checkName
-			if list.flag == "cluster" {
+			if list.field == "clusters" {
 				check = checkCluster
 			}
 			for part := range strings.SplitSeq(name, "/") {
-				if err := check("--"+list.flag, part); err != nil {
+				if err := check(list.field+":", part); err != nil {
 					return err
 				}
 			}
 			if slices.Contains(list.names[:i], name) {
-				return fmt.Errorf("--%s %s is given twice", list.flag, name)
+				return fmt.Errorf("%s: %s is given twice", list.field, name)
 			}
 		}
 	}
@@ -164,26 +164,26 @@ func (p Platform) check() error {
 		}
 	}
 	if !slices.Contains([]string{"dryrun", "warn", "deny"}, p.Enforcement) {
-		return fmt.Errorf("--enforcement is %q, it must be dryrun, warn or deny", p.Enforcement)
+		return fmt.Errorf("enforcement is %q, it must be dryrun, warn or deny", p.Enforcement)
 	}
-	for _, pattern := range []struct{ flag, value, pattern, example string }{
-		{"github-org", p.GitHubOrg, `^$|^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, "example-org"},
-		{"sops-age", p.SOPSAge, `^$|^age1[02-9ac-hj-np-z]{58}$`, "age1 and 58 characters, as age-keygen prints"},
-		{"check-sha256", p.CheckSHA256, `^$|^[0-9a-f]{64}$`, "64 hexadecimal digits"},
-		{"gatekeeper-chart", p.Gatekeeper.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/gatekeeper"},
-		{"landwaiter-chart", p.Landwaiter.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/landwaiter"},
-		{"gatekeeper-version", p.Gatekeeper.Version, chartVersion, gatekeeperVersion},
-		{"landwaiter-version", p.Landwaiter.Version, chartVersion, LandwaiterVersion},
-		{"landwaiter-image", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter, without a tag: it is the version of the chart, or image.tag in infrastructure/landwaiter/" + valuesFile},
+	for _, pattern := range []struct{ field, value, pattern, example string }{
+		{"githubOrg", p.GitHubOrg, `^$|^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, "example-org"},
+		{"sopsAge", p.SOPSAge, `^$|^age1[02-9ac-hj-np-z]{58}$`, "age1 and 58 characters, as age-keygen prints"},
+		{"checkSHA256", p.CheckSHA256, `^$|^[0-9a-f]{64}$`, "64 hexadecimal digits"},
+		{"gatekeeper.url", p.Gatekeeper.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/gatekeeper"},
+		{"landwaiter.url", p.Landwaiter.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/landwaiter"},
+		{"gatekeeper.version", p.Gatekeeper.Version, chartVersion, gatekeeperVersion},
+		{"landwaiter.version", p.Landwaiter.Version, chartVersion, LandwaiterVersion},
+		{"landwaiterImage", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter, without a tag: it is the version of the chart, or image.tag in infrastructure/landwaiter/" + valuesFile},
 	} {
 		if !regexp.MustCompile(pattern.pattern).MatchString(pattern.value) {
-			return fmt.Errorf("--%s: %q cannot be used; give %s", pattern.flag, pattern.value, pattern.example)
+			return fmt.Errorf("%s: %q cannot be used; give %s", pattern.field, pattern.value, pattern.example)
 		}
 	}
 	known := constraintSets()
 	for _, set := range p.Constraints {
 		if !slices.Contains(known, set) {
-			return fmt.Errorf("--constraints %s: there is no such set; use %s", set, strings.Join(known, ", "))
+			return fmt.Errorf("constraints: %s: there is no such set; use %s", set, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -199,12 +199,12 @@ func (p Platform) checkClusters() error {
 		group, name, ok := strings.Cut(cluster, "/")
 		switch {
 		case p.Layout != LayoutGroups && ok:
-			return fmt.Errorf("--cluster %s: the layout %s has no groups; give the name alone", cluster, p.Layout)
+			return fmt.Errorf("clusters: %s: the layout %s has no groups; give the name alone", cluster, p.Layout)
 		case p.Layout != LayoutGroups:
 		case !ok || strings.Contains(name, "/"):
-			return fmt.Errorf("--cluster %s: give GROUP/NAME, such as dev/%s", cluster, group)
+			return fmt.Errorf("clusters: %s: give GROUP/NAME, such as dev/%s", cluster, group)
 		case !slices.Contains(p.Groups, group):
-			return fmt.Errorf("--cluster %s: there is no group %s; add --group %s", cluster, group, group)
+			return fmt.Errorf("clusters: %s: there is no group %s; add %s to groups", cluster, group, group)
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func NewRepository(r Repository) (Tree, error) {
 }
 
 // by is the command that the files name as theirs.
-func (r Repository) by() string { return "tenant scaffold " + r.Tenant.Name }
+func (r Repository) by() string { return "platform scaffold " + r.Tenant.Name }
 
 func (r *Repository) complete() error {
 	if r.Tenant = r.Tenant.DeepCopy(); r.Tenant.Spec.Reconciler == nil {
@@ -65,7 +65,7 @@ func (r *Repository) complete() error {
 		if r.Layout == LayoutGroups || r.Layout == LayoutArc { // they are clusters
 			check = checkCluster
 		}
-		if err := check("--environment", place); err != nil {
+		if err := check("--place", place); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func (r Repository) flux(t *Tree) {
 	resources := []string{"../base"}
 	if r.PublicKey != "" {
 		r.verification(t)
-		resources = append(resources, "../verification")
+		resources = append(resources, "../"+rulesFolder)
 	}
 	for _, environment := range r.Places {
 		replicas := 1
@@ -167,11 +167,11 @@ func (r Repository) verification(t *Tree) {
 	resource := func(kind, name string, spec object) object {
 		return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}
 	}
-	t.add("verification/truststore.yaml", document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
-	t.add("verification/verifier.yaml", document("", resource("Verifier", "release-signature", object{"type": "Cosign",
+	t.add(rulesFolder+"/truststore.yaml", document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
+	t.add(rulesFolder+"/verifier.yaml", document("", resource("Verifier", "release-signature", object{"type": "Cosign",
 		"cosign": object{"keys": object{"trustStoreRefs": []object{{"name": "release-keys"}}, "insecureIgnoreTransparencyLog": true}}})))
-	t.add("verification/policy.yaml", document("", resource("VerificationPolicy", "images", object{
+	t.add(rulesFolder+"/policy.yaml", document("", resource("VerificationPolicy", "images", object{
 		"rules":         []object{{"images": []string{r.Images}, "require": []object{{"anyOf": []string{"release-signature"}}}}},
 		"defaultAction": "Inherit"})))
-	t.add("verification/kustomization.yaml", kustomization("", []string{"truststore.yaml", "verifier.yaml", "policy.yaml"}, nil))
+	t.add(rulesFolder+"/kustomization.yaml", kustomization("", []string{"truststore.yaml", "verifier.yaml", "policy.yaml"}, nil))
 }

@@ -314,18 +314,18 @@ func TestRefusesPlatformsThatMeanNothing(t *testing.T) {
 		platform Platform
 		message  string
 	}{
-		"unknown layout":             {Platform{Layout: "big"}, `--layout is "big", it must be flux, groups, arc or demo`},
-		"environment that is a path": {Platform{Environments: []string{"../../etc"}}, `--environment ".." is not a name`},
-		"environment twice":          {Platform{Environments: []string{"a", "a"}}, "--environment a is given twice"},
-		"group in another layout":    {Platform{Groups: []string{"dev"}}, "--group means nothing with --layout=flux"},
+		"unknown layout":             {Platform{Layout: "big"}, `layout is "big", it must be flux, groups, arc or demo`},
+		"environment that is a path": {Platform{Environments: []string{"../../etc"}}, `environments: ".." is not a name`},
+		"environment twice":          {Platform{Environments: []string{"a", "a"}}, "environments: a is given twice"},
+		"group in another layout":    {Platform{Groups: []string{"dev"}}, "groups means nothing in the layout flux"},
 		"cluster without a group":    {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"c1"}}, "give GROUP/NAME"},
-		"cluster of no group":        {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"test/c1"}}, "there is no group test; add --group test"},
+		"cluster of no group":        {Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"test/c1"}}, "there is no group test; add test to groups"},
 		"cluster with a group":       {Platform{Layout: LayoutArc, Clusters: []string{"dev/c1"}}, "has no groups"},
 		"enforcement":                {Platform{Enforcement: "audit"}, "it must be dryrun, warn or deny"},
-		"organisation":               {Platform{GitHubOrg: "a/b"}, "--github-org"},
-		"recipient":                  {Platform{SOPSAge: "AGE-SECRET-KEY-1"}, "--sops-age"},
-		"chart over http":            {Platform{Gatekeeper: Chart{URL: "http://charts.example.com"}}, "--gatekeeper-chart"},
-		"set of constraints":         {Platform{Constraints: []string{"strict"}}, "--constraints strict: there is no such set"},
+		"organisation":               {Platform{GitHubOrg: "a/b"}, "githubOrg: "},
+		"recipient":                  {Platform{SOPSAge: "AGE-SECRET-KEY-1"}, "sopsAge: "},
+		"chart over http":            {Platform{Gatekeeper: Chart{URL: "http://charts.example.com"}}, "gatekeeper.url: "},
+		"set of constraints":         {Platform{Constraints: []string{"strict"}}, "constraints: strict: there is no such set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewPlatform(c.platform)
@@ -340,8 +340,8 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 		team     Team
 		message  string
 	}{
-		"unknown environment":    {Platform{}, Team{Tenant: team("a-a", nil), Places: []string{"dev"}}, "--environment dev: the platform does not have it; use staging, production"},
-		"group of the platform":  {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}}, "--group infra-ops"},
+		"unknown environment":    {Platform{}, Team{Tenant: team("a-a", nil), Places: []string{"dev"}}, "--place dev: the platform has no such environment for teams; use staging, production"},
+		"group of the platform":  {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}}, "--place infra-ops: the platform has no such group for teams"},
 		"app in another layout":  {Platform{}, Team{Tenant: team("a-a", nil), App: web(false)}, "--app means nothing in the layout flux"},
 		"app over http":          {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "web", Chart: Chart{URL: "http://charts.example.com"}}}, "--app-chart"},
 		"app without a chart":    {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1beta1.TenantSpec) { s.Reconciler = nil }), App: App{Name: "web"}}, "--app needs --app-chart"},

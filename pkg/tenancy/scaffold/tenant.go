@@ -50,7 +50,7 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	if err := team.place(p); err != nil {
 		return Tree{}, err
 	}
-	t := Tree{By: "tenant scaffold " + team.Tenant.Name}
+	t := Tree{By: "platform scaffold " + team.Tenant.Name}
 	switch p.Layout {
 	case LayoutFlux, LayoutGroups:
 		set, err := team.manifests(p)
@@ -76,10 +76,10 @@ func TenantFiles(name string) []string {
 // place fills in where the Tenant is, and refuses places that the platform does not have.
 func (team *Team) place(p Platform) error {
 	all := p.places()
-	flag := map[Layout]string{LayoutFlux: "--environment", LayoutGroups: "--group", LayoutArc: "--cluster"}[p.Layout]
+	kind := map[Layout]string{LayoutFlux: "environment", LayoutGroups: "group", LayoutArc: "cluster"}[p.Layout]
 	for _, name := range team.Places {
 		if !slices.Contains(all, name) {
-			return fmt.Errorf("%s %s: the platform does not have it; use %s", flag, name, strings.Join(all, ", "))
+			return fmt.Errorf("--place %s: the platform has no such %s for teams; use %s", name, kind, strings.Join(all, ", "))
 		}
 	}
 	if len(team.Places) == 0 {

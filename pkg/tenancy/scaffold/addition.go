@@ -1,0 +1,166 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// FailedError says that a run was asked for what it can do, and something that it needs failed: a
+// file, or the command sops.
+type FailedError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *FailedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// Addition is a run of platform scaffold that writes a team's part of the platform's repository.
+type Addition struct {
+	// Dir is the folder of the repository, which platform init wrote.
+	Dir string
+	// Team is what is asked for. Its Tenant may lack what the one in the tree has.
+	Team Team
+	// Whole says that the Tenant replaces the one in the tree. If not, it adds to that.
+	Whole bool
+	// Settings are what the Tenant was described by, if it adds to the one in the tree.
+	Settings onboard.Settings
+	// Login says with what Flux reads the team's repository.
+	Login LoginOptions
+	// Write says how the tree is written.
+	Write WriteOptions
+	// Read returns the Tenants in a file.
+	Read func(file string) ([]*v1beta1.Tenant, error)
+}
+
+// Added is what became of an [Addition]. What was made is in it also if the run failed after that.
+type Added struct {
+	Files []Outcome
+	// DeployKey is the public key to give to the Git host; empty if no key was made.
+	DeployKey string
+	// Plain is the Secret, as NAMESPACE/NAME, that was written in plain text; empty if none was.
+	Plain string
+	// Kept is the Secret that was asked for and that an earlier run has made, and KeptIn its
+	// file; empty if there is none.
+	Kept, KeptIn string
+}
+
+// Run writes the team's part. Before a login is made, everything that can be refused is. Errors
+// are [EditedError], [RefusedError] and [FailedError]; all others say what is wrong with what was
+// asked for.
+func (a Addition) Run(ctx context.Context) (Added, error) {
+	platform, found, err := ReadSettings(a.Dir)
+	if err != nil {
+		return Added{}, err
+	}
+	if !found {
+		return Added{}, fmt.Errorf("%s has no %s: run landwaiter platform init %s first, or give --own for the team's own repository", a.Dir, SettingsFile, a.Dir)
+	}
+	if platform, err = platform.Complete(); err != nil {
+		return Added{}, err
+	}
+	team := a.Team
+	if team.Tenant, team.From, err = a.tenant(); err != nil {
+		return Added{}, err
+	}
+	if err := team.StayWhereItIs(a.Dir, platform); err != nil {
+		return Added{}, err
+	}
+	login, err := a.Login.prepare(a.Dir, platform, &team)
+	if err != nil {
+		return Added{}, err
+	}
+	tree, err := NewTeam(platform, team)
+	if err != nil {
+		return Added{}, err
+	}
+	if err := team.KeepsHomeNamespace(a.Dir, tree); err != nil {
+		return Added{}, failedUnlessRefused(err)
+	}
+	var added Added
+	if login.kept != "" {
+		added.Kept, added.KeptIn = secretOf(team), login.kept
+	}
+	if login.made != nil && !a.Write.DryRun {
+		if _, err := Write(a.Dir, tree, WriteOptions{Force: a.Write.Force, DryRun: true}); err != nil {
+			return added, failedUnlessRefused(err)
+		}
+		if team.Auth, added.DeployKey, err = login.make(ctx, a.Dir, platform.SOPSAge); err != nil {
+			return added, err
+		}
+		if login.Out != "" {
+			added.Plain = secretOf(team)
+		}
+		if tree, err = NewTeam(platform, team); err != nil {
+			return added, err
+		}
+	}
+	added.Files, err = Write(a.Dir, tree, a.Write)
+	return added, failedUnlessRefused(err)
+}
+
+// secretOf names the Secret of a team's login.
+func secretOf(team Team) string {
+	return team.Tenant.Spec.HomeNamespace + "/" + team.Tenant.Spec.Reconciler.Source.SecretRef.Name
+}
+
+// failedUnlessRefused marks what is wrong with files, and not with what was asked for.
+func failedUnlessRefused(err error) error {
+	var edited *EditedError
+	var refused *RefusedError
+	if err == nil || errors.As(err, &edited) || errors.As(err, &refused) {
+		return err
+	}
+	return &FailedError{err}
+}
+
+// tenant adds what is asked for to the Tenant that the tree has, and returns its file; it is
+// empty if the tree has none, or if what is asked for replaces it.
+func (a Addition) tenant() (tenant *v1beta1.Tenant, from string, err error) {
+	asked := a.Team.Tenant
+	if a.Whole || asked == nil {
+		return asked, "", nil
+	}
+	for _, pattern := range TenantFiles(asked.Name) {
+		names, err := filepath.Glob(filepath.Join(a.Dir, filepath.FromSlash(pattern)))
+		if err != nil {
+			return nil, "", fmt.Errorf("look for Tenant %s in the tree: %w", asked.Name, err)
+		}
+		if len(names) == 0 {
+			continue
+		}
+		there, err := a.there(names[0])
+		if err != nil {
+			return nil, "", err
+		}
+		from, err := filepath.Rel(a.Dir, names[0])
+		if err != nil {
+			return nil, "", fmt.Errorf("name the file of Tenant %s: %w", asked.Name, err)
+		}
+		combined, err := onboard.Combine(there, asked)
+		if err == nil {
+			err = onboard.Restate(combined, a.Settings)
+		}
+		return combined, filepath.ToSlash(from), err
+	}
+	return asked, "", nil
+}
+
+// there returns the Tenant of the name in a file of the tree.
+func (a Addition) there(file string) (*v1beta1.Tenant, error) {
+	found, err := a.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, tenant := range found {
+		if tenant.Name == a.Team.Tenant.Name {
+			return tenant, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no Tenant %s: put it back, or take the team off the tree", file, a.Team.Tenant.Name)
+}

@@ -1,0 +1,96 @@
+package scaffold
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+// Told is what one run of platform init is told. The zero value starts from what the run before
+// was told, or from the defaults.
+type Told struct {
+	// Layout of the tree; a tree keeps the one that it has.
+	Layout Layout
+	// File has the content of a [SettingsFile], which replaces what the run before was told; nil
+	// if there is none.
+	File []byte
+	// Settings are fields of a [Platform], which add to that.
+	Settings onboard.Settings
+}
+
+// Prepare returns the platform of the tree in dir, or of a new one, with what this run is told.
+// It refuses another layout than the tree has, and a folder inside of another tree.
+func Prepare(dir string, told Told) (Platform, error) {
+	p, found, err := ReadSettings(dir)
+	if err != nil {
+		return p, err
+	}
+	if !found {
+		if err := outsideOfTrees(dir); err != nil {
+			return p, err
+		}
+	}
+	had := p.Layout
+	if told.File != nil {
+		p = Platform{}
+		if err := yaml.UnmarshalStrict(told.File, &p); err != nil {
+			return p, fmt.Errorf("read --filename: %w", err)
+		}
+		p.Layout = cmp.Or(p.Layout, had)
+	}
+	asked := Platform{ExemptNamespaces: p.ExemptNamespaces}
+	if err := onboard.Set(&asked, told.Settings); err != nil {
+		return p, err
+	}
+	if told.Layout != "" && asked.Layout != "" && asked.Layout != told.Layout {
+		return p, fmt.Errorf("--layout=%s and %s layout=%s are two layouts for one tree: use one", told.Layout, onboard.SetFlag, asked.Layout)
+	}
+	p.Layout = cmp.Or(told.Layout, asked.Layout, p.Layout)
+	if found && p.Layout != had {
+		return p, fmt.Errorf("%s has the layout %s: give --layout=%s a folder of its own, because this one has clusters and teams that the other layout does not have", dir, had, p.Layout)
+	}
+	if p.ExemptNamespaces == nil && asked.ExemptNamespaces != nil {
+		// The list grows, from what it is if nobody says.
+		byDefault, err := Platform{Layout: p.Layout}.Complete()
+		if err != nil {
+			return p, err
+		}
+		p.ExemptNamespaces = byDefault.ExemptNamespaces
+	}
+	return p, onboard.Set(&p, told.Settings)
+}
+
+// ReadSettings reads what an earlier platform init wrote into a folder; found is false if none
+// did.
+func ReadSettings(dir string) (p Platform, found bool, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, SettingsFile)) //nolint:gosec // the folder is the user's
+	if errors.Is(err, fs.ErrNotExist) {
+		return Platform{}, false, nil
+	}
+	if err != nil {
+		return Platform{}, false, fmt.Errorf("read the settings of the tree: %w", err)
+	}
+	p, err = ReadPlatform(text)
+	return p, true, err
+}
+
+// outsideOfTrees refuses a folder that is inside of a platform's repository.
+func outsideOfTrees(dir string) error {
+	folder, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find the folder %s: %w", dir, err)
+	}
+	for parent := filepath.Dir(folder); parent != folder; folder, parent = parent, filepath.Dir(parent) {
+		if _, err := os.Lstat(filepath.Join(parent, SettingsFile)); err == nil {
+			return fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, SettingsFile)
+		}
+	}
+	return nil
+}

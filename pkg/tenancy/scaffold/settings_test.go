@@ -1,0 +1,70 @@
+package scaffold
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
+)
+
+func TestARunOfInitStartsFromTheOneBefore(t *testing.T) {
+	const before = "layout: groups\ngroups: [infra-ops, dev]\nclusters: [dev/c1]\nconstraints: [images]\nenforcement: warn\nexemptNamespaces: [flux-system]\n"
+	kept := Platform{Layout: LayoutGroups, Groups: []string{"infra-ops", "dev"}, Clusters: []string{"dev/c1"}, Constraints: []string{"images"}, Enforcement: "warn", ExemptNamespaces: []string{"flux-system"}}
+	for about, c := range map[string]struct {
+		before string
+		told   Told
+		want   func(p *Platform)
+	}{
+		"nothing new": {before, Told{}, func(*Platform) {}},
+		"lists grow": {before, Told{Settings: settings("groups=test", "clusters=[test/c2, dev/c1]", "exemptNamespaces=monitoring")}, func(p *Platform) {
+			p.Groups, p.Clusters, p.ExemptNamespaces = []string{"infra-ops", "dev", "test"}, []string{"dev/c1", "test/c2"}, []string{"flux-system", "monitoring"}
+		}},
+		"values change": {before, Told{Layout: LayoutGroups, Settings: settings("enforcement=deny", "landwaiter.url=oci://registry.example.com/charts/landwaiter", "operator=true")}, func(p *Platform) {
+			p.Enforcement, p.Landwaiter.URL, p.Operator = "deny", "oci://registry.example.com/charts/landwaiter", true
+		}},
+		"a file replaces, and settings add": {before, Told{File: []byte("groups: [infra-ops, prod]\n"), Settings: settings("groups=dev")}, func(p *Platform) { *p = Platform{Layout: LayoutGroups, Groups: []string{"infra-ops", "prod", "dev"}} }},
+		"a new tree":                        {"", Told{Layout: LayoutArc, Settings: settings("clusters=c1")}, func(p *Platform) { *p = Platform{Layout: LayoutArc, Clusters: []string{"c1"}} }},
+		"namespaces besides those of the control plane": {"", Told{Settings: settings("exemptNamespaces=monitoring")}, func(p *Platform) {
+			*p = Platform{ExemptNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "monitoring"}}
+		}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			dir, want := t.TempDir(), kept
+			if c.before != "" {
+				put1(t, dir, SettingsFile, c.before)
+			}
+			c.want(&want)
+			got, err := Prepare(dir, c.told)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+// settings are those of a command line.
+func settings(values ...string) onboard.Settings {
+	return onboard.Settings{Values: values, Near: policy.Nearest}
+}
+
+func TestInitRefusesWhatContradictsTheTree(t *testing.T) {
+	dir := t.TempDir()
+	put1(t, dir, SettingsFile, "layout: flux\n")
+	for message, c := range map[string]struct {
+		dir  string
+		told Told
+	}{
+		"has the layout flux: give --layout=arc a folder of its own":          {dir, Told{Layout: LayoutArc}},
+		"has the layout flux: give --layout=groups a folder":                  {dir, Told{Settings: settings("layout=groups")}},
+		"has the layout flux: give --layout=demo a folder":                    {dir, Told{File: []byte("layout: demo\n")}},
+		"are two layouts for one tree":                                        {dir, Told{Layout: LayoutFlux, Settings: settings("layout=groups")}},
+		"which is a platform's repository":                                    {filepath.Join(dir, "tenants"), Told{}},
+		"--set enforcment: there is no such field; did you mean enforcement?": {dir, Told{Settings: settings("enforcment=deny")}},
+		"read --filename: ":                                                   {dir, Told{File: []byte("enforcment: deny\n")}},
+	} {
+		_, err := Prepare(c.dir, c.told)
+		require.ErrorContains(t, err, message)
+	}
+}

@@ -27,4 +27,9 @@ func TestTheReferenceOfFlagsIsUpToDate(t *testing.T) {
 	require.NoError(t, commands.CheckReference("../../docs/reference/flags.md", newRoot()))
 }
 
+// Together with those of landwaiter-server, 160 at most.
+func TestTheFlagsAreFewAndHelpFitsOnAScreen(t *testing.T) {
+	commands.CheckSize(t, newRoot(), commands.Size{Registrations: 112, Lines: 50, Columns: 160})
+}
+
 func TestNoFlagDescribesItsDefaultInWords(t *testing.T) { commands.CheckDefaults(t, newRoot()) }

@@ -32,7 +32,7 @@ func newCache(by person) *cobra.Command {
 	flags.redis.RegisterConnection(f)
 	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "instead of a namespace, the keys of cluster scope")
 	for _, sub := range cmd.Commands() {
-		uses(sub, true, time.Minute, false)
+		uses(sub, time.Minute, flagOutput)
 	}
 	return cmd
 }

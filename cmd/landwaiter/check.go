@@ -70,7 +70,7 @@ check could not be made, 64 the command line is wrong, 69 the API server does no
 			return flags.cluster(cmd)
 		},
 	}
-	uses(cmd, true, 5*time.Minute, true)
+	uses(cmd, 5*time.Minute, flagOutput, flagAccount)
 	f := cmd.Flags()
 	f.BoolVar(&flags.tenants, "tenants", false, "check the Tenants of the cluster instead of the installation")
 	f.StringVar(&flags.tenant, "tenant", "", "check this Tenant; with --isolation, act as this one alone")

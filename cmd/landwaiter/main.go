@@ -132,6 +132,6 @@ Exit codes: 0, or 64 if the command line is wrong.`,
 			return by.output.print(cmd, printedVersion(program.VersionOf("landwaiter")))
 		},
 	}
-	uses(cmd, true, 0, false)
+	uses(cmd, 0, flagOutput)
 	return cmd
 }

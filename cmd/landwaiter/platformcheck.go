@@ -48,7 +48,7 @@ tree cannot be read.`,
 			return found.exit(false)
 		},
 	}
-	uses(cmd, true, 0, false)
+	uses(cmd, 0, flagOutput)
 	return cmd
 }
 

@@ -47,8 +47,7 @@ image or those of Flux, 64 the command line is wrong, 69 a file cannot be read o
 	cmd.Flags().StringVar((*string)(&told.Layout), "layout", "", "flux, groups, arc or demo (empty: that of the tree, or flux)")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "file like .landwaiter.yaml, or - for standard input, that replaces what the tree has")
 	cmd.Flags().StringArrayVar(&told.Settings.Values, "set", nil, "FIELD=VALUE of .landwaiter.yaml, such as environments=dev or enforcement=deny (repeatable)")
-	uses(cmd, true, 0, false)
-	usesAlso(cmd, flagDryRun, flagForce)
+	uses(cmd, 0, flagOutput, flagDryRun, flagForce)
 	return cmd
 }
 

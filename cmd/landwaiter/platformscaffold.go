@@ -68,8 +68,7 @@ Exit codes: 0 the tree is written, 1 a file was edited or the home namespace wou
 		},
 	}
 	flags.register(cmd)
-	uses(cmd, true, 0, true)
-	usesAlso(cmd, flagDryRun, flagForce)
+	uses(cmd, 0, flagOutput, flagAccount, flagDryRun, flagForce)
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
 	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: flux)")

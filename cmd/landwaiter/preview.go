@@ -86,7 +86,7 @@ line or an object is wrong, 69 the API server does not answer.`,
 	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object that would be removed (repeatable)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "print the images whose verdict stays, too")
 	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "trust the change: let it send Secrets of the cluster to servers that do not get them now")
-	uses(cmd, true, 10*time.Minute, true)
+	uses(cmd, 10*time.Minute, flagOutput, flagAccount)
 	return cmd
 }
 

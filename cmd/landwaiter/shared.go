@@ -61,23 +61,13 @@ func (s *shared) within(cmd *cobra.Command) time.Duration {
 	return own
 }
 
-// uses says which of the shared flags mean something to a command: the format of what it prints,
-// the time it has without --timeout unless that is 0, and the account of Landwaiter if asked for.
-func uses(cmd *cobra.Command, prints bool, timeout time.Duration, account bool) {
+// uses says which of the shared flags mean something to a command, and the time that it has without
+// --timeout, which means nothing if that is 0.
+func uses(cmd *cobra.Command, timeout time.Duration, flags ...string) {
 	cmd.Annotations = map[string]string{}
-	if prints {
-		cmd.Annotations[flagOutput] = ""
-	}
 	if timeout > 0 {
 		cmd.Annotations[flagTimeout] = timeout.String()
 	}
-	if account {
-		cmd.Annotations[flagAccount] = ""
-	}
-}
-
-// usesAlso adds shared flags to those that [uses] has named.
-func usesAlso(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		cmd.Annotations[flag] = ""
 	}

@@ -73,7 +73,7 @@ the command line is wrong, 69 the Kubernetes API does not answer.`,
 		},
 	}
 	registerAll(cmd, &all)
-	uses(cmd, true, time.Minute, false)
+	uses(cmd, time.Minute, flagOutput)
 	return cmd
 }
 

@@ -69,7 +69,7 @@ does not answer, or the file cannot be written.`,
 			return nil
 		},
 	}
-	uses(cmd, false, time.Minute, true)
+	uses(cmd, time.Minute, flagAccount)
 	cmd.Flags().StringVar(&file, "file", "", "file to write, which must not exist (empty: one in this folder, named by the time)")
 	return cmd
 }

@@ -113,8 +113,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 	}
 	flags.register(cmd)
 	flags.registerDemo(cmd)
-	uses(cmd, true, 5*time.Minute, true)
-	usesAlso(cmd, flagDryRun)
+	uses(cmd, 5*time.Minute, flagOutput, flagAccount, flagDryRun)
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant are in force")
 	return cmd
 }

@@ -79,7 +79,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			return nil
 		},
 	}
-	uses(cmd, true, 5*time.Minute, true)
+	uses(cmd, 5*time.Minute, flagOutput, flagAccount)
 	f := cmd.Flags()
 	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant name")
 	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that has this namespace")

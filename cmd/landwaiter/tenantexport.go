@@ -74,7 +74,7 @@ the result cannot be written.`,
 	}
 	flags.register(cmd)
 	flags.registerDemo(cmd)
-	uses(cmd, false, 0, true)
+	uses(cmd, 0, flagAccount)
 	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "objects, tenant, flux or redis-acl")
 	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint of isolation.registries, which needs its template in the cluster")
 	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")

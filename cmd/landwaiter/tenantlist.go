@@ -61,7 +61,7 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 			return by.output.print(cmd, printedTenants{Tenants: rows})
 		},
 	}
-	uses(cmd, true, 0, true)
+	uses(cmd, 0, flagOutput, flagAccount)
 	cmd.Flags().BoolVar(&namespaces, "namespaces", false, "list namespaces, with the tenant that has each")
 	return cmd
 }

@@ -59,7 +59,7 @@ repository or a list cannot be fetched, or the result cannot be written.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.export(cmd) },
 	}
-	uses(cmd, false, 0, true)
+	uses(cmd, 0, flagAccount)
 	own := cmd.Flags()
 	own.StringVar(&flags.mirror, "mirror", "", "https address of a TUF repository, or a directory with a copy of one (empty: Sigstore's)")
 	own.StringVar(&flags.root, "root", "", "file with the repository's initial root.json (empty: Sigstore's)")

@@ -48,7 +48,7 @@ command line is wrong, or a file cannot be used, 69 the API server does not answ
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.registerRules(cmd)
-	uses(cmd, true, 30*time.Second, true)
+	uses(cmd, 30*time.Second, flagOutput, flagAccount)
 	f := cmd.Flags()
 	f.BoolVar(&flags.explain, "explain", false, "show which resources apply to each image, what was found, and how long it took")
 	f.BoolVar(&flags.digest, "digest", false, "print each image with the digest that its tag names now, and verify nothing")

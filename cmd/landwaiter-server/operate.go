@@ -72,7 +72,7 @@ func (o *operateFlags) register(f *pflag.FlagSet) {
 	})
 	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "work without the operator guardrails: who takes over this account has every namespace")
 	program.RegisterNamed(f, "mutation", "keep the objects that pin tags, with limit=N and timeout-seconds=N (left out: keep none)", func(v *pflag.FlagSet) {
-		v.IntVar(&m.Limit, "limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster")
+		v.IntVar(&m.Limit, "limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster (0: only those of the cluster)")
 		v.Int64Var(&m.Objects.TimeoutSeconds, "timeout-seconds", 1, "how long Gatekeeper waits for the digest of a tag")
 	})
 	f.Lookup("mutation").DefValue = "" // the values count only if the flag is given

@@ -56,7 +56,7 @@ func newServe(shared *sharedFlags) *cobra.Command {
 		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS, by resources of the
 Kubernetes API (of its cluster, or of the one in KUBECONFIG) or in files (--config-dir). It follows changes
 of both, and of certificates, without a restart. docs/reference/server.md has its paths and more about flags.
-On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and ends.`,
+On SIGTERM or SIGINT it finishes the requests in flight, and ends.`,
 		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
     --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
@@ -113,7 +113,7 @@ func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
 		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
 		v.DurationVar(&options.MutateTimeout, "mutate", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
 		v.DurationVar(&options.GracePeriod, "shutdown", provider.DefaultGracePeriod, "time for requests in flight to finish at shutdown")
-		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice")
+		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice (0: not at all)")
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
 // checkFlags say what is checked: an installation, its Tenants, whether teams are apart, or files.
@@ -109,6 +110,11 @@ func (f *checkFlags) check(cmd *cobra.Command, args []string) error {
 
 // files checks files.
 func (f *checkFlags) files(cmd *cobra.Command, paths []string) error {
+	for _, path := range paths {
+		if _, found, err := scaffold.ReadSettings(path); found && err == nil { // its patches are no resources
+			return fmt.Errorf("%s is a platform's repository (it has %s): run landwaiter platform check %[1]s", path, scaffold.SettingsFile)
+		}
+	}
 	report, err := lint.Check(cmd.Context(), paths, cmd.InOrStdin(), func(o resource.Objects) []resource.Problem {
 		o.ClusterResourceNamespace = f.clusterResources
 		return conditions.Check(o)
@@ -176,7 +182,7 @@ func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *
 		return &program.Exit{Code: program.ExitDenied, Err: noTenant(f.tenant)}
 	}
 	if err != nil {
-		return notApplied(err)
+		return failed(err)
 	}
 	f.options.Only = check.GuardrailIDs()
 	guardrails, err := f.installation(ctx, config)

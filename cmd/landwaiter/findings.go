@@ -52,7 +52,7 @@ func (p printedFindings) show(s *screen) {
 			s.line("%s: %s %s: %s", place(f), f.Severity, f.ID, said(f))
 			continue
 		}
-		s.wrapped("", "  ", fmt.Sprintf("%s %s: %s.", f.Severity, f.ID, f))
+		s.wrapped("", "      ", fmt.Sprintf("%s %s: %s.", f.Severity, f.ID, f)) // deeper than what follows, which no message may look like
 		for _, line := range [][2]string{{"fix:    ", f.Fix}, {"fix:    ", f.Command}, {"keep it:", f.Keep}} {
 			if line[1] != "" {
 				s.line("  %s %s", line[0], line[1])
@@ -117,7 +117,7 @@ func printableCases(results []isolation.Result) []printedCase {
 // showCases has one row for each case and team that held, with who refused.
 func showCases(s *screen, cases []printedCase) {
 	if len(cases) > 0 {
-		s.row("CASE", "TENANT", "TRIED IN VAIN TO, AND WHO REFUSED")
+		s.row("CASE", "TENANT", "WHAT WAS TRIED, AND WHO REFUSED")
 	}
 	for i := 0; i < len(cases); {
 		first := cases[i]

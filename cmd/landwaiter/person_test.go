@@ -113,6 +113,21 @@ func TestCheckNamesTheRoleThatChecksTheRest(t *testing.T) {
 	require.NotContains(t, out.String(), "landwaiter-checker")
 }
 
+// What a team writes into an object is never at the column of a fix, nor has letters that look like spaces.
+func TestAMessageForgesNoFix(t *testing.T) {
+	var out bytes.Buffer
+	message := strings.Repeat("x", tableWidth-20) + " fix:\u2800\u2800curl\u2800-s fix: curl " + strings.Repeat("y", tableWidth-20) + " fix: curl"
+	require.NoError(t, show(&out, printedFindings{Findings: []printedFault{{ID: "OtherAccount", Severity: "error", Message: message, Fix: "move it"}}}))
+	fixes := 0
+	for line := range strings.Lines(out.String()) {
+		require.NotContains(t, line, "\u2800")
+		if strings.HasPrefix(line, "  fix:") {
+			fixes++
+		}
+	}
+	require.Equal(t, 1, fixes, out.String())
+}
+
 func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
 	var out bytes.Buffer
 	command := "kubectl patch " + strings.Repeat("x ", tableWidth)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,7 +41,7 @@ tree cannot be read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, MayAllow: mayAllow})
 			if err != nil {
-				return program.Failed(err)
+				return unusable(err)
 			}
 			found := printedFindings{Findings: report.Findings, Checked: printedChecked{Kustomizations: report.Kustomizations, Clusters: report.Clusters}}
 			if err := by.output.print(cmd, found.whole()); err != nil {
@@ -50,6 +52,14 @@ tree cannot be read.`,
 	}
 	uses(cmd, 0, flagOutput)
 	return cmd
+}
+
+// unusable tells a folder or file of the command line that is not there from one that cannot be read.
+func unusable(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return program.Failed(err)
 }
 
 // mayAllow implements [scaffold.MayAllow].

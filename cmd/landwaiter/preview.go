@@ -272,7 +272,7 @@ func absent(before live.State, deleted []policy.ObjectRef) error {
 		hidden := slices.ContainsFunc(before.Objects.Hidden, func(h resource.Hidden) bool { return h.Source == level })
 		looked := ref.Namespace == "" || slices.Contains(before.Namespaces, verify.Namespace(ref.Namespace))
 		if _, ok := v1beta1.KindNamed(ref.Kind); ok && looked && !hidden && !there[ref] {
-			return fmt.Errorf("--delete: %s does not exist", ref)
+			return &program.Exit{Code: program.ExitDenied, Err: fmt.Errorf("--delete: %s does not exist", ref)}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -73,11 +74,17 @@ func uses(cmd *cobra.Command, timeout time.Duration, flags ...string) {
 	}
 }
 
+// refused begins the annotation that says what to do instead of giving a shared flag.
+const refused = "without "
+
+// refuses says what to do instead of giving a shared flag that a command does not use.
+func refuses(cmd *cobra.Command, flag, instead string) { cmd.Annotations[refused+flag] = instead }
+
 // check refuses shared flags that mean nothing to a command, and no time.
 func (s *shared) check(cmd *cobra.Command, _ []string) error {
 	for _, name := range sharedFlags() {
 		if _, used := cmd.Annotations[name]; !used && cmd.Flags().Changed(name) {
-			return fmt.Errorf("--%s means nothing to %s: leave it out", name, cmd.CommandPath())
+			return fmt.Errorf("--%s means nothing to %s: %s", name, cmd.CommandPath(), cmp.Or(cmd.Annotations[refused+name], "leave it out"))
 		}
 	}
 	if cmd.Flags().Changed(flagTimeout) && s.timeout <= 0 {

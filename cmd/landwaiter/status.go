@@ -84,7 +84,7 @@ func statusExit(status live.Status) error {
 }
 
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: s.Resources, Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
+	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 	if s.NoReports {
 		printed.Notes = append(printed.Notes, "the cluster has no reports, so what runs and what was denied is not known: a cluster admin switches them on with reports.enabled=true")
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -62,7 +63,10 @@ does not answer, or the file cannot be written.`,
 			if file == "" {
 				file = "landwaiter-support-" + inventory.Now.UTC().Format("20060102T150405Z") + ".tar.gz"
 			}
-			if err := writeNew(file, archive); err != nil {
+			switch err := writeNew(file, archive); {
+			case errors.Is(err, fs.ErrExist):
+				return fmt.Errorf("%w: give another name with --file", err)
+			case err != nil:
 				return program.Failed(err)
 			}
 			program.Say(cmd.OutOrStdout(), "%s: %s; look through it before you send it", file, strings.Join(archive.Names(), ", "))

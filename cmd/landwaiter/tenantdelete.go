@@ -23,6 +23,7 @@ type deleteFlags struct {
 
 // printedDeleted is what tenant delete prints.
 type printedDeleted struct {
+	DryRun                 bool             `json:"dryRun,omitempty"`
 	Tenant                 string           `json:"tenant"`
 	NamespaceReclaimPolicy string           `json:"namespaceReclaimPolicy"`
 	Removed                int              `json:"removed"`
@@ -70,7 +71,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return notGone(name, err)
 			}
-			if err := by.output.print(cmd, printableDeletion(tenant, deletion)); err != nil {
+			if err := by.output.print(cmd, printableDeletion(tenant, deletion, !flags.yes)); err != nil {
 				return err
 			}
 			if !flags.yes {
@@ -80,6 +81,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 		},
 	}
 	uses(cmd, 5*time.Minute, flagOutput, flagAccount)
+	refuses(cmd, flagDryRun, "without --yes it only says what would happen")
 	f := cmd.Flags()
 	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant name")
 	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that has this namespace")
@@ -147,22 +149,26 @@ func notGone(name string, err error) error {
 	return notApplied(err)
 }
 
-func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion) printedDeleted {
-	return printedDeleted{Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
+func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, dryRun bool) printedDeleted {
+	return printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
 		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Objects: append([]printedOutcome{}, d.Outcomes...)}
 }
 
 // show prints one line.
 func (p printedDeleted) show(s *screen) {
-	parts := []string{amount(p.Removed, "object") + " removed"}
+	would := ""
+	if p.DryRun {
+		would = "would be "
+	}
+	parts := []string{amount(p.Removed, "object") + " " + would + "removed"}
 	if len(p.Deleted) > 0 {
-		parts = append(parts, amount(len(p.Deleted), "namespace")+" deleted ("+strings.Join(p.Deleted, ", ")+")")
+		parts = append(parts, amount(len(p.Deleted), "namespace")+" "+would+"deleted ("+strings.Join(p.Deleted, ", ")+")")
 	}
 	if len(p.Kept) > 0 {
-		parts = append(parts, fmt.Sprintf("%s kept (namespaceReclaimPolicy: %s)", amount(len(p.Kept), "namespace"), p.NamespaceReclaimPolicy))
+		parts = append(parts, fmt.Sprintf("%s %skept (namespaceReclaimPolicy: %s)", amount(len(p.Kept), "namespace"), would, p.NamespaceReclaimPolicy))
 	}
 	if len(p.Adopted) > 0 {
-		parts = append(parts, amount(len(p.Adopted), "adopted one")+" untouched")
+		parts = append(parts, amount(len(p.Adopted), "adopted namespace")+" "+would+"kept, with its quota and network policies")
 	}
 	s.line("tenant %s: %s", p.Tenant, strings.Join(parts, ", "))
 }

@@ -145,6 +145,9 @@ func (f trustFlags) read(ctx context.Context) (external.Material, error) {
 		if err != nil {
 			return material, err
 		}
+		if _, err := os.Stat(f.mirror); f.mirror != "" && !strings.Contains(f.mirror, "://") && err != nil {
+			return material, fmt.Errorf("--mirror: %w", err)
+		}
 		if err := material.AddRoot(ctx, external.TUFRepository{Mirror: f.mirror, Root: string(initial), Authority: string(authority)}, f.timestamps); err != nil {
 			return material, program.Failed(err)
 		}

@@ -198,7 +198,7 @@ func TestInvalidResourcesAreRefusedBeforeAnythingIsJudged(t *testing.T) {
 	require.Equal(t, 64, r.Code)
 	require.Contains(t, r.Stderr, "which change?")
 	r = admin.landwaiter.Run(t, "", "preview", "--delete", "clusterverificationpolicies/default", "-n", "nowhere")
-	require.Equal(t, 64, r.Code)
+	require.Equal(t, 1, r.Code)
 	require.Contains(t, r.Stderr, "namespace nowhere does not exist")
 }
 
@@ -227,7 +227,7 @@ func TestVerifyAndExplainAskTheClusterWithTheRightsOfWhoAsks(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(r.Stdout), " "), "you may not list")
 	everywhere := w.somebody(t, "eve", readsEverything())
 	r = everywhere.landwaiter.Run(t, "", "verify", "-n", "nowhere", w.image("shared/base:v1"))
-	require.Equal(t, 64, r.Code, r.Stdout)
+	require.Equal(t, 1, r.Code, r.Stdout)
 	require.Empty(t, r.Stdout)
 	require.Contains(t, r.Stderr, "namespace nowhere does not exist")
 	pod := "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: " + w.image("shared/base:v1") + "}]}}"
@@ -235,7 +235,7 @@ func TestVerifyAndExplainAskTheClusterWithTheRightsOfWhoAsks(t *testing.T) {
 	require.Equal(t, 0, r.Code, r.Stdout)
 	require.Contains(t, r.Stderr, "warning: namespace nowhere does not exist, so only cluster resources apply")
 	r = everywhere.landwaiter.Run(t, pod, "verify", "--strict", "-n", "nowhere", "-f", "-")
-	require.Equal(t, 64, r.Code)
+	require.Equal(t, 2, r.Code)
 }
 
 // manifests are what kustomize prints: several documents, and namespaces on some.

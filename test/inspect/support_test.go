@@ -20,7 +20,7 @@ func TestAnArchiveForWhoeverHelpsIsWrittenOnceAndListsWhatIsMissing(t *testing.T
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	r := admin.landwaiter.Run(t, "", "support", "--file", file)
-	require.Equal(t, 69, r.Code)
+	require.Equal(t, 64, r.Code)
 	require.Contains(t, r.Stderr, "file exists")
 
 	nobody := w.somebody(t, "support-nobody", nil)

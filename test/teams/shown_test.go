@@ -136,7 +136,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	require.NotContains(t, check.Stdout, "NoDefaultDeny")
 	require.NotContains(t, check.Stdout+check.Stderr, "unseen")
 	denied = eve.Run(t, "", "check", "--tenant", "shown", "-n", "shown-web")
-	require.Equal(t, 1, denied.Code, denied.Stdout+denied.Stderr)
+	require.Equal(t, 2, denied.Code, denied.Stdout+denied.Stderr)
 	require.Contains(t, denied.Stderr, "--show-effective-rules")
 
 	other := eve.Run(t, "", append(explain, image("registry.example.com"))...)

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -71,15 +72,27 @@ func (n *Named) set(text string) error {
 	if err := setting.Value.Set(value); err != nil {
 		return fmt.Errorf("%s is %q, it must be %s", name, value, kind(setting.Value.Type()))
 	}
+	if tooLittle(setting) {
+		return fmt.Errorf("%s is %s, it must be more than 0", name, setting.Value)
+	}
 	setting.Changed = true
 	return nil
+}
+
+// tooLittle reports whether a number or duration is negative, or 0 where nothing says what that means.
+func tooLittle(setting *pflag.Flag) bool {
+	if !slices.Contains([]string{"int", "int64", "duration"}, setting.Value.Type()) {
+		return false
+	}
+	said := setting.Value.String()
+	return said[0] == '-' || (said == "0" || said == "0s") && !strings.Contains(setting.Usage, "(0: ")
 }
 
 // kind describes values of a type.
 func kind(of string) string {
 	switch of {
 	case "int", "int64":
-		return "a whole number"
+		return "a whole number, without a unit"
 	case "duration":
 		return "a duration such as 90s, 10m or 1h"
 	}

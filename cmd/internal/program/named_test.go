@@ -43,10 +43,14 @@ func TestNamedValuesAreGivenTogetherOrOneByOneAndTheLastCounts(t *testing.T) {
 		require.True(t, f.Changed("limit") && l.named.Values().Changed("count") && !l.named.Values().Changed("bytes"))
 		require.Equal(t, "count=5,bytes=1048576,keep=1h0m0s,file=/a=b", f.Lookup("limit").Value.String())
 	}
-	l, _, err := parse("--limit", `"file=/a,b",count=0`)
+	l, _, err := parse("--limit", `"file=/a,b",count=1`)
 	require.NoError(t, err)
 	require.Equal(t, "/a,b", l.file)
-	require.Zero(t, l.count)
+	require.Equal(t, 1, l.count)
+	for _, little := range []string{"count=0", "count=-1", "bytes=0", "keep=0s", "keep=-1h"} {
+		_, _, err := parse("--limit", little)
+		require.ErrorContains(t, err, "it must be more than 0", little)
+	}
 	l, _, err = parse("--limit", "file=")
 	require.NoError(t, err)
 	require.True(t, l.named.Values().Changed("file"))

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
@@ -37,10 +38,14 @@ type Exit struct {
 	Err  error
 }
 
-// Failed marks a non-nil err as a failure that is not the command line's: [ExitUnavailable].
+// Failed marks a non-nil err as a failure that is not the command line's: [ExitUndecided] if a
+// permission is missing at an API server, else [ExitUnavailable].
 func Failed(err error) error {
 	if err == nil {
 		return nil
+	}
+	if apierrors.IsForbidden(err) {
+		return &Exit{Code: ExitUndecided, Err: err}
 	}
 	return &Exit{Code: ExitUnavailable, Err: err}
 }

@@ -33,12 +33,15 @@ func (r *Redis) RegisterConnection(f *pflag.FlagSet) {
 	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (empty: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
 	RegisterNamed(f, "redis-option", "mode, ca, client-cert or client-key of Redis (repeatable)", func(v *pflag.FlagSet) {
-		v.StringVar(&r.mode, "mode", "standalone", "standalone, sentinel or cluster")
+		v.StringVar(&r.mode, "mode", standalone, "standalone, sentinel or cluster")
 		v.StringVar(&r.caFile, "ca", "", "file with CA certificates (PEM) of Redis, instead of the system's")
 		v.StringVar(&r.certFile, "client-cert", "", "file with a client certificate (PEM) for Redis")
 		v.StringVar(&r.certKeyFile, "client-key", "", "file with its key (PEM)")
 	})
 }
+
+// standalone is the mode of one Redis.
+const standalone = "standalone"
 
 // maxSettingBytes bounds a file that a flag names.
 const maxSettingBytes = 1 << 20
@@ -46,7 +49,7 @@ const maxSettingBytes = 1 << 20
 // Options returns how to reach Redis and seal entries there, nil without Redis.
 func (r *Redis) Options() (*service.Redis, error) {
 	if r.url == "" && r.urlFile == "" {
-		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" {
+		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" || r.mode != "" && r.mode != standalone {
 			return nil, errors.New("--redis-key-file and --redis-option mean nothing without --redis-url or --redis-url-file")
 		}
 		return nil, nil

@@ -12,12 +12,15 @@ import (
 // maxText bounds one text, in bytes.
 const maxText = 2048
 
+// blank is a letter of Braille that looks like a space and is none.
+const blank = '\u2800'
+
 // OneLine returns text in one line and without control characters. Tabs and ends of lines
 // become spaces.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case unicode.IsPrint(r):
+		case unicode.IsPrint(r) && r != blank:
 			return r
 		case r == '\n' || r == '\t':
 			return ' '

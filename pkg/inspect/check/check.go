@@ -28,9 +28,11 @@ type check struct {
 }
 
 // IDs returns all IDs, sorted.
-func IDs() []string {
+func IDs() []string { return ids(checks()) }
+
+func ids(of []check) []string {
 	var all []string
-	for _, c := range checks() {
+	for _, c := range of {
 		all = append(all, c.ids...)
 	}
 	slices.Sort(all)
@@ -104,6 +106,9 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 		if !unread {
 			c.find(v, func(f resource.Finding) { report.Findings = append(report.Findings, f) })
 		}
+	}
+	if slices.Contains(ids(inventory.wanted()), GuardrailChanged) {
+		report.Unchecked = append(report.Unchecked, uncompared(v)...)
 	}
 	report.Unchecked = merged(report.Unchecked)
 	if inventory.needs(SourceFacts) {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,15 +46,12 @@ func (v *view) fullname() string {
 	return "landwaiter"
 }
 
-// guardrails compares what is in force with what this version would install. An
-// installation without Tenants needs none.
+// guardrails compares what is in force with what this version would install. An installation without
+// Tenants needs none, unless serve believes what the guardrails protect.
 func guardrails(v *view, add func(resource.Finding)) {
-	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is })
-	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
-		Operated: slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return len(p.args) > 0 && p.args[0] == "operate" })}
-	if v.serve != nil { // without it nothing says which namespace it is
-		g.ClusterResources = v.serve.last("cluster-resource-namespace", v.Namespace)
-	}
+	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is }) ||
+		!slices.Contains([]string{"", "0", "0s"}, v.serve.last("break-glass", "")) || len(v.serve.flags("show-effective-rules")) > 0
+	g := v.guardrails()
 	for _, name := range GuardrailNames() {
 		needed = needed || g.Policy(name) != nil
 	}
@@ -69,6 +67,37 @@ func guardrails(v *view, add func(resource.Finding)) {
 	}
 }
 
+// uncompared says why the rules of the guardrails that there are cannot be compared, if so.
+func uncompared(v *view) []resource.Unchecked {
+	g := v.guardrails()
+	there := slices.ContainsFunc(GuardrailNames(), func(name string) bool { return g.Policy(name) != nil })
+	why := "the rules of guardrails are only compared in an installation of the usual name, landwaiter, with a ServiceAccount of that name: see docs/check.md"
+	if v.serve == nil {
+		why = fmt.Sprintf("no Deployment of namespace %s runs landwaiter-server serve, so the rules of guardrails cannot be compared: say where it is with --landwaiter-account", v.Namespace)
+	}
+	if g.Comparable() || !there || v.Unread[SourceGuardrails] != (Unread{}) || v.Unread[SourceLandwaiter] != (Unread{}) {
+		return nil
+	}
+	return []resource.Unchecked{{IDs: []string{GuardrailChanged}, Why: why}}
+}
+
+// guardrails returns those of the cluster, and how they are installed as far as serve says.
+func (v *view) guardrails() Guardrails {
+	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
+		Operated: slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return p.runs("operate") })}
+	if v.serve == nil || v.serve.account != ShippedRelease {
+		return g
+	}
+	g.ClusterResources = cmp.Or(v.serve.last("cluster-resource-namespace", ""), v.Namespace)
+	if g.ClusterResources == "$(POD_NAMESPACE)" { // which the kubelet replaces
+		g.ClusterResources = v.Namespace
+	}
+	if len(v.serve.flags("rotate-certificates")) > 0 { // else nothing says where Gatekeeper reaches it
+		g.Address = v.serve.last("provider-url", "https://"+v.serve.last("service-name", ShippedRelease)+"."+v.Namespace+".svc:443")
+	}
+	return g
+}
+
 // Guardrails are what a cluster has of them.
 type Guardrails struct {
 	Policies []admissionv1.ValidatingAdmissionPolicy
@@ -78,6 +107,9 @@ type Guardrails struct {
 	// ClusterResources is the namespace of what cluster resources reference, which the rules name.
 	// Empty means that it is not known, and that rules are not compared.
 	ClusterResources string
+	// Address is where Gatekeeper reaches Landwaiter, without a path, which the rules name. Empty means
+	// that it is not known, and that any counts.
+	Address string
 	// Operated says that the operator runs, which has guardrails of its own.
 	Operated bool
 }
@@ -182,7 +214,7 @@ func (g Guardrails) changed(name string, live *admissionv1.ValidatingAdmissionPo
 	}
 	shipped, err := shippedGuardrails(g.Release.Namespace, g.ClusterResources)
 	at := slices.IndexFunc(shipped, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == ShippedRelease+"-"+name })
-	if !g.Comparable() || err != nil || at < 0 || rules(live) == rules(&shipped[at]) {
+	if !g.Comparable() || err != nil || at < 0 || rules(live, g.Address) == rules(&shipped[at], g.Address) {
 		return ""
 	}
 	return "its rules are not those of this version of Landwaiter"
@@ -210,10 +242,14 @@ func shippedGuardrails(namespace, clusterResources string) ([]admissionv1.Valida
 		return nil, fmt.Errorf("read the guardrails of this version: %w", err)
 	}
 	text = bytes.ReplaceAll(text, []byte(ShippedNamespace), []byte(namespace))
-	system := "'default', 'flux-system', 'gatekeeper-system', '" + namespace + "'" // as the chart lists them
-	if !strings.Contains(system, "'"+clusterResources+"'") {
-		text = bytes.ReplaceAll(text, []byte(system+"]"), []byte(system+", '"+clusterResources+"']"))
+	text = bytes.ReplaceAll(text, []byte("https://landwaiter."+namespace+".svc:443/"), []byte("https://landwaiter."+ShippedNamespace+".svc:443/")) // see rules
+	var system []string                                                                                                                            // as the chart lists them
+	for _, name := range []string{"default", "flux-system", "gatekeeper-system", namespace, clusterResources} {
+		if !slices.Contains(system, "'"+name+"'") {
+			system = append(system, "'"+name+"'")
+		}
 	}
+	text = bytes.ReplaceAll(text, []byte("'default', 'flux-system', 'gatekeeper-system', '"+namespace+"']"), []byte(strings.Join(system, ", ")+"]"))
 	var all []admissionv1.ValidatingAdmissionPolicy
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
@@ -231,30 +267,43 @@ func shippedGuardrails(namespace, clusterResources string) ([]admissionv1.Valida
 	}
 }
 
-// rules returns what a policy decides as text, without what an API server fills in, and without
-// the address at which Landwaiter is reached, which is a setting of the chart. Policies with the same
-// text decide the same.
-func rules(p *admissionv1.ValidatingAdmissionPolicy) string {
+// rules returns what a policy decides as text, without what an API server fills in. Policies with the
+// same text decide the same. The address at which Landwaiter is reached is a setting of the chart: the
+// one that is given is as good as that of the chart's own, and without one, any is.
+func rules(p *admissionv1.ValidatingAdmissionPolicy, address string) string {
 	type rule struct {
 		Groups, Versions, Resources, Names []string
 		Operations                         []admissionv1.OperationType
+		Scope                              admissionv1.ScopeType
 	}
 	var constraints []any
 	if m := p.Spec.MatchConstraints; m != nil {
 		for _, list := range [][]admissionv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
 			var rules []rule
 			for _, r := range list {
-				rules = append(rules, rule{r.APIGroups, r.APIVersions, r.Resources, r.ResourceNames, r.Operations})
+				rules = append(rules, rule{r.APIGroups, r.APIVersions, r.Resources, r.ResourceNames, r.Operations, filled(r.Scope, admissionv1.AllScopes)})
 			}
 			constraints = append(constraints, rules)
 		}
-		constraints = append(constraints, selected(m.NamespaceSelector), selected(m.ObjectSelector))
+		constraints = append(constraints, selected(m.NamespaceSelector), selected(m.ObjectSelector), filled(m.MatchPolicy, admissionv1.Equivalent))
 	}
 	text, err := json.Marshal([]any{constraints, p.Spec.MatchConditions, p.Spec.Variables, p.Spec.Validations, p.Spec.ParamKind})
 	if err != nil {
 		return p.Name + ": " + err.Error() // unreachable: policies were read from JSON
 	}
-	return regexp.MustCompile(`'https://[^/']+/`).ReplaceAllString(string(text), "'https://landwaiter/")
+	const usual = "'https://landwaiter/"
+	if address == "" {
+		return regexp.MustCompile(`'https://[^/']+/`).ReplaceAllString(string(text), usual)
+	}
+	return strings.NewReplacer("'"+address+"/", usual, "'https://landwaiter."+ShippedNamespace+".svc:443/", usual).Replace(string(text))
+}
+
+// filled is a value, or what an API server fills in for none.
+func filled[T any](value *T, without T) T {
+	if value == nil {
+		return without
+	}
+	return *value
 }
 
 // gap says where a binding does not put its policy in force, empty if it does for everything

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,9 +63,10 @@ func deployment(v *view, add func(resource.Finding)) {
 		add(resource.Finding{ID: SingleReplica, Severity: resource.Warning, Object: p.ObjectRef, Message: fmt.Sprintf("it has %d replicas", p.replicas),
 			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	}
-	if p.last("insecure-no-client-auth", "false") != "false" {
+	if open, err := strconv.ParseBool(p.last("insecure-no-client-auth", "false")); open || err != nil {
 		ns := v.gatekeeperNamespace()
-		use := p.flags("insecure-no-client-auth")[0]
+		all := p.flags("insecure-no-client-auth")
+		use := all[len(all)-1] // the last one counts
 		operations := p.inPlace(use.index, "--insecure-no-client-auth=false")
 		if len(p.flags("client-ca")) == 0 {
 			operations = append(operations, p.added("--client-ca=secret/"+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -21,8 +23,8 @@ func TestShippedGuardrailsNameTheAccountOfTheInstallation(t *testing.T) {
 	for i := range usual {
 		require.Equal(t, usual[i].Name, elsewhere[i].Name)
 		require.NotEmpty(t, usual[i].Spec.Validations, usual[i].Name)
-		require.NotContains(t, rules(&elsewhere[i]), ShippedNamespace)
-		if rules(&usual[i]) != rules(&elsewhere[i]) {
+		require.NotContains(t, rules(&elsewhere[i], ""), ShippedNamespace)
+		if rules(&usual[i], "") != rules(&elsewhere[i], "") {
 			differ++
 		}
 	}
@@ -50,12 +52,20 @@ func TestAPolicyThatLeavesAnythingOutHasOtherRules(t *testing.T) {
 		"an excluded resource": func(p *admissionv1.ValidatingAdmissionPolicy) { match(p).ExcludeResourceRules = match(p).ResourceRules },
 		"some namespaces":      func(p *admissionv1.ValidatingAdmissionPolicy) { match(p).NamespaceSelector = some },
 		"some objects":         func(p *admissionv1.ValidatingAdmissionPolicy) { match(p).ObjectSelector = some },
-		"no constraints":       func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConstraints = nil },
+		"objects of the cluster": func(p *admissionv1.ValidatingAdmissionPolicy) {
+			scope := admissionv1.ClusterScope
+			match(p).ResourceRules[0].Scope = &scope
+		},
+		"exact versions": func(p *admissionv1.ValidatingAdmissionPolicy) {
+			exact := admissionv1.Exact
+			match(p).MatchPolicy = &exact
+		},
+		"no constraints": func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConstraints = nil },
 	} {
 		for i := range all {
 			changed := all[i].DeepCopy()
 			spoil(changed)
-			require.NotEqual(t, rules(&all[i]), rules(changed), "%s: %s", all[i].Name, name)
+			require.NotEqual(t, rules(&all[i], ""), rules(changed, ""), "%s: %s", all[i].Name, name)
 		}
 	}
 	for i := range all {
@@ -66,7 +76,12 @@ func TestAPolicyThatLeavesAnythingOutHasOtherRules(t *testing.T) {
 		if match(filled).ObjectSelector == nil {
 			match(filled).ObjectSelector = &metav1.LabelSelector{}
 		}
-		require.Equal(t, rules(&all[i]), rules(filled))
+		every, equivalent := admissionv1.AllScopes, admissionv1.Equivalent
+		match(filled).MatchPolicy = &equivalent
+		for i := range match(filled).ResourceRules {
+			match(filled).ResourceRules[i].Scope = &every
+		}
+		require.Equal(t, rules(&all[i], ""), rules(filled, ""))
 	}
 }
 
@@ -88,9 +103,11 @@ func TestAGuardrailIsComparedWithoutTheAddressOfLandwaiter(t *testing.T) {
 	addressed := 0
 	for i := range shipped {
 		p := &shipped[i]
-		require.Equal(t, rules(p), rules(with(p, "https://127.0.0.1:8443/")), p.Name)
-		if rules(with(p, address+"v2/")) != rules(p) {
+		require.Equal(t, rules(p, ""), rules(with(p, "https://127.0.0.1:8443/"), ""), p.Name)
+		if rules(with(p, address+"v2/"), "") != rules(p, "") {
 			addressed++
+			require.NotEqual(t, rules(p, "https://landwaiter.example"), rules(with(p, "https://evil.example/"), "https://landwaiter.example"), p.Name)
+			require.Equal(t, rules(p, "https://landwaiter.example"), rules(with(p, "https://landwaiter.example/"), "https://landwaiter.example"), p.Name)
 		}
 	}
 	require.Equal(t, 2, addressed)
@@ -130,6 +147,41 @@ func TestAGuardrailIsComparedWithTheClusterResourceNamespace(t *testing.T) {
 		g.ClusterResources = "keys"
 	}
 	require.Equal(t, []string{"namespace-deletion", "namespace-names", "operator-guardrail"}, differ)
+	usual, err := shippedGuardrails("flux-system", "flux-system")
+	require.NoError(t, err)
+	require.Contains(t, usual[len(usual)-1].Name+rules(&usual[0], "")+rules(&usual[5], ""), "['default', 'flux-system', 'gatekeeper-system']", "a name is listed once, as the chart does")
+}
+
+// Where rules cannot be compared, that is said, and nothing looks sound.
+func TestGuardrailsThatCannotBeComparedAreNotChecked(t *testing.T) {
+	shipped, err := ShippedGuardrails(ShippedNamespace)
+	require.NoError(t, err)
+	for i := range shipped {
+		shipped[i].Spec.Validations = []admissionv1.Validation{{Expression: "true"}}
+	}
+	i := &Inventory{Options: Options{Namespace: ShippedNamespace, Only: GuardrailIDs()}, Policies: shipped}
+	for _, p := range shipped {
+		i.Bindings = append(i.Bindings, admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: p.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}})
+	}
+	report := Examine(i, nil)
+	require.Len(t, report.Unchecked, 1)
+	require.Equal(t, []string{GuardrailChanged}, report.Unchecked[0].IDs)
+	require.Contains(t, report.Unchecked[0].Why, "--landwaiter-account")
+
+	serve := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ShippedNamespace, Name: ShippedRelease}}
+	serve.Spec.Template.Spec.ServiceAccountName = ShippedRelease
+	serve.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--log-level=debug", "serve", "--cluster-resource-namespace="}}}
+	i.Landwaiters = []appsv1.Deployment{serve}
+	report = Examine(i, nil)
+	require.Empty(t, report.Unchecked)
+	require.Len(t, report.Findings, 9, "each that is not the operator's")
+
+	serve.Spec.Template.Spec.ServiceAccountName = "other"
+	i.Landwaiters = []appsv1.Deployment{serve}
+	report = Examine(i, nil)
+	require.Len(t, report.Unchecked, 1)
+	require.Empty(t, report.Findings)
 }
 
 func TestAGuardrailHoldsOnlyWithAPolicyAndABindingThatDenyEverywhere(t *testing.T) {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"encoding/csv"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,12 +189,15 @@ func programs(deployments []appsv1.Deployment) []*program {
 // serveOf returns the container that answers Gatekeeper, nil if there is none.
 func serveOf(deployments []appsv1.Deployment) *program {
 	for _, p := range programs(deployments) {
-		if len(p.args) > 0 && p.args[0] == "serve" {
+		if p.runs("serve") {
 			return p
 		}
 	}
 	return nil
 }
+
+// runs reports whether a program is started with a command, before or after its flags.
+func (p *program) runs(command string) bool { return slices.Contains(p.args, command) }
 
 // flag is one use of a flag among arguments: the last of its words, which has the value.
 type flag struct {
@@ -242,7 +246,11 @@ func (p *program) last(name, without string) string {
 // --timeout verify=2s,mutate=1s, or what it is without one.
 func (p *program) named(flag, name, without string) string {
 	for _, use := range p.flags(flag) {
-		for one := range strings.SplitSeq(use.value, ",") {
+		parts, err := csv.NewReader(strings.NewReader(use.value)).Read() // as the program reads it
+		if err != nil {
+			continue // the program does not start
+		}
+		for _, one := range parts {
 			if value, ok := strings.CutPrefix(one, name+"="); ok {
 				without = value
 			}

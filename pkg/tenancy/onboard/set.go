@@ -36,7 +36,12 @@ type Settings struct {
 // [v1beta1.TenantSubject] that is text as a group. The error names the field. It refuses fields
 // that do not exist, empty values, YAML aliases, and two values for one field.
 func Set[T any](target *T, settings Settings) error {
-	s := setter{given: map[string]string{}, near: settings.Near}
+	s, size := setter{given: map[string]string{}, near: settings.Near}, 0
+	for _, setting := range settings.Values {
+		if size += len(setting); size > maxSettings {
+			return fmt.Errorf("%s: all values together have more than %d bytes: use a file", SetFlag, maxSettings)
+		}
+	}
 	for _, setting := range settings.Values {
 		field, value, ok := strings.Cut(setting, "=")
 		if !ok || field == "" {
@@ -51,6 +56,9 @@ func Set[T any](target *T, settings Settings) error {
 	}
 	return nil
 }
+
+// maxSettings bounds all settings together: each entry of a list is compared with the others.
+const maxSettings = 64 << 10
 
 // setter remembers the text of each field that is not a list, to refuse a second one.
 type setter struct {
@@ -188,8 +196,11 @@ func (s *setter) below(value reflect.Value, name string, key, v setting) error {
 // list adds the entries that a list does not have.
 func (s *setter) list(value reflect.Value, name string, v setting) error {
 	entries := []setting{v}
-	if v.is(yaml.SequenceNode) {
+	switch {
+	case v.is(yaml.SequenceNode):
 		entries = v.parts()
+	case v.is(yaml.ScalarNode) && v.node.Tag == "!!null" && !v.quoted():
+		return fmt.Errorf("%s: the value is empty: give one, or leave the field out", name)
 	}
 	for _, entry := range entries {
 		made := reflect.New(value.Type().Elem()).Elem()

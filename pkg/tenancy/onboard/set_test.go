@@ -85,6 +85,7 @@ func TestSettingsThatSayNothingCertainAreRefused(t *testing.T) {
 		"adopt={a: b}":                 `--set adopt: "{a: b}" is not true or false`,
 		"homeNamespace=[a, b]":         `--set homeNamespace: "[a, b]" is not text: put it into quotes`,
 		"namespaces={a: b}":            `--set namespaces: "{a: b}" is not text`,
+		"namespaces=null":              "--set namespaces: the value is empty",
 		"namespaces=[&a x, *a]":        "--set namespaces: write the value out, without an alias of YAML",
 	} {
 		t.Run(setting, func(t *testing.T) {
@@ -96,6 +97,7 @@ func TestSettingsThatSayNothingCertainAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, message)
 		})
 	}
+	require.ErrorContains(t, Set(&v1beta1.TenantSpec{}, settings("namespaces="+strings.Repeat("x", maxSettings))), "more than 65536 bytes: use a file")
 	require.EqualError(t, Set(&v1beta1.TenantSpec{}, settings("homeNamespace=a", "homeNamespace=b")), "--set homeNamespace: it is given twice: a and b")
 	require.EqualError(t, Set(&v1beta1.TenantSpec{}, settings("isolation.quota={pods: 5}", "isolation.quota.pods=6")), "--set isolation.quota.pods: it is given twice: 5 and 6")
 }

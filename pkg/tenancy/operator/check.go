@@ -89,14 +89,26 @@ type checker struct {
 	roles map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
 }
 
+// maxMessage bounds what is said of one object.
+const maxMessage = 1000
+
 // add adds a finding about a Tenant, "" if it is about the cluster.
 func (c *checker) add(tenant string, f resource.Finding) {
-	f.Tenant, f.Severity = tenant, resource.Error
+	f.Tenant, f.Severity, f.Message = tenant, resource.Error, policy.Shown(f.Message, maxMessage) // texts in a cluster are anybody's
 	c.found = append(c.found, f)
 }
 
-// again is the command that makes what a Tenant stands for.
-func again(tenant string) string { return "landwaiter tenant add " + resource.ShellWord(tenant) }
+// mended gives a finding the command that makes what a Tenant stands for. Without consent to take over
+// a namespace, that command writes nothing.
+func (c *checker) mended(tenant string, f resource.Finding) resource.Finding {
+	f.Command = "landwaiter tenant add " + resource.ShellWord(tenant)
+	if slices.ContainsFunc(c.found, func(f resource.Finding) bool {
+		return f.Tenant == tenant && f.ID == string(policy.ReasonNotOwned) && f.Object.Kind == kindNamespace
+	}) {
+		f.Fix, f.Command = "once each namespace that is NotOwned may be taken over, run `"+f.Command+" --set adopt=true`", ""
+	}
+	return f
+}
 
 // orphans finds namespaces whose Tenant went without what it stood for, as when somebody
 // removed its finalizer.
@@ -128,11 +140,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	}
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			f := resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result), Command: again(tenant.Name)}
-			if slices.ContainsFunc(report.Problems, func(p Problem) bool { return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace }) { // without consent, it writes nothing
-				f.Fix, f.Command = "once each namespace that is NotOwned may be taken over, run `"+again(tenant.Name)+" --set adopt=true`", ""
-			}
-			c.add(tenant.Name, f)
+			c.add(tenant.Name, c.mended(tenant.Name, resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result)}))
 		}
 	}
 	for _, namespace := range c.tenants.ActiveNamespaces(tenant, c.namespaces) {
@@ -227,7 +235,7 @@ func (c *checker) network(ctx context.Context, tenant *v1beta1.Tenant, namespace
 		return fmt.Errorf("list NetworkPolicies of namespace %s: %w", namespace, err)
 	}
 	if !slices.ContainsFunc(policies.Items, deniesByDefault) {
-		c.add(tenant.Name, resource.Finding{ID: findingNoDefaultDeny, Object: policy.ObjectRef{Kind: kindNamespace, Name: namespace}, Message: "NetworkPolicy default-deny is missing", Command: again(tenant.Name)})
+		c.add(tenant.Name, c.mended(tenant.Name, resource.Finding{ID: findingNoDefaultDeny, Object: policy.ObjectRef{Kind: kindNamespace, Name: namespace}, Message: "NetworkPolicy default-deny is missing"}))
 	}
 	return nil
 }

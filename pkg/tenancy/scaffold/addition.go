@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -127,26 +129,22 @@ func (a Addition) tenant() (tenant *v1beta1.Tenant, from string, err error) {
 		return asked, "", nil
 	}
 	for _, pattern := range TenantFiles(asked.Name) {
-		names, err := filepath.Glob(filepath.Join(a.Dir, filepath.FromSlash(pattern)))
+		names, err := fs.Glob(os.DirFS(a.Dir), pattern)
 		if err != nil {
 			return nil, "", fmt.Errorf("look for Tenant %s in the tree: %w", asked.Name, err)
 		}
 		if len(names) == 0 {
 			continue
 		}
-		there, err := a.there(names[0])
+		there, err := a.there(filepath.Join(a.Dir, filepath.FromSlash(names[0])))
 		if err != nil {
 			return nil, "", err
-		}
-		from, err := filepath.Rel(a.Dir, names[0])
-		if err != nil {
-			return nil, "", fmt.Errorf("name the file of Tenant %s: %w", asked.Name, err)
 		}
 		combined, err := onboard.Combine(there, asked)
 		if err == nil {
 			err = onboard.Restate(combined, a.Settings)
 		}
-		return combined, filepath.ToSlash(from), err
+		return combined, names[0], err
 	}
 	return asked, "", nil
 }

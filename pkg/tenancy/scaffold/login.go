@@ -167,7 +167,15 @@ func (o LoginOptions) content() ([]byte, error) {
 	if o.File == "-" && o.Kind == loginToken {
 		return io.ReadAll(io.LimitReader(o.Stdin, maxLogin))
 	}
-	return os.ReadFile(o.File)
+	file, err := os.Open(o.File)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	content, err := io.ReadAll(io.LimitReader(file, maxLogin+1))
+	if err == nil && len(content) > maxLogin {
+		err = fmt.Errorf("%s has more than %d bytes", o.File, maxLogin)
+	}
+	return content, errors.Join(err, file.Close())
 }
 
 // make makes the Secret, and writes it outside of the tree or returns it encrypted. deployKey is
@@ -206,6 +214,12 @@ func outside(dir, file string) error {
 	tree, err := resolved(dir)
 	if err != nil {
 		return err
+	}
+	for parent := tree; parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
+		if _, err := os.Lstat(filepath.Join(parent, ".git")); err == nil {
+			tree = parent // all that git may take
+			break
+		}
 	}
 	folder, err := resolved(filepath.Dir(file))
 	if err != nil {

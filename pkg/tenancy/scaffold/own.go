@@ -48,6 +48,12 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 	if r.PublicKey, err = o.publicKey(); err != nil {
 		return nil, err
 	}
+	if there, err := r.otherLayout(o.Dir); err != nil || there != "" {
+		if err != nil {
+			return nil, &FailedError{err}
+		}
+		return nil, fmt.Errorf("%s has the layout %s: give --layout=%s, or another folder", o.Dir, there, there)
+	}
 	if err := r.StayWhereItIs(o.Dir); err != nil {
 		return nil, &FailedError{err}
 	}

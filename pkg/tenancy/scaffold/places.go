@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,36 +48,63 @@ func (team *Team) StayWhereItIs(dir string, p Platform) error {
 // StayWhereItIs adds the environments, or clusters, that an earlier run wrote into the team's
 // repository.
 func (r *Repository) StayWhereItIs(dir string) error {
-	pattern, ok := map[Layout]string{"": "*/values.yaml", LayoutFlux: "*/values.yaml", LayoutGroups: "clusters/*/kustomization.yaml",
-		LayoutArc: path.Join("clusters/*", r.Tenant.Name, "kustomization.yaml")}[r.Layout]
+	there, err := r.placesIn(dir, cmp.Or(r.Layout, LayoutFlux))
+	if err != nil {
+		return err
+	}
+	r.Places = addedTo(there, r.Places)
+	return nil
+}
+
+// otherLayout returns the layout in which an earlier run wrote the team's repository, "" if there was
+// none or it is the one that is asked for.
+func (r *Repository) otherLayout(dir string) (Layout, error) {
+	own := cmp.Or(r.Layout, LayoutFlux)
+	if there, err := r.placesIn(dir, own); err != nil || len(there) > 0 {
+		return "", err
+	}
+	for _, layout := range []Layout{LayoutFlux, LayoutGroups, LayoutArc} {
+		there, err := r.placesIn(dir, layout)
+		if err != nil {
+			return "", err
+		}
+		if layout != own && len(there) > 0 {
+			return layout, nil
+		}
+	}
+	return "", nil
+}
+
+// placesIn returns the environments, or clusters, that an earlier run wrote in a layout.
+func (r *Repository) placesIn(dir string, layout Layout) (there []string, err error) {
+	pattern, ok := map[Layout]string{LayoutFlux: "*/values.yaml", LayoutGroups: "clusters/*/kustomization.yaml",
+		LayoutArc: path.Join("clusters/*", r.Tenant.Name, "kustomization.yaml")}[layout]
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("open the team's repository: %w", err)
+		return nil, fmt.Errorf("open the team's repository: %w", err)
 	}
 	defer func() { _ = root.Close() }() // nothing was written
 	names, err := fs.Glob(root.FS(), pattern)
 	if err != nil {
-		return fmt.Errorf("look for the places that the team's repository has: %w", err)
+		return nil, fmt.Errorf("look for the places that the team's repository has: %w", err)
 	}
-	var there []string
 	for _, name := range names {
 		text, err := readExisting(dir, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if place := strings.TrimPrefix(name, "clusters/"); readStamp(text).by == r.by() {
 			place, _, _ = strings.Cut(place, "/")
 			there = append(there, place)
 		}
 	}
-	r.Places = addedTo(there, r.Places)
-	return nil
+	return there, nil
 }
 
 // addedTo adds the places that are asked for to those that are there.

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,10 +34,24 @@ func CheckReference(path string, root *cobra.Command) error {
 	} else {
 		fmt.Fprintf(b, "# Commands and flags of %s\n", root.Name())
 	}
-	fmt.Fprintf(b, "\nGenerated from the program by `make generate`; `%s COMMAND --help` prints the same.\n", root.Name())
+	fmt.Fprintf(b, "\nGenerated from the program by `make generate`; `%s COMMAND --help` has the same flags.\n", root.Name())
 	if root.HasPersistentFlags() {
+		every, some := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+		root.PersistentFlags().VisitAll(func(flag *pflag.Flag) {
+			if used(root, flag.Name) {
+				shared := *flag
+				shared.DefValue = "" // a command may have its own
+				some.AddFlag(&shared)
+				return
+			}
+			every.AddFlag(flag)
+		})
 		b.WriteString("\n## Flags of every command\n")
-		table(b, root.PersistentFlags())
+		table(b, every)
+		if some.HasFlags() {
+			b.WriteString("\n## Flags that several commands share\n\nEach command says which it has, and refuses the others.\n")
+			table(b, some)
+		}
 	}
 	for _, command := range root.Commands() {
 		describe(b, command)
@@ -62,6 +77,13 @@ func describeCommand(b *strings.Builder, command *cobra.Command) {
 	fmt.Fprintf(b, "%s\n\n```\n%s\n```\n", text, command.UseLine())
 	table(b, command.LocalFlags())
 	also(b, command)
+}
+
+// used reports whether a command below one says, by an annotation, that a flag of all of them means
+// something to it.
+func used(command *cobra.Command, flag string) bool {
+	_, ok := command.Annotations[flag]
+	return ok || slices.ContainsFunc(command.Commands(), func(sub *cobra.Command) bool { return used(sub, flag) })
 }
 
 // also names the flags of every command that mean something to this one, by the annotations that

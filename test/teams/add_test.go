@@ -118,7 +118,7 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	require.Zero(t, again.Changed+again.Created)
 
 	out := w.program.Must(t, "tenant", "delete", "web", "--delete-namespaces", "--yes")
-	require.Contains(t, out, "1 namespace deleted (web), 1 adopted one untouched")
+	require.Contains(t, out, "1 namespace deleted (web), 1 adopted namespace kept")
 	require.False(t, w.exists(t, "web"))
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "payments"}, &namespace))
 	require.Nil(t, namespace.DeletionTimestamp)

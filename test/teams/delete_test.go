@@ -29,11 +29,12 @@ func TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise(t *testing.T) {
 
 	preview := w.program.Run(t, "", "tenant", "delete", "kept")
 	require.Equal(t, 1, preview.Code)
+	require.Contains(t, preview.Stdout, "would be removed, 2 namespaces would be kept")
 	require.Contains(t, preview.Stderr, "nothing was deleted; add --yes to do it")
 	require.NotEmpty(t, w.objectsOf(t, "kept"))
 
 	out := w.program.Must(t, "tenant", "delete", "kept", "--yes")
-	require.Contains(t, out, "2 namespaces kept (namespaceReclaimPolicy: Retain), 1 adopted one untouched\n")
+	require.Contains(t, out, "2 namespaces kept (namespaceReclaimPolicy: Retain), 1 adopted namespace kept, with its quota and network policies\n")
 	require.Empty(t, w.objectsOf(t, "kept"), "nothing says that it is the team's")
 	require.Equal(t, others, resourceVersions(w.objectsOf(t, "kept-not")), "another team is not touched")
 	for _, namespace := range []string{"kept", "kept-web", "kept-adopted"} {

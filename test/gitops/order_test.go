@@ -27,7 +27,7 @@ func TestTenantsWaitUntilPoliciesAreReady(t *testing.T) {
 	platform, tenants, policies, waits := melon+"-platform", melon+"-tenants", melon+"-policies", melon+"-waits"
 	repository := r.repository(t, platform, map[string]string{
 		"policies/policy.yaml": "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: " + waits + "}\nspec: {rules: [{images: [\"registry.example.com/waits/**\"], action: Deny}], defaultAction: Allow}\n",
-		"tenants/melon.yaml":   r.program.Must(t, "tenant", "export", melon),
+		"tenants/melon.yaml":   r.program.Must(t, "tenant", "export", melon, "--set", "homeNamespace="+melon),
 	})
 	r.apply(t, repository.Secret(flux.Namespace, "git"), source(flux.Namespace, platform, repository.URL()),
 		suite.Object(platformKustomization, tenants, "tenants", platform, ", dependsOn: [{name: "+policies+"}]"),

@@ -20,19 +20,18 @@ type Report struct {
 	Unchecked []resource.Unchecked `json:"unchecked"`
 }
 
-// check is one rule with what it reads. It adds what it finds.
+// check is one rule with what it reads. It adds what it finds, and may say what it could not look for.
 type check struct {
-	ids   []string
-	needs []Source
-	find  func(v *view, add func(resource.Finding))
+	ids     []string
+	needs   []Source
+	find    func(v *view, add func(resource.Finding))
+	unknown func(v *view) []resource.Unchecked
 }
 
 // IDs returns all IDs, sorted.
-func IDs() []string { return ids(checks()) }
-
-func ids(of []check) []string {
+func IDs() []string {
 	var all []string
-	for _, c := range of {
+	for _, c := range checks() {
 		all = append(all, c.ids...)
 	}
 	slices.Sort(all)
@@ -44,36 +43,36 @@ func checks() []check {
 	asked := []Source{SourceWebhooks, SourceProviders, SourceConstraints, SourceLandwaiter}
 	provided := []Source{SourceProviders, SourceConstraints, SourceLandwaiter}
 	return []check{
-		{[]string{NoGatekeeper}, []Source{SourceWebhooks}, noGatekeeper},
-		{[]string{WebhookFailsOpen}, asked, failsOpen},
-		{[]string{WebhookTimeout}, asked, webhookTimeout},
-		{[]string{WebhookRules}, asked, webhookRules},
-		{[]string{WebhookObjects, WebhookConditions}, asked, webhookMatch},
-		{[]string{WebhookNamespaces}, append([]Source{SourceNamespaces}, asked...), webhookNamespaces},
-		{[]string{WebhookCA}, asked, webhookAuthority},
-		{[]string{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces},
-		{[]string{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, []Source{SourceWebhooks, SourceGatekeeper}, gatekeeperFlags},
-		{[]string{AuditOff}, []Source{SourceWebhooks, SourceGatekeeper}, audit},
-		{[]string{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs},
-		{[]string{ProviderMissing}, provided, missingProviders},
-		{[]string{ProviderTimeout}, provided, providerTimeout},
-		{[]string{ProviderURL}, provided, providerURL},
-		{[]string{ProviderCA}, provided, providerAuthority},
-		{[]string{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template},
-		{[]string{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints},
-		{[]string{ResourceNotReady}, []Source{SourceResources}, notReady},
-		{[]string{ResourceInvalid}, []Source{SourceResources}, invalid},
-		{[]string{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective},
-		{[]string{TrustEnds}, []Source{SourceResources}, ends},
-		{GuardrailIDs(), []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails},
-		{[]string{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment},
-		{[]string{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
-		{[]string{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
-		{[]string{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable},
-		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach},
-		{[]string{BroadAccess}, []Source{SourceRights}, broad},
-		{[]string{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed},
-		{[]string{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts},
+		{[]string{NoGatekeeper}, []Source{SourceWebhooks}, noGatekeeper, nil},
+		{[]string{WebhookFailsOpen}, asked, failsOpen, nil},
+		{[]string{WebhookTimeout}, asked, webhookTimeout, nil},
+		{[]string{WebhookRules}, asked, webhookRules, nil},
+		{[]string{WebhookObjects, WebhookConditions}, asked, webhookMatch, nil},
+		{[]string{WebhookNamespaces}, append([]Source{SourceNamespaces}, asked...), webhookNamespaces, nil},
+		{[]string{WebhookCA}, asked, webhookAuthority, nil},
+		{[]string{NamespaceIgnored}, []Source{SourceWebhooks, SourceNamespaces}, ignoredNamespaces, nil},
+		{[]string{CacheTTL, ExternalDataDisabled, ExemptableNamespaces}, []Source{SourceWebhooks, SourceGatekeeper}, gatekeeperFlags, nil},
+		{[]string{AuditOff}, []Source{SourceWebhooks, SourceGatekeeper}, audit, nil},
+		{[]string{ConfigIgnores}, []Source{SourceWebhooks, SourceConfigs}, configs, nil},
+		{[]string{ProviderMissing}, provided, missingProviders, nil},
+		{[]string{ProviderTimeout}, provided, providerTimeout, nil},
+		{[]string{ProviderURL}, provided, providerURL, nil},
+		{[]string{ProviderCA}, provided, providerAuthority, nil},
+		{[]string{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template, nil},
+		{[]string{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints, nil},
+		{[]string{ResourceNotReady}, []Source{SourceResources}, notReady, nil},
+		{[]string{ResourceInvalid}, []Source{SourceResources}, invalid, nil},
+		{[]string{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective, nil},
+		{[]string{TrustEnds}, []Source{SourceResources}, ends, nil},
+		{GuardrailIDs(), []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails, uncompared},
+		{[]string{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment, nil},
+		{[]string{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions, nil},
+		{[]string{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease, nil},
+		{[]string{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable, nil},
+		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach, nil},
+		{[]string{BroadAccess}, []Source{SourceRights}, broad, nil},
+		{[]string{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed, nil},
+		{[]string{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts, nil},
 	}
 }
 
@@ -103,12 +102,13 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 				report.Unchecked = append(report.Unchecked, resource.Unchecked{IDs: c.ids, Missing: why.Missing, Why: why.Why})
 			}
 		}
-		if !unread {
-			c.find(v, func(f resource.Finding) { report.Findings = append(report.Findings, f) })
+		if unread {
+			continue
 		}
-	}
-	if slices.Contains(ids(inventory.wanted()), GuardrailChanged) {
-		report.Unchecked = append(report.Unchecked, uncompared(v)...)
+		c.find(v, func(f resource.Finding) { report.Findings = append(report.Findings, f) })
+		if c.unknown != nil {
+			report.Unchecked = append(report.Unchecked, c.unknown(v)...)
+		}
 	}
 	report.Unchecked = merged(report.Unchecked)
 	if inventory.needs(SourceFacts) {

@@ -51,14 +51,14 @@ func (v *view) fullname() string {
 func guardrails(v *view, add func(resource.Finding)) {
 	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is }) ||
 		!slices.Contains([]string{"", "0", "0s"}, v.serve.last("break-glass", "")) || len(v.serve.flags("show-effective-rules")) > 0
-	g := v.guardrails()
-	for _, name := range GuardrailNames() {
+	g, names := v.guardrails(), GuardrailNames()
+	for _, name := range names {
 		needed = needed || g.Policy(name) != nil
 	}
 	if !needed {
 		return
 	}
-	for _, name := range GuardrailNames() {
+	for _, name := range names {
 		if g.Needs(name) {
 			for _, f := range g.Faults(name) {
 				add(f)
@@ -70,13 +70,12 @@ func guardrails(v *view, add func(resource.Finding)) {
 // uncompared says why the rules of the guardrails that there are cannot be compared, if so.
 func uncompared(v *view) []resource.Unchecked {
 	g := v.guardrails()
-	there := slices.ContainsFunc(GuardrailNames(), func(name string) bool { return g.Policy(name) != nil })
+	if g.Comparable() || !slices.ContainsFunc(GuardrailNames(), func(name string) bool { return g.Policy(name) != nil }) {
+		return nil
+	}
 	why := "the rules of guardrails are only compared in an installation of the usual name, landwaiter, with a ServiceAccount of that name: see docs/check.md"
 	if v.serve == nil {
 		why = fmt.Sprintf("no Deployment of namespace %s runs landwaiter-server serve, so the rules of guardrails cannot be compared: say where it is with --landwaiter-account", v.Namespace)
-	}
-	if g.Comparable() || !there || v.Unread[SourceGuardrails] != (Unread{}) || v.Unread[SourceLandwaiter] != (Unread{}) {
-		return nil
 	}
 	return []resource.Unchecked{{IDs: []string{GuardrailChanged}, Why: why}}
 }

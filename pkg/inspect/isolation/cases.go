@@ -175,7 +175,7 @@ func clusterCases() []isolationCase {
 func guardrailObjects(s *scene, _ pair) []request {
 	policies, bindings := group(admission, "v1", "validatingadmissionpolicies"), group(admission, "v1", "validatingadmissionpolicybindings")
 	var all []request
-	for _, name := range s.guardrailNames() {
+	for _, name := range s.guarding {
 		all = append(all, remove(policies, "", name), remove(bindings, "", name))
 	}
 	for _, verb := range []string{"create", "update", "patch", "delete"} {

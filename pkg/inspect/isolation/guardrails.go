@@ -12,11 +12,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 )
 
-// guardrailNames are the names of the policies of guardrails that exist.
-func (s *scene) guardrailNames() []string {
+// guardrailNames returns the names of the policies of guardrails that exist.
+func guardrailNames(guard check.Guardrails) []string {
 	var names []string
 	for _, name := range check.GuardrailNames() {
-		if p := s.guard.Policy(name); p != nil {
+		if p := guard.Policy(name); p != nil {
 			names = append(names, p.Name)
 		}
 	}

@@ -182,7 +182,7 @@ func (s *scene) try(ctx context.Context, who person, requests []request) Result 
 // permissions are not enough. A company's own policy may be about something else.
 func (s *scene) ours(a answer, r request) answer {
 	name, isPolicy := strings.CutPrefix(a.by, byGuardrail)
-	if a.kind == refused && isPolicy && (r.guardrail == "" || !slices.Contains(s.guardrailNames(), name)) {
+	if a.kind == refused && isPolicy && (r.guardrail == "" || !slices.Contains(s.guarding, name)) {
 		a.kind, a.by = refusedOtherwise, "policy "+name
 	}
 	return a

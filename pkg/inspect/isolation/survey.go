@@ -31,6 +31,8 @@ type scene struct {
 	teams   []*team
 	skipped int // Tenants past maxTenants
 	guard   check.Guardrails
+	// guarding are the names of the policies of guardrails that exist: each request asks for them.
+	guarding []string
 	// accountsThere are the users of the ServiceAccounts in Landwaiter's namespace.
 	accountsThere []string
 	// unread says why guardrails could not be read.
@@ -99,11 +101,12 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{guard: check.Guardrails{Release: options.Landwaiter, ClusterResources: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}, api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
+	s := &scene{api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
+	s.guard.Release, s.guard.ClusterResources = s.landwaiter, s.keys
 	var errPolicies, errBindings error
 	s.guard.Policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
 	s.guard.Bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
-	s.unread = errors.Join(errPolicies, errBindings)
+	s.unread, s.guarding = errors.Join(errPolicies, errBindings), guardrailNames(s.guard)
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
 	if err != nil {
 		return nil, err

@@ -135,6 +135,7 @@ func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
 
 func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
 	try := &scene{guard: check.Guardrails{Release: types.NamespacedName{Name: "landwaiter"}, Policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}}, {ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}}
+	try.guarding = guardrailNames(try.guard)
 	by := func(name string) answer { return answer{kind: refused, by: byGuardrail + name} }
 	guarded := request{guardrail: "tenant-labels"}
 	require.True(t, try.ours(by("landwaiter-tenant-labels"), guarded).refusedRightly(guarded))

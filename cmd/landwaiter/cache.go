@@ -47,8 +47,7 @@ func (c *cacheFlags) connected(cmd *cobra.Command, do func(context.Context, redi
 	if err != nil {
 		return fmt.Errorf("--redis-url: %w", err)
 	}
-	timeout := c.by.within(cmd)
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), c.by.within(cmd))
 	defer cancel()
 	return program.Failed(errors.Join(do(ctx, client), client.Close()))
 }

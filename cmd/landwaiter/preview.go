@@ -118,11 +118,10 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err := f.service.parseServed(); err != nil {
 		return printedPreview{}, err
 	}
-	timeout := f.service.by.within(cmd)
 	if _, err := f.service.Complete(); err != nil { // before anything is read
 		return printedPreview{}, err
 	}
-	ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
+	ctx, cancel, failed := bounded(cmd.Context(), config, f.service.by.within(cmd))
 	defer cancel()
 	person, err := live.New(config, schema.New())
 	if err != nil {

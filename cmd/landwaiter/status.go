@@ -51,8 +51,7 @@ the command line is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			timeout := by.within(cmd)
-			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
+			ctx, cancel, failed := bounded(cmd.Context(), config, by.within(cmd))
 			defer cancel()
 			reader, err := live.New(config, schema.New())
 			if err != nil {

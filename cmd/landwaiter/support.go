@@ -44,8 +44,7 @@ does not answer, or the file cannot be written.`,
 			if err != nil {
 				return err
 			}
-			timeout := by.within(cmd)
-			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
+			ctx, cancel, failed := bounded(cmd.Context(), config, by.within(cmd))
 			defer cancel()
 			schemas := schema.New()
 			reader, err := live.New(config, schemas)

@@ -90,8 +90,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			timeout := by.within(cmd)
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			ctx, cancel := context.WithTimeout(cmd.Context(), by.within(cmd))
 			defer cancel()
 			printed, problems, uncounted, err := addTenants(ctx, cmd, engine, tenants, by.dryRun)
 			if err != nil {

@@ -64,8 +64,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 			if err != nil {
 				return err
 			}
-			timeout := by.within(cmd)
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			ctx, cancel := context.WithTimeout(cmd.Context(), by.within(cmd))
 			defer cancel()
 			tenant, deletion, err := engine.TakeAway(ctx, name, flags.namespaces)
 			if err != nil {

@@ -164,18 +164,20 @@ func (o LoginOptions) read(team *Team, name string) (*Login, error) {
 }
 
 func (o LoginOptions) content() ([]byte, error) {
-	if o.File == "-" && o.Kind == loginToken {
-		return io.ReadAll(io.LimitReader(o.Stdin, maxLogin))
+	from := o.Stdin
+	if o.File != "-" || o.Kind != loginToken {
+		file, err := os.Open(o.File)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it names the file
+		}
+		defer func() { _ = file.Close() }() // nothing was written
+		from = file
 	}
-	file, err := os.Open(o.File)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
-	}
-	content, err := io.ReadAll(io.LimitReader(file, maxLogin+1))
+	content, err := io.ReadAll(io.LimitReader(from, maxLogin+1))
 	if err == nil && len(content) > maxLogin {
 		err = fmt.Errorf("%s has more than %d bytes", o.File, maxLogin)
 	}
-	return content, errors.Join(err, file.Close())
+	return content, err
 }
 
 // make makes the Secret, and writes it outside of the tree or returns it encrypted. deployKey is

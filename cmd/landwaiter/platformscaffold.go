@@ -74,7 +74,7 @@ Exit codes: 0 the tree is written, 1 a file was edited or the home namespace wou
 	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: flux)")
 	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster, by the layout, to add the team to (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application of the team's own repository, or in the layout arc (empty: podinfo, or none)")
-	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: https of a Helm repository, or oci (empty: none)")
+	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: Helm repository, Git repository (.git) or oci (empty: none)")
 	f.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
 	f.BoolVar(&flags.withoutHelm, "without-helm", false, "leave the application to the team's own repository, in the layout arc")
 	f.StringVar(&flags.signingKey, "signing-key", "", "file with the public key of the team's images, with --own (empty: no rules)")

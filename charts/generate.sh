@@ -20,6 +20,11 @@ rm -rf charts/landwaiter/files/crds
 mkdir -p charts/landwaiter/files/crds
 cp config/crd/landwaiter.dev_*.yaml charts/landwaiter/files/crds/
 
+# Pieces for the role of Tenants' accounts, which people without Helm apply as they are.
+rm -rf charts/landwaiter/files/pieces
+mkdir -p charts/landwaiter/files/pieces
+cp config/pieces/*.yaml charts/landwaiter/files/pieces/
+
 # The CRDs of reports are those of the Go module that writes them.
 rm -rf charts/landwaiter/files/reports
 mkdir -p charts/landwaiter/files/reports

@@ -19,6 +19,9 @@ const (
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.
 	LabelOwner    = Group + "/owner"
 	OwnerPlatform = "platform"
+	// LabelPiece is on ClusterRoles whose rules every account of a Tenant gets by the default role.
+	// Only the platform may set it.
+	LabelPiece = Group + "/aggregate-to-reconciler"
 	// AnnotationCreated marks a namespace that was made for a Tenant: only such a
 	// namespace is ever deleted with its Tenant.
 	AnnotationCreated = Group + "/created"

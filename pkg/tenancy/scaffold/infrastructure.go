@@ -73,6 +73,9 @@ func (p Platform) landwaiter(t *Tree) {
 	} else {
 		values["guardrails"] = object{"enabled": false, "external": true} // a step of their own
 	}
+	if len(p.ReconcilerPieces) > 0 {
+		values["reconciler"] = object{"pieces": p.ReconcilerPieces}
+	}
 	if p.LandwaiterImage != "" {
 		values["image"] = object{"repository": p.LandwaiterImage}
 	}

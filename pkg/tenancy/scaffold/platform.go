@@ -7,12 +7,15 @@ package scaffold
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/config"
 )
 
 // Layout is how a platform's repository is laid out.
@@ -62,6 +65,9 @@ type Platform struct {
 	SOPSAge string `json:"sopsAge,omitempty"`
 	// Operator installs the operator; then the tree has Tenants, and not their objects.
 	Operator bool `json:"operator,omitempty"`
+	// ReconcilerPieces are kinds that the teams' accounts may keep besides those of every installation,
+	// by the names of the chart's pieces, such as flux-images.
+	ReconcilerPieces []string `json:"reconcilerPieces,omitempty"`
 	// SharedSource allows references across namespaces, which the demo's shared source needs.
 	SharedSource bool `json:"sharedSource,omitempty"`
 	// Gatekeeper and Landwaiter are the charts to install.
@@ -184,6 +190,25 @@ func (p Platform) check() error {
 	for _, set := range p.Constraints {
 		if !slices.Contains(known, set) {
 			return fmt.Errorf("constraints: %s: there is no such set; use %s", set, strings.Join(known, ", "))
+		}
+	}
+	return p.checkPieces()
+}
+
+// checkPieces refuses pieces that the chart does not have.
+func (p Platform) checkPieces() error {
+	var known []string
+	for _, name := range matching(config.Files, "pieces/*.yaml") {
+		known = append(known, strings.TrimSuffix(path.Base(name), ".yaml"))
+	}
+	for i, piece := range p.ReconcilerPieces {
+		switch {
+		case p.Layout == LayoutDemo:
+			return fmt.Errorf("reconcilerPieces means nothing in the layout %s, whose tree does not install Landwaiter", p.Layout)
+		case !slices.Contains(known, piece):
+			return fmt.Errorf("reconcilerPieces: %s: there is no such piece; use %s", piece, strings.Join(known, ", "))
+		case slices.Contains(p.ReconcilerPieces[:i], piece):
+			return fmt.Errorf("reconcilerPieces: %s is given twice", piece)
 		}
 	}
 	return nil

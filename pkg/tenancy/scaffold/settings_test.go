@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +68,29 @@ func TestInitRefusesWhatContradictsTheTree(t *testing.T) {
 		_, err := Prepare(c.dir, c.told)
 		require.ErrorContains(t, err, message)
 	}
+}
+
+func TestPiecesOfTheAccountsRoleAreValuesOfTheChart(t *testing.T) {
+	tree, err := NewPlatform(Platform{ReconcilerPieces: []string{"flux-images", "certificates"}})
+	require.NoError(t, err)
+	require.Contains(t, textOfFile(t, tree, "infrastructure/landwaiter/release.yaml"), "    reconciler:\n      pieces:\n      - flux-images\n      - certificates\n")
+	tree, err = NewPlatform(Platform{})
+	require.NoError(t, err)
+	require.NotContains(t, textOfFile(t, tree, "infrastructure/landwaiter/release.yaml"), "reconciler")
+	for message, p := range map[string]Platform{
+		"reconcilerPieces: images: there is no such piece; use certificates, flux-images, ": {ReconcilerPieces: []string{"images"}},
+		"reconcilerPieces: monitors is given twice":                                         {ReconcilerPieces: []string{"monitors", "monitors"}},
+		"reconcilerPieces means nothing in the layout demo":                                 {Layout: LayoutDemo, ReconcilerPieces: []string{"monitors"}},
+	} {
+		_, err := p.Complete()
+		require.ErrorContains(t, err, message)
+	}
+}
+
+// textOfFile returns a file of a tree.
+func textOfFile(t *testing.T, tree Tree, name string) string {
+	t.Helper()
+	at := slices.IndexFunc(tree.Files, func(f File) bool { return f.Path == name })
+	require.NotEqual(t, -1, at, name)
+	return tree.Files[at].Text
 }

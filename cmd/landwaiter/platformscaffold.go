@@ -33,7 +33,8 @@ func newPlatformScaffold(by person) *cobra.Command {
 		Short: "Write a team's part of the platform's repository, or with --own the team's own repository",
 		Long: `Scaffold writes a Tenant, and what it stands for, into the repository that landwaiter
 platform init made in DIR, and adds it to the lists of its environments, groups or
-clusters. With --own, DIR is the team's own repository. It talks to no cluster.
+clusters. With --own, DIR is the team's own repository; --filename may name the Tenant in
+the platform's, which says the layout and the places too. It talks to no cluster.
 
 It may be run again: --set adds to the Tenant that the tree has (lists grow, other values
 are replaced), and --filename replaces it. An edit of tenant.yaml counts as what the tree
@@ -49,7 +50,7 @@ Exit codes: 0 the tree is written, 1 a file was edited or the home namespace wou
 64 the command line is wrong, 69 a file cannot be read or written.`,
 		Example: `  landwaiter platform scaffold fleet -f iris-green.yaml --place staging
   landwaiter platform scaffold arc shop --app web --app-chart oci://registry.example.com/charts/web@1.2.0
-  landwaiter platform scaffold iris-green iris-green --own --set namespaces=iris-green-web`,
+  landwaiter platform scaffold iris-green --own -f fleet/tenants/base/iris-green/tenant.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
 				return fmt.Errorf("which folder? see %s --help", cmd.CommandPath())
@@ -71,7 +72,7 @@ Exit codes: 0 the tree is written, 1 a file was edited or the home namespace wou
 	uses(cmd, 0, flagOutput, flagAccount, flagDryRun, flagForce)
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
-	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: flux)")
+	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: that of the platform, or flux)")
 	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster, by the layout, to add the team to (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application of the team's own repository, or in the layout arc (empty: podinfo, or none)")
 	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: Helm repository, Git repository (.git) or oci (empty: none)")
@@ -178,7 +179,11 @@ func sayLogin(stderr io.Writer, added scaffold.Added, out string) {
 // ownRepository writes the team's own repository.
 func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, dir string, tenant *v1beta1.Tenant) error {
 	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images}
-	outcomes, err := scaffold.Own{Dir: dir, Repository: repository, SigningKey: f.signingKey, Write: f.by.writeOptions(), Lint: lintText}.Run(cmd.Context())
+	own := scaffold.Own{Dir: dir, Repository: repository, SigningKey: f.signingKey, Write: f.by.writeOptions(), Lint: lintText}
+	if len(f.files) == 1 && f.files[0] != "-" {
+		own.From = f.files[0]
+	}
+	outcomes, err := own.Run(cmd.Context())
 	if err != nil {
 		return scaffolded(err)
 	}

@@ -196,36 +196,3 @@ Every cluster of a group uses the same path, and reads its name from a ConfigMap
 
 Replace iris-dev and dev by the cluster and its group.
 `
-
-// arc adds the layout of soft multi-tenancy with Arc: everything of a cluster in one
-// folder, and applications that tenants share in base-deployments.
-func (p Platform) arc(t *Tree) {
-	for _, cluster := range p.Clusters {
-		folder := path.Join("clusters", cluster)
-		entry(t, path.Join(folder, "platform", "flux-system"))
-		t.add(path.Join(folder, "platform", "infrastructure.yaml"), document(infrastructureComment, objectsOf(p.steps()...)...))
-		t.add(path.Join(folder, "platform", "tenants.yaml"), document("Tenants wait for what restricts them.",
-			p.tenantsStep("./"+folder, nil).object()))
-		t.seed(path.Join(folder, "kustomization.yaml"), tenantList())
-	}
-	t.add("arc/README.md", arcReadme)
-	t.Files = append(t.Files, File{Path: "scripts/scaffold-tenant.sh", Executable: true, Text: arcScript})
-}
-
-const arcScript = `#!/bin/sh
-# Adds a tenant: scripts/scaffold-tenant.sh NAME --place CLUSTER --app APP …
-set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
-exec landwaiter platform scaffold "$root" "$@"
-`
-
-const arcReadme = `# What makes each cluster watch its folder
-
-With Azure, a policy assignment gives each cluster of a resource group a Flux configuration
-that watches clusters/NAME. This tree does without: bootstrap each cluster at its own path,
-
-    flux bootstrap git --path=clusters/cluster1/platform …
-
-and the Flux Kustomization flux-system there stands for the assignment. Where clusters are
-assigned by Azure Policy, let the assignment name the same path.
-`

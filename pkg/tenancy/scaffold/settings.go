@@ -83,14 +83,23 @@ func ReadSettings(dir string) (p Platform, found bool, err error) {
 
 // outsideOfTrees refuses a folder that is inside of a platform's repository.
 func outsideOfTrees(dir string) error {
-	folder, err := filepath.Abs(dir)
+	parent, err := treeAround(dir)
+	if err == nil && parent != "" {
+		err = fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, SettingsFile)
+	}
+	return err
+}
+
+// treeAround returns the platform's repository that a file or folder is inside of, "" if there is none.
+func treeAround(name string) (string, error) {
+	folder, err := filepath.Abs(name)
 	if err != nil {
-		return fmt.Errorf("find the folder %s: %w", dir, err)
+		return "", fmt.Errorf("find the folder %s: %w", name, err)
 	}
 	for parent := filepath.Dir(folder); parent != folder; folder, parent = parent, filepath.Dir(parent) {
 		if _, err := os.Lstat(filepath.Join(parent, SettingsFile)); err == nil {
-			return fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, SettingsFile)
+			return parent, nil
 		}
 	}
-	return nil
+	return "", nil
 }

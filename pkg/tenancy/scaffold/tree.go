@@ -42,7 +42,7 @@ type File struct {
 	Tenant bool
 	// Executable marks a script.
 	Executable bool
-	// Bare marks a file without the line of the hash: a tool signed its content.
+	// Bare marks a file without the line of the hash: a tool signed its content, or its format has no comments.
 	Bare bool
 }
 

@@ -34,7 +34,8 @@ func TestTheDemoIsTheSeeds(t *testing.T) {
 }
 
 // The commands of the page make the repository that all tenants share, and a tenant that Flux
-// applies it for. Flux and Landwaiter are in the cluster.
+// applies it for. Flux, locked down, is in the cluster: TestTheDemosRepositoryIsTakenOverAndRuns
+// has the commands that install it.
 func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
 	r := controllers(t)
 	demo := follow(t, r.Kubeconfig(), page.Substitution{Page: "https://github.com/example/", Test: r.git.URL(), Why: "the repository is on the test's Git server"})
@@ -42,15 +43,17 @@ func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
 		return func(b page.Block) bool { return strings.HasPrefix(b.Part, "`demo`") && slices.Contains(marks, b.Mark) }
 	}
 	demo.run(t, of(page.Run, page.Output))
-	_, err := r.git.Publish(suite.Within(t), "demo", filepath.Join(demo.Dir, "demo"))
+	published, err := r.git.Publish(suite.Within(t), "demo", filepath.Join(demo.Dir, "demo"))
 	require.NoError(t, err)
+	r.apply(t, suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: default}, spec: {interval: 1m, url: %q, ref: {branch: %s}}}", published.URL(), flux.Branch))
+	by := func(b page.Block) bool { return of(page.By)(b) && b.Name == t.Name() }
 	ends := func(b page.Block) bool { return strings.HasPrefix(b.Text, "landwaiter tenant delete") }
-	demo.run(t, func(b page.Block) bool { return of(page.By)(b) && !ends(b) })
+	demo.run(t, func(b page.Block) bool { return by(b) && !ends(b) })
 	r.applied(t, "foo", "dummy", "")
 	made := r.get(t, "apps/v1", "Deployment", "foo", "dummy")
 	require.NotNil(t, made)
 	require.Contains(t, fmt.Sprint(made.Object["spec"]), `This tenant name is "sometenant"`)
 
-	demo.run(t, func(b page.Block) bool { return of(page.By)(b) && ends(b) })
+	demo.run(t, func(b page.Block) bool { return by(b) && ends(b) })
 	r.gone(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "foo", "dummy")
 }

@@ -45,11 +45,17 @@ func (p Platform) beforeTenants() []string {
 func (p Platform) tenantsStep(folder string, more object) step {
 	// Without wait: a team's broken repository must not hold up the other teams.
 	s := step{"tenants", folder, p.beforeTenants(), object{"wait": false}}
-	if p.SOPSAge != "" {
-		s.more["decryption"] = object{"provider": "sops", "secretRef": object{"name": "sops-age"}}
-	}
+	maps.Copy(s.more, p.decryption())
 	maps.Copy(s.more, more)
 	return s
+}
+
+// decryption lets Flux decrypt what a step applies, if the tree has a recipient.
+func (p Platform) decryption() object {
+	if p.SOPSAge == "" {
+		return nil
+	}
+	return object{"decryption": object{"provider": "sops", "secretRef": object{"name": "sops-age"}}}
 }
 
 // object returns the Flux Kustomization of a step.
@@ -163,12 +169,16 @@ func (p Platform) groups(t *Tree) {
 		if group != GroupOps {
 			t.seed(path.Join("tenants", group, "kustomization.yaml"), tenantList())
 		}
+		t.seed(path.Join(groupApps, group, "kustomization.yaml"), kustomization("Applications of all clusters of the group. "+appsComment, nil, nil))
 	}
+	p.secretStores(t)
 	for _, cluster := range p.Clusters {
 		group, name := path.Dir(cluster), path.Base(cluster)
 		folder := path.Join("clusters", name)
-		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}), []string{"infrastructure.yaml"}
+		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}), []string{"infrastructure.yaml", "apps.yaml"}
 		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(steps...)...))
+		t.add(path.Join(folder, "apps.yaml"), document("", objectsOf(p.appSteps(group, name)...)...))
+		t.seed(path.Join(clusterApps, name, "kustomization.yaml"), kustomization("Applications of this cluster. "+appsComment, nil, nil))
 		if group != GroupOps {
 			resources = append(resources, "tenants.yaml")
 			t.add(path.Join(folder, "tenants.yaml"), document("Tenants wait for what restricts them.",
@@ -179,20 +189,5 @@ func (p Platform) groups(t *Tree) {
 	release(t, "external-secrets", externalSecretsNamespace, Chart{URL: "https://charts.external-secrets.io", Version: "0.20.x"},
 		object{"pod-security.kubernetes.io/enforce": "restricted"}, object{},
 		"One ClusterSecretStore serves all teams; the constraints of the set secrets keep each to its own keys.")
-	t.seed("apps/README.md", "Applications that several clusters share. A Kustomization in clusters/NAME applies them.\n")
 	t.add("bootstrap/README.md", groupsReadme)
 }
-
-// externalSecretsNamespace is a namespace of the platform in this layout alone.
-const externalSecretsNamespace = "external-secrets"
-
-const groupsReadme = `# Bootstrap a cluster
-
-Every cluster of a group uses the same path, and reads its name from a ConfigMap:
-
-    kubectl create namespace flux-system
-    kubectl --namespace flux-system create configmap cluster-vars --from-literal=cluster_name=iris-dev
-    flux bootstrap git --path=clustergroups/dev …
-
-Replace iris-dev and dev by the cluster and its group.
-`

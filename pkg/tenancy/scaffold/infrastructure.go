@@ -199,22 +199,23 @@ func (p Platform) policies(t *Tree) {
 	} else {
 		patches = append(patches, p.allowedSources())
 	}
-	if p.Layout == LayoutGroups {
-		patches = append(patches, object{"target": object{"group": constraintGroup, "name": aboutPods},
-			"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces/-", "value": externalSecretsNamespace}})})
+	patches = append(patches, object{"target": object{"group": constraintGroup, "name": aboutTeams},
+		"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces", "value": p.InfrastructureNamespaces}})})
+	if len(p.SecretStores) > 0 {
+		patches = append(patches, keysDenied())
 	}
 	resources := slices.DeleteFunc(slices.Clone(p.Constraints), func(set string) bool { return within[set] })
 	t.seed("infrastructure/policies/own/kustomization.yaml",
 		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes this folder.", nil, nil))
 	t.add("infrastructure/policies/kustomization.yaml",
-		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", append(resources, "own"), object{"patches": patches}))
+		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out. The rules for teams leave\nout infrastructureNamespaces of "+SettingsFile+".", append(resources, "own"), object{"patches": patches}))
 }
 
 const constraintGroup = "constraints.gatekeeper.sh"
 
-// aboutPods matches the library's constraints that deny pods for anything but their images. They
-// leave out the namespaces of Flux, Gatekeeper and Landwaiter.
-const aboutPods = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|no-host-path-volumes|no-privileged-containers|seccomp-profile)"
+// aboutTeams matches the library's constraints about what teams run, but for images, and about
+// their keys in shared secret stores. They leave out the namespaces of the platform itself.
+const aboutTeams = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|external-secret-tenant-keys|no-host-path-volumes|no-privileged-containers|seccomp-profile)"
 
 func withoutConstraint(kind string) object {
 	return object{"target": object{"group": constraintGroup, "kind": kind},

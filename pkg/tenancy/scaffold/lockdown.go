@@ -186,16 +186,22 @@ func unlocked(objects []*unstructured.Unstructured, shared bool) []string {
 				missing = append(missing, "Kustomization flux-system has no serviceAccountName kustomize-controller")
 			}
 		}
-		for _, argument := range lockdownArguments(shared)[o.GetName()] {
-			if !slices.Contains(argumentsOf(o), argument) {
-				missing = append(missing, fmt.Sprintf("%s lacks %s", o.GetName(), argument))
-			}
-		}
-		if flag, twice := contradicting(argumentsOf(o)); twice {
-			missing = append(missing, fmt.Sprintf("%s has %s twice, and the last one counts", o.GetName(), flag))
-		}
+		missing = append(missing, lacking(o, shared)...)
 	}
 	slices.Sort(missing)
+	return missing
+}
+
+// lacking lists what is wrong with the arguments of one controller.
+func lacking(o *unstructured.Unstructured, shared bool) (missing []string) {
+	for _, argument := range lockdownArguments(shared)[o.GetName()] {
+		if !slices.Contains(argumentsOf(o), argument) {
+			missing = append(missing, fmt.Sprintf("%s lacks %s", o.GetName(), argument))
+		}
+	}
+	if flag, twice := contradicting(argumentsOf(o)); twice {
+		missing = append(missing, fmt.Sprintf("%s has %s twice, and the last one counts", o.GetName(), flag))
+	}
 	return missing
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
@@ -154,6 +155,19 @@ func (c *checker) needed(all *closure) []needed {
 	}
 	if !flux {
 		images = append(images, needed{fluxNamespace, fluxImage, "Flux"})
+	}
+	return append(images, unseen(all, images)...)
+}
+
+// unseen returns one image of any name for each namespace that the tree makes for the platform
+// and whose pods it does not show, as after a chart that another namespace's object installs.
+func unseen(all *closure, seen []needed) (images []needed) {
+	for _, o := range all.objects {
+		if o.GetKind() != "Namespace" || o.GroupVersionKind().Group != "" || o.GetLabels()[v1beta1.LabelTenant] != "" ||
+			slices.ContainsFunc(seen, func(n needed) bool { return n.namespace == o.GetName() }) {
+			continue
+		}
+		images = append(images, needed{o.GetName(), "", identity(o.Unstructured)})
 	}
 	return images
 }

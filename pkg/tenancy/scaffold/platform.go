@@ -59,6 +59,13 @@ type Platform struct {
 	// what runs there. Nil means those of the control plane, of Gatekeeper, Landwaiter and Flux,
 	// which must start while Landwaiter is down, and others of the platform.
 	ExemptNamespaces []string `json:"exemptNamespaces,omitzero"`
+	// InfrastructureNamespaces are those of the platform itself: the rules for teams, about pods
+	// and about keys of shared secret stores, leave them out. Their images are verified unless
+	// ExemptNamespaces has them too. Nil means those that ExemptNamespaces has by default.
+	InfrastructureNamespaces []string `json:"infrastructureNamespaces,omitzero"`
+	// SecretStores has, by group of the layout groups, the provider of the ClusterSecretStore that
+	// all teams of the group's clusters share, as spec.provider of external-secrets.
+	SecretStores map[string]map[string]any `json:"secretStores,omitempty"`
 	// GitHubOrg limits the sources of tenants to one organisation.
 	GitHubOrg string `json:"githubOrg,omitempty"`
 	// SOPSAge is the age recipient that Secrets are encrypted for.
@@ -117,13 +124,23 @@ func (p Platform) Complete() (Platform, error) {
 	if p.Constraints == nil && p.Layout != LayoutDemo {
 		p.Constraints = constraintSets()
 	}
-	if p.ExemptNamespaces == nil && p.Layout != LayoutDemo {
-		p.ExemptNamespaces = []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
-		if p.Layout == LayoutGroups {
-			p.ExemptNamespaces = append(p.ExemptNamespaces, externalSecretsNamespace)
+	if p.Layout != LayoutDemo {
+		for _, list := range []*[]string{&p.ExemptNamespaces, &p.InfrastructureNamespaces} {
+			if *list == nil {
+				*list = p.ownNamespaces()
+			}
 		}
 	}
 	return p, p.check()
+}
+
+// ownNamespaces are those that the tree makes for the platform itself, and the control plane's.
+func (p Platform) ownNamespaces() []string {
+	own := []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
+	if p.Layout == LayoutGroups {
+		own = append(own, externalSecretsNamespace)
+	}
+	return own
 }
 
 func fillList(list *[]string, byDefault ...string) {
@@ -164,10 +181,15 @@ func (p Platform) check() error {
 	if err := p.checkClusters(); err != nil {
 		return err
 	}
-	for _, namespace := range p.ExemptNamespaces {
-		if err := checkName("exemptNamespaces:", namespace); err != nil {
-			return err
+	for field, namespaces := range map[string][]string{"exemptNamespaces:": p.ExemptNamespaces, "infrastructureNamespaces:": p.InfrastructureNamespaces} {
+		for _, namespace := range namespaces {
+			if err := checkName(field, namespace); err != nil {
+				return err
+			}
 		}
+	}
+	if err := p.checkSecretStores(); err != nil {
+		return err
 	}
 	if !slices.Contains([]string{"dryrun", "warn", "deny"}, p.Enforcement) {
 		return fmt.Errorf("enforcement is %q, it must be dryrun, warn or deny", p.Enforcement)
@@ -264,11 +286,11 @@ func ReadPlatform(text []byte) (Platform, error) {
 }
 
 // settings is what the next run starts from. It leaves out the versions and sets that
-// nobody chose, so that a newer program brings its own. Which namespaces are exempt is
-// always said.
+// nobody chose, so that a newer program brings its own. Which namespaces are exempt, and
+// which are the platform's own, is always said.
 func (p Platform) settings(complete Platform) string {
 	p.Layout, p.Environments, p.Groups, p.Clusters = complete.Layout, complete.Environments, complete.Groups, complete.Clusters
-	p.ExemptNamespaces = complete.ExemptNamespaces
+	p.ExemptNamespaces, p.InfrastructureNamespaces = complete.ExemptNamespaces, complete.InfrastructureNamespaces
 	return "# What landwaiter platform init was told; the next run starts from it.\n" + encode(p)
 }
 
@@ -280,14 +302,14 @@ func NewPlatform(given Platform) (Tree, error) {
 	}
 	t := Tree{By: "platform init"}
 	t.Files = append(t.Files, File{Path: SettingsFile, Text: given.settings(p), Settings: true})
-	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
 	if p.SOPSAge != "" {
 		t.add(".sops.yaml", sopsRules(p.SOPSAge))
 	}
 	if p.Layout == LayoutDemo {
-		p.demo(&t)
+		demoManifests(&t)
 		return t, t.sort()
 	}
+	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
 	for _, step := range []func(*Tree){p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails, p.layout} {
 		step(&t)
 	}

@@ -31,6 +31,12 @@ func TestARunOfInitStartsFromTheOneBefore(t *testing.T) {
 		"namespaces besides those of the control plane": {"", Told{Settings: settings("exemptNamespaces=monitoring")}, func(p *Platform) {
 			*p = Platform{ExemptNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "monitoring"}}
 		}},
+		"namespaces of the platform": {"", Told{Layout: LayoutGroups, Settings: settings("infrastructureNamespaces=monitoring")}, func(p *Platform) {
+			*p = Platform{Layout: LayoutGroups, InfrastructureNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "external-secrets", "monitoring"}}
+		}},
+		"a store whose fields nobody here knows": {before, Told{Settings: settings(`secretStores.dev={azurekv: {vaultUrl: https://dev.vault.azure.net, tenantId: "1", retries: 3, plain: true, keys: [a]}}`)}, func(p *Platform) {
+			p.SecretStores = map[string]map[string]any{"dev": {"azurekv": map[string]any{"vaultUrl": "https://dev.vault.azure.net", "tenantId": "1", "retries": int64(3), "plain": true, "keys": []any{"a"}}}}
+		}},
 	} {
 		t.Run(about, func(t *testing.T) {
 			dir, want := t.TempDir(), kept

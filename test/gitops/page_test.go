@@ -3,6 +3,7 @@
 package gitops
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,8 +25,12 @@ func TestTheCommandsOfThePageOnGitOpsWork(t *testing.T) {
 	programs := filepath.Join(dir, "bin")
 	require.NoError(t, os.Mkdir(programs, 0o750))
 	require.NoError(t, os.Symlink(suite.MustTool(t, suite.Landwaiter), filepath.Join(programs, "landwaiter")))
-	runner := page.Runner{Dir: dir, Progress: t.Output(), Environment: []string{"HOME=" + dir, "KUBECONFIG=" + filepath.Join(dir, "none"),
-		"PATH=" + programs + ":" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}
+	runner := page.Runner{Dir: dir, StandIns: map[string]func(context.Context, page.Block) (string, error){
+		"flux2-multi-tenancy": func(context.Context, page.Block) (string, error) {
+			return "", os.CopyFS(filepath.Join(dir, "flux2-multi-tenancy"), os.DirFS("testdata/flux2-multi-tenancy"))
+		}},
+		Progress: t.Output(), Environment: []string{"HOME=" + dir, "KUBECONFIG=" + filepath.Join(dir, "none"),
+			"PATH=" + programs + ":" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}
 	require.NoError(t, runner.Run(t.Context(), blocks...))
 }
 

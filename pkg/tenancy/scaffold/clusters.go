@@ -45,8 +45,8 @@ func (p Platform) beforeTenants() []string {
 func (p Platform) tenantsStep(folder string, more object) step {
 	// Without wait: a team's broken repository must not hold up the other teams.
 	s := step{"tenants", folder, p.beforeTenants(), object{"wait": false}}
-	if p.SOPSAge != "" {
-		s.more["decryption"] = object{"provider": "sops", "secretRef": object{"name": "sops-age"}}
+	if sops := p.sops(); sops != (sopsKey{}) {
+		s.more["decryption"] = sops.decryption()
 	}
 	maps.Copy(s.more, more)
 	return s

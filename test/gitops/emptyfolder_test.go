@@ -27,8 +27,8 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	p, program := newPlatform(t), suite.MustTool(t, suite.Landwaiter)
 	chart, err := suite.GatekeeperChart(suite.Within(t))
 	require.NoError(t, err)
-	gatekeeper, own := p.publish(t, "gatekeeper", chart), p.publish(t, "landwaiter", absolute(t, "charts/landwaiter"))
-	p.run(t, program, "platform", "init", ".", "--set", "environments=staging", "--set", "gatekeeper.url="+gatekeeper, "--set", "landwaiter.url="+own)
+	settings := slices.Concat(p.pinned(t, "gatekeeper", chart), p.pinned(t, "landwaiter", absolute(t, "charts/landwaiter")))
+	p.run(t, program, append([]string{"platform", "init", ".", "--set", "environments=staging"}, settings...)...)
 	teams := map[string]*flux.Repository{}
 	for _, name := range []string{"iris-green", "iris-red", "iris-blue"} {
 		repository, err := p.git.Create(suite.Within(t), name)

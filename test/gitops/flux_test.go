@@ -39,7 +39,8 @@ var controllers = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*ru
 		return nil, err
 	}
 	e.OnStop(git.Close)
-	started, err := flux.Start(ctx, w.Cluster, flux.Options{Tools: tools, Dir: e.Dir})
+	started, err := flux.Start(ctx, w.Cluster, flux.Options{Tools: tools, Dir: e.Dir,
+		Env: []string{"SSL_CERT_FILE=" + git.CAFile()}}) // for a login with a token, which has no CA
 	if err != nil {
 		return nil, err
 	}

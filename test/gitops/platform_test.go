@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,6 +30,8 @@ type platform struct {
 	registry *fixture.Registry
 	charts   string // the registry's CA
 	dir      string
+	// version and digest are those of the chart that was published last.
+	version, digest string
 }
 
 func newPlatform(t *testing.T) *platform {
@@ -85,8 +88,19 @@ func (p *platform) publish(t *testing.T, name, folder string) (url string) {
 	files, err := filepath.Glob(filepath.Join(packages, "*.tgz"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
-	p.run(t, helm, "push", files[0], "oci://"+p.registry.Host()+"/charts", "--ca-file", p.charts)
+	pushed := suite.Program{Path: helm, Dir: p.fleet.Dir}.Run(t, "", "push", files[0], "oci://"+p.registry.Host()+"/charts", "--ca-file", p.charts)
+	require.Zero(t, pushed.Code, pushed.Stderr)
+	p.digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`).FindString(pushed.Stdout + pushed.Stderr)
+	require.NotEmpty(t, p.digest, "helm prints it")
+	p.version = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(files[0]), name+"-"), ".tgz")
 	return "oci://" + p.registry.Host() + "/charts/" + name
+}
+
+// pinned publishes a chart, and returns the settings of a tree that installs it and nothing else.
+func (p *platform) pinned(t *testing.T, name, folder string) []string {
+	t.Helper()
+	url := p.publish(t, name, folder)
+	return []string{"--set", name + ".url=" + url, "--set", name + ".version=" + p.version, "--set", name + ".digest=" + p.digest}
 }
 
 // bootstrap does what `flux bootstrap` does: it writes Flux's own files, pushes, starts the

@@ -39,7 +39,7 @@ func TestATakenOverTeamKeepsWhatRunsAndLosesClusterAdmin(t *testing.T) {
 	require.NoError(t, err)
 	before := r.get(t, "v1", "ConfigMap", "apps", "app")
 	require.NotNil(t, before)
-	require.NotNil(t, r.get(t, "rbac.authorization.k8s.io/v1", "RoleBinding", "apps", "dev-team-reconciler"), "cluster-admin")
+	require.NotNil(t, r.get(t, "rbac.authorization.k8s.io/v1", "RoleBinding", "apps", "gotk-reconciler"), "cluster-admin")
 
 	landwaiter := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Dir: fleet.Dir}
 	landwaiter.Must(t, "platform", "init", ".", "--force", "--set", "constraints=images")
@@ -57,7 +57,7 @@ func TestATakenOverTeamKeepsWhatRunsAndLosesClusterAdmin(t *testing.T) {
 	require.NoError(t, flux.Reconcile(suite.Within(t), r.Cluster, flux.GitRepository(), flux.Namespace, name+"-fleet"))
 	_, err = flux.Await(suite.Within(t), r.Cluster, flux.Kustomization(), flux.Namespace, tenants.GetName(), commit, metav1.ConditionTrue)
 	require.NoError(t, err)
-	r.gone(t, "rbac.authorization.k8s.io/v1", "RoleBinding", "apps", "dev-team-reconciler")
+	r.gone(t, "rbac.authorization.k8s.io/v1", "RoleBinding", "apps", "gotk-reconciler")
 	require.NotNil(t, r.get(t, "landwaiter.dev/v1beta1", "Tenant", "", "dev-team"))
 	require.Equal(t, "dev-team", r.get(t, "v1", "Namespace", "", "apps").GetLabels()["landwaiter.dev/tenant"])
 

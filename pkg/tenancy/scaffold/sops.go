@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -120,7 +121,9 @@ func (p Platform) Encrypt(ctx context.Context, sops string, secret []byte) (stri
 	if key == (sopsKey{}) {
 		return "", errors.New("encrypt with sops: the tree names no key: set sopsAge, sopsPGP or sopsKMS")
 	}
-	command := exec.CommandContext(ctx, sops, "--encrypt", key.flag, key.value, "--encrypted-regex", encryptedFields, //nolint:gosec // found in PATH, and no shell reads the arguments
+	// A .sops.yaml of the current folder, such as the tree's own, has no rule for standard input, and
+	// sops would then encrypt nothing, whatever its arguments say.
+	command := exec.CommandContext(ctx, sops, "--config", os.DevNull, "--encrypt", key.flag, key.value, "--encrypted-regex", encryptedFields, //nolint:gosec // found in PATH, and no shell reads the arguments
 		"--input-type", "yaml", "--output-type", "yaml", "/dev/stdin")
 	command.Stdin = bytes.NewReader(secret)
 	var out, failed bytes.Buffer

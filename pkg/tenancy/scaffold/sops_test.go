@@ -45,7 +45,7 @@ func TestSecretsAreEncryptedForTheKeyThatTheClusterCanUse(t *testing.T) {
 			require.NoError(t, err)
 			_, err = c.platform.Encrypt(t.Context(), command, []byte(plainSecret))
 			require.NoError(t, err)
-			require.Contains(t, content(t, calls, "args"), "--encrypt "+c.flag+" "+c.value+" ")
+			require.Contains(t, content(t, calls, "args"), "--config /dev/null --encrypt "+c.flag+" "+c.value+" ", "whatever folder it is run in")
 		})
 	}
 }

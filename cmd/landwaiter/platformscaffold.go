@@ -44,7 +44,7 @@ undo, and writes nothing. With --own it remembers the places alone: give the res
 
 --git-auth makes the Secret that Flux reads the team's repository with: ssh=KNOWN_HOSTS
 makes a key and prints the public one, token=FILE takes a token. It goes to --git-auth-out,
-or, in a tree that has sopsAge, encrypted by the command sops into the tree.
+or, in a tree that has sopsAge, sopsPGP or sopsKMS, encrypted by sops into the tree.
 
 Exit codes: 0 the tree is written, 1 a file was edited or the home namespace would change,
 64 the command line is wrong, 69 a file cannot be read or written.`,

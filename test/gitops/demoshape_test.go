@@ -28,7 +28,9 @@ import (
 // The test plays what `flux install --export` prints, GitHub, and the nodes: no pod runs.
 func TestTheDemosRepositoryIsTakenOverAndRuns(t *testing.T) {
 	const name = "flux-multitenant-demo"
-	p, blocks, dir := newPlatform(t), ofThePage(t), t.TempDir()
+	blocks, dir := ofThePage(t), t.TempDir()
+	p, err := newPlatform(suite.Within(t), suite.ForTest(t))
+	require.NoError(t, err)
 	require.Len(t, blocks, 2)
 	github := httptest.NewTLSServer(p.git.Unguarded()) // the demo's repository is public
 	t.Cleanup(github.Close)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,13 +37,16 @@ type platform struct {
 	// trusted has the CAs of the Git server and of the registry.
 	trusted   string
 	fluxTools string
-	// published says that the platform's charts are in the registry.
-	published bool
+	// digests are those of the platform's charts in the registry, by their names.
+	digests map[string]string
 	// controllers run from the first bootstrap on.
 	controllers *flux.Flux
 }
 
-var platforms = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*platform, error) {
+// platforms is shared by the layouts.
+var platforms = suite.Once(parts, newPlatform)
+
+func newPlatform(ctx context.Context, e *suite.Env) (*platform, error) {
 	p := &platform{dir: e.Dir, trusted: e.Path("trusted.crt")}
 	var err error
 	if p.fluxTools, err = suite.Tool(suite.FluxTools); err != nil {
@@ -61,7 +65,7 @@ var platforms = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*plat
 	e.OnStop(p.git.Close)
 	e.OnStop(p.playNodes())
 	return p, os.WriteFile(p.trusted, slices.Concat(p.registry.CertificatePEM(), p.git.CertificatePEM()), 0o600)
-})
+}
 
 // tree is the repository of a platform of one layout, and those of its teams, as the commands of
 // docs/gitops.md write them.
@@ -80,6 +84,8 @@ func (p *platform) follow(t *testing.T, name string, pick func(page.Block) bool)
 	p.publishPlatform(t)
 	made := &tree{platform: p, name: name, followed: follow(t, p.Kubeconfig(),
 		page.Substitution{Page: "https://github.com/example/", Test: p.git.URL() + name + "-", Why: "repositories are on the test's Git server, apart for each layout"},
+		page.Substitution{Page: "landwaiter.digest=sha256:…", Test: "landwaiter.digest=" + p.digests["landwaiter"], Why: "what helm push printed"},
+		page.Substitution{Page: "gatekeeper.digest=sha256:…", Test: "gatekeeper.digest=" + p.digests["gatekeeper"], Why: "what helm push printed"},
 		page.Substitution{Page: "registry.example.com/", Test: p.registry.Host() + "/", Why: "charts are in the test's registry"},
 		page.Substitution{Page: "kubectl create namespace flux-system\n", Test: "kubectl get namespace flux-system || kubectl create namespace flux-system\n", Why: "the layouts share a cluster"})}
 	made.run(t, pick)
@@ -147,8 +153,8 @@ func (p *platform) publishApp(t *testing.T, name string) {
 	p.publish(t, name, dir)
 }
 
-// publish packages a chart and pushes it to the registry.
-func (p *platform) publish(t *testing.T, name, folder string) {
+// publish packages a chart and pushes it to the registry. It returns the digest that helm prints.
+func (p *platform) publish(t *testing.T, name, folder string) string {
 	t.Helper()
 	helm := suite.Program{Path: suite.MustTool(t, suite.ChartTools, "helm")}
 	packages := t.TempDir()
@@ -156,20 +162,22 @@ func (p *platform) publish(t *testing.T, name, folder string) {
 	files, err := filepath.Glob(filepath.Join(packages, name+"-*.tgz"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
-	helm.Must(t, "push", files[0], "oci://"+p.registry.Host()+"/charts", "--ca-file", p.trusted)
+	pushed := helm.Run(t, "", "push", files[0], "oci://"+p.registry.Host()+"/charts", "--ca-file", p.trusted)
+	require.Zero(t, pushed.Code, pushed.Stderr)
+	digest := regexp.MustCompile(`sha256:[0-9a-f]{64}`).FindString(pushed.Stdout + pushed.Stderr)
+	require.NotEmpty(t, digest, "helm prints it")
+	return digest
 }
 
 // publishPlatform pushes the charts that every platform installs.
 func (p *platform) publishPlatform(t *testing.T) {
 	t.Helper()
-	if p.published {
+	if p.digests != nil {
 		return
 	}
 	gatekeeper, err := suite.GatekeeperChart(suite.Within(t))
 	require.NoError(t, err)
-	p.publish(t, "gatekeeper", gatekeeper)
-	p.publish(t, "landwaiter", filepath.Join(suite.Root, "charts/landwaiter"))
-	p.published = true
+	p.digests = map[string]string{"gatekeeper": p.publish(t, "gatekeeper", gatekeeper), "landwaiter": p.publish(t, "landwaiter", filepath.Join(suite.Root, "charts/landwaiter"))}
 }
 
 // bootstrap plays `flux bootstrap` for a folder of the tree: it writes Flux's own files, pushes,

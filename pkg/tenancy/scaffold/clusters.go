@@ -50,12 +50,13 @@ func (p Platform) tenantsStep(folder string, more object) step {
 	return s
 }
 
-// decryption lets Flux decrypt what a step applies, if the tree has a recipient.
+// decryption lets Flux decrypt what a step applies, if the tree says for whom they are encrypted.
 func (p Platform) decryption() object {
-	if p.SOPSAge == "" {
+	sops := p.sops()
+	if sops == (sopsKey{}) {
 		return nil
 	}
-	return object{"decryption": object{"provider": "sops", "secretRef": object{"name": "sops-age"}}}
+	return object{"decryption": sops.decryption()}
 }
 
 // object returns the Flux Kustomization of a step.

@@ -86,12 +86,7 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	if len(constraints) == 0 || c.options.MayAllow == nil {
 		return
 	}
-	text, err := all.text()
-	if err != nil {
-		c.find("LockoutUnknown", c.at(all.root), "whether images are allowed cannot be told: %v", err)
-		return
-	}
-	mayAllow, err := c.options.MayAllow(ctx, text)
+	mayAllow, err := c.mayAllow(ctx, all)
 	if err != nil {
 		c.find("LockoutUnknown", c.at(all.root), "whether images are allowed cannot be told: %v", err)
 		return
@@ -116,10 +111,40 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	}
 }
 
-// text returns Landwaiter's resources as YAML, and namespaces: one may be the home namespace of a Tenant.
-func (all *closure) text() (string, error) {
+// mayAllow asks about an image by all resources of a cluster. About any image it asks without the
+// rules for Flux's images, which every tree has and which allow nothing else.
+func (c *checker) mayAllow(ctx context.Context, all *closure) (func(namespace, image string) bool, error) {
+	var asked [2]func(namespace, image string) bool
+	for i, leftOut := range []func(*unstructured.Unstructured) bool{nil, ofFluxImages} {
+		text, err := all.text(leftOut)
+		if err != nil {
+			return nil, err
+		}
+		if asked[i], err = c.options.MayAllow(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	return func(namespace, image string) bool {
+		if image == "" {
+			return asked[1](namespace, "")
+		}
+		return asked[0](namespace, image)
+	}, nil
+}
+
+// ofFluxImages reports whether an object is one of the set about Flux's images that can allow an image.
+func ofFluxImages(o *unstructured.Unstructured) bool {
+	return o.GetName() == "flux-release" || o.GetName() == fluxImagesSet
+}
+
+// text returns Landwaiter's resources as YAML, and namespaces: one may be the home namespace of a
+// Tenant. What leftOut says of a resource, unless it is nil, leaves it out.
+func (all *closure) text(leftOut func(*unstructured.Unstructured) bool) (string, error) {
 	var objects []object
 	for _, o := range all.objects {
+		if leftOut != nil && isResource(o.Unstructured) && leftOut(o.Unstructured) {
+			continue
+		}
 		if isResource(o.Unstructured) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" {
 			objects = append(objects, o.Object)
 		}

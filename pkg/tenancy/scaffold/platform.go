@@ -33,15 +33,6 @@ const (
 	LayoutDemo Layout = "demo"
 )
 
-// Chart says where Flux gets a Helm chart from.
-type Chart struct {
-	// URL of a Helm repository (https://…), of the chart itself in a registry (oci://…), or
-	// of a Git repository with the chart in charts/NAME (https://….git).
-	URL string `json:"url,omitempty"`
-	// Version of the chart; a range is possible.
-	Version string `json:"version,omitempty"`
-}
-
 // Platform describes a platform's repository. [Platform.Complete] fills in what is empty.
 type Platform struct {
 	Layout Layout `json:"layout"`
@@ -68,8 +59,11 @@ type Platform struct {
 	SecretStores map[string]map[string]any `json:"secretStores,omitempty"`
 	// GitHubOrg limits the sources of tenants to one organisation.
 	GitHubOrg string `json:"githubOrg,omitempty"`
-	// SOPSAge is the age recipient that Secrets are encrypted for.
+	// SOPSAge, SOPSPGP and SOPSKMS say for whom Secrets are encrypted, at most one of them: an
+	// age recipient, the fingerprint of a PGP key, or a key of a key management service.
 	SOPSAge string `json:"sopsAge,omitempty"`
+	SOPSPGP string `json:"sopsPGP,omitempty"`
+	SOPSKMS string `json:"sopsKMS,omitempty"`
 	// Operator installs the operator; then the tree has Tenants, and not their objects.
 	Operator bool `json:"operator,omitempty"`
 	// ReconcilerPieces are kinds that the teams' accounts may keep besides those of every installation,
@@ -84,6 +78,9 @@ type Platform struct {
 	LandwaiterImage string `json:"landwaiterImage,omitempty"`
 	// CheckSHA256 is the checksum of the program that the workflow runs.
 	CheckSHA256 string `json:"checkSHA256,omitempty"`
+	// Revision is the commit that this program was built from, which the workflow builds if it
+	// has no checksum; empty if it is unknown. It is no setting.
+	Revision string `json:"-"`
 }
 
 // Names that are the same in every tree.
@@ -103,11 +100,22 @@ const (
 
 // Complete returns the platform with defaults, or says which value cannot be used.
 func (p Platform) Complete() (Platform, error) {
+	// A digest is of one version, and the default is another with each release.
+	for name, chart := range map[string]Chart{"gatekeeper": p.Gatekeeper, "landwaiter": p.Landwaiter} {
+		if chart.Digest != "" && !exactVersion.MatchString(chart.Version) {
+			return p, fmt.Errorf("%s.digest: set %s.version to the version that the digest belongs to", name, name)
+		}
+	}
 	p.Layout = cmp.Or(p.Layout, LayoutFlux)
 	p.Enforcement = cmp.Or(p.Enforcement, "dryrun")
 	p.Gatekeeper.URL = cmp.Or(p.Gatekeeper.URL, "https://open-policy-agent.github.io/gatekeeper/charts")
 	p.Gatekeeper.Version = cmp.Or(p.Gatekeeper.Version, gatekeeperVersion)
-	p.Landwaiter.URL = cmp.Or(p.Landwaiter.URL, "oci://ghcr.io/landwaiter/charts/landwaiter")
+	if p.Landwaiter.URL == "" {
+		p.Landwaiter.URL = "oci://ghcr.io/landwaiter/charts/landwaiter"
+		if !p.Landwaiter.bound() {
+			p.Landwaiter.Verify.Secret = releaseKey
+		}
+	}
 	p.Landwaiter.Version = cmp.Or(p.Landwaiter.Version, LandwaiterVersion)
 	switch p.Layout {
 	case LayoutFlux:
@@ -181,6 +189,14 @@ func (p Platform) check() error {
 	if err := p.checkClusters(); err != nil {
 		return err
 	}
+	if err := p.sops().check(); err != nil {
+		return err
+	}
+	for name, chart := range map[string]Chart{"gatekeeper": p.Gatekeeper, "landwaiter": p.Landwaiter} {
+		if err := chart.check(name); err != nil {
+			return err
+		}
+	}
 	for field, namespaces := range map[string][]string{"exemptNamespaces:": p.ExemptNamespaces, "infrastructureNamespaces:": p.InfrastructureNamespaces} {
 		for _, namespace := range namespaces {
 			if err := checkName(field, namespace); err != nil {
@@ -196,12 +212,7 @@ func (p Platform) check() error {
 	}
 	for _, pattern := range []struct{ field, value, pattern, example string }{
 		{"githubOrg", p.GitHubOrg, `^$|^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, "example-org"},
-		{"sopsAge", p.SOPSAge, `^$|^age1[02-9ac-hj-np-z]{58}$`, "age1 and 58 characters, as age-keygen prints"},
 		{"checkSHA256", p.CheckSHA256, `^$|^[0-9a-f]{64}$`, "64 hexadecimal digits"},
-		{"gatekeeper.url", p.Gatekeeper.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/gatekeeper"},
-		{"landwaiter.url", p.Landwaiter.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/landwaiter"},
-		{"gatekeeper.version", p.Gatekeeper.Version, chartVersion, gatekeeperVersion},
-		{"landwaiter.version", p.Landwaiter.Version, chartVersion, LandwaiterVersion},
 		{"landwaiterImage", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter, without a tag: it is the version of the chart, or image.tag in infrastructure/landwaiter/" + valuesFile},
 	} {
 		if !regexp.MustCompile(pattern.pattern).MatchString(pattern.value) {
@@ -235,11 +246,6 @@ func (p Platform) checkPieces() error {
 	}
 	return nil
 }
-
-const (
-	chartURL     = `^(https|oci)://[A-Za-z0-9][A-Za-z0-9.:-]*(/[A-Za-z0-9._-]+)*/?$`
-	chartVersion = `^[0-9A-Za-z.*<>=^~ +-]{1,64}$`
-)
 
 func (p Platform) checkClusters() error {
 	for _, cluster := range p.Clusters {
@@ -302,8 +308,8 @@ func NewPlatform(given Platform) (Tree, error) {
 	}
 	t := Tree{By: "platform init"}
 	t.Files = append(t.Files, File{Path: SettingsFile, Text: given.settings(p), Settings: true})
-	if p.SOPSAge != "" {
-		t.add(".sops.yaml", sopsRules(p.SOPSAge))
+	if sops := p.sops(); sops != (sopsKey{}) {
+		t.add(".sops.yaml", sops.rules())
 	}
 	if p.Layout == LayoutDemo {
 		demoManifests(&t)
@@ -313,6 +319,9 @@ func NewPlatform(given Platform) (Tree, error) {
 	for _, step := range []func(*Tree){p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails, p.layout} {
 		step(&t)
 	}
-	t.add(".github/workflows/check.yaml", p.workflow())
+	t.add(".github/workflows/check.yaml", p.checkWorkflow())
+	if p.Layout == LayoutFlux {
+		t.add(".github/workflows/e2e.yaml", p.e2eWorkflow())
+	}
 	return t, t.sort()
 }

@@ -110,5 +110,5 @@ func (p *platform) landwaiter(t *testing.T) {
 	require.NoError(t, err)
 	notRun := []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy", "Provider"}
 	rendered = slices.DeleteFunc(rendered, func(o *unstructured.Unstructured) bool { return slices.Contains(notRun, o.GetKind()) })
-	require.NoError(t, p.Apply(suite.Within(t), append(rendered, suite.Namespace(suite.System))...))
+	require.NoError(t, p.Apply(suite.Within(t), append(rendered, suite.Namespace(suite.System), suite.Namespace("gatekeeper-system"))...))
 }

@@ -37,14 +37,12 @@ clusters. With --own, DIR is the team's own repository; --filename may name the 
 the platform's, which says the layout and the places too. It talks to no cluster.
 
 It may be run again: --set adds to the Tenant that the tree has (lists grow, other values
-are replaced), and --filename replaces it. An edit of tenant.yaml counts as what the tree
-has: run scaffold after it, and the other files follow. Only files that nobody edited are
-replaced. If there is a new version of an edited one, scaffold says what --force would
-undo, and writes nothing. With --own it remembers the places alone: give the rest again.
+are replaced), --filename replaces it, and after an edit of tenant.yaml the other files
+follow. Edited files stay, unless --force is given. With --own, give all but places again.
 
 --git-auth makes the Secret that Flux reads the team's repository with: ssh=KNOWN_HOSTS
-makes a key and prints the public one, token=FILE takes a token. It goes to --git-auth-out,
-or, in a tree that has sopsAge, sopsPGP or sopsKMS, encrypted by sops into the tree.
+makes a key and prints the public one, token=FILE takes a token. It goes to
+--git-auth-out, or is encrypted into a tree that has sopsAge, sopsPGP or sopsKMS.
 
 Exit codes: 0 the tree is written, 1 a file was edited or the home namespace would change,
 64 the command line is wrong, 69 a file cannot be read or written.`,
@@ -75,7 +73,7 @@ Exit codes: 0 the tree is written, 1 a file was edited or the home namespace wou
 	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: that of the platform, or flux)")
 	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster, by the layout, to add the team to (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application of the team's own repository, or in the layout arc (empty: podinfo, or none)")
-	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: Helm repository, Git repository (.git) or oci (empty: none)")
+	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: https://…, https://….git or oci://… (empty: none)")
 	f.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
 	f.BoolVar(&flags.withoutHelm, "without-helm", false, "leave the application to the team's own repository, in the layout arc")
 	f.StringVar(&flags.signingKey, "signing-key", "", "file with the public key of the team's images, with --own (empty: no rules)")

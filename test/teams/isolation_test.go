@@ -256,7 +256,7 @@ func TestIsolationNamesTheRightThatIsMissing(t *testing.T) {
 		require.Empty(t, found)
 		require.NotEmpty(t, unchecked)
 		for _, r := range results {
-			if strings.HasPrefix(r.Case, "guardrail-") {
+			if strings.HasPrefix(r.Case, "guardrail-") || r.Case == "reconciler-pieces" {
 				require.Equal(t, isolation.Held, r.Outcome, r.Case) // only looked at
 				continue
 			}

@@ -33,8 +33,7 @@ func newPlatformScaffold(by person) *cobra.Command {
 		Short: "Write a team's part of the platform's repository, or with --own the team's own repository",
 		Long: `Scaffold writes a Tenant, and what it stands for, into the repository that landwaiter
 platform init made in DIR, and adds it to the lists of its environments, groups or
-clusters. With --own, DIR is the team's own repository; --filename may name the Tenant in
-the platform's, which says the layout and the places too. It talks to no cluster.
+clusters. With --own, DIR is the team's own repository. It talks to no cluster.
 
 It may be run again: --set adds to the Tenant that the tree has (lists grow, other values
 are replaced), --filename replaces it, and after an edit of tenant.yaml the other files
@@ -70,7 +69,7 @@ Exit codes: 0 the tree is written, 1 a file was edited or the home namespace wou
 	uses(cmd, 0, flagOutput, flagAccount, flagDryRun, flagForce)
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
-	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: that of the platform, or flux)")
+	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: that of the tree of --filename, or flux)")
 	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster, by the layout, to add the team to (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application of the team's own repository, or in the layout arc (empty: podinfo, or none)")
 	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: https://…, https://….git or oci://… (empty: none)")

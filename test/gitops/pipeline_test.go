@@ -43,7 +43,7 @@ func newRunner(t *testing.T) *runner {
 	require.NoError(t, os.WriteFile(trusted, registry.CertificatePEM(), 0o600))
 	require.NoError(t, os.Mkdir(programs, 0o750))
 	require.NoError(t, os.Symlink(suite.MustTool(t, suite.Landwaiter), filepath.Join(programs, "landwaiter")))
-	require.NoError(t, os.WriteFile(filepath.Join(programs, "gh"), []byte("#!/bin/sh\necho \"$@\" >> \"$RUNNER_TEMP/gh.log\"\n"), 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.WriteFile(filepath.Join(programs, "gh"), []byte("#!/bin/sh\necho \"$@\" >> \"$RUNNER_TEMP/gh.log\"\n"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(r.dir, "temp"), 0o750))
 	r.env = []string{"HOME=" + r.dir, "RUNNER_TEMP=" + filepath.Join(r.dir, "temp"), "SSL_CERT_FILE=" + trusted, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"PATH=" + programs + ":" + suite.MustTool(t, suite.ChartTools) + ":" + os.Getenv("PATH")}

@@ -45,7 +45,7 @@ func reader(t *testing.T, dir string, programs map[string]string, environment ..
 	bin := filepath.Join(dir, "bin")
 	require.NoError(t, os.Mkdir(bin, 0o750))
 	for name, script := range programs {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script), 0o700)) //nolint:gosec // it is run
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script), 0o700))
 	}
 	require.NoError(t, os.Symlink(suite.MustTool(t, suite.Landwaiter), filepath.Join(bin, "landwaiter")))
 	return &page.Runner{Dir: dir, Progress: t.Output(), Environment: append([]string{"HOME=" + dir,

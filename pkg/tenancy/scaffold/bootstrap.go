@@ -86,7 +86,7 @@ func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 		}
 		installed = installed || identity(o) == "Deployment "+fluxNamespace+"/kustomize-controller"
 		if missing := lacking(o, b.SharedSource); len(missing) > 0 {
-			return nil, fmt.Errorf("Flux would not be locked down: %s; give what flux install --export prints, as it is", strings.Join(missing, ", "))
+			return nil, fmt.Errorf("lock Flux down: %s; give what flux install --export prints, as it is", strings.Join(missing, ", "))
 		}
 	}
 	if !installed {

@@ -50,12 +50,12 @@ func (c Chart) bound() bool { return c.Digest != "" || c.Verify != (ChartVerify{
 
 // check refuses what Flux could not use, or would not enforce. name is the chart's.
 func (c Chart) check(name string) error {
-	const secret = `^$|^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`
+	const objectName = `^$|^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`
 	for _, field := range []struct{ field, value, pattern, example string }{
 		{"url", c.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/" + name},
 		{"version", c.Version, chartVersion, LandwaiterVersion},
 		{"digest", c.Digest, chartDigest, "sha256: and 64 hexadecimal digits, as helm push prints"},
-		{"verify.secret", c.Verify.Secret, secret, releaseKey},
+		{"verify.secret", c.Verify.Secret, objectName, releaseKey},
 		{"verify.issuer", c.Verify.Issuer, anchored, `^https://token\.actions\.githubusercontent\.com$, from ^ to $`},
 		{"verify.subject", c.Verify.Subject, anchored, `^https://github\.com/example/.*$, from ^ to $`},
 	} {

@@ -96,7 +96,7 @@ func (p Platform) e2eWorkflow() string {
 				{"uses": "actions/checkout@v4", "with": object{"persist-credentials": false}},
 				{"uses": "fluxcd/flux2/action@main"},
 				{"uses": "helm/kind-action@v1"},
-				run("Install Flux and apply "+folder, fmt.Sprintf(clusterScript, folder), object{
+				run("Install Flux and apply "+folder, fmt.Sprintf(clusterScript, folder), object{ //nolint:gosec // it names a token
 					"REPOSITORY": "${{ github.server_url }}/${{ github.repository }}", "BRANCH": "${{ github.ref_name }}", "TOKEN": "${{ github.token }}"}),
 				run("Wait for each step", wait, nil),
 				show,

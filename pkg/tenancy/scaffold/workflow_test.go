@@ -27,7 +27,7 @@ func newRunner(t *testing.T, dir string, programs map[string]string) *runner {
 	require.NoError(t, os.Mkdir(filepath.Join(r.temp, "bin"), 0o750))
 	for name, script := range programs {
 		text := "#!/bin/bash\necho " + name + " \"$@\" >>" + r.temp + "/calls\n" + strings.ReplaceAll(script, "TEMP", r.temp)
-		require.NoError(t, os.WriteFile(filepath.Join(r.temp, "bin", name), []byte(text), 0o700)) //nolint:gosec // it is run
+		require.NoError(t, os.WriteFile(filepath.Join(r.temp, "bin", name), []byte(text), 0o700))
 	}
 	return r
 }
@@ -51,7 +51,7 @@ func (r *runner) run(t *testing.T, workflow string) (output string, err error) {
 			if step.Run == "" {
 				continue
 			}
-			command := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run) //nolint:gosec // of this package
+			command := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
 			command.Dir = r.dir
 			command.Env = []string{"PATH=" + filepath.Join(r.temp, "bin") + ":/usr/bin:/bin", "RUNNER_TEMP=" + r.temp, "GITHUB_WORKSPACE=" + r.dir}
 			for name, value := range step.Env {

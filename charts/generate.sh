@@ -20,6 +20,11 @@ rm -rf charts/landwaiter/files/crds
 mkdir -p charts/landwaiter/files/crds
 cp config/crd/landwaiter.dev_*.yaml charts/landwaiter/files/crds/
 
+# Pieces for the role of Tenants' accounts, which people without Helm apply as they are.
+rm -rf charts/landwaiter/files/pieces
+mkdir -p charts/landwaiter/files/pieces
+cp config/pieces/*.yaml charts/landwaiter/files/pieces/
+
 # The CRDs of reports are those of the Go module that writes them.
 rm -rf charts/landwaiter/files/reports
 mkdir -p charts/landwaiter/files/reports
@@ -30,7 +35,7 @@ done
 {
   echo "# Made from charts/landwaiter with its default values by \`make generate\`."
   "$helm" template landwaiter charts/landwaiter --namespace landwaiter-system --set crds.install=false |
-    sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d'
+    sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d' -e '/helm.sh\/resource-policy:/d'
 } >config/default/landwaiter.yaml
 
 mkdir -p config/guardrails
@@ -38,5 +43,5 @@ mkdir -p config/guardrails
   echo "# Made from charts/landwaiter by \`make generate\`. Remove these before the kind Tenant: docs/upgrade.md."
   "$helm" template landwaiter charts/landwaiter --namespace landwaiter-system --set guardrails.enabled=true \
     --show-only templates/guardrails.yaml --show-only templates/operator-guardrail.yaml |
-    sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d'
+    sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d' -e '/helm.sh\/resource-policy:/d'
 } >config/guardrails/guardrails.yaml

@@ -5,7 +5,8 @@ package library
 import "embed"
 
 // Files has kustomization.yaml, the template.yaml of each folder, constraints, and the
-// constraint for images, which denies unless a tree says otherwise. It is read-only.
+// constraint for images and the rules for Flux's images, which deny unless a tree says
+// otherwise. It is read-only.
 //
-//go:embed kustomization.yaml */template.yaml constraints verified-images/samples/constraint.yaml
+//go:embed kustomization.yaml */template.yaml constraints verified-images/samples/constraint.yaml samples/flux-images.yaml
 var Files embed.FS

@@ -108,8 +108,8 @@ func complete() map[string][]string {
 		"ClusterException":          {"{" + terms + ", ticket: t, images: [r.example.com/a], namespaces: [b], overrideMandatory: true}"},
 		"Tenant": {"{homeNamespace: iris, namespaces: [b], namespacePrefix: iris-, adopt: true, namespaceReclaimPolicy: Retain, " +
 			"access: {admins: [" + people + "], developers: [" + people + "], viewers: [" + people + "]}, " +
-			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, " +
-			"source: {url: 'https://git.example.com/iris', branch: main, interval: 1m30s, secretRef: {name: git}}}, " +
+			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, variablesFrom: [{secretRef: {name: app}, optional: true}], " +
+			"source: {url: 'https://git.example.com/iris', branch: main, interval: 1m30s, secretRef: {name: git}, exclude: README.md}}, " +
 			"isolation: {podSecurity: Baseline, network: Open, quota: {pods: 50, limits.memory: 1Gi}, registries: ['registry.example.com/iris/']}, " +
 			"verification: {policyLevel: Tenant}}"},
 	}

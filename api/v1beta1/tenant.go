@@ -19,6 +19,9 @@ const (
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.
 	LabelOwner    = Group + "/owner"
 	OwnerPlatform = "platform"
+	// LabelPiece is on ClusterRoles whose rules every account of a Tenant gets by the default role.
+	// Only the platform may set it.
+	LabelPiece = Group + "/aggregate-to-reconciler"
 	// AnnotationCreated marks a namespace that was made for a Tenant: only such a
 	// namespace is ever deleted with its Tenant.
 	AnnotationCreated = Group + "/created"
@@ -204,6 +207,22 @@ type TenantReconciler struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Variables map[string]Variable `json:"variables,omitempty"`
+	// VariablesFrom lists Secrets in the home namespace whose keys Flux substitutes, too. If
+	// several have a key, the last of them wins; Variables win over all.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, y.secretRef.name == x.secretRef.name))",message="a Secret is named twice: remove one of the entries"
+	VariablesFrom []VariablesSource `json:"variablesFrom,omitempty"`
+}
+
+// VariablesSource is a Secret in the home namespace with values that Flux substitutes.
+type VariablesSource struct {
+	// SecretRef names the Secret.
+	SecretRef Reference `json:"secretRef"`
+	// Optional lets Flux apply the repository while the Secret does not exist.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Variable is a value that Flux substitutes in manifests.
@@ -228,6 +247,11 @@ type TenantSource struct {
 	// SecretRef names a Secret in the home namespace with credentials for the source.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
+	// Exclude has patterns, one a line as in .gitignore, of files that Flux leaves out of what it
+	// fetches. They replace those that Flux leaves out by default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Exclude string `json:"exclude,omitempty"`
 }
 
 // TenantIsolation bounds what pods of a team can do.

@@ -34,6 +34,9 @@ func tenantRules() []rule {
 		kinds: kinds, path: "spec.reconciler.serviceAccount", message: "pods that name no account run as default and would have its permissions; name another",
 		accepted: in("{homeNamespace: a, reconciler: {serviceAccount: %s}}", "deployer", "default-deployer"), rejected: []string{"{homeNamespace: a, reconciler: {serviceAccount: default}}"},
 	}, {
+		kinds: kinds, path: "spec.reconciler.variablesFrom", message: "a Secret is named twice: remove one of the entries",
+		accepted: in("{homeNamespace: a, reconciler: {variablesFrom: [%s]}}", "", "{secretRef: {name: s}}, {secretRef: {name: t}, optional: true}"), rejected: []string{"{homeNamespace: a, reconciler: {variablesFrom: [{secretRef: {name: s}}, {secretRef: {name: s}, optional: true}]}}"},
+	}, {
 		kinds: kinds, path: "spec.reconciler.source.url", message: "begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef",
 		accepted: in(url, "https://git.example.com/iris", "ssh://git@git.example.com/iris", "ssh://git.example.com/iris", "oci://registry.example.com/iris"),
 		rejected: in(url, "http://git.example.com/iris", "https://me:secret@git.example.com/iris", "ssh://me:secret@git.example.com/iris", "ssh://git@me@git.example.com", "git@git.example.com:iris", "file:///etc", "https://", "https://git.example.com/a b"),
@@ -72,6 +75,9 @@ func TestTenantHasOnlyWellFormedFields(t *testing.T) {
 		"an interval that is none":             {"{homeNamespace: a, reconciler: {source: {url: 'https://g', interval: soon}}}", "spec.reconciler.source.interval"},
 		"a Secret of another namespace":        {"{homeNamespace: a, reconciler: {source: {url: 'https://g', secretRef: {name: s, namespace: b}}}}", "spec.reconciler.source.secretRef.namespace"},
 		"a variable that is no text":           {"{homeNamespace: a, reconciler: {variables: {REGION: [eu]}}}", "spec.reconciler.variables.REGION"},
+		"variables of another namespace":       {"{homeNamespace: a, reconciler: {variablesFrom: [{secretRef: {name: s, namespace: b}}]}}", "spec.reconciler.variablesFrom[].secretRef.namespace"},
+		"variables of another kind":            {"{homeNamespace: a, reconciler: {variablesFrom: [{configMapRef: {name: s}, secretRef: {name: s}}]}}", "spec.reconciler.variablesFrom[].configMapRef"},
+		"variables of no Secret":               {"{homeNamespace: a, reconciler: {variablesFrom: [{secretRef: {name: ''}}]}}", "spec.reconciler.variablesFrom[].secretRef.name"},
 		"a quota that is no quantity":          {"{homeNamespace: a, isolation: {quota: {pods: many}}}", "spec.isolation.quota.pods"},
 		"a registry without its slash":         {"{homeNamespace: a, isolation: {registries: [registry.example.com]}}", "spec.isolation.registries[]"},
 		"a registry with a scheme":             {"{homeNamespace: a, isolation: {registries: ['https://registry.example.com/']}}", "spec.isolation.registries[]"},

@@ -208,7 +208,7 @@ func TestTheReferenceOfMetricsIsUpToDate(t *testing.T) {
 
 // freeLabels have values that are not listed.
 func freeLabels() []string {
-	return []string{"namespace", "tenant", "registry", "kind", "version", "revision", "goversion"}
+	return []string{"namespace", "tenant", "registry", "kind", "quota", "version", "revision", "goversion"}
 }
 
 func TestTheValuesOfLabelsAreDocumented(t *testing.T) {

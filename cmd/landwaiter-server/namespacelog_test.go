@@ -53,12 +53,13 @@ func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 
 	// aboutNone are the messages that are about no namespace, or may be.
 	aboutNone := []string{"resources are in force", "TLS identity reloaded", "a connection failed", "waiting for the certificate and the client CA"}
-	seen := map[string]int{}
+	seen, filtered := map[string]int{}, map[string]string{} // by the field, as the jq command of docs/logs.md filters
 	for text := range strings.Lines(s.log.String()) {
 		var line map[string]any
 		require.NoError(t, json.Unmarshal([]byte(text), &line), text)
 		namespace, has := line["namespace"].(string)
 		seen[namespace]++
+		filtered[namespace] += text
 		require.NotEqual(t, has, namespace == "", "an empty namespace says nothing: %s", text)
 		for owner, all := range images {
 			for _, image := range all {
@@ -81,6 +82,13 @@ func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 			require.True(t, has, text)
 		}
 	}
+	for owner, all := range images {
+		for _, image := range all {
+			require.Contains(t, filtered[owner], `"image":"`+s.Registry.Host()+"/"+image+`"`, "a team misses a line of its own")
+		}
+		require.Contains(t, filtered[owner], "of-"+owner)
+	}
+	require.Contains(t, filtered["team-z"], "TrustStore team-z/keys")
 	for _, namespace := range []string{"team-a", "team-b", "team-z", "*", ""} {
 		require.Positive(t, seen[namespace], "no line about %q:\n%s", namespace, s.log)
 	}

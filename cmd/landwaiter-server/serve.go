@@ -180,7 +180,7 @@ func logOf(log *logrus.Logger, source policy.ObjectRef) *logrus.Entry {
 
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
-	options.Ready, options.NamespaceLabel = s.Set().Ready, s.NamespaceLabel
+	options.Ready, options.NamespaceLabel, options.Quota = s.Set().Ready, s.NamespaceLabel, s.Quota
 	s.Register(options.Metrics)
 	registerProgram(options.Metrics)
 }

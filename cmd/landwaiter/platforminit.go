@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
@@ -23,10 +24,11 @@ groups of clusters, as Flux with TMC, arc has a folder for each app and tenant, 
 multi-tenancy with Arc, and demo is flux-multitenant-demo.
 
 What a tree is made with stands in its .landwaiter.yaml: the environments, groups or
-clusters, the sets of constraints and their enforcement, githubOrg, sopsAge, operator,
-sharedSource, the charts (gatekeeper.url, landwaiter.version), landwaiterImage and
-checkSHA256. --set adds to it: lists grow, other values are replaced. --filename
-replaces it. To take something away, edit .landwaiter.yaml first.
+clusters, the sets of constraints and their enforcement, githubOrg, sopsAge (or sopsPGP,
+sopsKMS), operator, sharedSource, secretStores, the charts (landwaiter.url, version,
+digest and verify, and those of gatekeeper), landwaiterImage and checkSHA256. --set adds
+to it: lists grow, other values are replaced. --filename replaces it. To take something
+away, edit .landwaiter.yaml first.
 
 It may be run again, also by a newer version, and replaces only files that nobody edited.
 If there is a new version of an edited file, init says what --force would undo, and
@@ -35,7 +37,8 @@ lists of tenants, are only ever created.
 
 With enforcement=deny, the tree must have a policy or Verifier that can allow an image:
 without one no pod starts any more. Init then writes nothing and says what is missing.
-The images in exemptNamespaces are not verified, those of Flux among them.
+The images in exemptNamespaces are not verified, those of Flux among them. The rules for
+teams leave out infrastructureNamespaces.
 
 Exit codes: 0 the tree is written, 1 a file was edited, or the tree would deny every
 image or those of Flux, 64 the command line is wrong, 69 a file cannot be read or written.`,
@@ -70,6 +73,7 @@ func writePlatform(cmd *cobra.Command, by person, dir, file string, told scaffol
 	if err != nil {
 		return err
 	}
+	platform.Revision = program.Revision()
 	tree, err := scaffold.NewPlatform(platform)
 	if err != nil {
 		return err

@@ -36,20 +36,18 @@ platform init made in DIR, and adds it to the lists of its environments, groups 
 clusters. With --own, DIR is the team's own repository. It talks to no cluster.
 
 It may be run again: --set adds to the Tenant that the tree has (lists grow, other values
-are replaced), and --filename replaces it. An edit of tenant.yaml counts as what the tree
-has: run scaffold after it, and the other files follow. Only files that nobody edited are
-replaced. If there is a new version of an edited one, scaffold says what --force would
-undo, and writes nothing. With --own it remembers the places alone: give the rest again.
+are replaced), --filename replaces it, and after an edit of tenant.yaml the other files
+follow. Edited files stay, unless --force is given. With --own, give all but places again.
 
 --git-auth makes the Secret that Flux reads the team's repository with: ssh=KNOWN_HOSTS
-makes a key and prints the public one, token=FILE takes a token. It goes to --git-auth-out,
-or, in a tree that has sopsAge, encrypted by the command sops into the tree.
+makes a key and prints the public one, token=FILE takes a token. It goes to
+--git-auth-out, or is encrypted into a tree that has sopsAge, sopsPGP or sopsKMS.
 
 Exit codes: 0 the tree is written, 1 a file was edited or the home namespace would change,
 64 the command line is wrong, 69 a file cannot be read or written.`,
 		Example: `  landwaiter platform scaffold fleet -f iris-green.yaml --place staging
   landwaiter platform scaffold arc shop --app web --app-chart oci://registry.example.com/charts/web@1.2.0
-  landwaiter platform scaffold iris-green iris-green --own --set namespaces=iris-green-web`,
+  landwaiter platform scaffold iris-green --own -f fleet/tenants/base/iris-green/tenant.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
 				return fmt.Errorf("which folder? see %s --help", cmd.CommandPath())
@@ -71,10 +69,10 @@ Exit codes: 0 the tree is written, 1 a file was edited or the home namespace wou
 	uses(cmd, 0, flagOutput, flagAccount, flagDryRun, flagForce)
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
-	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: flux)")
+	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: that of the tree of --filename, or flux)")
 	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster, by the layout, to add the team to (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application of the team's own repository, or in the layout arc (empty: podinfo, or none)")
-	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: https of a Helm repository, or oci (empty: none)")
+	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: https://…, https://….git or oci://… (empty: none)")
 	f.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
 	f.BoolVar(&flags.withoutHelm, "without-helm", false, "leave the application to the team's own repository, in the layout arc")
 	f.StringVar(&flags.signingKey, "signing-key", "", "file with the public key of the team's images, with --own (empty: no rules)")
@@ -178,7 +176,11 @@ func sayLogin(stderr io.Writer, added scaffold.Added, out string) {
 // ownRepository writes the team's own repository.
 func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, dir string, tenant *v1beta1.Tenant) error {
 	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images}
-	outcomes, err := scaffold.Own{Dir: dir, Repository: repository, SigningKey: f.signingKey, Write: f.by.writeOptions(), Lint: lintText}.Run(cmd.Context())
+	own := scaffold.Own{Dir: dir, Repository: repository, SigningKey: f.signingKey, Write: f.by.writeOptions(), Lint: lintText}
+	if len(f.files) == 1 && f.files[0] != "-" {
+		own.From = f.files[0]
+	}
+	outcomes, err := own.Run(cmd.Context())
 	if err != nil {
 		return scaffolded(err)
 	}

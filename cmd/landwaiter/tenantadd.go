@@ -303,5 +303,6 @@ func demoSource(cmd *cobra.Command, admin *adminFlags) (*v1beta1.TenantSource, e
 	if url == "" || branch == "" || private {
 		return nil, fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --set reconciler.source={url: URL, branch: BRANCH, secretRef: {name: SECRET}}", where)
 	}
-	return &v1beta1.TenantSource{URL: url, Branch: branch}, nil
+	ignore, _, _ := unstructured.NestedString(repository.Object, "spec", "ignore")
+	return &v1beta1.TenantSource{URL: url, Branch: branch, Exclude: ignore}, nil
 }

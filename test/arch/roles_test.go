@@ -113,7 +113,7 @@ func TestTheTableOfRolesIsWhatTheChartRenders(t *testing.T) {
 	for name, row := range rows {
 		require.Equal(t, !regexp.MustCompile("with `\\w+\\.enabled`").MatchString(row.Who), found[name], name)
 	}
-	require.Len(t, rows, 14)
+	require.Len(t, rows, 15)
 }
 
 // Roles that the built-in ones get decide what every admin, editor and viewer may do.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each requirement has one row: with tests, each in the file that the link leads to, or
-// with the reason why it is not met.
+// Each requirement has one row with tests, each in the file that the link leads to, and says what is
+// real in them and what is played. What is refused has the reason, and tests of what replaces it.
 func TestEveryRequirementNamesTheTestsThatShowIt(t *testing.T) {
 	text := read(t, "docs/multitenancy.md")
 	rows := map[string]string{}
@@ -24,7 +24,13 @@ func TestEveryRequirementNamesTheTestsThatShowIt(t *testing.T) {
 		require.True(t, ok, "%s has no row", id)
 		named := regexp.MustCompile("\\[`(Test\\w+)`\\]\\(\\.\\./([\\w/.-]+)\\)").FindAllStringSubmatch(row, -1)
 		require.Equal(t, strings.Count(row, "`Test"), len(named), "%s: link each test to its file", id)
-		require.NotEqual(t, len(named) == 0, !strings.Contains(row, "**no, because**"), "%s needs a test, or the reason why there is none", id)
+		require.NotEmpty(t, named, "%s needs a test, of what replaces it if it is refused", id)
+		if strings.Contains(row, "**No, because**") {
+			require.Contains(t, row, " Instead: ", "%s has no replacement", id)
+		}
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		require.Len(t, cells, 6, id)
+		require.NotContains(t, cells, "", id)
 		for _, test := range named {
 			require.Contains(t, read(t, test[2]), "\nfunc "+test[1]+"(", "%s: %s has no test %s", id, test[2], test[1])
 		}

@@ -5,8 +5,6 @@ package gitops
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,45 +15,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // From an empty folder and an API server that has nothing to three teams with what
-// restricts them, by one push. Gatekeeper and Landwaiter are installed by the real
-// helm-controller from charts in a registry; the test plays the nodes.
+// restricts them, by one push, in the layout flux. Gatekeeper, Landwaiter and the chart of a
+// team are installed by the real helm-controller, the latter as the team's account. Played are
+// `flux bootstrap` and the nodes.
 func TestFromAnEmptyFolder(t *testing.T) {
-	p, program := newPlatform(t), suite.MustTool(t, suite.Landwaiter)
-	chart, err := suite.GatekeeperChart(suite.Within(t))
-	require.NoError(t, err)
-	gatekeeper, own := p.publish(t, "gatekeeper", chart), p.publish(t, "landwaiter", absolute(t, "charts/landwaiter"))
-	p.run(t, program, "platform", "init", ".", "--set", "environments=staging", "--set", "gatekeeper.url="+gatekeeper, "--set", "landwaiter.url="+own)
-	teams := map[string]*flux.Repository{}
-	for _, name := range []string{"iris-green", "iris-red", "iris-blue"} {
-		repository, err := p.git.Create(suite.Within(t), name)
-		require.NoError(t, err)
-		_, err = repository.Commit(suite.Within(t), "begin", map[string]string{"staging/app.yaml": configMap(name+"-web", "app")})
-		require.NoError(t, err)
-		p.run(t, program, "platform", "scaffold", ".", name, "--set", "namespaces="+name+"-web", "--set", "namespacePrefix="+name+"-", "--set", "reconciler.source.url="+repository.URL(), "--set", "reconciler.source.secretRef.name=git")
-		teams[name] = repository
-	}
-	require.Contains(t, p.run(t, program, "platform", "check", "."), " 0 findings")
+	p := platforms(t).follow(t, "fleet", func(b page.Block) bool {
+		return (b.Section == "Start the platform's repository" || b.Section == "Add a team") && b.Part == ""
+	})
+	p.publishApp(t, "web")
+	green := p.team(t, "iris-green", "iris-green")
+	red := p.app(t, "iris-red", map[string]string{"staging/app.yaml": configMap("iris-red-web", "app")})
+	p.app(t, "iris-blue", map[string]string{"staging/app.yaml": configMap("iris-blue-web", "app")})
 
-	commit := p.bootstrap(t)
-	p.playNodes(t)
-	for _, name := range []string{"flux-system", "crds", "gatekeeper", "landwaiter", "templates", "policies", "guardrails"} {
-		_, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), flux.Namespace, name, commit, metav1.ConditionTrue)
-		require.NoError(t, err)
-		t.Log(name, "is ready")
-	}
-	for name, repository := range teams {
-		suite.Eventually(t, func(ctx context.Context) error {
-			return p.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
-		})
-		require.NoError(t, p.Apply(suite.Within(t), repository.Secret(name, "git")))
-	}
-	_, err = flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), flux.Namespace, "tenants", commit, metav1.ConditionTrue)
-	require.NoError(t, err)
-	for _, name := range slices.Sorted(maps.Keys(teams)) {
+	commit := p.bootstrap(t, "clusters/staging")
+	p.steps(t, commit, "flux-system", "crds", "gatekeeper", "landwaiter", "templates", "policies", "guardrails", "tenants")
+	p.applied(t, flux.Kustomization(), "iris-green", "iris-green", green)
+	p.applied(t, flux.HelmRelease(), "iris-green", "web", "")
+	p.requireReplicas(t, "iris-green-web", "iris-green-web-web", "web", 1)
+	for _, name := range []string{"iris-red", "iris-blue"} {
 		suite.Eventually(t, func(ctx context.Context) error { // what the team's repository has
 			return p.Client.Get(ctx, client.ObjectKey{Namespace: name + "-web", Name: "app"}, &corev1.ConfigMap{})
 		})
@@ -65,7 +47,7 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	p.requireLockdown(t)
 
 	// Red cannot reach green here either.
-	stray, err := teams["iris-red"].Commit(suite.Within(t), "stray", map[string]string{"staging/stray.yaml": configMap("iris-green-web", "stray")})
+	stray, err := red.Commit(suite.Within(t), "stray", map[string]string{"staging/stray.yaml": configMap("iris-green-web", "stray")})
 	require.NoError(t, err)
 	require.NoError(t, flux.Reconcile(suite.Within(t), p.Cluster, flux.GitRepository(), "iris-red", "iris-red"))
 	state, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), "iris-red", "iris-red", stray, metav1.ConditionFalse)
@@ -74,7 +56,7 @@ func TestFromAnEmptyFolder(t *testing.T) {
 }
 
 // requireAsTheTreeSays checks that applying the tree by hand would change nothing.
-func (p *platform) requireAsTheTreeSays(t *testing.T, folders ...string) {
+func (p *tree) requireAsTheTreeSays(t *testing.T, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
 		for _, object := range p.build(t, folder) {

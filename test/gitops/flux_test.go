@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 
@@ -39,7 +40,11 @@ var controllers = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*ru
 		return nil, err
 	}
 	e.OnStop(git.Close)
-	started, err := flux.Start(ctx, w.Cluster, flux.Options{Tools: tools, Dir: e.Dir})
+	trusted := e.Path("trusted.crt") // for public repositories, which need no Secret
+	if err := os.WriteFile(trusted, git.CertificatePEM(), 0o600); err != nil {
+		return nil, err
+	}
+	started, err := flux.Start(ctx, w.Cluster, flux.Options{Tools: tools, Dir: e.Dir, Env: []string{"SSL_CERT_FILE=" + trusted}})
 	if err != nil {
 		return nil, err
 	}

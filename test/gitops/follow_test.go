@@ -18,7 +18,7 @@ import (
 // account there; then what the repository has for that namespace is applied.
 func TestRightsFollow(t *testing.T) {
 	r := controllers(t)
-	r.operate(t)
+	suite.Operate(t, r.Cluster, r.rendered)
 	name, other := fresh("plum"), fresh("peach")
 	plum := r.team(t, name, "--set", "namespacePrefix="+name+"-", "--set", "reconciler.createNamespaces=true", "--set", "isolation.quota.pods=5")
 	r.team(t, other, "--set", "namespacePrefix="+other+"-", "--set", "reconciler.createNamespaces=true")

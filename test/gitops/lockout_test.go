@@ -19,11 +19,11 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// Landwaiter does not run here, and a real Gatekeeper enforces the tree's constraint about
+// Landwaiter does not run here, and a real Gatekeeper enforces the tree's constraints about
 // images: no pod of a team starts, and Flux, which would repair this, does.
 func TestFluxStartsWhereTheTreeDenies(t *testing.T) {
 	w, dir := guarded(t), t.TempDir()
-	w.program.Must(t, "platform", "init", dir, "--set", "environments=prod", "--set", "constraints=images")
+	w.program.Must(t, "platform", "init", dir, "--set", "environments=prod", "--set", "constraints=[images, flux-images]")
 	own := filepath.Join(dir, "infrastructure/policies/own")
 	require.NoError(t, os.WriteFile(filepath.Join(own, "rules.yaml"), []byte("apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: ours}\nspec: {rules: [{images: [registry.example.com/**], action: Allow}]}\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte("resources: [rules.yaml]\n"), 0o600))
@@ -34,15 +34,17 @@ func TestFluxStartsWhereTheTreeDenies(t *testing.T) {
 	w.apply(t, append(template, suite.Namespace(flux.Namespace))...)
 	built, err := cluster.Decode([]byte(suite.Program{Path: suite.MustTool(t, suite.ChartTools, "kustomize")}.Must(t, "build", filepath.Join(dir, "infrastructure/policies"))))
 	require.NoError(t, err)
-	var constraint *unstructured.Unstructured
+	var constraints []*unstructured.Unstructured
 	for _, o := range built {
 		if o.GetKind() == "VerifiedImages" {
-			constraint = o
+			constraints = append(constraints, o)
 		}
 	}
-	require.NotNil(t, constraint)
-	suite.Eventually(t, func(ctx context.Context) error { return w.Apply(ctx, constraint.DeepCopy()) }) // Gatekeeper makes the kind
-	t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(w.Client.Delete(suite.Within(t), constraint))) })
+	require.Len(t, constraints, 2, "the one about Flux's namespace is there too")
+	for _, constraint := range constraints {
+		suite.Eventually(t, func(ctx context.Context) error { return w.Apply(ctx, constraint.DeepCopy()) }) // Gatekeeper makes the kind
+		t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(w.Client.Delete(suite.Within(t), constraint))) })
+	}
 
 	starts := func(ctx context.Context, namespace string) error {
 		return w.Client.Create(ctx, suite.Pod(namespace, "app", "ghcr.io/fluxcd/source-controller:v1.7.0"), client.DryRunAll)

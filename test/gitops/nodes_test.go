@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
-	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -24,10 +25,9 @@ import (
 
 // playNodes does what nodes would: Jobs of charts complete, Deployments become available,
 // and Gatekeeper runs, as a process, with the arguments of its Deployments. Landwaiter does
-// not run, because images are the matter of test/admission: that Tenants are in force, which it
-// would say, is said here.
-func (p *platform) playNodes(t *testing.T) {
-	t.Helper()
+// not run, because images are the matter of test/admission: that resources are in force, which it
+// would say, is said here. It returns what ends it.
+func (p *platform) playNodes() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Add(1)
@@ -36,7 +36,7 @@ func (p *platform) playNodes(t *testing.T) {
 		defer group.Done()
 		adopted := false
 		for ctx.Err() == nil {
-			if err := p.play(ctx, &adopted); err != nil && ctx.Err() == nil {
+			if err := p.play(ctx, &adopted); ctx.Err() == nil {
 				last = err
 			}
 			select {
@@ -45,13 +45,13 @@ func (p *platform) playNodes(t *testing.T) {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		group.Wait()
-		if t.Failed() && last != nil {
-			t.Log("nodes:", last)
+		if last != nil {
+			fmt.Fprintln(os.Stderr, "nodes, at the end:", last)
 		}
-	})
+	}
 }
 
 // play does what is to do now.
@@ -86,21 +86,35 @@ func (p *platform) play(ctx context.Context, adopted *bool) error {
 	return errors.Join(append(errs, p.inForce(ctx))...)
 }
 
-// inForce says of every Tenant what Landwaiter says of it.
+// inForce says what Landwaiter says of Tenants, and of the rules that a platform's own folder has.
 func (p *platform) inForce(ctx context.Context) error {
-	var tenants v1beta1.TenantList
-	if err := p.Client.List(ctx, &tenants); err != nil {
-		return client.IgnoreNotFound(err) // the kind comes with the platform
-	}
 	var errs []error
-	for i := range tenants.Items {
-		tenant := &tenants.Items[i]
-		if meta.SetStatusCondition(&tenant.Status.Conditions, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "InForce", ObservedGeneration: tenant.Generation}) {
-			tenant.Status.ObservedGeneration = tenant.Generation
-			errs = append(errs, p.Client.Status().Update(ctx, tenant))
+	for _, kind := range []string{v1beta1.KindTenant, "ClusterTrustStore", "ClusterVerifier", "ClusterVerificationPolicy"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind + "List"))
+		if err := p.Client.List(ctx, list); err != nil {
+			if !meta.IsNoMatchError(err) { // the kinds come with the platform
+				errs = append(errs, client.IgnoreNotFound(err))
+			}
+			continue
+		}
+		for i := range list.Items {
+			errs = append(errs, p.ready(ctx, &list.Items[i]))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ready says that a resource is in force, unless that is said of its generation.
+func (p *platform) ready(ctx context.Context, object *unstructured.Unstructured) error {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // absent until something is said
+	said, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	if len(conditions) == 1 && said == object.GetGeneration() {
+		return nil
+	}
+	object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "InForce",
+		"message": "played", "observedGeneration": object.GetGeneration(), "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}}}
+	return p.Client.Status().Update(ctx, object)
 }
 
 // hooked reports whether the chart has installed everything that Gatekeeper needs to run.

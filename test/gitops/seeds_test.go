@@ -4,11 +4,15 @@ package gitops
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -27,4 +31,29 @@ func TestTheDemoIsTheSeeds(t *testing.T) {
 
 	r.refused(t, flux.Kustomization(), foo, "wrong-namespace", fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace "default"`, foo))
 	require.Nil(t, r.get(t, "v1", "ConfigMap", "default", "wrong-namespace"))
+}
+
+// The commands of the page make the repository that all tenants share, and a tenant that Flux
+// applies it for. Flux, locked down, is in the cluster: TestTheDemosRepositoryIsTakenOverAndRuns
+// has the commands that install it.
+func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
+	r := controllers(t)
+	demo := follow(t, r.Kubeconfig(), page.Substitution{Page: "https://github.com/example/", Test: r.git.URL(), Why: "the repository is on the test's Git server"})
+	of := func(marks ...page.Mark) func(page.Block) bool {
+		return func(b page.Block) bool { return strings.HasPrefix(b.Part, "`demo`") && slices.Contains(marks, b.Mark) }
+	}
+	demo.run(t, of(page.Run, page.Output))
+	published, err := r.git.Publish(suite.Within(t), "demo", filepath.Join(demo.Dir, "demo"))
+	require.NoError(t, err)
+	r.apply(t, suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: default}, spec: {interval: 1m, url: %q, ref: {branch: %s}}}", published.URL(), flux.Branch))
+	by := func(b page.Block) bool { return of(page.By)(b) && b.Name == t.Name() }
+	ends := func(b page.Block) bool { return strings.HasPrefix(b.Text, "landwaiter tenant delete") }
+	demo.run(t, func(b page.Block) bool { return by(b) && !ends(b) })
+	r.applied(t, "foo", "dummy", "")
+	made := r.get(t, "apps/v1", "Deployment", "foo", "dummy")
+	require.NotNil(t, made)
+	require.Contains(t, fmt.Sprint(made.Object["spec"]), `This tenant name is "sometenant"`)
+
+	demo.run(t, func(b page.Block) bool { return by(b) && ends(b) })
+	r.gone(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "foo", "dummy")
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,7 +147,9 @@ var observedServer = suite.Once(parts, func(ctx context.Context, e *suite.Env) (
 	e.OnStop(redis.Kill)
 	err = errors.Join(os.WriteFile(key, fixture.NewSealKey(), 0o600),
 		os.WriteFile(filepath.Join(resources, "broken.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-broken}\n---\n"+
-			"apiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-broken}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"), 0o600))
+			"apiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-broken}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"), 0o600),
+		os.WriteFile(filepath.Join(resources, "team.yaml"), []byte("apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: a}\nspec: {homeNamespace: team-a}\n---\n"+
+			"apiVersion: landwaiter.dev/v1beta1\nkind: ClusterQuota\nmetadata: {name: gold}\nspec: {tenants: [a], maxInFlight: 64}\n"), 0o600))
 	if err != nil {
 		return nil, err
 	}
@@ -278,6 +281,27 @@ func TestTheDashboardShowsARealServer(t *testing.T) {
 				require.Equal(t, "label_values(landwaiter_provider_keys_total, namespace)", v.Definition)
 			}
 		}
+	})
+	t.Run("every question of the page has an answer", func(t *testing.T) {
+		text, err := os.ReadFile(root + "/docs/metrics.md")
+		require.NoError(t, err)
+		_, section, _ := strings.Cut(string(text), "\n## By namespace\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		asked := regexp.MustCompile("(?m)^\\| .*\\? \\| `(.+)` \\|$|^\\| The same .* \\| `(.+)` \\|$").FindAllStringSubmatch(section, -1)
+		require.Len(t, asked, 6)
+		for _, query := range asked {
+			query := strings.ReplaceAll(query[1]+query[2], "[5m]", "[10s]")
+			suite.Eventually(t, func(ctx context.Context) error {
+				n, err := p.samples(ctx, query)
+				if err == nil && n == 0 {
+					err = fmt.Errorf("no result for %s", query)
+				}
+				return err
+			})
+		}
+		n, err := p.samples(ctx, `landwaiter_provider_quota_image_duration_seconds_count{quota="gold"} > 0`)
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "team-a has the ClusterQuota of its Tenant")
 	})
 	t.Run("every alert can be evaluated, and none is pending that a slow machine cannot cause", func(t *testing.T) {
 		var data struct {

@@ -280,6 +280,7 @@ func (a *admin) gone(t *testing.T) {
 		}
 		return nil
 	})
+	a.kubectl(t).Must(t, "delete", "clusterrole", "landwaiter-reconciler", "--ignore-not-found") // docs/upgrade.md says why it is kept
 	require.NotContains(t, a.kubectl(t).Must(t, "get", "clusterroles,clusterrolebindings", "--output=name"), "landwaiter")
 	require.NoError(t, client.IgnoreNotFound(a.Client.Delete(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter-tls"}})))
 }

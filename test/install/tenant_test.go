@@ -115,6 +115,8 @@ func TestTheTenantChartRefusesWhatTheRendererRefuses(t *testing.T) {
 		"developers with no place to work":      {one(map[string]any{"access": map[string]any{"developers": developer}}), "developers and viewers have no permissions in the home namespace web"},
 		"namespaces to make without a prefix":   {one(map[string]any{"reconciler": map[string]any{"createNamespaces": true}}), "needs namespacePrefix"},
 		"a variable that Flux would not take":   {one(map[string]any{"reconciler": map[string]any{"variables": map[string]any{"a-b": "x"}}}), "is not the name of a variable"},
+		"variables of no Secret":                {one(map[string]any{"reconciler": map[string]any{"variablesFrom": []any{map[string]any{"secretRef": map[string]any{"name": "A b"}}}}}), "is not the name of a Secret"},
+		"variables of a Secret twice":           {one(map[string]any{"reconciler": map[string]any{"variablesFrom": []any{map[string]any{"secretRef": map[string]any{"name": "app"}}, map[string]any{"secretRef": map[string]any{"name": "app"}, "optional": true}}}}), "Secret app is named twice"},
 		"a URL with credentials":                {one(map[string]any{"reconciler": map[string]any{"source": map[string]any{"url": "https://me@example.com/x"}}}), "begin the URL with"},
 		"an amount that Helm would read anew":   {one(map[string]any{"isolation": map[string]any{"quota": map[string]any{"pods": 1000000}}}), "quota"},
 		"a level of pod security that is none":  {one(map[string]any{"isolation": map[string]any{"podSecurity": "Strict"}}), "podSecurity"},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,10 +37,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		suite.Object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: red-left, name: default-deny, labels: {landwaiter.dev/owner: platform, landwaiter.dev/tenant: iris-red}}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}"))
 	const kustomization = "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: x}, spec: {path: ./, serviceAccountName: %s}}"
 	clusterAdmin := persona{"clara", []string{"platform"}}
-	for name, a := range map[string]struct {
-		who persona
-		try request
-	}{
+	needed := map[string]allowed{
 		"the account makes a namespace of its Tenant":                         {green(), create(namespace, "iris-green-new", team)},
 		"the account deletes a namespace of its prefix":                       {green(), remove("Namespace", "", "iris-green-web")},
 		"the account changes a label of nobody on a tenant namespace":         {red(), change("Namespace", "", "iris-red-web", label("istio-injection", `"enabled"`))},
@@ -95,7 +93,9 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"the operator makes an Assign of a tenant namespace":       {operator(), create(assign, "landwaiter-tenant-iris-gree-0123456789-pods-containers", pinned+", "+ofGreen, "namespaces: [iris-green-web]", image, asksFor("landwaiter-tenant-iris-green.iris-green-web"))},
 		"the operator makes an Assign of all others":               {operator(), create(assign, "landwaiter-pods-containers", pinned, everywhere, image, asksFor("landwaiter-mutate"))},
 		"the garbage collector changes what nobody guards":         {accountOf("kube-system", "generic-garbage-collector"), remove("NetworkPolicy", "payments", "x")},
-	} {
+	}
+	maps.Copy(needed, neededOfPieces())
+	for name, a := range needed {
 		err := a.try(suite.Within(t), w.as(t, a.who))
 		require.NoError(t, client.IgnoreNotFound(err), name)
 	}

@@ -57,7 +57,7 @@ var attacked = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*arena
 	if err != nil {
 		return nil, err
 	}
-	for _, objects := range [][]*unstructured.Unstructured{own, foreign, registries, w.rendered, tenants, standFor(), people()} {
+	for _, objects := range [][]*unstructured.Unstructured{own, foreign, stubs(), registries, w.rendered, tenants, standFor(), people()} {
 		if err := w.Apply(ctx, objects...); err != nil {
 			return nil, err
 		}
@@ -124,10 +124,14 @@ func standFor() (all []*unstructured.Unstructured) {
 		}
 		add(tenant, binding(tenant+"-web", tenant+"-developers", "edit", group(color+"-devs")), binding(tenant+"-web", tenant+"-viewers", "view", group(color+"-viewers")))
 	}
+	all = append(all, suite.Object(external, "iris-green", "older", ", target: {name: keys}"))
 	// Trust, where teams keep it.
 	for _, namespace := range []string{"iris-green", "iris-green-web", "iris-red", "iris-red-web"} {
 		all = append(all, suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}", namespace),
+			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {namespace: %s, name: keys}, spec: {type: PublicKeys, source: {secretKeyRef: {name: keys, key: cosign.pub}}}}", namespace),
+			suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {namespace: %s, name: registry}, spec: {registries: [registry.example.com], imagePullSecrets: [{name: login}]}}", namespace),
 			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: keys}, stringData: {cosign.pub: x}}", namespace),
+			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: login}, stringData: {x: x}}", namespace),
 			suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: keys}, data: {cosign.pub: x}}", namespace))
 	}
 	return all
@@ -157,6 +161,10 @@ func people() []*unstructured.Unstructured {
 		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: namespace-status}, rules: [{apiGroups: [''], resources: [namespaces/status, namespaces/finalize], verbs: [update, patch]}]}"),
 		binding("", "namespace-status", "namespace-status", user("maker")),
 		binding("payments", "developers", "edit", user("peter")), // no Tenant is there
+		// Controllers that write Secrets by the order of others, of which the platform trusts one in one namespace.
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: secret-writer}, rules: [{apiGroups: [''], resources: [secrets], verbs: [get, create, update, patch]}]}"),
+		binding("", "secret-writers", "secret-writer", serviceAccount("external-secrets", "external-secrets"), serviceAccount("cert-manager", "cert-manager")),
+		binding("iris-red", "external-secrets", "landwaiter-rules-writer", serviceAccount("external-secrets", "external-secrets")),
 		// Nobody should have this: what a Tenant's account has that may also change namespaces.
 		binding("", "red-namespace-maker", "landwaiter-namespace-maker", user("maker")),
 	}
@@ -280,7 +288,7 @@ func apiVersions() map[string]string {
 	const v1, rbac = "v1", "rbac.authorization.k8s.io/v1"
 	return map[string]string{
 		"Namespace": v1, "ConfigMap": v1, "ResourceQuota": v1, "ServiceAccount": v1, "Secret": v1, "Pod": v1, "RoleBinding": rbac,
-		"NetworkPolicy": "networking.k8s.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "OCIRepository": "source.toolkit.fluxcd.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1beta1",
+		"ClusterRole": rbac, "ExternalSecret": "external-secrets.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "OCIRepository": "source.toolkit.fluxcd.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1beta1",
 		"TenantAllowedRegistries": "constraints.gatekeeper.sh/v1beta1", "Tenant": "landwaiter.dev/v1beta1", "Provider": "externaldata.gatekeeper.sh/v1beta1", "Assign": "mutations.gatekeeper.sh/v1",
 	}
 }

@@ -112,7 +112,7 @@ func attacksOnNames() []attack {
 }
 
 func attacks() []attack {
-	return slices.Concat(attacksOnLabels(), attacksOnPlatformObjects(), attacksOnHomes(), attacksOnNames(), attacksAsOperator(), attacksOnTenantsAsOperator(), attacksAsLandwaiter())
+	return slices.Concat(attacksOnLabels(), attacksOnPlatformObjects(), attacksOnHomes(), attacksOnNames(), attacksAsOperator(), attacksOnTenantsAsOperator(), attacksAsLandwaiter(), attacksOnPieces(), attacksOnSecrets())
 }
 
 // allRefuse waits until every guardrail is in force.

@@ -223,6 +223,7 @@ func attacksOnTenantsAsOperator() []attack {
 		{"a Kustomization of another path", operator(), rule, "", "has another path of kustomizations iris-green", changes(`{"spec":{"path":"./evil"}}`)},
 		{"a Kustomization that is not applied", operator(), rule, "", "has another suspend of kustomizations iris-green", changes(`{"spec":{"suspend":true}}`)},
 		{"a Kustomization that patches", operator(), rule, "", "has another patches of kustomizations iris-green", changes(`{"spec":{"patches":[{"patch":"evil"}]}}`)},
+		{"a Kustomization with variables of a Secret that the Tenant does not name", operator(), rule, "", "has another postBuild of kustomizations iris-green", changes(`{"spec":{"postBuild":{"substituteFrom":[{"kind":"Secret","name":"x"}]}}}`)},
 		{"a Kustomization in a tenant namespace", operator(), rule, "", "has no kustomizations iris-green in namespace iris-green-web", create(kustomization, "iris-green-web", "serviceAccountName: iris-green")},
 		{"a Kustomization with a kubeconfig", operator(), rule, "", "has another kubeConfig of kustomizations iris-green", changes(`{"spec":{"kubeConfig":{"secretRef":{"name":"x"}}}}`)},
 		{"a Kustomization more", operator(), rule, "", "has no kustomizations evil", labelled("Kustomization", "iris-green", "evil", ", spec: {path: ./, serviceAccountName: iris-green}")},

@@ -21,15 +21,15 @@ import (
 // forms are Tenants that differ in what is rendered for them.
 func forms() map[string]*v1beta1.Tenant {
 	source := func(url string) *v1beta1.TenantSource {
-		return &v1beta1.TenantSource{URL: url, SecretRef: &v1beta1.Reference{Name: "login"}}
+		return &v1beta1.TenantSource{URL: url, SecretRef: &v1beta1.Reference{Name: "login"}, Exclude: "ctrl.py\nREADME.md"}
 	}
 	group := []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "people"}}
-	variables := map[string]v1beta1.Variable{"REGION": "eu"}
+	variables, secrets := map[string]v1beta1.Variable{"REGION": "eu"}, []v1beta1.VariablesSource{{SecretRef: v1beta1.Reference{Name: "app"}}, {SecretRef: v1beta1.Reference{Name: "more.of-it"}, Optional: true}}
 	made := map[string]*v1beta1.Tenant{
-		"alone": {Spec: v1beta1.TenantSpec{Access: v1beta1.TenantAccess{Admins: group}, Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "flux", Variables: variables, Source: source("oci://example.com/x")},
+		"alone": {Spec: v1beta1.TenantSpec{Access: v1beta1.TenantAccess{Admins: group}, Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "flux", Variables: variables, VariablesFrom: secrets[:1], Source: source("oci://example.com/x")},
 			Isolation: v1beta1.TenantIsolation{PodSecurity: v1beta1.PodSecurityBaseline, Quota: corev1.ResourceList{"pods": resource.MustParse("5"), "limits.cpu": resource.MustParse("1500m")}}}},
 		"prefixed": {Spec: v1beta1.TenantSpec{NamespacePrefix: "form-prefixed-", Namespaces: []string{"form-prefixed-a", "form-other"}, Access: v1beta1.TenantAccess{Admins: group, Developers: group, Viewers: group},
-			Reconciler: &v1beta1.TenantReconciler{CreateNamespaces: true, Path: "./apps", Source: source("ssh://git@example.com/x")}, Isolation: v1beta1.TenantIsolation{Quota: corev1.ResourceList{"requests.memory": resource.MustParse("2048Mi")}}}},
+			Reconciler: &v1beta1.TenantReconciler{CreateNamespaces: true, Path: "./apps", VariablesFrom: secrets, Source: source("ssh://git@example.com/x")}, Isolation: v1beta1.TenantIsolation{Quota: corev1.ResourceList{"requests.memory": resource.MustParse("2048Mi")}}}},
 		"open": {Spec: v1beta1.TenantSpec{Namespaces: []string{"form-open-a"}, Access: v1beta1.TenantAccess{Viewers: group},
 			Isolation: v1beta1.TenantIsolation{PodSecurity: v1beta1.PodSecurityPrivileged, Network: v1beta1.NetworkIsolationOpen}}},
 		"demo":   {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationForm: onboard.FormDemo}}, Spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Variables: variables, Source: source("https://example.com/x")}}},

@@ -58,7 +58,7 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*inst
 		return nil, err
 	}
 	w.program.Kubeconfig = w.Kubeconfig()
-	if w.rendered, err = suite.Chart(ctx, "landwaiter", "--set", "guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true,clusterResourceNamespace="+clusterKeys); err != nil {
+	if w.rendered, err = suite.Chart(ctx, "landwaiter", "--set", "guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true,operator.clusterRoles={team-deployer},clusterResourceNamespace="+clusterKeys); err != nil {
 		return nil, err
 	}
 	kinds, err := foreignKinds()

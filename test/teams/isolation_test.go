@@ -173,6 +173,14 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 				require.NoError(t, w.Client.Delete(suite.Within(t), binding.DeepCopy()))
 				w.putBack(t, binding)
 			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "no ValidatingAdmissionPolicyBinding puts the guardrail in force"},
+			"a piece gives every account too much": {func(t *testing.T) {
+				w.deniesNothing(t, "reconciler-pieces")
+				wide := suite.Object(piece, "rules: [{apiGroups: [''], resources: [limitranges], verbs: [update]}]")
+				suite.Eventually(t, func(ctx context.Context) error { return w.Apply(ctx, wide) }) // until the guardrail lets it pass
+				w.planted(t, wide)
+			}, "", []string{"controller-reconciler-pieces", "guardrail-reconciler-pieces", "reconciler-pieces"}, "ClusterRole piece has core, and every Git account gets it"},
+			"controllers may write what decides the team's trust": {func(t *testing.T) { w.deniesNothing(t, "secrets-of-truststores") }, "iris-green/iris-green",
+				[]string{"own-trusted-secrets"}, "may create an ExternalSecret in namespace iris-green that writes Secret keys"},
 			"a team reads Tenants": {func(t *testing.T) {
 				w.planted(t, suite.Object(reader), binding("", "oops", "oops", group("red-admins")))
 			}, "red-admins", []string{"cluster-tenants"}, `ClusterRole "oops"`},
@@ -212,7 +220,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 // anything is found by what it no longer refuses.
 func TestIsolationFindsEveryGuardrailThatIsGone(t *testing.T) {
 	w := attacked(t)
-	want := []string{"account-names", "controller-break-glass", "controller-home-accounts", "controller-home-workloads", "controller-namespace-deletion", "controller-platform-objects",
+	want := []string{"account-names", "controller-reconciler-pieces", "own-trusted-secrets", "controller-break-glass", "controller-home-accounts", "controller-home-workloads", "controller-namespace-deletion", "controller-platform-objects",
 		"controller-tenant-labels", "home-flux", "home-pods", "operator-account", "own-break-glass", "own-labels", "own-namespace", "own-platform-objects"}
 	for _, policy := range w.ofKind("ValidatingAdmissionPolicy") {
 		want = append(want, "guardrail-"+strings.TrimPrefix(policy.GetName(), "landwaiter-"))
@@ -248,7 +256,7 @@ func TestIsolationNamesTheRightThatIsMissing(t *testing.T) {
 		require.Empty(t, found)
 		require.NotEmpty(t, unchecked)
 		for _, r := range results {
-			if strings.HasPrefix(r.Case, "guardrail-") {
+			if strings.HasPrefix(r.Case, "guardrail-") || r.Case == "reconciler-pieces" {
 				require.Equal(t, isolation.Held, r.Outcome, r.Case) // only looked at
 				continue
 			}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,48 +28,8 @@ import (
 // its account until the end of the test, and waits until it is ready.
 func (w *installation) operate(t *testing.T, args ...string) (process *cluster.Process, metrics string) {
 	t.Helper()
-	process, addresses := w.launch(t, args...)
-	require.NoError(t, process.Await(suite.Within(t), func(ctx context.Context) error { _, err := stack.Get(ctx, addresses[0]+"/readyz"); return err }))
-	return process, addresses[1] + "/metrics"
-}
-
-// launch is operate without the wait, and returns its addresses of health and metrics.
-func (w *installation) launch(t *testing.T, args ...string) (process *cluster.Process, addresses [2]string) {
-	t.Helper()
-	ports, err := cluster.FreePorts(2)
-	require.NoError(t, err)
-	kubeconfig := filepath.Join(t.TempDir(), "operator.kubeconfig")
-	require.NoError(t, w.AccountKubeconfig(suite.Within(t), suite.System, "landwaiter-operator", kubeconfig))
-	own := append(w.operatorArgs(t), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
-	process, err = cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator-" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-"), Path: suite.MustTool(t, suite.LandwaiterServer),
-		Env: []string{"KUBECONFIG=" + kubeconfig}, Args: append(own, args...)})
-	require.NoError(t, err)
-	t.Cleanup(func() { process.Terminate(suite.Patience) }) // it releases its lease
-	for i, port := range ports {
-		addresses[i] = fmt.Sprintf("http://127.0.0.1:%d", port)
-	}
-	return process, addresses
-}
-
-// operatorArgs are the arguments of the chart's Deployment.
-func (w *installation) operatorArgs(t *testing.T) []string {
-	t.Helper()
-	for _, object := range w.rendered {
-		if object.GetKind() != "Deployment" || object.GetName() != "landwaiter-operator" {
-			continue
-		}
-		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-		require.NoError(t, err)
-		container, _ := containers[0].(map[string]any)
-		args, _, err := unstructured.NestedStringSlice(container, "args")
-		require.NoError(t, err)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", suite.System)
-		}
-		return args
-	}
-	require.Fail(t, "the chart has no Deployment of the operator")
-	return nil
+	operator := suite.Operate(t, w.Cluster, w.rendered, args...)
+	return operator.Process, operator.MetricsURL + "/metrics"
 }
 
 // tenant makes a Tenant, as a cluster admin does who leaves the rest to the operator.
@@ -226,7 +185,7 @@ func TestTheOperatorDoesNotStartWithoutItsGuardrails(t *testing.T) {
 		}
 		return nil
 	})
-	process, _ := w.launch(t)
+	process := suite.LaunchOperator(t, w.Cluster, w.rendered).Process
 	require.Contains(t, ends(t, process), "the operator guardrails are not in force: the operator may make anybody admin in kube-system; install the chart with guardrails.enabled=true")
 }
 

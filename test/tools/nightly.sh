@@ -13,7 +13,7 @@ readonly newer='BreakGlass'
 
 # cluster exports what tests with a control plane need.
 cluster() {
-  test/tools/packages.sh runc prometheus git
+  test/tools/packages.sh runc prometheus git gpg gpg-agent
   exports=$(test/tools/cluster.sh && test/tools/programs.sh)
   eval "$exports"
 }

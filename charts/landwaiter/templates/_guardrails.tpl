@@ -20,8 +20,14 @@ authorizer.group('landwaiter.dev').resource('tenantlabels').check('manage').allo
 authorizer.group('landwaiter.dev').resource('tenantlabels').check('create').allowed()
 {{- end -}}
 
+{{/* The ClusterRoles that the operator may bind, as JSON. */}}
+{{- define "landwaiter.operatorRoles" -}}
+{{- $full := include "landwaiter.fullname" . -}}
+{{ concat (list "admin" "edit" "view" (printf "%s-reconciler" $full) (printf "%s-reference-reader" $full)) (default list .Values.operator.clusterRoles) | uniq | toJson }}
+{{- end -}}
+
 {{/* Head of a ValidatingAdmissionPolicy. Takes a list: root, name suffix, whether it is
-evaluated once for every Tenant. */}}
+evaluated once for every Tenant (true) or every resource of another kind, in the namespace of the request (its name). */}}
 {{- define "landwaiter.policy" -}}
 {{- $root := index . 0 }}
 apiVersion: admissionregistration.k8s.io/v1
@@ -33,7 +39,7 @@ metadata:
 spec:
   failurePolicy: Fail
   {{- if index . 2 }}
-  paramKind: {apiVersion: landwaiter.dev/v1beta1, kind: Tenant}
+  paramKind: {apiVersion: landwaiter.dev/v1beta1, kind: {{ kindIs "string" (index . 2) | ternary (index . 2) "Tenant" }}}
   {{- end }}
 {{- end -}}
 
@@ -51,7 +57,7 @@ spec:
   policyName: {{ include "landwaiter.fullname" $root }}-{{ index . 1 }}
   validationActions: [Deny]
   {{- if index . 2 }}
-  # Every Tenant must agree; without Tenants there is nothing to guard.
+  # Every {{ kindIs "string" (index . 2) | ternary (index . 2) "Tenant" }} must agree; without one there is nothing to guard.
   paramRef: {selector: {}, parameterNotFoundAction: Allow}
   {{- end }}
 ---
@@ -101,4 +107,81 @@ pkg/tenancy/onboard shortens names so. Takes a list: name, the other one, and ho
 ({{ $full }}.size() <= {{ $most }} ? {{ $name }} == {{ $full }} : {{ $name }}.size() > 11 && {{ $name }}.size() <= {{ $most }} &&
 {{ $name }}.substring({{ $name }}.size() - 11).matches('^-[0-9a-f]{10}$') && {{ $full }}.startsWith({{ $name }}.substring(0, {{ $name }}.size() - 11)) &&
 {{ $full }}.substring({{ $name }}.size() - 11, {{ $cut }}).matches('^[-.]*$'))
+{{- end -}}
+
+{{/* Keeps the Secrets that resources of one kind name. It holds in namespaces of Tenants, so that the rest of a cluster goes
+on without the kind. Takes a list: root, kind, its plural, the template of a list of names. */}}
+{{- define "landwaiter.namedSecrets" -}}
+{{- $root := index . 0 }}{{ $kind := index . 1 }}{{ $plural := index . 2 }}
+{{- include "landwaiter.policy" (list $root (printf "secrets-of-%s" $plural) $kind) }}
+  matchConstraints:
+    namespaceSelector: {matchExpressions: [{key: landwaiter.dev/tenant, operator: Exists}]}
+    resourceRules:
+      - {apiGroups: [""], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [secrets]}
+      - {apiGroups: [external-secrets.io], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [externalsecrets, pushsecrets]}
+      - {apiGroups: [cert-manager.io], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [certificates, issuers]}
+      - {apiGroups: [secrets-store.csi.x-k8s.io], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [secretproviderclasses]}
+  variables:
+    - name: kind
+      expression: "request.resource.resource"
+    - name: names
+      expression: >-
+        {{- include (index . 3) $root | nindent 8 }}
+    # What the object, or a controller by its order, writes.
+    - name: writes
+      expression: >-
+        variables.kind == 'secrets' ? [string(object.metadata.name)] :
+        variables.kind == 'externalsecrets' ? [has(object.spec.target) && has(object.spec.target.name) && object.spec.target.name != '' ? string(object.spec.target.name) : string(object.metadata.name)] :
+        variables.kind == 'pushsecrets' ? (has(object.spec.data) ? object.spec.data.map(d, string(d.match.remoteRef.remoteKey)) : []) :
+        variables.kind == 'certificates' ? [string(object.spec.secretName)] :
+        variables.kind == 'issuers' ? (has(object.spec.acme) ? [string(object.spec.acme.privateKeySecretRef.name)] : []) :
+        has(object.spec.secretObjects) ? object.spec.secretObjects.map(o, string(o.secretName)) : []
+    - name: hit
+      expression: "variables.writes.filter(w, w in variables.names)"
+    # The names that it pushes stand in the Secret.
+    - name: pushesAll
+      expression: "variables.kind == 'pushsecrets' && has(object.spec.dataTo) && size(object.spec.dataTo) > 0 && size(variables.names) > 0"
+    - name: unchanged
+      expression: >-
+        request.operation == 'UPDATE' && (variables.kind == 'secrets' ?
+        has(object.data) == has(oldObject.data) && (!has(object.data) || object.data == oldObject.data) : object.spec == oldObject.spec)
+    # An account of another namespace, as controllers have, unless it may write the rules here, as the team's account.
+    - name: foreign
+      expression: >-
+        request.userInfo.username.startsWith('system:serviceaccount:') && !request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':') &&
+        !authorizer.group('landwaiter.dev').resource('{{ $plural }}').namespace(request.namespace).check('update').allowed()
+  validations:
+    - expression: "variables.unchanged || size(variables.hit) == 0 || (variables.kind == 'secrets' && !variables.foreign) || {{ include "landwaiter.platform" $root }}"
+      messageExpression: >-
+        variables.kind == 'secrets' ?
+        'Secret ' + object.metadata.name + ' is named by {{ $kind }} ' + params.metadata.name + ', so only those who may write {{ $plural }} in namespace ' + request.namespace + ' may write it: ' +
+        'if ' + request.userInfo.username + ' is to, bind it to ClusterRole {{ include "landwaiter.fullname" $root }}-rules-writer there' :
+        request.kind.kind + ' ' + object.metadata.name + ' would write Secret ' + variables.hit.join(', ') + ', which {{ $kind }} ' + params.metadata.name + ' names: choose another name, or ask a cluster admin'
+      reason: Forbidden
+    - expression: "!variables.pushesAll || variables.unchanged || {{ include "landwaiter.platform" $root }}"
+      messageExpression: >-
+        'PushSecret ' + object.metadata.name + ' may write every Secret, also those that {{ $kind }} ' + params.metadata.name + ' names: list what it pushes in spec.data, and leave out spec.dataTo'
+      reason: Forbidden
+{{- include "landwaiter.binding" (list $root (printf "secrets-of-%s" $plural) $kind) }}
+{{- end -}}
+
+{{/* The names of the Secrets that a Store in params names, but for the pull secrets of an account: pkg/resources/resource/fields.go. */}}
+{{- define "landwaiter.secretsOfStore" -}}
+(has(params.spec.imagePullSecrets) ? params.spec.imagePullSecrets.map(s, string(s.name)) : []) +
+(has(params.spec.identity) && has(params.spec.identity.secretRef) ? [string(params.spec.identity.secretRef.name)] : []) +
+(has(params.spec.caBundle) && has(params.spec.caBundle.secretKeyRef) ? [string(params.spec.caBundle.secretKeyRef.name)] : []) +
+(has(params.spec.additionalCABundles) ? params.spec.additionalCABundles.filter(b, has(b.secretKeyRef)).map(b, string(b.secretKeyRef.name)) : []) +
+(has(params.spec.clientCertificate) ? [string(params.spec.clientCertificate.secretRef.name)] : []) +
+(has(params.spec.proxy) && has(params.spec.proxy.secretRef) ? [string(params.spec.proxy.secretRef.name)] : []) +
+(has(params.spec.proxy) && has(params.spec.proxy.caBundle) && has(params.spec.proxy.caBundle.secretKeyRef) ? [string(params.spec.proxy.caBundle.secretKeyRef.name)] : [])
+{{- end -}}
+
+{{/* The names of the Secrets that a TrustStore in params names. */}}
+{{- define "landwaiter.secretsOfTrustStore" -}}
+(has(params.spec.source) && has(params.spec.source.secretKeyRef) ? [string(params.spec.source.secretKeyRef.name)] : []) +
+(has(params.spec.source) && has(params.spec.source.kms) && has(params.spec.source.kms.secretRef) ? [string(params.spec.source.kms.secretRef.name)] : []) +
+(has(params.spec.source) && has(params.spec.source.vault) && has(params.spec.source.vault.tokenSecretKeyRef) ? [string(params.spec.source.vault.tokenSecretKeyRef.name)] : []) +
+(has(params.spec.source) && has(params.spec.source.vault) && has(params.spec.source.vault.caBundle) && has(params.spec.source.vault.caBundle.secretKeyRef) ? [string(params.spec.source.vault.caBundle.secretKeyRef.name)] : []) +
+(has(params.spec.source) && has(params.spec.source.tuf) && has(params.spec.source.tuf.caBundle) && has(params.spec.source.tuf.caBundle.secretKeyRef) ? [string(params.spec.source.tuf.caBundle.secretKeyRef.name)] : []) +
+(has(params.spec.awsSigner) && has(params.spec.awsSigner.secretRef) ? [string(params.spec.awsSigner.secretRef.name)] : [])
 {{- end -}}

@@ -32,6 +32,16 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- fail (printf "tenants: %s: reconciler.variables: %s is not the name of a variable; use letters, digits and underscores, and begin with no digit" $t.name $name) }}
 {{- end }}
 {{- end }}
+{{- $secrets := list }}
+{{- range $t.reconciler.variablesFrom }}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$" .secretRef.name) }}
+{{- fail (printf "tenants: %s: reconciler.variablesFrom: %q is not the name of a Secret; name one in the home namespace" $t.name .secretRef.name) }}
+{{- end }}
+{{- if has .secretRef.name $secrets }}
+{{- fail (printf "tenants: %s: reconciler.variablesFrom: Secret %s is named twice: remove one of the entries" $t.name .secretRef.name) }}
+{{- end }}
+{{- $secrets = append $secrets .secretRef.name }}
+{{- end }}
 {{- with $t.reconciler.source }}
 {{- if not (regexMatch "^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$" .url) }}
 {{- fail (printf "tenants: %s: reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef" $t.name) }}

@@ -22,6 +22,9 @@ spec:
   {{- else }}
   ref: {branch: {{ default "main" $source.branch | quote }}}
   {{- end }}
+  {{- with $source.exclude }}
+  ignore: {{ . | quote }}
+  {{- end }}
   {{- with $source.secretRef }}
   secretRef: {{ toJson . }}
   {{- end }}
@@ -44,9 +47,15 @@ spec:
   {{- if $t.alone }}
   targetNamespace: {{ $t.home | quote }}
   {{- end }}
-  {{- if $t.reconciler.variables }}
+  {{- if or $t.reconciler.variables $t.reconciler.variablesFrom }}
   postBuild:
-    substituteFrom: [{kind: ConfigMap, name: tenant-vars, optional: false}]
+    substituteFrom:
+      {{- range $t.reconciler.variablesFrom }}
+      - {kind: Secret, name: {{ .secretRef.name | quote }}, optional: {{ default false .optional }}}
+      {{- end }}
+      {{- if $t.reconciler.variables }}
+      - {kind: ConfigMap, name: tenant-vars, optional: false}
+      {{- end }}
   {{- end }}
   {{- if $t.reconciler.createNamespaces }}
   patches:

@@ -262,9 +262,15 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 	if missing := k.lacks(parsed); missing != nil {
 		return missing
 	}
-	text := policy.Cut(strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " "), maxQuote)
-	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
+	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, quote(err)),
 		"sign with the services that the Verifier's trust store names, or have its trusted root updated")
+}
+
+// quote returns the library's error in one line of bounded length. Where the library counts too few
+// timestamps, it also prints the errors of the others, even if there are none.
+func quote(err error) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), ""), "; error: %!w(<nil>)", "")
+	return policy.Cut(strings.Join(strings.Fields(text), " "), maxQuote)
 }
 
 // lacks returns a refusal if a bundle that was not accepted has no evidence at all of when it was

@@ -172,6 +172,21 @@ func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 	}
 }
 
+// The library wraps the errors of other timestamps, and there are none.
+func TestTooFewTimestampsAreCountedInASentenceWithoutGaps(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
+	for name, change := range map[string]func(*cosign.Signers){
+		"with a log":    func(k *cosign.Signers) { k.Keyless.Thresholds.Timestamps = 3 },
+		"without a log": func(k *cosign.Signers) { k.InsecureIgnoreLog, k.Keyless.Thresholds.Timestamps = true, 2 },
+	} {
+		finding := check(newChecker(t, keylessOptions(trusted, change)), img, e)
+		requireInvalid(t, finding, policy.ReasonUntrusted)
+		require.Regexp(t, `: [1-2] < [2-3]$`, finding.Message, name)
+	}
+}
+
 func TestCertificatesMustBeInTransparencyLogs(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img := newImage(t, "r.example.com/app")

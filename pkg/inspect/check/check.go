@@ -64,7 +64,7 @@ func checks() []check {
 		{[]string{ResourceInvalid}, []Source{SourceResources}, invalid, nil},
 		{[]string{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective, nil},
 		{[]string{TrustEnds}, []Source{SourceResources}, ends, nil},
-		{GuardrailIDs(), []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails, uncompared},
+		{GuardrailIDs(), []Source{SourceGuardrails, SourceLandwaiter, SourceResources, SourceRights}, guardrails, uncompared},
 		{[]string{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment, nil},
 		{[]string{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions, nil},
 		{[]string{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease, nil},

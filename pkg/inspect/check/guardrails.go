@@ -82,7 +82,7 @@ func uncompared(v *view) []resource.Unchecked {
 
 // guardrails returns those of the cluster, and how they are installed as far as serve says.
 func (v *view) guardrails() Guardrails {
-	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
+	g := Guardrails{Policies: v.Policies, Bindings: v.Bindings, Bindable: Bindable(v.ClusterRoles, v.fullname()), Release: types.NamespacedName{Namespace: v.Namespace, Name: v.fullname()},
 		Operated: slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return p.runs("operate") })}
 	if v.serve == nil || v.serve.account != ShippedRelease {
 		return g
@@ -111,6 +111,9 @@ type Guardrails struct {
 	Address string
 	// Operated says that the operator runs, which has guardrails of its own.
 	Operated bool
+	// Bindable are the ClusterRoles that the operator may bind, as [Bindable] returns them: the rules
+	// name them. Empty means those that every installation has.
+	Bindable []string
 }
 
 // GuardrailNames are the names of the guardrails of this version without the release's, in the
@@ -191,7 +194,7 @@ func (g Guardrails) Faults(name string) (found []resource.Finding) {
 		bound := builtin("ValidatingAdmissionPolicyBinding", "", b.Name)
 		mended := map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}
 		if live.Spec.ParamKind != nil {
-			mended["paramRef"] = map[string]any{"name": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
+			mended["paramRef"] = map[string]any{"name": nil, "namespace": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
 		}
 		add(resource.Finding{ID: GuardrailNotDeny, Object: bound.ObjectRef, Message: "it does not deny everywhere: it " + gap(live, &b),
 			Command: bound.merge(map[string]any{"spec": mended})})
@@ -213,7 +216,7 @@ func (g Guardrails) changed(name string, live *admissionv1.ValidatingAdmissionPo
 	}
 	shipped, err := shippedGuardrails(g.Release.Namespace, g.ClusterResources)
 	at := slices.IndexFunc(shipped, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == ShippedRelease+"-"+name })
-	if !g.Comparable() || err != nil || at < 0 || rules(live, g.Address) == rules(&shipped[at], g.Address) {
+	if !g.Comparable() || err != nil || at < 0 || rules(live, g.Address) == g.bindable(rules(&shipped[at], g.Address)) {
 		return ""
 	}
 	return "its rules are not those of this version of Landwaiter"
@@ -314,14 +317,14 @@ func gap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmi
 	case m != nil && len(m.ResourceRules)+len(m.ExcludeResourceRules)+terms(m.NamespaceSelector)+terms(m.ObjectSelector) > 0:
 		return "has matchResources, so the guardrail does not hold everywhere"
 	case p.Spec.ParamKind != nil && !everyParam(b.Spec.ParamRef):
-		return "does not hold for every Tenant"
+		return "does not hold for every " + p.Spec.ParamKind.Kind
 	}
 	return ""
 }
 
 // everyParam reports whether a binding takes all objects of the kind as parameters.
 func everyParam(ref *admissionv1.ParamRef) bool {
-	return ref != nil && ref.Name == "" && ref.Selector != nil && terms(ref.Selector) == 0
+	return ref != nil && ref.Name == "" && ref.Namespace == "" && ref.Selector != nil && terms(ref.Selector) == 0
 }
 
 // terms is how many conditions a selector has.

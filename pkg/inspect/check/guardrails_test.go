@@ -51,7 +51,8 @@ func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 		"some by an expression": {func(b *admissionv1.ValidatingAdmissionPolicyBinding) {
 			b.Spec.ParamRef.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
 		}, "every Tenant"},
-		"none": {func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.Spec.ParamRef = nil }, "every Tenant"},
+		"those of one namespace": {func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.Spec.ParamRef.Namespace = "team-a" }, "every Tenant"},
+		"none":                   {func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.Spec.ParamRef = nil }, "every Tenant"},
 		"some namespaces": {func(b *admissionv1.ValidatingAdmissionPolicyBinding) {
 			b.Spec.MatchResources = &admissionv1.MatchResources{NamespaceSelector: some}
 		}, "matchResources"},

@@ -43,6 +43,7 @@ func (s *scene) guardrails(ctx context.Context) []Result {
 		}
 		results = append(results, r)
 	}
+	results = append(results, s.pieces(ctx)...)
 	for _, team := range s.teams {
 		results = append(results, s.controllers(ctx, team)...)
 	}
@@ -68,6 +69,7 @@ func (s *server) controllersApart(ctx context.Context) (bool, error) {
 const (
 	garbageCollector = "generic-garbage-collector"
 	replicaSets      = "replicaset-controller"
+	roleAggregation  = "clusterrole-aggregation-controller"
 )
 
 // controller is a controller of Kubernetes, whose permissions reach every namespace, as it runs in
@@ -84,19 +86,10 @@ func (s *scene) controller(name string) person {
 func (s *scene) controllers(ctx context.Context, team *team) []Result {
 	var results []Result
 	add := func(id, tries string, who person, requests ...request) {
-		if len(requests) == 0 {
-			return
+		for _, r := range s.byController(ctx, id, tries, who, requests...) {
+			r.Tenant = team.tenant.Name
+			results = append(results, r)
 		}
-		r := s.try(ctx, who, requests)
-		asked := r.Outcome != NotTried
-		if r.Outcome == Held && !slices.ContainsFunc(r.By, func(by string) bool { return strings.HasPrefix(by, byGuardrail) }) {
-			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "permissions refused the controller, so the guardrail was never asked", "see case guardrail-"+id
-		}
-		if asked && !s.controllersApart && r.Outcome != Held {
-			r.Why, r.Fix = r.Why+"; all controllers act as kube-controller-manager here, whose user may have another name", apartFix
-		}
-		r.Case, r.Tries, r.Tenant = "controller-"+id, tries+" with the permissions of a controller of Kubernetes", team.tenant.Name
-		results = append(results, r)
 	}
 	collector := s.controller(garbageCollector)
 	var patches, glass []request
@@ -124,6 +117,23 @@ func (s *scene) controllers(ctx context.Context, team *team) []Result {
 			map[string]any{"spec": map[string]any{"serviceAccountName": "kustomize-controller"}}))...)
 	}
 	return results
+}
+
+// byController tries requests that a guardrail must refuse as a controller of Kubernetes.
+func (s *scene) byController(ctx context.Context, id, tries string, who person, requests ...request) []Result {
+	if len(requests) == 0 {
+		return nil
+	}
+	r := s.try(ctx, who, requests)
+	asked := r.Outcome != NotTried
+	if r.Outcome == Held && !slices.ContainsFunc(r.By, func(by string) bool { return strings.HasPrefix(by, byGuardrail) }) {
+		r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "permissions refused the controller, so the guardrail was never asked", "see case guardrail-"+id
+	}
+	if asked && !s.controllersApart && r.Outcome != Held {
+		r.Why, r.Fix = r.Why+"; all controllers act as kube-controller-manager here, whose user may have another name", apartFix
+	}
+	r.Case, r.Tries = "controller-"+id, tries+" with the permissions of a controller of Kubernetes"
+	return []Result{r}
 }
 
 // operator is the operator's account, as the chart names it.

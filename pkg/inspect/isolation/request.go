@@ -289,7 +289,7 @@ func shown(text string) string { return check.Shown(text) }
 // readable are the resources that a run may read. Secrets are not among them.
 func readable() []string {
 	return []string{"tenants", "namespaces", "rolebindings", "networkpolicies", "resourcequotas", "serviceaccounts", "configmaps", "kustomizations",
-		"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "clusterroles", "stores", "truststores", "externalsecrets", "pushsecrets", "certificates", "issuers", "secretproviderclasses"}
 }
 
 // dryRunOnly refuses, before it leaves the machine, every request that could change

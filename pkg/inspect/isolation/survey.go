@@ -37,6 +37,11 @@ type scene struct {
 	accountsThere []string
 	// unread says why guardrails could not be read.
 	unread error
+	// roles are all ClusterRoles, and unreadRoles says why there are none.
+	roles       []rbacv1.ClusterRole
+	unreadRoles error
+	// writers are the kinds by which controllers write Secrets.
+	writers []writer
 	// controllersApart says that the controllers of Kubernetes have accounts of their own.
 	controllersApart bool
 }
@@ -59,8 +64,10 @@ type team struct {
 	people []person
 	// left counts what was found and is not tried.
 	left struct{ people, objects int }
-	// owned are objects of the platform in the home namespace and in the first other one.
-	owned []owned
+	// owned are objects of the platform in the home namespace and in the first other one, and trusted are
+	// Secrets there.
+	owned   []owned
+	trusted []trusted
 	// kustomization is one in the home namespace, and fluxKnown whether there is such a kind.
 	kustomization string
 	fluxKnown     bool
@@ -102,11 +109,10 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		return nil, err
 	}
 	s := &scene{api: api, landwaiter: options.Landwaiter, keys: cmp.Or(options.ClusterResources, options.Landwaiter.Namespace)}
-	s.guard.Release, s.guard.ClusterResources = s.landwaiter, s.keys
-	var errPolicies, errBindings error
-	s.guard.Policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
-	s.guard.Bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
-	s.unread, s.guarding = errors.Join(errPolicies, errBindings), guardrailNames(s.guard)
+	s.limits(ctx)
+	if s.writers, err = api.served(ctx); err != nil {
+		return nil, err
+	}
 	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
 	if err != nil {
 		return nil, err
@@ -158,6 +164,17 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		s.pairs[0].team.people = append(s.pairs[0].team.people, person{role: roleAsked, user: cmp.Or(options.As, probeName), groups: options.Groups})
 	}
 	return s, nil
+}
+
+// limits reads guardrails and roles. A run without the permission says so in the results about them.
+func (s *scene) limits(ctx context.Context) {
+	s.guard.Release, s.guard.ClusterResources = s.landwaiter, s.keys
+	var errPolicies, errBindings error
+	s.guard.Policies, errPolicies = list[admissionv1.ValidatingAdmissionPolicy](ctx, s.api, listing(group(admission, "v1", "validatingadmissionpolicies"), ""), "")
+	s.guard.Bindings, errBindings = list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, s.api, listing(group(admission, "v1", "validatingadmissionpolicybindings"), ""), "")
+	s.unread, s.guarding = errors.Join(errPolicies, errBindings), guardrailNames(s.guard)
+	s.roles, s.unreadRoles = list[rbacv1.ClusterRole](ctx, s.api, listing(group(rbacGroup, "v1", "clusterroles"), ""), "")
+	s.guard.Bindable = check.Bindable(s.roles, s.landwaiter.Name)
 }
 
 func nameOf(tenant *v1beta1.Tenant) string {
@@ -232,8 +249,10 @@ func (s *server) team(ctx context.Context, tenant *v1beta1.Tenant, names []strin
 			return nil, err
 		}
 		bindings = append(bindings, found...)
-		if err := s.owned(ctx, t, namespace); err != nil {
-			return nil, err
+		for _, find := range []func(context.Context, *team, string) error{s.owned, s.trusted} {
+			if err := find(ctx, t, namespace); err != nil {
+				return nil, err
+			}
 		}
 	}
 	t.people, t.left.people = people(tenant, bindings)

@@ -283,6 +283,25 @@ func TestUsersInRedisReachWhatTheirRulesSay(t *testing.T) {
 	require.Len(t, usage, 1)
 }
 
+// Clusters that share a Redis have a key file each.
+func TestTwoInstallationsOnOneRedisOpenNothingOfEachOther(t *testing.T) {
+	server := startRedis(t)
+	one, other := shared(t, cache.Connection{URL: server.URL}, masterKey()), shared(t, cache.Connection{URL: server.URL}, masterKey())
+	written(t, one, one, "a")
+	unopened := other.Redis.Stats.Unopened.Load()
+	eventually(t, func() bool {
+		require.False(t, found(t, other, "a"), "a verdict that the other installation sealed")
+		return other.Redis.Stats.Unopened.Load() > unopened
+	}, "it has seen the value")
+	// Both have a verdict of this key: whoever wrote last finds its own, the other none.
+	written(t, other, other, "a")
+	unopened = one.Redis.Stats.Unopened.Load()
+	eventually(t, func() bool {
+		require.False(t, found(t, one, "a"))
+		return one.Redis.Stats.Unopened.Load() > unopened
+	}, "and so has the first")
+}
+
 func TestRedisIsReachedWithAClientCertificate(t *testing.T) {
 	ca, err := fixture.NewAuthority("redis")
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -57,6 +58,24 @@ func TestNamespacesPastTheLimitWaitForAPlace(t *testing.T) {
 	require.Equal(t, maxNamespaceLabels-2, gone)
 	require.Len(t, s.namespaces.values(), 2)
 	require.Equal(t, "other", s.NamespaceLabel("team-2"), "it is gone")
+}
+
+func TestANamespaceHasTheClusterQuotaOfItsQuotaOwner(t *testing.T) {
+	s, _ := registered(t)
+	require.Empty(t, s.Quota("shop"), "nothing is known before the first snapshot")
+	o := declared("shop", "shop-web", "shop-batch", "alone")
+	o.Resources = append(o.Resources, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: v1beta1.TenantSpec{HomeNamespace: "shop", Namespaces: []string{"shop-web", "shop-batch"}}})
+	for name, spec := range map[string]v1beta1.ClusterQuotaSpec{
+		"gold":   {Tenants: []string{"shop"}, MaxInFlight: 64},
+		"night":  {Namespaces: []string{"shop-batch"}, MaxInFlight: 32},
+		"broken": {Namespaces: []string{"alone"}, MaxInFlight: 1},
+	} {
+		o.Resources = append(o.Resources, &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+	}
+	s.Apply(t.Context(), o)
+	for namespace, want := range map[verify.Namespace]string{"shop": "gold", "shop-web": "gold", "shop-batch": "night", "alone": "", "made-up": "", verify.Cluster: ""} {
+		require.Equal(t, want, s.Quota(namespace), namespace)
+	}
 }
 
 func TestRequestsToRegistriesAreCountedByNamespace(t *testing.T) {

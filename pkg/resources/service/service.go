@@ -142,6 +142,15 @@ func (s *Service) Tenant(namespace verify.Namespace) string {
 	return ""
 }
 
+// Quota returns the name of the ClusterQuota that applies to a namespace, "" if it has the default
+// quota.
+func (s *Service) Quota(namespace verify.Namespace) string {
+	if snapshot := s.set.Snapshot(); snapshot != nil {
+		return snapshot.Cluster().QuotaSources[snapshot.Account(namespace)].Name
+	}
+	return ""
+}
+
 // exists reports whether the resources that are in force are about a namespace: in a
 // cluster, whether it exists.
 func (s *Service) exists(namespace verify.Namespace) bool {

@@ -52,7 +52,7 @@ type operation struct {
 }
 
 func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options, authorizeClient authorizer) *handler {
-	m := newMetrics(options.Metrics, options.NamespaceLabel)
+	m := newMetrics(options.Metrics, options.NamespaceLabel, options.Quota)
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
 		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(), denials: newDenials(),

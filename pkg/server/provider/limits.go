@@ -65,6 +65,9 @@ const (
 
 	// maxNamespaceLabels bounds the namespaces in metrics. Further ones count as "other".
 	maxNamespaceLabels = 1000
+	// maxQuotaLabels bounds the ClusterQuotas in metrics, of 17 series each: as many as a dashboard
+	// can compare. Further ones count as "other".
+	maxQuotaLabels = 20
 
 	// maxHeaderBytes bounds the header of a request; Gatekeeper's is 200 bytes.
 	maxHeaderBytes = 16 << 10

@@ -20,18 +20,20 @@ type metrics struct {
 	inFlight           prometheus.Gauge
 	panics             prometheus.Counter
 	requestsOverloaded prometheus.Counter
-	imagesOverloaded   *prometheus.CounterVec // namespace
-	verdicts           *prometheus.CounterVec // namespace, outcome
-	worked             *prometheus.SummaryVec // namespace
-	exceptions         *prometheus.CounterVec // namespace, kind
+	imagesOverloaded   *prometheus.CounterVec   // namespace
+	verdicts           *prometheus.CounterVec   // namespace, outcome
+	worked             *prometheus.SummaryVec   // namespace
+	workedByQuota      *prometheus.HistogramVec // quota
+	exceptions         *prometheus.CounterVec   // namespace, kind
 
-	namespace func(verify.Namespace) string
+	namespace, quota func(verify.Namespace) string
 }
 
 // metricPrefix begins the name of each metric.
 const metricPrefix = "landwaiter_provider_"
 
-func newMetrics(registry *prometheus.Registry, namespace func(verify.Namespace) string) *metrics {
+func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Namespace) string) *metrics {
+	quotas := &labels{limit: maxQuotaLabels}
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
 	}
@@ -49,12 +51,21 @@ func newMetrics(registry *prometheus.Registry, namespace func(verify.Namespace) 
 		imagesOverloaded: prometheus.NewCounterVec(counter("images_overloaded_total",
 			"Images that were not verified because too many were in flight, or too much evidence was in memory, in all or of their namespace."), []string{"namespace"}),
 		verdicts: prometheus.NewCounterVec(counter("verdicts_total", "Verdicts by where they came from."), []string{"namespace", "outcome"}),
-		// Without quantiles it is a sum and a count: a histogram for each namespace is too many series.
+		// Without quantiles it is a sum and a count: a histogram for each namespace is too many
+		// series, and the platform groups namespaces by their quotas.
 		worked: prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: metricPrefix + "image_duration_seconds",
 			Help: "Time to decide about images, or to pin them, that were not known in memory."}, []string{"namespace"}),
+		workedByQuota: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "quota_image_duration_seconds",
+			Help: "Time to decide about images, or to pin them, that were not known in memory, by the ClusterQuota of their namespace.", Buckets: buckets}, []string{"quota"}),
 		exceptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_exception_uses_total",
 			Help: "Images that an exception or, with the kind Namespace, break-glass let in although policies deny them."}, []string{"namespace", "kind"}),
 		namespace: namespace,
+		quota: func(of verify.Namespace) string {
+			if name := quota(of); name != "" {
+				return quotas.capped(name)
+			}
+			return noQuota
+		},
 	}
 	// Exported before the first of them, so that the first is an increase.
 	for _, endpoint := range endpointNames() {
@@ -62,7 +73,7 @@ func newMetrics(registry *prometheus.Registry, namespace func(verify.Namespace) 
 			m.requests.WithLabelValues(endpoint, string(outcome))
 		}
 	}
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked, m.exceptions)
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked, m.workedByQuota, m.exceptions)
 	return m
 }
 
@@ -95,6 +106,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 		}
 		if k.Duration > 0 {
 			m.worked.WithLabelValues(namespace).Observe(k.Duration.Seconds())
+			m.workedByQuota.WithLabelValues(m.quota(k.Namespace)).Observe(k.Duration.Seconds())
 			m.imagesOverloaded.WithLabelValues(namespace) // exported before the first of them
 		}
 		if k.Result == nil {
@@ -145,6 +157,9 @@ func (m *metrics) forget(namespace verify.Namespace) {
 		series.DeletePartialMatch(of)
 	}
 }
+
+// noQuota stands for namespaces with the default quota. No ClusterQuota can have this name.
+const noQuota = "-"
 
 // otherLabel stands for all values past a limit.
 const otherLabel = "other"

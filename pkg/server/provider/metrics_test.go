@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -109,6 +111,51 @@ landwaiter_provider_image_duration_seconds_count{namespace="team-a"} 4
 	h.metrics.forget("team-a")
 	require.Equal(t, 1, testutil.CollectAndCount(h.metrics.verdicts))
 	require.Equal(t, 0, testutil.CollectAndCount(h.metrics.worked))
+}
+
+func TestImagesAreTimedByTheClusterQuotaOfTheirNamespace(t *testing.T) {
+	h := testHandler(byRepository, pinning, func(o *Options) {
+		o.Quota = func(namespace verify.Namespace) string {
+			name, has := strings.CutPrefix(string(namespace), "has-")
+			if !has {
+				return ""
+			}
+			return name
+		}
+	})
+	observe := func(namespace string, took time.Duration) {
+		h.metrics.Observe(t.Context(), Observation{Endpoint: "verify", Outcome: RequestAnswered,
+			Keys: []KeyObservation{{Namespace: verify.Namespace(namespace), Answer: verify.AnswerAllowed, Duration: took}}})
+	}
+	for range 99 {
+		observe("has-gold", 3*time.Millisecond)
+	}
+	observe("has-gold", 3*time.Second)
+	observe("made-up-1", 3*time.Second)
+	observe("made-up-2", 3*time.Second)
+	observe("has-gold", 0) // known in memory
+	count := func(quota string, below float64) uint64 {
+		var m dto.Metric
+		require.NoError(t, h.metrics.workedByQuota.WithLabelValues(quota).(prometheus.Histogram).Write(&m))
+		for _, bucket := range m.GetHistogram().GetBucket() {
+			if bucket.GetUpperBound() == below {
+				return bucket.GetCumulativeCount()
+			}
+		}
+		return m.GetHistogram().GetSampleCount()
+	}
+	require.EqualValues(t, 99, count("gold", .005))
+	require.EqualValues(t, 100, count("gold", 0))
+	require.EqualValues(t, 0, count(noQuota, .005), "a slow namespace without a quota is not in the times of gold")
+	require.EqualValues(t, 2, count(noQuota, 0))
+
+	for i := range 2 * maxQuotaLabels {
+		observe(fmt.Sprintf("has-%d", i), time.Second)
+	}
+	require.Equal(t, maxQuotaLabels+2, testutil.CollectAndCount(h.metrics.workedByQuota), "the first ones, those without, and all others together")
+	require.EqualValues(t, maxQuotaLabels+1, count(otherLabel, 0))
+	h.metrics.forget("has-gold")
+	require.EqualValues(t, 100, count("gold", 0), "a quota is no namespace's")
 }
 
 func TestTheServiceSaysWhatMetricsCallANamespace(t *testing.T) {

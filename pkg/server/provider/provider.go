@@ -78,6 +78,9 @@ type Options struct {
 	// NamespaceLabel returns what metrics call a namespace. Clients choose namespaces, so it
 	// bounds the series. Default: the names of the first 1,000, and one for all others.
 	NamespaceLabel func(verify.Namespace) string
+	// Quota returns the name of the ClusterQuota that applies to a namespace, "" if none does.
+	// Default: none ever does.
+	Quota func(verify.Namespace) string
 	// Metrics registers the metrics and is served at /metrics. Default: a new
 	// registry.
 	Metrics *prometheus.Registry
@@ -94,6 +97,9 @@ func (o Options) withDefaults() Options {
 	if o.NamespaceLabel == nil {
 		first := &labels{limit: maxNamespaceLabels}
 		o.NamespaceLabel = func(namespace verify.Namespace) string { return first.capped(namespace.Label()) }
+	}
+	if o.Quota == nil {
+		o.Quota = func(verify.Namespace) string { return "" }
 	}
 	return o
 }

@@ -147,6 +147,15 @@ func checkReconciler(t *v1beta1.Tenant) error {
 			return fmt.Errorf("spec.reconciler.variables: %q is not the name of a variable; use letters, digits and underscores, and begin with no digit", variable)
 		}
 	}
+	for i, secret := range reconciler.VariablesFrom {
+		field := fmt.Sprintf("spec.reconciler.variablesFrom[%d].secretRef.name", i)
+		if len(validation.IsDNS1123Subdomain(secret.SecretRef.Name)) > 0 {
+			return fmt.Errorf("%s: %q is not the name of a Secret; name one in the home namespace", field, secret.SecretRef.Name)
+		}
+		if slices.ContainsFunc(reconciler.VariablesFrom[:i], func(other v1beta1.VariablesSource) bool { return other.SecretRef == secret.SecretRef }) {
+			return fmt.Errorf("%s: Secret %s is named twice: remove one of the entries", field, secret.SecretRef.Name)
+		}
+	}
 	if reconciler.Source == nil {
 		return nil
 	}

@@ -58,6 +58,12 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 		`spec.reconciler.variables: "a-b" is not the name of a variable; use letters`: func(t *v1beta1.Tenant) {
 			t.Spec.Reconciler = &v1beta1.TenantReconciler{Variables: map[string]v1beta1.Variable{"a-b": ""}}
 		},
+		`spec.reconciler.variablesFrom[0].secretRef.name: "A b" is not the name of a Secret; name one in the home namespace`: func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler = &v1beta1.TenantReconciler{VariablesFrom: []v1beta1.VariablesSource{{SecretRef: v1beta1.Reference{Name: "A b"}}}}
+		},
+		"spec.reconciler.variablesFrom[1].secretRef.name: Secret app is named twice: remove one of the entries": func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler = &v1beta1.TenantReconciler{VariablesFrom: []v1beta1.VariablesSource{{SecretRef: v1beta1.Reference{Name: "app"}}, {SecretRef: v1beta1.Reference{Name: "app"}, Optional: true}}}
+		},
 		"spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put": func(t *v1beta1.Tenant) {
 			t.Spec.Reconciler = &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "https://me:pw@example.com/x"}}
 		},

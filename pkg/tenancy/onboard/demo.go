@@ -70,15 +70,11 @@ func (r *rendering) demo() {
 		r.source(DemoSource, r.Spec.Reconciler.Source)
 	}
 	build := map[string]any{"substitute": map[string]any{demoLiteral: r.Name}}
-	if len(r.Spec.Reconciler.Variables) > 0 {
-		build["substituteFrom"] = substituteFrom()
+	if from := r.substituteFrom(); len(from) > 0 {
+		build["substituteFrom"] = from
 	}
 	r.flux(fluxKustomize, "Kustomization", demoKustomization, map[string]any{
 		"force": false, "interval": demoInterval, "path": r.Spec.Reconciler.Path, "prune": true,
 		"serviceAccountName": Account(r.Tenant), "sourceRef": sourceRef, "targetNamespace": r.Spec.HomeNamespace, "postBuild": build,
 	})
-}
-
-func substituteFrom() []any {
-	return []any{map[string]any{"kind": "ConfigMap", "name": VariablesName, "optional": false}}
 }

@@ -77,3 +77,24 @@ func TestAFormWithoutWhatItAppliesIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// A team can write its Secrets, so what the platform says wins: Flux takes the last entry that has a key.
+func TestThePlatformsVariablesWinOverThoseOfSecrets(t *testing.T) {
+	secrets := []v1beta1.VariablesSource{{SecretRef: v1beta1.Reference{Name: "app"}}, {SecretRef: v1beta1.Reference{Name: "more"}, Optional: true}}
+	fromSecrets := []any{map[string]any{"kind": "Secret", "name": "app", "optional": false}, map[string]any{"kind": "Secret", "name": "more", "optional": true}}
+	both := append(fromSecrets[:2:2], map[string]any{"kind": "ConfigMap", "name": "tenant-vars", "optional": false})
+	own := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "web", Reconciler: &v1beta1.TenantReconciler{VariablesFrom: secrets, Source: &v1beta1.TenantSource{URL: "https://example.com/x"}}}}
+	own.Name = "web"
+	demo := demoTenant(FormDemo)
+	demo.Spec.Reconciler.VariablesFrom = secrets
+	for kustomization, c := range map[string]struct {
+		tenant *v1beta1.Tenant
+		want   []any
+	}{"web/web": {own, fromSecrets}, "foo/dummy": {demo, both}} {
+		objects := render(t, c.tenant, everything())
+		got, _, err := unstructured.NestedSlice(find(t, objects, "Kustomization "+kustomization).Object, "spec", "postBuild", "substituteFrom")
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, kustomization)
+	}
+	require.NotContains(t, ids(render(t, own, everything())), "ConfigMap web/tenant-vars")
+}

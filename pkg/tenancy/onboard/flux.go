@@ -92,8 +92,8 @@ func (r *rendering) sync() {
 		"serviceAccountName": Account(r.Tenant),
 		"sourceRef":          map[string]any{"kind": kind, "name": r.Name},
 	}
-	if len(r.Spec.Reconciler.Variables) > 0 {
-		spec["postBuild"] = map[string]any{"substituteFrom": substituteFrom()}
+	if from := r.substituteFrom(); len(from) > 0 {
+		spec["postBuild"] = map[string]any{"substituteFrom": from}
 	}
 	if alone(r.Tenant) {
 		spec["targetNamespace"] = r.Spec.HomeNamespace
@@ -110,6 +110,9 @@ func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
 	if source.SecretRef != nil {
 		spec["secretRef"] = map[string]any{"name": source.SecretRef.Name}
 	}
+	if source.Exclude != "" {
+		spec["ignore"] = source.Exclude
+	}
 	kind := "GitRepository"
 	if isArtifact(source) {
 		kind = "OCIRepository"
@@ -119,6 +122,18 @@ func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
 	}
 	r.flux(fluxSource, kind, name, spec)
 	return kind
+}
+
+// substituteFrom names what has the values of variables. Flux lets the last entry win: a team can
+// write its Secrets, but not the ConfigMap.
+func (r *rendering) substituteFrom() (from []any) {
+	for _, secret := range r.Spec.Reconciler.VariablesFrom {
+		from = append(from, map[string]any{"kind": "Secret", "name": secret.SecretRef.Name, "optional": secret.Optional})
+	}
+	if len(r.Spec.Reconciler.Variables) > 0 {
+		from = append(from, map[string]any{"kind": "ConfigMap", "name": VariablesName, "optional": false})
+	}
+	return from
 }
 
 func isArtifact(source *v1beta1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }

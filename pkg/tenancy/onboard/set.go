@@ -163,6 +163,8 @@ func (s *setter) value(value reflect.Value, name string, v setting) error {
 		}
 		*subject = v1beta1.TenantSubject{Kind: v1beta1.SubjectGroup, Name: text}
 		return nil
+	case value.Kind() == reflect.Interface:
+		return s.anything(value, name, v)
 	case value.Kind() == reflect.Slice:
 		return s.list(value, name, v)
 	case (value.Kind() == reflect.Map || value.Kind() == reflect.Struct) && v.is(yaml.MappingNode):
@@ -175,6 +177,26 @@ func (s *setter) value(value reflect.Value, name string, v setting) error {
 		return nil
 	}
 	return wrong(value, name, v)
+}
+
+// anything sets what VALUE says where any value may be.
+func (s *setter) anything(value reflect.Value, name string, v setting) error {
+	made := reflect.New(reflect.TypeFor[string]()).Elem()
+	switch {
+	case v.is(yaml.MappingNode):
+		made = reflect.New(reflect.TypeFor[map[string]any]()).Elem()
+	case v.is(yaml.SequenceNode):
+		made = reflect.New(reflect.TypeFor[[]any]()).Elem()
+	case v.is(yaml.ScalarNode) && !v.quoted() && v.node.Tag == "!!bool":
+		made = reflect.New(reflect.TypeFor[bool]()).Elem()
+	case v.is(yaml.ScalarNode) && !v.quoted() && v.node.Tag == "!!int":
+		made = reflect.New(reflect.TypeFor[int64]()).Elem()
+	}
+	if err := s.value(made, name, v); err != nil {
+		return err
+	}
+	value.Set(made)
+	return nil
 }
 
 // below sets one entry of a map or field of a struct that VALUE has as a map.

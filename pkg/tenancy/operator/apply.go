@@ -299,7 +299,10 @@ func bindItself(object *unstructured.Unstructured) string {
 			command += fmt.Sprintf(" --user=%s", subject["name"])
 		}
 	}
-	return "; use the role landwaiter-reconciler, or run: " + command
+	if object.GetKind() == kindClusterRoleBinding {
+		return "; run: " + command
+	}
+	return "; if the operator is to bind ClusterRole " + role + ", list it in operator.clusterRoles of the chart; or run: " + command
 }
 
 // failed remembers what a Tenant is to have before its people and its account get permissions.

@@ -32,6 +32,7 @@ const (
 	findingOtherAccount         = "OtherAccount"
 	findingNoTenant             = "NoTenant"
 	findingLeftoverBinding      = "LeftoverBinding"
+	findingNoPermissions        = "NoPermissions"
 )
 
 // Check returns what is wrong with a Tenant, or with all of them if no name is given. It
@@ -44,7 +45,7 @@ func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, er
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}}
+	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
 	if err := c.makers(ctx, name); err != nil {
 		return nil, err
 	}
@@ -87,6 +88,7 @@ type checker struct {
 	*world
 	found []resource.Finding
 	roles map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
+	empty map[rbacv1.RoleRef]bool                // ClusterRoles that should have been filled in
 }
 
 // maxMessage bounds what is said of one object.
@@ -196,6 +198,11 @@ func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespac
 		for _, f := range reachOf(b, rules) {
 			c.add(tenant.Name, f)
 		}
+		if c.empty[b.RoleRef] {
+			c.add(tenant.Name, resource.Finding{ID: findingNoPermissions, Object: policy.ObjectRef{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
+				Message: fmt.Sprintf("gives nothing: ClusterRole %s aggregates other roles, and has no rules", b.RoleRef.Name),
+				Fix:     "start kube-controller-manager with its controller clusterrole-aggregation-controller, and see that roles with the label exist: kubectl get clusterroles --selector " + v1beta1.LabelPiece})
+		}
 	}
 	return nil
 }
@@ -211,6 +218,7 @@ func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRe
 		role := &rbacv1.ClusterRole{}
 		err = c.client.Get(ctx, client.ObjectKey{Name: ref.Name}, role)
 		rules = role.Rules
+		c.empty[ref] = role.AggregationRule != nil && len(rules) == 0
 	} else {
 		role := &rbacv1.Role{}
 		err = c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, role)
@@ -266,7 +274,7 @@ func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace st
 // CheckOwn returns what is wrong in a namespace of a Tenant and in its home namespace, as far as the
 // permissions of somebody in the team reach, and which checks need more.
 func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace string) (found []resource.Finding, unchecked []resource.Unchecked, err error) {
-	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}}
+	c := &checker{Engine: e, world: &world{all: []*v1beta1.Tenant{tenant}, tenants: resource.NewTenants([]*v1beta1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
 	unchecked = []resource.Unchecked{{IDs: []string{findingConflict, findingDrift, findingLeftoverBinding, findingNoTenant}, Missing: "list tenants.landwaiter.dev and namespaces", Why: "you may not list Tenants and namespaces"}}
 	namespaces := []string{tenant.Spec.HomeNamespace}
 	if namespace != tenant.Spec.HomeNamespace {
@@ -276,7 +284,7 @@ func (e *Engine) CheckOwn(ctx context.Context, tenant *v1beta1.Tenant, namespace
 		for _, check := range []struct {
 			ids []string
 			run func(context.Context, *v1beta1.Tenant, string) error
-		}{{[]string{findingTrustWithinReach}, c.trust}, {[]string{findingNamespaceReach, findingDefaultAccount}, c.bindings}, {[]string{findingHomeNamespaceHasPods}, c.pods},
+		}{{[]string{findingTrustWithinReach}, c.trust}, {[]string{findingNamespaceReach, findingDefaultAccount, findingNoPermissions}, c.bindings}, {[]string{findingHomeNamespaceHasPods}, c.pods},
 			{[]string{findingSharedSource, findingOtherAccount}, c.flux}, {[]string{findingNoDefaultDeny}, c.network}} {
 			switch err := check.run(ctx, tenant, namespace); {
 			case apierrors.IsForbidden(err):

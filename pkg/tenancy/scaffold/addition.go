@@ -92,7 +92,7 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 		if _, err := Write(a.Dir, tree, WriteOptions{Force: a.Write.Force, DryRun: true}); err != nil {
 			return added, failedUnlessRefused(err)
 		}
-		if team.Auth, added.DeployKey, err = login.make(ctx, a.Dir, platform.SOPSAge); err != nil {
+		if team.Auth, added.DeployKey, err = login.make(ctx, a.Dir, platform); err != nil {
 			return added, err
 		}
 		if login.Out != "" {

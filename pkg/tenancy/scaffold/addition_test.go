@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -214,5 +215,41 @@ func TestATeamsOwnRepositoryIsRefusedWhereItWouldHarm(t *testing.T) {
 		change(&o)
 		_, err := o.Run(t.Context())
 		require.ErrorContains(t, err, message)
+	}
+}
+
+// The file of the Tenant in the platform's repository says the layout and the places.
+func TestATeamsOwnRepositoryHasTheFoldersThatThePlatformApplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		platform Platform
+		places   []string // of the team in the platform's repository
+		file     string   // of the Tenant in it
+		want     []string // in the team's own repository
+		none     string   // not in it
+	}{
+		"flux":   {Platform{Environments: []string{"dev", "live"}}, []string{"live"}, "tenants/base/shop/tenant.yaml", []string{"live/values.yaml"}, "dev"},
+		"groups": {Platform{Layout: LayoutGroups, Groups: []string{"a", "b"}, Clusters: []string{"a/one", "a/two", "b/three"}}, []string{"a"}, "tenants/base/shop/tenant.yaml", []string{"clusters/one/kustomization.yaml", "clusters/two/kustomization.yaml"}, "clusters/three"},
+		"arc":    {Platform{Layout: LayoutArc, Clusters: []string{"one", "two"}}, []string{"two"}, "clusters/two/shop/tenant.yaml", []string{"clusters/two/shop/kustomization.yaml"}, "clusters/one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := addition(t, c.platform)
+			a.Team.Tenant, a.Team.Places = shop(t, "reconciler.source.url=https://github.com/example/shop"), c.places
+			_, err := a.Run(t.Context())
+			require.NoError(t, err)
+			own := Own{Dir: filepath.Join(t.TempDir(), "own"), From: filepath.Join(a.Dir, c.file), Repository: Repository{Tenant: shop(t)}}
+			_, err = own.Run(t.Context())
+			require.NoError(t, err)
+			for _, file := range c.want {
+				require.FileExists(t, filepath.Join(own.Dir, file))
+			}
+			require.NoFileExists(t, filepath.Join(own.Dir, c.none))
+
+			own.Repository.Layout = LayoutDemo
+			_, err = own.Run(t.Context())
+			require.ErrorContains(t, err, "leave the flag out")
+			own.Repository = Repository{Tenant: &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1beta1.TenantSpec{HomeNamespace: "other"}}}
+			_, err = own.Run(t.Context())
+			require.ErrorContains(t, err, "has Tenant other: run landwaiter platform scaffold")
+		})
 	}
 }

@@ -79,7 +79,7 @@ func ParseChart(text string) Chart {
 // checkChart refuses an application without a chart that Flux can fetch.
 func (a App) checkChart() error {
 	if a.Chart.URL == "" {
-		return errors.New("--app needs --app-chart, the Helm repository or registry that has its chart")
+		return errors.New("--app needs --app-chart, the Helm repository, Git repository or registry that has its chart")
 	}
 	if !regexp.MustCompile(chartURL).MatchString(a.Chart.URL) {
 		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)

@@ -3,7 +3,6 @@ package scaffold
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
@@ -12,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -107,39 +105,6 @@ func newKey(comment string) (private, public string, err error) {
 		return "", "", fmt.Errorf("write the public key: %w", err)
 	}
 	return string(pem.EncodeToMemory(block)), string(ssh.MarshalAuthorizedKey(sshKey)), nil
-}
-
-// FindSOPS returns the path of the command sops.
-func FindSOPS() (string, error) {
-	found, err := exec.LookPath("sops")
-	if err != nil {
-		return "", fmt.Errorf("the command sops is missing, and nothing was written: install it from https://github.com/getsops/sops/releases (version 3.8 or newer): %w", err)
-	}
-	return found, nil
-}
-
-// maxEncrypted bounds what is taken from the command.
-const maxEncrypted = 1 << 20
-
-// Encrypt lets the command sops encrypt a Secret for an age recipient. The plain text is
-// only ever in memory. What the command returns is believed only if every value in it is
-// encrypted.
-func Encrypt(ctx context.Context, sops string, secret []byte, recipient string) (string, error) {
-	command := exec.CommandContext(ctx, sops, "--encrypt", "--age", recipient, "--encrypted-regex", encryptedFields, //nolint:gosec // found in PATH, and no shell reads the arguments
-		"--input-type", "yaml", "--output-type", "yaml", "/dev/stdin")
-	command.Stdin = bytes.NewReader(secret)
-	var out, failed bytes.Buffer
-	command.Stdout, command.Stderr = &out, &failed
-	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("encrypt with sops: %w: %s", err, firstLine(errors.New(strings.TrimSpace(failed.String()))))
-	}
-	if out.Len() > maxEncrypted {
-		return "", fmt.Errorf("encrypt with sops: it wrote more than %d bytes", maxEncrypted)
-	}
-	if err := encrypted(out.Bytes()); err != nil {
-		return "", fmt.Errorf("encrypt with sops: %w", err)
-	}
-	return out.String(), nil
 }
 
 // ReadEncrypted returns a Secret of the tree in dir. It refuses one that is not wholly

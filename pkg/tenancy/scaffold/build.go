@@ -80,6 +80,9 @@ func (c *checker) build(folder string) *built {
 	}
 	c.read += weight
 	made, err := c.run(folder)
+	if err != nil && c.severalNamespaces(folder, err) {
+		return b
+	}
 	if err != nil {
 		c.find("DoesNotBuild", c.at(folder), "it does not build: %s%s", strings.ReplaceAll(err.Error(), "'/", "'"), buildHint(err))
 		return b

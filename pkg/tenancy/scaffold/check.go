@@ -71,6 +71,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 			return CheckReport{}, err
 		}
 	}
+	c.unused(given)
 	for _, folder := range given {
 		if err := ctx.Err(); err != nil {
 			return CheckReport{}, err
@@ -142,6 +143,25 @@ func (c *checker) orphans() {
 				c.find("NotApplied", name, "no kustomization names it, so nothing applies it: add it to one, or remove it")
 				break
 			}
+		}
+	}
+}
+
+// unused finds folders that Flux applies in no cluster, such as what an earlier tree installed. It
+// must run before folders are built for their own sake. The other layouts have folders that wait
+// for their first cluster or team, and what does not build does not say what it applies.
+func (c *checker) unused(folders []string) {
+	if c.settings == nil || c.settings.Layout != LayoutFlux {
+		return
+	}
+	for f := range c.findings {
+		if f.ID == "DoesNotBuild" || f.ID == "PathMissing" {
+			return
+		}
+	}
+	for _, folder := range folders {
+		if file := c.kustomizationFile(folder); !c.reached[file] && !hidden(file) {
+			c.report(resource.Warning, "NotApplied", file, "no cluster applies this folder: name it in a Kustomization below clusters, or remove it")
 		}
 	}
 }

@@ -78,6 +78,8 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.follow(all, from.root, nil)
 	c.flux(all)
 	c.twice(all)
+	c.chartSources(all)
+	c.schemas(all)
 	c.lockout(ctx, all)
 	wrong, err := c.resources(ctx, all)
 	if err != nil {
@@ -283,7 +285,7 @@ func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, 
 	if !slices.ContainsFunc(all.objects, func(o applied) bool { return isResource(o.Unstructured) }) {
 		return nil, nil
 	}
-	text, err := all.text()
+	text, err := all.text(nil)
 	if err != nil {
 		return nil, err
 	}

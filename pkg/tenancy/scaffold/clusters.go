@@ -45,11 +45,18 @@ func (p Platform) beforeTenants() []string {
 func (p Platform) tenantsStep(folder string, more object) step {
 	// Without wait: a team's broken repository must not hold up the other teams.
 	s := step{"tenants", folder, p.beforeTenants(), object{"wait": false}}
-	if p.SOPSAge != "" {
-		s.more["decryption"] = object{"provider": "sops", "secretRef": object{"name": "sops-age"}}
-	}
+	maps.Copy(s.more, p.decryption())
 	maps.Copy(s.more, more)
 	return s
+}
+
+// decryption lets Flux decrypt what a step applies, if the tree says for whom they are encrypted.
+func (p Platform) decryption() object {
+	sops := p.sops()
+	if sops == (sopsKey{}) {
+		return nil
+	}
+	return object{"decryption": sops.decryption()}
 }
 
 // object returns the Flux Kustomization of a step.
@@ -163,12 +170,16 @@ func (p Platform) groups(t *Tree) {
 		if group != GroupOps {
 			t.seed(path.Join("tenants", group, "kustomization.yaml"), tenantList())
 		}
+		t.seed(path.Join(groupApps, group, "kustomization.yaml"), kustomization("Applications of all clusters of the group. "+appsComment, nil, nil))
 	}
+	p.secretStores(t)
 	for _, cluster := range p.Clusters {
 		group, name := path.Dir(cluster), path.Base(cluster)
 		folder := path.Join("clusters", name)
-		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}), []string{"infrastructure.yaml"}
+		steps, resources := append(p.steps(), step{"external-secrets", "./infrastructure/external-secrets", nil, nil}), []string{"infrastructure.yaml", "apps.yaml"}
 		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(steps...)...))
+		t.add(path.Join(folder, "apps.yaml"), document("", objectsOf(p.appSteps(group, name)...)...))
+		t.seed(path.Join(clusterApps, name, "kustomization.yaml"), kustomization("Applications of this cluster. "+appsComment, nil, nil))
 		if group != GroupOps {
 			resources = append(resources, "tenants.yaml")
 			t.add(path.Join(folder, "tenants.yaml"), document("Tenants wait for what restricts them.",
@@ -179,53 +190,5 @@ func (p Platform) groups(t *Tree) {
 	release(t, "external-secrets", externalSecretsNamespace, Chart{URL: "https://charts.external-secrets.io", Version: "0.20.x"},
 		object{"pod-security.kubernetes.io/enforce": "restricted"}, object{},
 		"One ClusterSecretStore serves all teams; the constraints of the set secrets keep each to its own keys.")
-	t.seed("apps/README.md", "Applications that several clusters share. A Kustomization in clusters/NAME applies them.\n")
 	t.add("bootstrap/README.md", groupsReadme)
 }
-
-// externalSecretsNamespace is a namespace of the platform in this layout alone.
-const externalSecretsNamespace = "external-secrets"
-
-const groupsReadme = `# Bootstrap a cluster
-
-Every cluster of a group uses the same path, and reads its name from a ConfigMap:
-
-    kubectl create namespace flux-system
-    kubectl --namespace flux-system create configmap cluster-vars --from-literal=cluster_name=iris-dev
-    flux bootstrap git --path=clustergroups/dev …
-
-Replace iris-dev and dev by the cluster and its group.
-`
-
-// arc adds the layout of soft multi-tenancy with Arc: everything of a cluster in one
-// folder, and applications that tenants share in base-deployments.
-func (p Platform) arc(t *Tree) {
-	for _, cluster := range p.Clusters {
-		folder := path.Join("clusters", cluster)
-		entry(t, path.Join(folder, "platform", "flux-system"))
-		t.add(path.Join(folder, "platform", "infrastructure.yaml"), document(infrastructureComment, objectsOf(p.steps()...)...))
-		t.add(path.Join(folder, "platform", "tenants.yaml"), document("Tenants wait for what restricts them.",
-			p.tenantsStep("./"+folder, nil).object()))
-		t.seed(path.Join(folder, "kustomization.yaml"), tenantList())
-	}
-	t.add("arc/README.md", arcReadme)
-	t.Files = append(t.Files, File{Path: "scripts/scaffold-tenant.sh", Executable: true, Text: arcScript})
-}
-
-const arcScript = `#!/bin/sh
-# Adds a tenant: scripts/scaffold-tenant.sh NAME --place CLUSTER --app APP …
-set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
-exec landwaiter platform scaffold "$root" "$@"
-`
-
-const arcReadme = `# What makes each cluster watch its folder
-
-With Azure, a policy assignment gives each cluster of a resource group a Flux configuration
-that watches clusters/NAME. This tree does without: bootstrap each cluster at its own path,
-
-    flux bootstrap git --path=clusters/cluster1/platform …
-
-and the Flux Kustomization flux-system there stands for the assignment. Where clusters are
-assigned by Azure Policy, let the assignment name the same path.
-`

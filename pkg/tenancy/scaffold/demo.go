@@ -1,33 +1,13 @@
 package scaffold
 
-import (
-	"errors"
-	"fmt"
-	"regexp"
-	"strings"
-)
-
-// demo adds the repository of flux-multitenant-demo: what every tenant gets, and the
-// manifest that tries to leave its namespace.
-func (p Platform) demo(t *Tree) {
-	t.add("bootstrap/kustomization.yaml", kustomization("", []string{"source.yaml"}, nil))
-	t.add("bootstrap/source.yaml", document("The source that tenants share.", sharedSource("https://github.com/example/flux-multitenant-demo", "main")))
-	demoManifests(t)
-}
-
-// demoManifests are what the demo applies for each tenant. Flux replaces the variables.
+// demoManifests are what flux-multitenant-demo applies for each tenant, and the manifest that
+// tries to leave its namespace. Flux replaces the variables. They are for people to write on.
 func demoManifests(t *Tree) {
-	t.add("kustomizations/per-tenant/kustomization.yaml", kustomization("", []string{"dummy_deployment.yaml"}, nil))
-	t.add("kustomizations/per-tenant/dummy_deployment.yaml", demoDeployment)
-	t.add("kustomizations/wrong-namespace/kustomization.yaml", kustomization("Tries to leave the tenant's namespace, and is refused.", []string{"configmap.yaml"}, nil))
-	t.add("kustomizations/wrong-namespace/configmap.yaml", document("", object{
+	t.seed("kustomizations/per-tenant/kustomization.yaml", kustomization("", []string{"dummy_deployment.yaml"}, nil))
+	t.seed("kustomizations/per-tenant/dummy_deployment.yaml", demoDeployment)
+	t.seed("kustomizations/wrong-namespace/kustomization.yaml", kustomization("Tries to leave the tenant's namespace, and is refused.", []string{"wrong_namespace.yaml"}, nil))
+	t.seed("kustomizations/wrong-namespace/wrong_namespace.yaml", document("", object{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("default", "wrong-namespace"), "data": object{"tenant": "${SUBST_LITERAL}"}}))
-}
-
-// sharedSource is the GitRepository default, which Kustomizations of tenants name.
-func sharedSource(url, branch string) object {
-	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": named(fluxNamespace, "default"),
-		"spec": object{"interval": "1m", "url": url, "ref": object{"branch": branch}}}
 }
 
 const demoDeployment = `# The namespace here does not matter: Flux puts the object into the tenant's.
@@ -64,23 +44,3 @@ spec:
           readOnlyRootFilesystem: true
           capabilities: {drop: [ALL]}
 `
-
-// Bootstrap returns what the demo's bootstrap applies besides Flux itself, and the command
-// that installs Flux with the same lockdown as a tree has.
-func Bootstrap(url, branch string, shared bool) (text, command string, err error) {
-	if url == "" {
-		return "", "", errors.New("--git-url is required: the repository that tenants share, such as https://github.com/example/flux-multitenant-demo")
-	}
-	if !regexp.MustCompile(`^(https|ssh)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(url) {
-		return "", "", fmt.Errorf("--git-url is %q: begin the URL with https:// or ssh://, and leave out credentials", url)
-	}
-	if branch == "" || strings.ContainsAny(branch, " \n") {
-		return "", "", fmt.Errorf("--git-branch is %q: give the name of a branch", branch)
-	}
-	lockdown := Platform{SharedSource: shared}.lockdown()
-	command = "# Install Flux: save this as lockdown/kustomization.yaml\n" + lockdown +
-		"# and run\n#   flux install --watch-all-namespaces --export > gotk-components.yaml\n" +
-		"#   kubectl apply --server-side -k .\n# in a folder with this kustomization.yaml:\n" +
-		kustomization("", []string{"gotk-components.yaml"}, object{"components": []string{"lockdown"}})
-	return document("", sharedSource(url, branch)), strings.TrimSuffix(command, "\n"), nil
-}

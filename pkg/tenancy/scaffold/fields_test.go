@@ -44,3 +44,23 @@ func TestKnowsTheFieldsOfFlux(t *testing.T) {
 		}
 	}
 }
+
+// The CRDs are those that flux bootstrap writes into the tree.
+func TestTreesFitTheCRDsOfFlux(t *testing.T) {
+	definitions, err := flux.Definitions(t.Context())
+	require.NoError(t, err)
+	var objects []object
+	for _, d := range definitions {
+		objects = append(objects, d.Object)
+	}
+	dir := light(t, example{platform: &Platform{SOPSAge: recipient, Gatekeeper: Chart{URL: "oci://registry.example.com/charts/gatekeeper", Verify: ChartVerify{Issuer: "^a$", Subject: "^b$"}}}, teams: irises()}.write(t))
+	put1(t, dir, "clusters/staging/flux-system/gotk-components.yaml", document("", objects...))
+	report, err := Check(t.Context(), dir, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Findings)
+	rewrite(t, dir, "clusters/staging/tenants.yaml", "interval: 10m", "interval: 10")
+	report, err = Check(t.Context(), dir, CheckOptions{})
+	require.NoError(t, err)
+	require.Len(t, report.Findings, 1)
+	require.Contains(t, report.Findings[0].Message, "spec.interval is")
+}

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,7 +19,12 @@ import (
 const (
 	libraryConstraints = "constraints"
 	imagesSet          = "images"
+	// fluxImagesSet has rules for Flux's own images, and a constraint for Flux's namespace.
+	fluxImagesSet = "flux-images"
 )
+
+// fluxImagesFile is in the library, and in the set of that name.
+const fluxImagesFile = "samples/flux-images.yaml"
 
 // imagesKind is the kind of the constraint in [imagesSet].
 const imagesKind = "VerifiedImages"
@@ -73,6 +77,9 @@ func (p Platform) landwaiter(t *Tree) {
 	} else {
 		values["guardrails"] = object{"enabled": false, "external": true} // a step of their own
 	}
+	if len(p.ReconcilerPieces) > 0 {
+		values["reconciler"] = object{"pieces": p.ReconcilerPieces}
+	}
 	if p.LandwaiterImage != "" {
 		values["image"] = object{"repository": p.LandwaiterImage}
 	}
@@ -114,43 +121,6 @@ func ownValues(t *Tree, folder string, metadata, values object) []object {
 	return []object{{"path": valuesFile}}
 }
 
-// chartSource returns the source of a chart, and the fields of a HelmRelease that name it.
-func chartSource(chart Chart, name, namespace, chartName string) (source, from object) {
-	if strings.HasPrefix(chart.URL, "oci://") {
-		ref := object{"tag": chart.Version}
-		if !exactVersion.MatchString(chart.Version) {
-			ref = object{"semver": chart.Version}
-		}
-		return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository", "metadata": named(namespace, name),
-				"spec": object{"interval": "1h", "url": strings.TrimSuffix(chart.URL, "/"), "ref": ref,
-					"layerSelector": object{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "operation": "copy"}}},
-			object{"chartRef": object{"kind": "OCIRepository", "name": name}}
-	}
-	if strings.HasSuffix(chart.URL, ".git") {
-		return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": named(namespace, name),
-				"spec": object{"interval": "5m", "url": chart.URL, "ref": gitRef(chart.Version)}},
-			object{"chart": object{"spec": object{"chart": "./charts/" + chartName, "reconcileStrategy": "Revision",
-				"sourceRef": object{"kind": "GitRepository", "name": name}}}}
-	}
-	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository", "metadata": named(namespace, name),
-			"spec": object{"interval": "1h", "url": chart.URL}},
-		object{"chart": object{"spec": object{"chart": chartName, "version": chart.Version,
-			"sourceRef": object{"kind": "HelmRepository", "name": name}}}}
-}
-
-// gitRef is the tag of a version, or the branch main if any version will do.
-func gitRef(version string) object {
-	switch {
-	case exactVersion.MatchString(version):
-		return object{"tag": version}
-	case version == "" || version == "*":
-		return object{"branch": "main"}
-	}
-	return object{"semver": version}
-}
-
-var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
-
 // templates are a step of their own: the kind of a constraint exists only once Gatekeeper
 // has made it from its template, and until then a dry run of the constraint fails.
 func templates(t *Tree) {
@@ -164,7 +134,7 @@ func templates(t *Tree) {
 
 // constraintSets lists the sets of the library.
 func constraintSets() []string {
-	sets := []string{imagesSet}
+	sets := []string{fluxImagesSet, imagesSet}
 	for _, name := range matching(library.Files, libraryConstraints+"/*/kustomization.yaml") {
 		sets = append(sets, path.Base(path.Dir(name)))
 	}
@@ -189,6 +159,9 @@ func (p Platform) policies(t *Tree) {
 		"target": object{"group": constraintGroup},
 		"patch":  encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": p.Enforcement}}),
 	}}
+	if slices.Contains(sets, fluxImagesSet) {
+		patches = append(patches, p.fluxConstraint(sets))
+	}
 	// The guardrails keep these labels, also while Gatekeeper is away.
 	patches = append(patches, withoutConstraint("ProtectedNamespaceLabels"))
 	if p.GitHubOrg == "" {
@@ -196,26 +169,42 @@ func (p Platform) policies(t *Tree) {
 	} else {
 		patches = append(patches, p.allowedSources())
 	}
-	if p.Layout == LayoutGroups {
-		patches = append(patches, object{"target": object{"group": constraintGroup, "name": aboutPods},
-			"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces/-", "value": externalSecretsNamespace}})})
+	patches = append(patches, object{"target": object{"group": constraintGroup, "name": aboutTeams},
+		"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces", "value": p.InfrastructureNamespaces}})})
+	if len(p.SecretStores) > 0 {
+		patches = append(patches, keysDenied())
 	}
 	resources := slices.DeleteFunc(slices.Clone(p.Constraints), func(set string) bool { return within[set] })
 	t.seed("infrastructure/policies/own/kustomization.yaml",
 		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes this folder.", nil, nil))
 	t.add("infrastructure/policies/kustomization.yaml",
-		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", append(resources, "own"), object{"patches": patches}))
+		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out. The rules for teams leave\nout infrastructureNamespaces of "+SettingsFile+".", append(resources, "own"), object{"patches": patches}))
 }
 
 const constraintGroup = "constraints.gatekeeper.sh"
 
-// aboutPods matches the library's constraints that deny pods for anything but their images. They
-// leave out the namespaces of Flux, Gatekeeper and Landwaiter.
-const aboutPods = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|no-host-path-volumes|no-privileged-containers|seccomp-profile)"
+// aboutTeams matches the library's constraints about what teams run, but for images, and about
+// their keys in shared secret stores. They leave out the namespaces of the platform itself.
+const aboutTeams = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|external-secret-tenant-keys|no-host-path-volumes|no-privileged-containers|seccomp-profile)"
 
 func withoutConstraint(kind string) object {
 	return object{"target": object{"group": constraintGroup, "kind": kind},
 		"patch": encode(object{"$patch": "delete", "apiVersion": constraintGroup + "/v1beta1", "kind": kind, "metadata": object{"name": "any"}})}
+}
+
+// fluxConstraint keeps the constraint for Flux's namespace from denying while the namespace is
+// exempt: pods of Flux must start while Landwaiter is down, or nobody repairs it. If the namespace
+// is not exempt, the constraint of the set images asks about its pods.
+func (p Platform) fluxConstraint(sets []string) object {
+	target := object{"group": constraintGroup, "kind": imagesKind, "name": "verified-images-flux"}
+	exempt, enforcement := slices.Contains(p.ExemptNamespaces, fluxNamespace), p.Enforcement
+	switch {
+	case !exempt && slices.Contains(sets, imagesSet):
+		return object{"target": target, "patch": encode(object{"$patch": "delete", "apiVersion": constraintGroup + "/v1beta1", "kind": imagesKind, "metadata": object{"name": "any"}})}
+	case exempt && enforcement == "deny":
+		enforcement = "warn"
+	}
+	return object{"target": target, "patch": encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": enforcement}})}
 }
 
 // allowedSources limits the sources of teams to those of one organisation.
@@ -231,7 +220,7 @@ func (p Platform) allowedSources() object {
 
 // setsWithin returns the sets that a set includes.
 func setsWithin(set string) (others []string) {
-	if set == imagesSet {
+	if set == imagesSet || set == fluxImagesSet {
 		return nil
 	}
 	for _, resource := range resourcesOf(copied(library.Files, path.Join(libraryConstraints, set, "kustomization.yaml"))) {
@@ -249,6 +238,11 @@ func (p Platform) constraintSet(t *Tree, set string) {
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("Nobody verifies the images of these namespaces; exemptNamespaces in "+SettingsFile+" lists them.",
 			[]string{"verified-images.yaml"}, object{"patches": []object{{"target": object{"kind": imagesKind},
 				"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces", "value": p.ExemptNamespaces}})}}}))
+		return
+	}
+	if set == fluxImagesSet {
+		t.add(path.Join(folder, path.Base(fluxImagesFile)), copied(library.Files, fluxImagesFile))
+		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{path.Base(fluxImagesFile)}, nil))
 		return
 	}
 	for _, name := range matching(library.Files, from+"/*.yaml") {

@@ -52,9 +52,14 @@ type checker struct {
 	flavours map[string]struct{ known, required []string }
 }
 
-// find adds a finding, once.
+// find adds an error, once.
 func (c *checker) find(id, file, format string, args ...any) {
-	c.findings[resource.Finding{ID: id, Severity: resource.Error, File: file, Message: fmt.Sprintf(format, args...)}] = true
+	c.report(resource.Error, id, file, format, args...)
+}
+
+// report adds a finding, once.
+func (c *checker) report(severity resource.Severity, id, file, format string, args ...any) {
+	c.findings[resource.Finding{ID: id, Severity: severity, File: file, Message: fmt.Sprintf(format, args...)}] = true
 }
 
 // load reads the whole tree into memory, so that nothing of what follows touches a disk.

@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -46,40 +45,6 @@ func (p Platform) lockdown() string {
 		patches = append([]object{argument(referring, "--no-cross-namespace-refs=true")}, patches...)
 	}
 	return document(comment, object{"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "patches": patches})
-}
-
-// sopsRules tell sops what to encrypt in this tree, and for whom.
-func sopsRules(recipient string) string {
-	return document("Secrets are encrypted for this recipient; the cluster has the key in flux-system/sops-age.",
-		object{"creation_rules": []object{{"path_regex": `.*\.yaml$`, "encrypted_regex": encryptedFields, "age": recipient}}})
-}
-
-// encryptedFields are the fields of a Secret that are not public.
-const encryptedFields = "^(data|stringData)$"
-
-// workflow runs `platform check` on each change. The program is only run if its checksum
-// is the one that the platform's admins wrote down.
-func (p Platform) workflow() string {
-	sum := cmp.Or(p.CheckSHA256, "${{ vars.LANDWAITER_SHA256 }}")
-	run := `test -n "$SHA256" || { echo "set the repository variable LANDWAITER_SHA256 to the checksum in SHA256SUMS of the release" >&2; exit 1; }
-curl --fail --silent --show-error --location --output landwaiter "$PROGRAM"
-echo "$SHA256  landwaiter" | sha256sum --check
-chmod +x landwaiter
-mv landwaiter "$RUNNER_TEMP"
-"$RUNNER_TEMP/landwaiter" platform check .
-`
-	program := "https://github.com/landwaiter/landwaiter/releases/download/v" + LandwaiterVersion + "/landwaiter_" + LandwaiterVersion + "_linux_amd64"
-	return document("", object{
-		"name": "check", "on": []string{"pull_request", "push"},
-		"permissions": object{"contents": "read"},
-		"jobs": object{"check": object{
-			"runs-on": "ubuntu-latest",
-			"steps": []object{
-				{"uses": "actions/checkout@v4", "with": object{"persist-credentials": false}},
-				{"name": "landwaiter platform check", "env": object{"PROGRAM": "${{ vars.LANDWAITER_URL || '" + program + "' }}", "SHA256": sum}, "run": run},
-			},
-		}},
-	})
 }
 
 // lockdownArguments are what each controller must have been given.
@@ -186,16 +151,22 @@ func unlocked(objects []*unstructured.Unstructured, shared bool) []string {
 				missing = append(missing, "Kustomization flux-system has no serviceAccountName kustomize-controller")
 			}
 		}
-		for _, argument := range lockdownArguments(shared)[o.GetName()] {
-			if !slices.Contains(argumentsOf(o), argument) {
-				missing = append(missing, fmt.Sprintf("%s lacks %s", o.GetName(), argument))
-			}
-		}
-		if flag, twice := contradicting(argumentsOf(o)); twice {
-			missing = append(missing, fmt.Sprintf("%s has %s twice, and the last one counts", o.GetName(), flag))
-		}
+		missing = append(missing, lacking(o, shared)...)
 	}
 	slices.Sort(missing)
+	return missing
+}
+
+// lacking lists what is wrong with the arguments of one controller.
+func lacking(o *unstructured.Unstructured, shared bool) (missing []string) {
+	for _, argument := range lockdownArguments(shared)[o.GetName()] {
+		if !slices.Contains(argumentsOf(o), argument) {
+			missing = append(missing, fmt.Sprintf("%s lacks %s", o.GetName(), argument))
+		}
+	}
+	if flag, twice := contradicting(argumentsOf(o)); twice {
+		missing = append(missing, fmt.Sprintf("%s has %s twice, and the last one counts", o.GetName(), flag))
+	}
 	return missing
 }
 

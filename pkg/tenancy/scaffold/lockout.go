@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
@@ -85,12 +86,7 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	if len(constraints) == 0 || c.options.MayAllow == nil {
 		return
 	}
-	text, err := all.text()
-	if err != nil {
-		c.find("LockoutUnknown", c.at(all.root), "whether images are allowed cannot be told: %v", err)
-		return
-	}
-	mayAllow, err := c.options.MayAllow(ctx, text)
+	mayAllow, err := c.mayAllow(ctx, all)
 	if err != nil {
 		c.find("LockoutUnknown", c.at(all.root), "whether images are allowed cannot be told: %v", err)
 		return
@@ -115,10 +111,40 @@ func (c *checker) lockout(ctx context.Context, all *closure) {
 	}
 }
 
-// text returns Landwaiter's resources as YAML, and namespaces: one may be the home namespace of a Tenant.
-func (all *closure) text() (string, error) {
+// mayAllow asks about an image by all resources of a cluster. About any image it asks without the
+// rules for Flux's images, which every tree has and which allow nothing else.
+func (c *checker) mayAllow(ctx context.Context, all *closure) (func(namespace, image string) bool, error) {
+	var asked [2]func(namespace, image string) bool
+	for i, leftOut := range []func(*unstructured.Unstructured) bool{nil, ofFluxImages} {
+		text, err := all.text(leftOut)
+		if err != nil {
+			return nil, err
+		}
+		if asked[i], err = c.options.MayAllow(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	return func(namespace, image string) bool {
+		if image == "" {
+			return asked[1](namespace, "")
+		}
+		return asked[0](namespace, image)
+	}, nil
+}
+
+// ofFluxImages reports whether an object is one of the set about Flux's images that can allow an image.
+func ofFluxImages(o *unstructured.Unstructured) bool {
+	return o.GetName() == "flux-release" || o.GetName() == fluxImagesSet
+}
+
+// text returns Landwaiter's resources as YAML, and namespaces: one may be the home namespace of a
+// Tenant. What leftOut says of a resource, unless it is nil, leaves it out.
+func (all *closure) text(leftOut func(*unstructured.Unstructured) bool) (string, error) {
 	var objects []object
 	for _, o := range all.objects {
+		if leftOut != nil && isResource(o.Unstructured) && leftOut(o.Unstructured) {
+			continue
+		}
 		if isResource(o.Unstructured) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" {
 			objects = append(objects, o.Object)
 		}
@@ -154,6 +180,19 @@ func (c *checker) needed(all *closure) []needed {
 	}
 	if !flux {
 		images = append(images, needed{fluxNamespace, fluxImage, "Flux"})
+	}
+	return append(images, unseen(all, images)...)
+}
+
+// unseen returns one image of any name for each namespace that the tree makes for the platform
+// and whose pods it does not show, as after a chart that another namespace's object installs.
+func unseen(all *closure, seen []needed) (images []needed) {
+	for _, o := range all.objects {
+		if o.GetKind() != "Namespace" || o.GroupVersionKind().Group != "" || o.GetLabels()[v1beta1.LabelTenant] != "" ||
+			slices.ContainsFunc(seen, func(n needed) bool { return n.namespace == o.GetName() }) {
+			continue
+		}
+		images = append(images, needed{o.GetName(), "", identity(o.Unstructured)})
 	}
 	return images
 }

@@ -72,3 +72,30 @@ func TestKnowsWhatAConstraintDenies(t *testing.T) {
 		})
 	}
 }
+
+// Pods of Flux must start while Landwaiter is down, unless the platform wants it otherwise.
+func TestTheConstraintForFluxDeniesOnlyWhereItsNamespaceIsNotExempt(t *testing.T) {
+	system, both, alone := []string{"flux-system"}, []string{imagesSet, fluxImagesSet}, []string{fluxImagesSet}
+	for about, c := range map[string]struct {
+		sets, exempt []string
+		enforcement  string
+		want         string // the action in Flux's namespace; empty if the constraint for all asks
+	}{
+		"dryrun at first":      {both, system, "", "dryrun"},
+		"warn":                 {both, system, "warn", "warn"},
+		"deny only warns":      {both, system, "deny", "warn"},
+		"not exempt":           {both, []string{"kube-system"}, "deny", ""},
+		"not exempt, by alone": {alone, []string{"kube-system"}, "deny", "deny"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			dir := light(t, example{platform: &Platform{Constraints: c.sets, ExemptNamespaces: c.exempt, Enforcement: c.enforcement}}.write(t))
+			got := ""
+			for _, o := range loaded(t, dir).build("infrastructure/policies").objects {
+				if o.GetName() == "verified-images-flux" {
+					got = o.Object["spec"].(map[string]any)["enforcementAction"].(string)
+				}
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}

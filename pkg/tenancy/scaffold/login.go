@@ -81,8 +81,8 @@ func (o LoginOptions) prepare(dir string, p Platform, team *Team) (login, error)
 		source.SecretRef = &v1beta1.Reference{Name: defaultLogin}
 	}
 	switch {
-	case o.Out == "" && p.SOPSAge == "":
-		return l, errors.New("where to with the Secret? give --git-auth-out, a file outside of the tree, or make the tree with landwaiter platform init --set sopsAge=RECIPIENT")
+	case o.Out == "" && p.sops() == (sopsKey{}):
+		return l, errors.New("where to with the Secret? give --git-auth-out, a file outside of the tree, or make the tree with landwaiter platform init --set sopsAge=RECIPIENT (or sopsPGP, sopsKMS)")
 	case o.Out != "":
 		if err := outside(dir, o.Out); err != nil {
 			return l, err
@@ -182,13 +182,13 @@ func (o LoginOptions) content() ([]byte, error) {
 
 // make makes the Secret, and writes it outside of the tree or returns it encrypted. deployKey is
 // the public key, which a token does not have.
-func (l login) make(ctx context.Context, dir, recipient string) (encrypted, deployKey string, err error) {
+func (l login) make(ctx context.Context, dir string, p Platform) (encrypted, deployKey string, err error) {
 	secret, deployKey, err := NewLogin(*l.made)
 	if err != nil {
 		return "", "", err
 	}
 	if l.Out == "" {
-		encrypted, err = Encrypt(ctx, l.sops, secret, recipient)
+		encrypted, err = p.Encrypt(ctx, l.sops, secret)
 	} else {
 		err = l.save(dir, secret)
 	}

@@ -20,6 +20,7 @@ import (
 // tenants checks the Tenants of one cluster against what the tree has for them. A Tenant
 // that cannot be read, or used, is a finding of the caller; wrong is what was found of resources.
 func (c *checker) tenants(all *closure, wrong []string) {
+	c.pieces(all)
 	var tenants []*v1beta1.Tenant
 	at := map[string]string{}
 	for _, o := range all.objects {

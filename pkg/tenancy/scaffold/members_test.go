@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -54,6 +55,17 @@ func TestCheckFindsRightsOfATeamsAccountBeyondItsRole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
 	}
+}
+
+func TestCheckFindsPiecesThatGiveEveryAccountTooMuch(t *testing.T) {
+	const rights, piece = "infrastructure/policies/own/rights.yaml", "kind: ClusterRole\nmetadata: {name: x, labels: {landwaiter.dev/aggregate-to-reconciler: 'true'}}\nrules: [{apiGroups: [%s], resources: [things], verbs: [get]}]"
+	wrong{func(t *testing.T, dir string) { grants(t, dir, fmt.Sprintf(piece, "landwaiter.dev")) }, rights,
+		"ClusterRole x is a piece of the role of every Git account and has landwaiter.dev: take it out"}.isFound(t, small(t))
+	dir := small(t)
+	grants(t, dir, fmt.Sprintf(piece, "example.com"))
+	report, err := Check(t.Context(), dir, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Findings, "kinds of others are what pieces are for")
 }
 
 // What the Tenant says, and what is about others, is no finding.

@@ -19,6 +19,9 @@ type Own struct {
 	Dir string
 	// Repository is what is asked for; PublicKey is read from SigningKey.
 	Repository Repository
+	// From is the file that the Tenant was read from; empty if there is none. If it is in a platform's
+	// repository, that one says the layout and the places.
+	From string
 	// SigningKey is a file with the public key that signs the team's images; empty leaves the team's
 	// rules out.
 	SigningKey string
@@ -44,6 +47,11 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 	}
 	if _, err := onboard.Complete(r.Tenant); err != nil {
 		return nil, err
+	}
+	if o.From != "" {
+		if err := r.fromTree(o.From); err != nil {
+			return nil, err
+		}
 	}
 	if r.PublicKey, err = o.publicKey(); err != nil {
 		return nil, err

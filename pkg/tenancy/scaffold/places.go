@@ -20,7 +20,29 @@ import (
 // already, so that a second run neither forgets one nor adds another. It refuses another
 // application than the Tenant has in a cluster, which would apply the Tenant twice.
 func (team *Team) StayWhereItIs(dir string, p Platform) error {
+	entries, err := p.listings(dir, team.Tenant.Name)
+	if err != nil {
+		return err
+	}
 	var there []string
+	for _, e := range entries {
+		there = append(there, e.place)
+		if want := path.Join(team.App.Name, team.Tenant.Name); p.Layout == LayoutArc && e.resource != want {
+			return fmt.Errorf("%s %s is in %s: give the flags of its application again (--app and those that belong to it), or take %s off the list in %s first",
+				v1beta1.KindTenant, team.Tenant.Name, path.Join(p.listFolder(), e.place, e.resource), e.resource, e.list)
+		}
+	}
+	team.Places = addedTo(there, team.Places)
+	return nil
+}
+
+// listed is an entry of a Tenant in the list of a place.
+type listed struct {
+	place, list, resource string
+}
+
+// listings returns where the lists of the tree have a Tenant.
+func (p Platform) listings(dir, tenant string) (found []listed, err error) {
 	for _, place := range p.places() {
 		name := path.Join(p.listFolder(), place, "kustomization.yaml")
 		text, err := readExisting(dir, name)
@@ -28,21 +50,65 @@ func (team *Team) StayWhereItIs(dir string, p Platform) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, resource := range resourcesOf(text) {
-			if path.Base(resource) != team.Tenant.Name {
-				continue
-			}
-			there = append(there, place)
-			if entry := path.Join(team.App.Name, team.Tenant.Name); p.Layout == LayoutArc && resource != entry {
-				return fmt.Errorf("%s %s is in %s: give the flags of its application again (--app and those that belong to it), or take %s off the list in %s first",
-					v1beta1.KindTenant, team.Tenant.Name, path.Join(p.listFolder(), place, resource), resource, name)
+			if path.Base(resource) == tenant {
+				found = append(found, listed{place, name, resource})
 			}
 		}
 	}
-	team.Places = addedTo(there, team.Places)
+	return found, nil
+}
+
+// fromTree takes over what the platform's repository around a file knows of the team: its
+// layout, and unless some are asked for, the environments or clusters that have the team. A
+// file that is in no such repository knows nothing.
+func (r *Repository) fromTree(file string) error {
+	dir, err := treeAround(file)
+	if err != nil || dir == "" {
+		return err
+	}
+	p, _, err := ReadSettings(dir)
+	if err != nil {
+		return err
+	}
+	if p, err = p.Complete(); err != nil {
+		return err
+	}
+	if r.Layout != "" && r.Layout != p.Layout {
+		return fmt.Errorf("--layout=%s: %s has the layout %s; leave the flag out", r.Layout, dir, p.Layout)
+	}
+	r.Layout = p.Layout
+	if len(r.Places) > 0 || p.Layout == LayoutDemo {
+		return nil
+	}
+	entries, err := p.listings(dir, r.Tenant.Name)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		r.Places = append(r.Places, p.foldersFor(e.place)...)
+	}
+	if len(r.Places) == 0 {
+		return fmt.Errorf("no environment or cluster of %s has Tenant %s: run landwaiter platform scaffold %[1]s %[2]s first, or give --place", dir, r.Tenant.Name)
+	}
 	return nil
+}
+
+// foldersFor returns the folders that teams' repositories have for a place: a group has one for
+// each of its clusters.
+func (p Platform) foldersFor(place string) []string {
+	if p.Layout != LayoutGroups {
+		return []string{place}
+	}
+	var clusters []string
+	for _, cluster := range p.Clusters {
+		if path.Dir(cluster) == place {
+			clusters = append(clusters, path.Base(cluster))
+		}
+	}
+	return clusters
 }
 
 // StayWhereItIs adds the environments, or clusters, that an earlier run wrote into the team's

@@ -7,12 +7,15 @@ package scaffold
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/config"
 )
 
 // Layout is how a platform's repository is laid out.
@@ -29,15 +32,6 @@ const (
 	// LayoutDemo is that of flux-multitenant-demo: one shared source.
 	LayoutDemo Layout = "demo"
 )
-
-// Chart says where Flux gets a Helm chart from.
-type Chart struct {
-	// URL of a Helm repository (https://…), of the chart itself in a registry (oci://…), or
-	// of a Git repository with the chart in charts/NAME (https://….git).
-	URL string `json:"url,omitempty"`
-	// Version of the chart; a range is possible.
-	Version string `json:"version,omitempty"`
-}
 
 // Platform describes a platform's repository. [Platform.Complete] fills in what is empty.
 type Platform struct {
@@ -56,12 +50,25 @@ type Platform struct {
 	// what runs there. Nil means those of the control plane, of Gatekeeper, Landwaiter and Flux,
 	// which must start while Landwaiter is down, and others of the platform.
 	ExemptNamespaces []string `json:"exemptNamespaces,omitzero"`
+	// InfrastructureNamespaces are those of the platform itself: the rules for teams, about pods
+	// and about keys of shared secret stores, leave them out. Their images are verified unless
+	// ExemptNamespaces has them too. Nil means those that ExemptNamespaces has by default.
+	InfrastructureNamespaces []string `json:"infrastructureNamespaces,omitzero"`
+	// SecretStores has, by group of the layout groups, the provider of the ClusterSecretStore that
+	// all teams of the group's clusters share, as spec.provider of external-secrets.
+	SecretStores map[string]map[string]any `json:"secretStores,omitempty"`
 	// GitHubOrg limits the sources of tenants to one organisation.
 	GitHubOrg string `json:"githubOrg,omitempty"`
-	// SOPSAge is the age recipient that Secrets are encrypted for.
+	// SOPSAge, SOPSPGP and SOPSKMS say for whom Secrets are encrypted, at most one of them: an
+	// age recipient, the fingerprint of a PGP key, or a key of a key management service.
 	SOPSAge string `json:"sopsAge,omitempty"`
+	SOPSPGP string `json:"sopsPGP,omitempty"`
+	SOPSKMS string `json:"sopsKMS,omitempty"`
 	// Operator installs the operator; then the tree has Tenants, and not their objects.
 	Operator bool `json:"operator,omitempty"`
+	// ReconcilerPieces are kinds that the teams' accounts may keep besides those of every installation,
+	// by the names of the chart's pieces, such as flux-images.
+	ReconcilerPieces []string `json:"reconcilerPieces,omitempty"`
 	// SharedSource allows references across namespaces, which the demo's shared source needs.
 	SharedSource bool `json:"sharedSource,omitempty"`
 	// Gatekeeper and Landwaiter are the charts to install.
@@ -71,6 +78,9 @@ type Platform struct {
 	LandwaiterImage string `json:"landwaiterImage,omitempty"`
 	// CheckSHA256 is the checksum of the program that the workflow runs.
 	CheckSHA256 string `json:"checkSHA256,omitempty"`
+	// Revision is the commit that this program was built from, which the workflow builds if it
+	// has no checksum; empty if it is unknown. It is no setting.
+	Revision string `json:"-"`
 }
 
 // Names that are the same in every tree.
@@ -90,11 +100,22 @@ const (
 
 // Complete returns the platform with defaults, or says which value cannot be used.
 func (p Platform) Complete() (Platform, error) {
+	// A digest is of one version, and the default is another with each release.
+	for name, chart := range map[string]Chart{"gatekeeper": p.Gatekeeper, "landwaiter": p.Landwaiter} {
+		if chart.Digest != "" && !exactVersion.MatchString(chart.Version) {
+			return p, fmt.Errorf("%s.digest: set %s.version to the version that the digest belongs to", name, name)
+		}
+	}
 	p.Layout = cmp.Or(p.Layout, LayoutFlux)
 	p.Enforcement = cmp.Or(p.Enforcement, "dryrun")
 	p.Gatekeeper.URL = cmp.Or(p.Gatekeeper.URL, "https://open-policy-agent.github.io/gatekeeper/charts")
 	p.Gatekeeper.Version = cmp.Or(p.Gatekeeper.Version, gatekeeperVersion)
-	p.Landwaiter.URL = cmp.Or(p.Landwaiter.URL, "oci://ghcr.io/landwaiter/charts/landwaiter")
+	if p.Landwaiter.URL == "" {
+		p.Landwaiter.URL = "oci://ghcr.io/landwaiter/charts/landwaiter"
+		if !p.Landwaiter.bound() {
+			p.Landwaiter.Verify.Secret = releaseKey
+		}
+	}
 	p.Landwaiter.Version = cmp.Or(p.Landwaiter.Version, LandwaiterVersion)
 	switch p.Layout {
 	case LayoutFlux:
@@ -111,13 +132,23 @@ func (p Platform) Complete() (Platform, error) {
 	if p.Constraints == nil && p.Layout != LayoutDemo {
 		p.Constraints = constraintSets()
 	}
-	if p.ExemptNamespaces == nil && p.Layout != LayoutDemo {
-		p.ExemptNamespaces = []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
-		if p.Layout == LayoutGroups {
-			p.ExemptNamespaces = append(p.ExemptNamespaces, externalSecretsNamespace)
+	if p.Layout != LayoutDemo {
+		for _, list := range []*[]string{&p.ExemptNamespaces, &p.InfrastructureNamespaces} {
+			if *list == nil {
+				*list = p.ownNamespaces()
+			}
 		}
 	}
 	return p, p.check()
+}
+
+// ownNamespaces are those that the tree makes for the platform itself, and the control plane's.
+func (p Platform) ownNamespaces() []string {
+	own := []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
+	if p.Layout == LayoutGroups {
+		own = append(own, externalSecretsNamespace)
+	}
+	return own
 }
 
 func fillList(list *[]string, byDefault ...string) {
@@ -158,22 +189,30 @@ func (p Platform) check() error {
 	if err := p.checkClusters(); err != nil {
 		return err
 	}
-	for _, namespace := range p.ExemptNamespaces {
-		if err := checkName("exemptNamespaces:", namespace); err != nil {
+	if err := p.sops().check(); err != nil {
+		return err
+	}
+	for name, chart := range map[string]Chart{"gatekeeper": p.Gatekeeper, "landwaiter": p.Landwaiter} {
+		if err := chart.check(name); err != nil {
 			return err
 		}
+	}
+	for field, namespaces := range map[string][]string{"exemptNamespaces:": p.ExemptNamespaces, "infrastructureNamespaces:": p.InfrastructureNamespaces} {
+		for _, namespace := range namespaces {
+			if err := checkName(field, namespace); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.checkSecretStores(); err != nil {
+		return err
 	}
 	if !slices.Contains([]string{"dryrun", "warn", "deny"}, p.Enforcement) {
 		return fmt.Errorf("enforcement is %q, it must be dryrun, warn or deny", p.Enforcement)
 	}
 	for _, pattern := range []struct{ field, value, pattern, example string }{
 		{"githubOrg", p.GitHubOrg, `^$|^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, "example-org"},
-		{"sopsAge", p.SOPSAge, `^$|^age1[02-9ac-hj-np-z]{58}$`, "age1 and 58 characters, as age-keygen prints"},
 		{"checkSHA256", p.CheckSHA256, `^$|^[0-9a-f]{64}$`, "64 hexadecimal digits"},
-		{"gatekeeper.url", p.Gatekeeper.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/gatekeeper"},
-		{"landwaiter.url", p.Landwaiter.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/landwaiter"},
-		{"gatekeeper.version", p.Gatekeeper.Version, chartVersion, gatekeeperVersion},
-		{"landwaiter.version", p.Landwaiter.Version, chartVersion, LandwaiterVersion},
 		{"landwaiterImage", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter, without a tag: it is the version of the chart, or image.tag in infrastructure/landwaiter/" + valuesFile},
 	} {
 		if !regexp.MustCompile(pattern.pattern).MatchString(pattern.value) {
@@ -186,13 +225,27 @@ func (p Platform) check() error {
 			return fmt.Errorf("constraints: %s: there is no such set; use %s", set, strings.Join(known, ", "))
 		}
 	}
-	return nil
+	return p.checkPieces()
 }
 
-const (
-	chartURL     = `^(https|oci)://[A-Za-z0-9][A-Za-z0-9.:-]*(/[A-Za-z0-9._-]+)*/?$`
-	chartVersion = `^[0-9A-Za-z.*<>=^~ +-]{1,64}$`
-)
+// checkPieces refuses pieces that the chart does not have.
+func (p Platform) checkPieces() error {
+	var known []string
+	for _, name := range matching(config.Files, "pieces/*.yaml") {
+		known = append(known, strings.TrimSuffix(path.Base(name), ".yaml"))
+	}
+	for i, piece := range p.ReconcilerPieces {
+		switch {
+		case p.Layout == LayoutDemo:
+			return fmt.Errorf("reconcilerPieces means nothing in the layout %s, whose tree does not install Landwaiter", p.Layout)
+		case !slices.Contains(known, piece):
+			return fmt.Errorf("reconcilerPieces: %s: there is no such piece; use %s", piece, strings.Join(known, ", "))
+		case slices.Contains(p.ReconcilerPieces[:i], piece):
+			return fmt.Errorf("reconcilerPieces: %s is given twice", piece)
+		}
+	}
+	return nil
+}
 
 func (p Platform) checkClusters() error {
 	for _, cluster := range p.Clusters {
@@ -239,11 +292,11 @@ func ReadPlatform(text []byte) (Platform, error) {
 }
 
 // settings is what the next run starts from. It leaves out the versions and sets that
-// nobody chose, so that a newer program brings its own. Which namespaces are exempt is
-// always said.
+// nobody chose, so that a newer program brings its own. Which namespaces are exempt, and
+// which are the platform's own, is always said.
 func (p Platform) settings(complete Platform) string {
 	p.Layout, p.Environments, p.Groups, p.Clusters = complete.Layout, complete.Environments, complete.Groups, complete.Clusters
-	p.ExemptNamespaces = complete.ExemptNamespaces
+	p.ExemptNamespaces, p.InfrastructureNamespaces = complete.ExemptNamespaces, complete.InfrastructureNamespaces
 	return "# What landwaiter platform init was told; the next run starts from it.\n" + encode(p)
 }
 
@@ -255,17 +308,20 @@ func NewPlatform(given Platform) (Tree, error) {
 	}
 	t := Tree{By: "platform init"}
 	t.Files = append(t.Files, File{Path: SettingsFile, Text: given.settings(p), Settings: true})
-	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
-	if p.SOPSAge != "" {
-		t.add(".sops.yaml", sopsRules(p.SOPSAge))
+	if sops := p.sops(); sops != (sopsKey{}) {
+		t.add(".sops.yaml", sops.rules())
 	}
 	if p.Layout == LayoutDemo {
-		p.demo(&t)
+		demoManifests(&t)
 		return t, t.sort()
 	}
+	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
 	for _, step := range []func(*Tree){p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails, p.layout} {
 		step(&t)
 	}
-	t.add(".github/workflows/check.yaml", p.workflow())
+	t.add(".github/workflows/check.yaml", p.checkWorkflow())
+	if p.Layout == LayoutFlux {
+		t.add(".github/workflows/e2e.yaml", p.e2eWorkflow())
+	}
 	return t, t.sort()
 }

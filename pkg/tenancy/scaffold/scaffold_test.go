@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/generated"
 )
+
+const fingerprint = "1F3D1CED2F865F5E59CA564553241F147E7C5FA4"
 
 const recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 
@@ -56,9 +59,10 @@ func examples() map[string]example {
 	key := "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAElLR5J2/gChOz9L7k9Lwgc9WnOwRv\n70GNTrOrl/geRCx33lChfIvG3GiHOBqDyKFYXSxx5kqlgMJaEyd7r5DgQg==\n-----END PUBLIC KEY-----\n"
 	images := []string{imagesSet}
 	return map[string]example{
-		"flux": {platform: &Platform{Constraints: images, GitHubOrg: "Example"}, teams: irises()},
+		"flux": {platform: &Platform{Constraints: []string{imagesSet, fluxImagesSet}, GitHubOrg: "Example",
+			Landwaiter: Chart{URL: "oci://mirror.example.com/charts/landwaiter", Version: "0.1.0", Digest: "sha256:" + strings.Repeat("5", 64)}}, teams: irises()},
 		"flux-operator": {platform: &Platform{Constraints: images, Operator: true, SOPSAge: recipient, Environments: []string{"prod"},
-			Enforcement: "deny", LandwaiterImage: "mirror.example.com/landwaiter", Gatekeeper: Chart{URL: "oci://mirror.example.com/charts/gatekeeper", Version: "3.x"},
+			Enforcement: "deny", LandwaiterImage: "mirror.example.com/landwaiter", Gatekeeper: Chart{URL: "oci://mirror.example.com/charts/gatekeeper", Version: "3.x", Verify: ChartVerify{Issuer: "^https://issuer$", Subject: "^https://github.com/mirror/.*$"}},
 			Landwaiter: Chart{URL: "https://charts.example.com"}}, teams: irises()[:1]},
 		"groups": {platform: &Platform{Layout: LayoutGroups, Constraints: images}, teams: irises()},
 		"arc": {platform: &Platform{Layout: LayoutArc, Constraints: images}, teams: []Team{{Tenant: alone("tenant1"), App: App{Name: "app1", Chart: Chart{URL: "oci://registry.example.com/charts/app1", Version: "1.0.0"}}},
@@ -105,7 +109,7 @@ func (e example) write(t *testing.T) string {
 
 // copies are folders whose files come from elsewhere in this repository as they are.
 func isCopy(name string) bool {
-	for _, folder := range []string{"infrastructure/crds/", "infrastructure/templates/", "infrastructure/guardrails/guardrails.yaml", "infrastructure/policies/images/verified-images.yaml"} {
+	for _, folder := range []string{"infrastructure/crds/", "infrastructure/templates/", "infrastructure/guardrails/guardrails.yaml", "infrastructure/policies/images/verified-images.yaml", "infrastructure/policies/flux-images/flux-images.yaml"} {
 		if strings.HasPrefix(name, folder) {
 			return true
 		}
@@ -226,7 +230,7 @@ func TestASecondRunChangesNothing(t *testing.T) {
 func TestEveryFileSaysWhoGeneratedIt(t *testing.T) {
 	dir := examples()["arc"].write(t)
 	require.NoError(t, filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || filepath.Ext(name) == ".json" { // which has no comments
 			return err
 		}
 		text, err := os.ReadFile(name)
@@ -324,6 +328,17 @@ func TestRefusesPlatformsThatMeanNothing(t *testing.T) {
 		"enforcement":                {Platform{Enforcement: "audit"}, "it must be dryrun, warn or deny"},
 		"organisation":               {Platform{GitHubOrg: "a/b"}, "githubOrg: "},
 		"recipient":                  {Platform{SOPSAge: "AGE-SECRET-KEY-1"}, "sopsAge: "},
+		"key that is no fingerprint": {Platform{SOPSPGP: "fleet@example.com"}, "sopsPGP: "},
+		"key of no known service":    {Platform{SOPSKMS: "vault://keys/fleet"}, "sopsKMS: "},
+		"two keys":                   {Platform{SOPSAge: recipient, SOPSPGP: fingerprint}, "sopsAge and sopsPGP name two keys"},
+		"digest of any version":      {Platform{Landwaiter: Chart{Digest: "sha256:" + strings.Repeat("5", 64)}}, "landwaiter.digest: set landwaiter.version"},
+		"digest that is none":        {Platform{Landwaiter: Chart{Version: "0.1.0", Digest: "sha256:5"}}, "landwaiter.digest: "},
+		"digest outside of registry": {Platform{Gatekeeper: Chart{Version: "3.23.1", Digest: "sha256:" + strings.Repeat("5", 64)}}, "give a chart in a registry"},
+		"key outside of registry":    {Platform{Landwaiter: Chart{URL: "https://charts.example.com", Verify: ChartVerify{Secret: "keys"}}}, "give a chart in a registry"},
+		"issuer without subject":     {Platform{Landwaiter: Chart{Verify: ChartVerify{Issuer: "^a$"}}}, "issuer and subject belong together"},
+		"subject found anywhere":     {Platform{Landwaiter: Chart{Verify: ChartVerify{Issuer: "^a$", Subject: "github.com/example"}}}, "from ^ to $"},
+		"subject that is no pattern": {Platform{Landwaiter: Chart{Verify: ChartVerify{Issuer: "^a$", Subject: "^a(b$"}}}, "landwaiter.verify.subject: "},
+		"key and identity":           {Platform{Landwaiter: Chart{Verify: ChartVerify{Secret: "keys", Issuer: "^a$", Subject: "^a$"}}}, "set either secret, or issuer and subject"},
 		"chart over http":            {Platform{Gatekeeper: Chart{URL: "http://charts.example.com"}}, "gatekeeper.url: "},
 		"set of constraints":         {Platform{Constraints: []string{"strict"}}, "constraints: strict: there is no such set"},
 	} {
@@ -420,5 +435,38 @@ func TestClustersMayHaveDotsInTheirNames(t *testing.T) {
 		require.ErrorContains(t, err, "is not a name", name)
 		require.ErrorContains(t, grouped, "is not a name", name)
 		require.ErrorContains(t, own, "is not a name", name)
+	}
+}
+
+// What Azure is told leads to a folder of the tree, whose steps find the source under its name.
+func TestTheAssignmentOfAClusterLeadsToItsFolder(t *testing.T) {
+	p := Platform{Layout: LayoutArc, Clusters: []string{"cluster1", "stores.example"}, Constraints: []string{imagesSet}}
+	dir := example{platform: &p}.write(t)
+	for _, cluster := range p.Clusters {
+		text, err := os.ReadFile(filepath.Join(dir, "arc", cluster+"-policy-assignment.json"))
+		require.NoError(t, err)
+		var template struct {
+			Parameters map[string]struct{ DefaultValue string }
+			Resources  []struct {
+				Type, Name string
+				Properties struct {
+					Parameters map[string]struct{ Value any }
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &template))
+		require.Equal(t, "main", template.Parameters["branch"].DefaultValue)
+		require.Empty(t, template.Parameters["repositoryUrl"].DefaultValue, "nobody knows it but the platform")
+		require.Equal(t, "Microsoft.Authorization/policyAssignments", template.Resources[0].Type)
+		require.Equal(t, cluster, template.Resources[0].Name)
+		told := template.Resources[0].Properties.Parameters
+		folder, ok := told["kustomizationPath"].Value.(string)
+		require.True(t, ok)
+		steps, err := os.ReadFile(filepath.Join(dir, folder, "infrastructure.yaml"))
+		require.NoError(t, err)
+		require.Contains(t, string(steps), fmt.Sprintf("sourceRef:\n    kind: GitRepository\n    name: %s\n", told["configurationName"].Value))
+		require.Contains(t, string(steps), fmt.Sprintf("namespace: %s\n", told["configurationNamespace"].Value))
+		require.Equal(t, "[parameters('branch')]", told["repositoryRefBranch"].Value)
+		require.Equal(t, "cluster", told["configurationScope"].Value)
 	}
 }

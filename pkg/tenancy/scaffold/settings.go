@@ -45,7 +45,7 @@ func Prepare(dir string, told Told) (Platform, error) {
 		}
 		p.Layout = cmp.Or(p.Layout, had)
 	}
-	asked := Platform{ExemptNamespaces: p.ExemptNamespaces}
+	asked := Platform{ExemptNamespaces: p.ExemptNamespaces, InfrastructureNamespaces: p.InfrastructureNamespaces}
 	if err := onboard.Set(&asked, told.Settings); err != nil {
 		return p, err
 	}
@@ -56,13 +56,12 @@ func Prepare(dir string, told Told) (Platform, error) {
 	if found && p.Layout != had {
 		return p, fmt.Errorf("%s has the layout %s: give --layout=%s a folder of its own, because this one has clusters and teams that the other layout does not have", dir, had, p.Layout)
 	}
+	// These lists grow, from what they are if nobody says.
 	if p.ExemptNamespaces == nil && asked.ExemptNamespaces != nil {
-		// The list grows, from what it is if nobody says.
-		byDefault, err := Platform{Layout: p.Layout}.Complete()
-		if err != nil {
-			return p, err
-		}
-		p.ExemptNamespaces = byDefault.ExemptNamespaces
+		p.ExemptNamespaces = p.ownNamespaces()
+	}
+	if p.InfrastructureNamespaces == nil && asked.InfrastructureNamespaces != nil {
+		p.InfrastructureNamespaces = p.ownNamespaces()
 	}
 	return p, onboard.Set(&p, told.Settings)
 }
@@ -83,14 +82,23 @@ func ReadSettings(dir string) (p Platform, found bool, err error) {
 
 // outsideOfTrees refuses a folder that is inside of a platform's repository.
 func outsideOfTrees(dir string) error {
-	folder, err := filepath.Abs(dir)
+	parent, err := treeAround(dir)
+	if err == nil && parent != "" {
+		err = fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, SettingsFile)
+	}
+	return err
+}
+
+// treeAround returns the platform's repository that a file or folder is inside of, "" if there is none.
+func treeAround(name string) (string, error) {
+	folder, err := filepath.Abs(name)
 	if err != nil {
-		return fmt.Errorf("find the folder %s: %w", dir, err)
+		return "", fmt.Errorf("find the folder %s: %w", name, err)
 	}
 	for parent := filepath.Dir(folder); parent != folder; folder, parent = parent, filepath.Dir(parent) {
 		if _, err := os.Lstat(filepath.Join(parent, SettingsFile)); err == nil {
-			return fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, parent, SettingsFile)
+			return parent, nil
 		}
 	}
-	return nil
+	return "", nil
 }

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,12 @@ func TestARunOfInitStartsFromTheOneBefore(t *testing.T) {
 		"a new tree":                        {"", Told{Layout: LayoutArc, Settings: settings("clusters=c1")}, func(p *Platform) { *p = Platform{Layout: LayoutArc, Clusters: []string{"c1"}} }},
 		"namespaces besides those of the control plane": {"", Told{Settings: settings("exemptNamespaces=monitoring")}, func(p *Platform) {
 			*p = Platform{ExemptNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "monitoring"}}
+		}},
+		"namespaces of the platform": {"", Told{Layout: LayoutGroups, Settings: settings("infrastructureNamespaces=monitoring")}, func(p *Platform) {
+			*p = Platform{Layout: LayoutGroups, InfrastructureNamespaces: []string{"kube-system", "gatekeeper-system", "landwaiter-system", "flux-system", "external-secrets", "monitoring"}}
+		}},
+		"a store whose fields nobody here knows": {before, Told{Settings: settings(`secretStores.dev={azurekv: {vaultUrl: https://dev.vault.azure.net, tenantId: "1", retries: 3, plain: true, keys: [a]}}`)}, func(p *Platform) {
+			p.SecretStores = map[string]map[string]any{"dev": {"azurekv": map[string]any{"vaultUrl": "https://dev.vault.azure.net", "tenantId": "1", "retries": int64(3), "plain": true, "keys": []any{"a"}}}}
 		}},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -67,4 +74,29 @@ func TestInitRefusesWhatContradictsTheTree(t *testing.T) {
 		_, err := Prepare(c.dir, c.told)
 		require.ErrorContains(t, err, message)
 	}
+}
+
+func TestPiecesOfTheAccountsRoleAreValuesOfTheChart(t *testing.T) {
+	tree, err := NewPlatform(Platform{ReconcilerPieces: []string{"flux-images", "certificates"}})
+	require.NoError(t, err)
+	require.Contains(t, textOfFile(t, tree, "infrastructure/landwaiter/release.yaml"), "    reconciler:\n      pieces:\n      - flux-images\n      - certificates\n")
+	tree, err = NewPlatform(Platform{})
+	require.NoError(t, err)
+	require.NotContains(t, textOfFile(t, tree, "infrastructure/landwaiter/release.yaml"), "reconciler")
+	for message, p := range map[string]Platform{
+		"reconcilerPieces: images: there is no such piece; use certificates, flux-images, ": {ReconcilerPieces: []string{"images"}},
+		"reconcilerPieces: monitors is given twice":                                         {ReconcilerPieces: []string{"monitors", "monitors"}},
+		"reconcilerPieces means nothing in the layout demo":                                 {Layout: LayoutDemo, ReconcilerPieces: []string{"monitors"}},
+	} {
+		_, err := p.Complete()
+		require.ErrorContains(t, err, message)
+	}
+}
+
+// textOfFile returns a file of a tree.
+func textOfFile(t *testing.T, tree Tree, name string) string {
+	t.Helper()
+	at := slices.IndexFunc(tree.Files, func(f File) bool { return f.Path == name })
+	require.NotEqual(t, -1, at, name)
+	return tree.Files[at].Text
 }

@@ -42,7 +42,7 @@ type File struct {
 	Tenant bool
 	// Executable marks a script.
 	Executable bool
-	// Bare marks a file without the line of the hash: a tool signed its content.
+	// Bare marks a file without the line of the hash: a tool signed its content, or its format has no comments.
 	Bare bool
 }
 
@@ -198,6 +198,7 @@ func fluxFields() map[string]struct{ known, required []string } {
 // objects checks each object of a build as far as that is possible without a cluster.
 func (c *checker) objects(folder string, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
+		c.withoutNamespace(folder, o)
 		if message := c.object(o); message != "" {
 			c.find("ObjectInvalid", c.of(folder, o), "%s: %s", identity(o), message)
 		}

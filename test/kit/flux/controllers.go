@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
@@ -56,22 +58,32 @@ type Flux struct {
 	processes []*cluster.Process
 }
 
-// Install applies the CRDs of Flux's resources, its accounts and its roles.
-func Install(ctx context.Context, c *cluster.Cluster, tools string) error {
+// Components returns what `flux install` makes besides Deployments: the CRDs of Flux's resources,
+// its accounts and its roles.
+func Components(tools string) ([]*unstructured.Unstructured, error) {
 	files, err := filepath.Glob(filepath.Join(tools, "crds", "*.yaml"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("find Flux's CRDs in %s: %d files, %w", tools, len(files), err)
+		return nil, fmt.Errorf("find Flux's CRDs in %s: %d files, %w", tools, len(files), err)
 	}
 	objects, err := cluster.Decode(accounts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, file := range files {
 		definitions, err := cluster.DecodeFile(file)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		objects = append(objects, definitions...)
+	}
+	return objects, nil
+}
+
+// Install applies the [Components].
+func Install(ctx context.Context, c *cluster.Cluster, tools string) error {
+	objects, err := Components(tools)
+	if err != nil {
+		return err
 	}
 	if err := c.Apply(ctx, objects...); err != nil {
 		return fmt.Errorf("install Flux: %w", err)

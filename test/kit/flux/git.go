@@ -39,6 +39,7 @@ type GitServer struct {
 
 	mu        sync.Mutex
 	passwords map[string]string // by the name of the repository
+	public    map[string]bool   // by the name of the repository
 }
 
 // StartGit starts a server that keeps its repositories in a folder.
@@ -58,10 +59,10 @@ func StartGit(ctx context.Context, dir string) (*GitServer, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make a folder for repositories: %w", err)
 	}
-	g := &GitServer{dir: dir, authority: authority, passwords: map[string]string{}}
+	g := &GitServer{dir: dir, authority: authority, passwords: map[string]string{}, public: map[string]bool{}}
 	g.program = &cgi.Handler{Path: backend, Stderr: io.Discard, InheritEnv: []string{"PATH"},
 		Env: append(isolated(), "GIT_PROJECT_ROOT="+dir, "GIT_HTTP_EXPORT_ALL=1")}
-	if err := os.WriteFile(g.caFile(), authority.CertificatePEM, 0o600); err != nil {
+	if err := os.WriteFile(g.CAFile(), authority.CertificatePEM, 0o600); err != nil {
 		return nil, fmt.Errorf("write the CA of the Git server: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "server.crt"), serving.CertificatePEM, 0o600); err != nil {
@@ -96,15 +97,28 @@ func backend(ctx context.Context) (string, error) {
 // Unguarded serves every repository to anybody, for what needs a server without a password.
 func (g *GitServer) Unguarded() http.Handler { return g.program }
 
-// guard asks for the password of the repository.
+// CertificatePEM is the CA of the server.
+func (g *GitServer) CertificatePEM() []byte { return g.authority.CertificatePEM }
+
+// URL is the server's, with a slash at its end.
+func (g *GitServer) URL() string { return "https://" + g.listener.Addr().String() + "/" }
+
+// guard asks for the password of the repository, unless a public one is read.
 func (g *GitServer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(request.URL.Path, "/"), ".git/")
+		// As on public hosts, a URL may leave out .git; git's program accepts both.
+		name, _, _ := strings.Cut(strings.TrimPrefix(request.URL.Path, "/"), "/")
+		name = strings.TrimSuffix(name, ".git")
 		g.mu.Lock()
-		want := g.passwords[name]
+		want, public := g.passwords[name], g.public[name]
 		g.mu.Unlock()
+		if public && !strings.Contains(request.URL.Path+"?"+request.URL.RawQuery, "git-receive-pack") {
+			next.ServeHTTP(w, request)
+			return
+		}
 		user, password, _ := request.BasicAuth()
-		if want == "" || user != name || subtle.ConstantTimeCompare([]byte(password), []byte(want)) != 1 {
+		// A token counts whoever is named beside it, as at other Git hosts.
+		if want == "" || user != name && user != "git" || subtle.ConstantTimeCompare([]byte(password), []byte(want)) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			http.Error(w, "no such repository, or not with this password", http.StatusUnauthorized)
 			return
@@ -116,7 +130,8 @@ func (g *GitServer) guard(next http.Handler) http.Handler {
 // Close ends the server.
 func (g *GitServer) Close() { _ = g.server.Close() } // its connections end with it
 
-func (g *GitServer) caFile() string { return filepath.Join(g.dir, "ca.crt") }
+// CAFile is the file with the CA of the server's certificate.
+func (g *GitServer) CAFile() string { return filepath.Join(g.dir, "ca.crt") }
 
 // isolated is the environment of git without the settings of whoever runs it.
 func isolated() []string {
@@ -138,11 +153,32 @@ type Repository struct {
 
 // Create makes an empty repository, and its working copy.
 func (g *GitServer) Create(ctx context.Context, name string) (*Repository, error) {
+	return g.Adopt(ctx, name, filepath.Join(g.dir, "work", name))
+}
+
+// Publish makes a folder the working copy of a new repository that everybody may read, and
+// pushes what the folder has.
+func (g *GitServer) Publish(ctx context.Context, name, dir string) (*Repository, error) {
+	r, err := g.Adopt(ctx, name, dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.Push(ctx, "begin"); err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.public[name] = true
+	return r, nil
+}
+
+// Adopt makes a folder, which may have files, the working copy of a new and empty repository.
+func (g *GitServer) Adopt(ctx context.Context, name, dir string) (*Repository, error) {
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
 		return nil, fmt.Errorf("make a password: %w", err)
 	}
-	r := &Repository{Name: name, Dir: filepath.Join(g.dir, "work", name), Password: hex.EncodeToString(random), server: g}
+	r := &Repository{Name: name, Dir: dir, Password: hex.EncodeToString(random), server: g}
 	bare := filepath.Join(g.dir, name+".git")
 	if err := os.MkdirAll(r.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make a working copy: %w", err)
@@ -150,7 +186,7 @@ func (g *GitServer) Create(ctx context.Context, name string) (*Repository, error
 	for _, step := range [][]string{
 		{"init", "--quiet", "--bare", "--initial-branch=" + Branch, bare}, {"-C", bare, "config", "http.receivepack", "true"},
 		{"init", "--quiet", "--initial-branch=" + Branch, r.Dir}, {"-C", r.Dir, "remote", "add", "origin", r.authenticated()},
-		{"-C", r.Dir, "config", "http.sslCAInfo", g.caFile()},
+		{"-C", r.Dir, "config", "http.sslCAInfo", g.CAFile()},
 	} {
 		if _, err := run(ctx, step...); err != nil {
 			return nil, err
@@ -164,7 +200,7 @@ func (g *GitServer) Create(ctx context.Context, name string) (*Repository, error
 
 // URL is what Flux fetches from, without a password.
 func (r *Repository) URL() string {
-	return "https://" + r.server.listener.Addr().String() + "/" + r.Name + ".git"
+	return r.server.URL() + r.Name + ".git"
 }
 
 func (r *Repository) authenticated() string {
@@ -211,6 +247,11 @@ func (r *Repository) Push(ctx context.Context, message string) (string, error) {
 			return "", err
 		}
 	}
+	return r.Head(ctx)
+}
+
+// Head returns the commit of the working copy.
+func (r *Repository) Head(ctx context.Context) (string, error) {
 	return run(ctx, "-C", r.Dir, "rev-parse", "HEAD")
 }
 

@@ -29,6 +29,7 @@ const (
 type Block struct {
 	Page     string // from the root, with slashes
 	Section  string // the heading of the second level above it
+	Part     string // the heading of the third level above it, within its section
 	Line     int    // of the opening fence
 	Language string
 	Text     string // without the indentation of the fence
@@ -67,7 +68,7 @@ func Read(root, name string) ([]Block, error) {
 func parse(text string) (blocks []Block, err error) {
 	next := Block{Mark: Run}
 	var open *Block
-	indent, section := "", ""
+	indent, section, part := "", "", ""
 	for i, line := range strings.Split(text, "\n") {
 		number := i + 1
 		found := fence.FindStringSubmatch(line)
@@ -78,7 +79,7 @@ func parse(text string) (blocks []Block, err error) {
 			open.Text += strings.TrimPrefix(line, indent) + "\n"
 		case found != nil:
 			indent = found[1]
-			next.Line, next.Language, next.Section = number, found[2], section
+			next.Line, next.Language, next.Section, next.Part = number, found[2], section, part
 			opened := next
 			open, next = &opened, Block{Mark: Run}
 		case strings.HasPrefix(strings.TrimSpace(line), "<!-- test:"):
@@ -86,7 +87,9 @@ func parse(text string) (blocks []Block, err error) {
 				return nil, fmt.Errorf("line %d: %w", number, err)
 			}
 		case strings.HasPrefix(line, "## "):
-			section = strings.TrimPrefix(line, "## ")
+			section, part = strings.TrimPrefix(line, "## "), ""
+		case strings.HasPrefix(line, "### "):
+			part = strings.TrimPrefix(line, "### ")
 		case strings.TrimSpace(line) != "" && next.Mark != Run:
 			return nil, fmt.Errorf("line %d: a mark must be right before its block", number)
 		}

@@ -8,7 +8,7 @@
 //	<!-- test: save as FILE -->          the reader saves it
 //	<!-- test: stand-in NAME: why -->    the test does something else instead, under that name
 //	<!-- test: as in PAGE -->            each of its lines is run as part of that page
-//	<!-- test: by TestName -->           another test runs it
+//	<!-- test: by TestName -->           another test runs it: a runner of that name alone
 //	<!-- test: not run: why -->          nothing runs it
 //
 // Blocks without a mark and without a language, or of sh, are commands, which run in the

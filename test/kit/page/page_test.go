@@ -27,6 +27,7 @@ one
    two
      indented
    '''
+### Part
 <!-- test: save as x.yaml -->
 
 '''yaml
@@ -37,7 +38,7 @@ a: b
 	require.Equal(t, []Block{
 		{Line: 3, Text: "one\n", Mark: Run},
 		{Section: "Section", Line: 9, Language: "sh", Text: "two\n  indented\n", Mark: StandIn, Name: "registry", Why: "there is none"},
-		{Section: "Section", Line: 15, Language: "yaml", Text: "a: b\n", Mark: Save, Name: "x.yaml"},
+		{Section: "Section", Part: "Part", Line: 16, Language: "yaml", Text: "a: b\n", Mark: Save, Name: "x.yaml"},
 	}, blocks)
 }
 
@@ -94,6 +95,16 @@ refused
 func TestCommandsAreRepeatedUntilTheyPrintWhatIsShown(t *testing.T) {
 	r := &Runner{Dir: t.TempDir(), Environment: []string{"PATH=" + os.Getenv("PATH")}, Progress: io.Discard}
 	require.NoError(t, r.Run(t.Context(), Block{Text: "echo -n x >> file; cat file\n", Mark: Repeat}, Block{Text: "xxx\n", Mark: Output, Language: "text"}))
+}
+
+func TestBlocksOfAnotherTestRunForThatTestAlone(t *testing.T) {
+	for name, want := range map[string]string{"TestThis": "ab", "TestOther": "a"} {
+		r := &Runner{Test: name, Dir: t.TempDir(), Environment: []string{"PATH=" + os.Getenv("PATH")}, Progress: io.Discard}
+		require.NoError(t, r.Run(t.Context(), Block{Text: "echo -n a >> file\n", Mark: Run}, Block{Text: "echo -n b >> file\n", Mark: By, Name: "TestThis"}))
+		got, err := os.ReadFile(filepath.Join(r.Dir, "file"))
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
 }
 
 func TestOutputMayBeCutWhereThePageSaysSo(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 // cluster-scoped kinds but Tenants. All else is refused.
 func granted() map[string][]string {
 	const runs = "pods replicationcontrollers deployments.apps statefulsets.apps daemonsets.apps replicasets.apps jobs.batch cronjobs.batch"
-	return map[string][]string{
+	roles := map[string][]string{
 		"rules-writer":   {"RULES | " + writes},
 		"reader":         {"RULES | " + reads, "namespaces configmaps serviceaccounts " + runs + " | " + reads},
 		"cluster-reader": {"CLUSTER | " + reads},
@@ -56,6 +56,8 @@ func granted() map[string][]string {
 		"namespace-maker":  {"namespaces | get list watch create patch delete", "tenantlabels.landwaiter.dev | create"},
 		"reference-reader": {"secrets configmaps serviceaccounts | " + reads},
 	}
+	roles["reconciler-base"] = roles["reconciler"] // without other pieces
+	return roles
 }
 
 // Row is a row of the table of roles in the chart's README: who has the role, and what it

@@ -10,13 +10,15 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // replicaTimeout bounds the wait for a provider to be ready.
 const replicaTimeout = 2 * time.Minute
 
-// Replica is one running provider.
+// Replica is one running provider, or operator.
 type Replica struct {
 	*cluster.Process
 	// HealthURL and MetricsURL are the URLs of probes and metrics.
@@ -40,12 +42,12 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 
 // LaunchReplica starts a provider at port and does not wait.
 func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
-	args, environment, err := s.deploymentContainer()
+	args, environment, err := Container(s.Rendered, release)
 	if err != nil {
 		return nil, err
 	}
 	for i := range args {
-		args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace), mounts, s.mounted())
+		args[i] = strings.ReplaceAll(args[i], mounts, s.mounted())
 	}
 	// Draining is for load balancers, which this stack does not have.
 	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=drain=") })
@@ -54,24 +56,41 @@ func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
 			args[i] = "--redis-url-file=" + filepath.Join(s.mounted(), "redis", "url")
 		}
 	}
+	name := fmt.Sprintf("landwaiter-%d", len(s.replicas))
+	r, err := launch(ctx, s.Cluster, s.options.Dir, release, cluster.Command{Name: name, Path: s.options.Binary, Args: append(args, fmt.Sprintf("--address=127.0.0.1:%d", port)), Env: environment})
+	if err != nil {
+		return nil, err
+	}
+	s.replicas = append(s.replicas, r)
+	return r, nil
+}
+
+// LaunchOperator starts the operator of a rendered chart, with the permissions of its account and
+// more arguments after those of its Deployment, and does not wait. Its kubeconfig is in dir.
+func LaunchOperator(ctx context.Context, c *cluster.Cluster, rendered []*unstructured.Unstructured, binary, name, dir string, more ...string) (*Replica, error) {
+	const account = release + "-operator"
+	args, environment, err := Container(rendered, account)
+	if err != nil {
+		return nil, err
+	}
+	return launch(ctx, c, dir, account, cluster.Command{Name: name, Path: binary, Args: append(args, more...), Env: environment})
+}
+
+// launch starts a command with free ports for health and metrics, as an account of the chart.
+func launch(ctx context.Context, c *cluster.Cluster, dir, account string, command cluster.Command) (*Replica, error) {
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("landwaiter-%d", len(s.replicas))
-	kubeconfig := filepath.Join(s.options.Dir, name+".kubeconfig")
-	if err := s.AccountKubeconfig(ctx, Namespace, release, kubeconfig); err != nil {
+	kubeconfig := filepath.Join(dir, command.Name+".kubeconfig")
+	if err := c.AccountKubeconfig(ctx, Namespace, account, kubeconfig); err != nil {
 		return nil, err
 	}
-	args = append(args, fmt.Sprintf("--address=127.0.0.1:%d", port),
-		fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
-	process, err := cluster.StartProcess(s.LogDir(), cluster.Command{Name: name, Path: s.options.Binary, Args: args, Env: append(environment, "KUBECONFIG="+kubeconfig)})
-	if err != nil {
-		return nil, err
-	}
-	r := &Replica{Process: process, HealthURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), MetricsURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
-	s.replicas = append(s.replicas, r)
-	return r, nil
+	r := &Replica{HealthURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), MetricsURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
+	command.Args = append(command.Args, fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
+	command.Env = append(command.Env, "KUBECONFIG="+kubeconfig)
+	r.Process, err = cluster.StartProcess(c.LogDir(), command)
+	return r, err
 }
 
 // Ready is the replica's readiness probe.

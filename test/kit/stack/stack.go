@@ -128,6 +128,16 @@ func (s *Stack) install(ctx context.Context) (err error) {
 	return s.Apply(ctx, s.clusterStore())
 }
 
+// Upgrade applies the chart with other values, as helm upgrade does, but for what is no longer in
+// it. Replicas that run keep their arguments.
+func (s *Stack) Upgrade(ctx context.Context, values map[string]any) (err error) {
+	s.options.Values = values
+	if s.Rendered, err = s.render(ctx); err != nil {
+		return err
+	}
+	return s.Apply(ctx, s.Rendered...)
+}
+
 // mounts is where the chart mounts Secrets; mounted is the folder that replaces it.
 const mounts = "/etc/landwaiter"
 
@@ -223,25 +233,28 @@ func (s *Stack) applyLibrary(ctx context.Context) error {
 	})
 }
 
-// deploymentContainer returns the arguments of the chart's container, and its
-// environment variables that are plain text.
-func (s *Stack) deploymentContainer() (args, environment []string, err error) {
-	for _, object := range s.Rendered {
-		if object.GetKind() != "Deployment" {
+// Container returns the arguments of a rendered Deployment's first container, and its environment
+// variables that are plain text.
+func Container(rendered []*unstructured.Unstructured, deployment string) (args, environment []string, err error) {
+	for _, object := range rendered {
+		if object.GetKind() != "Deployment" || object.GetName() != deployment {
 			continue
 		}
 		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 		if err != nil || len(containers) == 0 {
-			return nil, nil, errors.Join(errors.New("the Deployment has no containers"), err)
+			return nil, nil, errors.Join(fmt.Errorf("the Deployment %s has no containers", deployment), err)
 		}
 		container, _ := containers[0].(map[string]any)
 		args, _, err := unstructured.NestedStringSlice(container, "args")
 		if err != nil {
-			return nil, nil, fmt.Errorf("read the Deployment's arguments: %w", err)
+			return nil, nil, fmt.Errorf("read the arguments of the Deployment %s: %w", deployment, err)
 		}
 		variables, _, err := unstructured.NestedSlice(container, "env")
 		if err != nil {
-			return nil, nil, fmt.Errorf("read the Deployment's environment: %w", err)
+			return nil, nil, fmt.Errorf("read the environment of the Deployment %s: %w", deployment, err)
+		}
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace)
 		}
 		for _, variable := range variables {
 			if variable, _ := variable.(map[string]any); variable["value"] != nil {
@@ -250,5 +263,5 @@ func (s *Stack) deploymentContainer() (args, environment []string, err error) {
 		}
 		return args, environment, nil
 	}
-	return nil, nil, errors.New("the chart made no Deployment")
+	return nil, nil, fmt.Errorf("the chart made no Deployment %s", deployment)
 }

@@ -1,0 +1,157 @@
+package scaffold
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Chart says where Flux gets a Helm chart from.
+type Chart struct {
+	// URL of a Helm repository (https://…), of the chart itself in a registry (oci://…), or
+	// of a Git repository with the chart in charts/NAME (https://….git).
+	URL string `json:"url,omitempty"`
+	// Version of the chart; a range is possible.
+	Version string `json:"version,omitempty"`
+	// Digest is the only content that Flux installs, as sha256:…, for a chart in a registry.
+	Digest string `json:"digest,omitempty"`
+	// Verify says who must have signed a chart in a registry.
+	Verify ChartVerify `json:"verify,omitzero"`
+}
+
+// ChartVerify says whose cosign signature Flux requires of a chart: that of a key, or of an
+// identity. The zero value requires none.
+type ChartVerify struct {
+	// Secret in flux-system has the public key, in an entry whose name ends with .pub.
+	Secret string `json:"secret,omitempty"`
+	// Issuer and Subject are regular expressions that the certificate of a signature without a
+	// key must match.
+	Issuer  string `json:"issuer,omitempty"`
+	Subject string `json:"subject,omitempty"`
+}
+
+// releaseKey is the Secret with the public key of Landwaiter's releases.
+const releaseKey = "landwaiter-cosign"
+
+const (
+	chartURL     = `^(https|oci)://[A-Za-z0-9][A-Za-z0-9.:-]*(/[A-Za-z0-9._-]+)*/?$`
+	chartVersion = `^[0-9A-Za-z.*<>=^~ +-]{1,64}$`
+	chartDigest  = `^$|^sha256:[0-9a-f]{64}$`
+	// anchored is a regular expression of the whole text. Flux finds it anywhere otherwise.
+	anchored = `^$|^\^.{1,510}\$$`
+)
+
+// bound reports whether Flux refuses any other content than the right one.
+func (c Chart) bound() bool { return c.Digest != "" || c.Verify != (ChartVerify{}) }
+
+// check refuses what Flux could not use, or would not enforce. name is the chart's.
+func (c Chart) check(name string) error {
+	const secret = `^$|^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`
+	for _, field := range []struct{ field, value, pattern, example string }{
+		{"url", c.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/" + name},
+		{"version", c.Version, chartVersion, LandwaiterVersion},
+		{"digest", c.Digest, chartDigest, "sha256: and 64 hexadecimal digits, as helm push prints"},
+		{"verify.secret", c.Verify.Secret, secret, releaseKey},
+		{"verify.issuer", c.Verify.Issuer, anchored, `^https://token\.actions\.githubusercontent\.com$, from ^ to $`},
+		{"verify.subject", c.Verify.Subject, anchored, `^https://github\.com/example/.*$, from ^ to $`},
+	} {
+		if !regexp.MustCompile(field.pattern).MatchString(field.value) {
+			return fmt.Errorf("%s.%s: %q cannot be used; give %s", name, field.field, field.value, field.example)
+		}
+	}
+	for field, expression := range map[string]string{"issuer": c.Verify.Issuer, "subject": c.Verify.Subject} {
+		if _, err := regexp.Compile(expression); err != nil {
+			return fmt.Errorf("%s.verify.%s: %w", name, field, err)
+		}
+	}
+	switch {
+	case c.bound() && !strings.HasPrefix(c.URL, "oci://"):
+		return fmt.Errorf("%s.digest and %s.verify mean nothing for %s: give a chart in a registry, oci://…", name, name, c.URL)
+	case (c.Verify.Issuer == "") != (c.Verify.Subject == ""):
+		return fmt.Errorf("%s.verify: issuer and subject belong together: set both", name)
+	case c.Verify.Issuer != "" && c.Verify.Secret != "":
+		return fmt.Errorf("%s.verify: set either secret, or issuer and subject", name)
+	}
+	return nil
+}
+
+// verify returns the field of that name of an OCIRepository, nil if nobody must have signed.
+func (v ChartVerify) verify() object {
+	switch {
+	case v.Secret != "":
+		return object{"provider": "cosign", "secretRef": object{"name": v.Secret}}
+	case v.Issuer != "":
+		return object{"provider": "cosign", "matchOIDCIdentity": []object{{"issuer": v.Issuer, "subject": v.Subject}}}
+	}
+	return nil
+}
+
+// chartSource returns the source of a chart, and the fields of a HelmRelease that name it.
+func chartSource(chart Chart, name, namespace, chartName string) (source, from object) {
+	if strings.HasPrefix(chart.URL, "oci://") {
+		ref := object{"tag": chart.Version}
+		if !exactVersion.MatchString(chart.Version) {
+			ref = object{"semver": chart.Version}
+		}
+		if chart.Digest != "" {
+			ref["digest"] = chart.Digest // the tag is then for people alone
+		}
+		spec := object{"interval": "1h", "url": strings.TrimSuffix(chart.URL, "/"), "ref": ref,
+			"layerSelector": object{"mediaType": chartLayer, "operation": "copy"}}
+		if verify := chart.Verify.verify(); verify != nil {
+			spec["verify"] = verify
+		}
+		return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository", "metadata": named(namespace, name), "spec": spec},
+			object{"chartRef": object{"kind": "OCIRepository", "name": name}}
+	}
+	if strings.HasSuffix(chart.URL, ".git") {
+		return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": named(namespace, name),
+				"spec": object{"interval": "5m", "url": chart.URL, "ref": gitRef(chart.Version)}},
+			object{"chart": object{"spec": object{"chart": "./charts/" + chartName, "reconcileStrategy": "Revision",
+				"sourceRef": object{"kind": "GitRepository", "name": name}}}}
+	}
+	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository", "metadata": named(namespace, name),
+			"spec": object{"interval": "1h", "url": chart.URL}},
+		object{"chart": object{"spec": object{"chart": chartName, "version": chart.Version,
+			"sourceRef": object{"kind": "HelmRepository", "name": name}}}}
+}
+
+// chartLayer is the media type of a chart in a registry.
+const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+// gitRef is the tag of a version, or the branch main if any version will do.
+func gitRef(version string) object {
+	switch {
+	case exactVersion.MatchString(version):
+		return object{"tag": version}
+	case version == "" || version == "*":
+		return object{"branch": "main"}
+	}
+	return object{"semver": version}
+}
+
+var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
+
+// chartSources finds charts of the platform that whoever writes to the registry can replace.
+func (c *checker) chartSources(all *closure) {
+	for _, o := range all.objects {
+		if !isFlux(o.Unstructured, "OCIRepository") || o.GetNamespace() != fluxNamespace {
+			continue
+		}
+		layer, _, _ := unstructured.NestedString(o.Object, "spec", "layerSelector", "mediaType")
+		digest, _, _ := unstructured.NestedString(o.Object, "spec", "ref", "digest")
+		_, signed, _ := unstructured.NestedMap(o.Object, "spec", "verify")
+		if layer != chartLayer || digest != "" || signed {
+			continue
+		}
+		fix := "set spec.ref.digest or spec.verify"
+		if name := o.GetName(); name == "gatekeeper" || name == "landwaiter" {
+			fix = fmt.Sprintf("run platform init with --set %s.version=VERSION --set %s.digest=DIGEST, as helm push prints it, or with --set %s.verify.secret=SECRET", name, name, name)
+		}
+		c.report(resource.Warning, "ChartNotVerified", c.of(o.folder, o.Unstructured), "%s: anybody who can write to the registry can replace the chart, which Flux installs with all permissions: %s", identity(o.Unstructured), fix)
+	}
+}

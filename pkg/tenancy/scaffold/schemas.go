@@ -1,0 +1,160 @@
+package scaffold
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+// schemas checks objects of foreign kinds against the schemas that the cluster then has: CRDs in
+// the tree, such as Flux's in the files of flux bootstrap, and the parameters of
+// ConstraintTemplates. A kind without a schema in the tree is not checked.
+func (c *checker) schemas(all *closure) {
+	known := map[string]object{}
+	for _, o := range all.objects {
+		switch group := o.GroupVersionKind().Group; {
+		case group == "apiextensions.k8s.io" && o.GetKind() == "CustomResourceDefinition":
+			maps.Copy(known, schemasOf(o.Unstructured))
+		case group == "templates.gatekeeper.sh" && o.GetKind() == "ConstraintTemplate":
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "crd", "spec", "names", "kind")
+			parameters, found, _ := unstructured.NestedMap(o.Object, "spec", "crd", "spec", "validation", "openAPIV3Schema")
+			if found {
+				known[constraintGroup+" "+kind] = object{"properties": object{"spec": object{"properties": object{"parameters": parameters}, preserved: true}}, preserved: true}
+			}
+		}
+	}
+	for _, o := range all.objects {
+		gvk := o.GroupVersionKind()
+		schema := known[gvk.GroupVersion().String()+" "+gvk.Kind]
+		if gvk.Group == constraintGroup {
+			schema = known[constraintGroup+" "+gvk.Kind]
+		}
+		if schema == nil || gvk.Group == v1beta1.Group || c.object(o.Unstructured) != "" {
+			continue // others check our own kinds, and what is wrong already is enough
+		}
+		content := maps.Clone(o.Object)
+		for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
+			delete(content, field)
+		}
+		if wrong := misfit("", content, schema); wrong != "" {
+			c.find("ObjectInvalid", c.of(o.folder, o.Unstructured), "%s: %s", identity(o.Unstructured), wrong)
+		}
+	}
+}
+
+// schemasOf returns the schemas of a CRD by version and kind.
+func schemasOf(definition *unstructured.Unstructured) map[string]object {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	found := map[string]object{}
+	for _, entry := range versions {
+		version, _ := entry.(map[string]any)
+		name, _, _ := unstructured.NestedString(version, "name")
+		if schema, ok, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema"); ok {
+			found[group+"/"+name+" "+kind] = schema
+		}
+	}
+	return found
+}
+
+// preserved is the field of a schema that allows fields which it does not name.
+const preserved = "x-kubernetes-preserve-unknown-fields"
+
+// misfit says what of a value its schema does not allow, "" if nothing is found: a field that it
+// does not name, one that is missing, a value of another type, or none of those it lists. It looks
+// at nothing else that a schema can say.
+func misfit(at string, value any, schema map[string]any) string {
+	if value == nil || schema == nil || schema["x-kubernetes-int-or-string"] == true {
+		return ""
+	}
+	if text, ok := value.(string); ok && strings.Contains(text, "${") {
+		return "" // Flux replaces it, by a value of any type
+	}
+	if want, _ := schema["type"].(string); !isType(value, want) {
+		return fmt.Sprintf("%s is %s, and must be of type %s: correct it", at, shown(value), want)
+	}
+	if listed, _ := schema["enum"].([]any); len(listed) > 0 && !slices.ContainsFunc(listed, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
+		return fmt.Sprintf("%s is %s, and must be one of %v: correct it", at, shown(value), listed)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		return misfits(at, value, schema)
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for i, item := range value {
+			if wrong := misfit(fmt.Sprintf("%s[%d]", at, i), item, items); wrong != "" {
+				return wrong
+			}
+		}
+	}
+	return ""
+}
+
+// misfits does so for the fields of an object.
+func misfits(at string, value, schema map[string]any) string {
+	below := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
+	required, _ := schema["required"].([]any)
+	for _, name := range required {
+		if name, _ := name.(string); value[name] == nil && name != "metadata" {
+			return below(name) + " is missing: add it"
+		}
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	others, _ := schema["additionalProperties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(value)) {
+		field, named := properties[name].(map[string]any)
+		switch {
+		case named:
+		case others != nil:
+			field = others
+		case len(properties) > 0 && schema[preserved] != true && schema["additionalProperties"] != true:
+			return fmt.Sprintf("there is no field %s: remove it, or correct its name", below(name))
+		}
+		if wrong := misfit(below(name), value[name], field); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// isType reports whether a value has a type of JSON schema. No type is any.
+func isType(value any, want string) bool {
+	_, whole := value.(int64)
+	switch want {
+	case "object":
+		_, ok := value.(map[string]any)
+		return ok
+	case "array":
+		_, ok := value.([]any)
+		return ok
+	case "string":
+		_, ok := value.(string)
+		return ok
+	case "boolean":
+		_, ok := value.(bool)
+		return ok
+	case "integer":
+		return whole
+	case "number":
+		_, broken := value.(float64)
+		return whole || broken
+	}
+	return true
+}
+
+// maxShownValue bounds a value in a message.
+const maxShownValue = 64
+
+func shown(value any) string {
+	text := fmt.Sprintf("%q", fmt.Sprint(value))
+	if len(text) > maxShownValue {
+		text = text[:maxShownValue] + "…"
+	}
+	return text
+}

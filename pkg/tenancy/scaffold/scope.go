@@ -1,0 +1,94 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// clusterScoped reports whether an object's kind has no namespace although kustomize, which knows
+// the kinds of Kubernetes alone, gives it one.
+func clusterScoped(o *unstructured.Unstructured) bool {
+	switch o.GroupVersionKind().Group {
+	case v1beta1.Group:
+		kind, ok := v1beta1.KindNamed(o.GetKind())
+		return ok && !kind.Namespaced
+	case constraintGroup, "templates.gatekeeper.sh":
+		return true
+	}
+	return false
+}
+
+// withoutNamespace finds the line that gives a namespace to an object that has none, and takes it
+// off the object, so that nothing else is found because of it.
+func (c *checker) withoutNamespace(folder string, o *unstructured.Unstructured) {
+	namespace := o.GetNamespace()
+	if namespace == "" || !clusterScoped(o) {
+		return
+	}
+	o.SetNamespace("")
+	files := c.setNamespace(folder, namespace, map[string]bool{})
+	for _, file := range files {
+		c.namespaceSet(file, "gives %s a namespace, which the API server refuses, because a %s has none", identity(o), o.GetKind())
+	}
+	if len(files) == 0 {
+		c.find("NamespaceSet", c.of(folder, o), "%s has metadata.namespace, and a %s has no namespace: remove it", identity(o), o.GetKind())
+	}
+}
+
+// severalNamespaces finds the lines because of which kustomize refuses a build, and reports whether
+// there are any.
+func (c *checker) severalNamespaces(folder string, err error) bool {
+	if !strings.Contains(err.Error(), "namespace transformation produces ID conflict") {
+		return false
+	}
+	files := c.setNamespace(folder, "", map[string]bool{})
+	for _, file := range files {
+		c.namespaceSet(file, "moves objects of several namespaces into one, so it does not build")
+	}
+	return len(files) > 0
+}
+
+// namespaceSet adds a finding about the line of a kustomization that sets a namespace.
+func (c *checker) namespaceSet(file, format string, args ...any) {
+	c.findings[resource.Finding{ID: "NamespaceSet", Severity: resource.Error, File: file, Line: lineOf(c.files[file], "namespace"),
+		Message: "the field namespace " + fmt.Sprintf(format, args...) + ": remove the line, and name the namespace in the objects that have one"}] = true
+}
+
+// setNamespace returns the kustomizations of a build that move all of their objects into a namespace,
+// or into any if namespace is empty.
+func (c *checker) setNamespace(folder, namespace string, seen map[string]bool) (files []string) {
+	file := c.kustomizationFile(folder)
+	var k types.Kustomization
+	if seen[folder] || file == "" || c.bad[file] || k.Unmarshal(c.files[file]) != nil {
+		return nil
+	}
+	seen[folder] = true
+	if k.Namespace != "" && (namespace == "" || k.Namespace == namespace) {
+		files = append(files, file)
+	}
+	for _, name := range references(k) {
+		files = append(files, c.setNamespace(path.Join(folder, name), namespace, seen)...)
+	}
+	return files
+}
+
+// lineOf returns the line of a field of a file's first document, 0 if it has none.
+func lineOf(content []byte, name string) int {
+	documents, err := parse(content)
+	if err != nil || len(documents) == 0 {
+		return 0
+	}
+	for i := 0; i+1 < len(documents[0].Content); i += 2 {
+		if documents[0].Content[i].Value == name {
+			return documents[0].Content[i].Line
+		}
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+//go:build e2e
+
+package gitops
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
+)
+
+// runner is a machine that runs the steps of library/samples/release-chart.yaml with a real registry and
+// real Git repositories. Played are GitHub's checkout, its pull request and the download of the program.
+type runner struct {
+	dir      string
+	platform string // the platform's repository, bare
+	env      []string
+	registry string
+}
+
+// git runs git in a folder, and returns what it prints.
+func (r *runner) git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	return suite.Program{Path: "git", Dir: dir, Env: r.env}.Must(t, args...)
+}
+
+// newRunner has a platform in the layout arc, in which two clusters have an application of their own, and
+// one tenant a shared one.
+func newRunner(t *testing.T) *runner {
+	t.Helper()
+	registry, err := fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = registry.Close() }) // the test ends
+	r := &runner{dir: t.TempDir(), registry: registry.Host()}
+	trusted, programs := filepath.Join(r.dir, "registry.crt"), filepath.Join(r.dir, "programs")
+	require.NoError(t, os.WriteFile(trusted, registry.CertificatePEM(), 0o600))
+	require.NoError(t, os.Mkdir(programs, 0o750))
+	require.NoError(t, os.Symlink(suite.MustTool(t, suite.Landwaiter), filepath.Join(programs, "landwaiter")))
+	require.NoError(t, os.WriteFile(filepath.Join(programs, "gh"), []byte("#!/bin/sh\necho \"$@\" >> \"$RUNNER_TEMP/gh.log\"\n"), 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.Mkdir(filepath.Join(r.dir, "temp"), 0o750))
+	r.env = []string{"HOME=" + r.dir, "RUNNER_TEMP=" + filepath.Join(r.dir, "temp"), "SSL_CERT_FILE=" + trusted, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"PATH=" + programs + ":" + suite.MustTool(t, suite.ChartTools) + ":" + os.Getenv("PATH")}
+
+	tree := filepath.Join(r.dir, "tree")
+	landwaiter := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Dir: r.dir}
+	landwaiter.Must(t, "platform", "init", "tree", "--layout", "arc", "--set", "clusters=cluster1", "--set", "clusters=stores", "--set", "constraints=images")
+	own := "oci://" + r.registry + "/charts/app1@1.0.0"
+	landwaiter.Must(t, "platform", "scaffold", "tree", "tenant1", "--app", "app1", "--app-chart", own)
+	landwaiter.Must(t, "platform", "scaffold", "tree", "tenant2", "--place", "cluster1", "--app", "app2", "--shared", "--app-chart", "oci://"+r.registry+"/charts/app2@1.0.0")
+	for _, step := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "--all"}, {"-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--message=begin"}} {
+		r.git(t, tree, step...)
+	}
+	r.platform = filepath.Join(r.dir, "platform.git")
+	r.git(t, r.dir, "clone", "--quiet", "--bare", tree, r.platform)
+	return r
+}
+
+// release runs the workflow for an application and a tag. It returns how the first step that fails does.
+func (r *runner) release(t *testing.T, app, tag string) (string, error) {
+	t.Helper()
+	var workflow struct {
+		Env  map[string]string
+		Jobs struct {
+			Release struct {
+				Steps []struct {
+					Name, Uses, Run  string
+					WorkingDirectory string `json:"working-directory"`
+					With             struct{ Path string }
+				}
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(suite.Root, "library/samples/release-chart.yaml"))
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &workflow))
+	work := filepath.Join(r.dir, app+tag)
+	for name, content := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: " + app + "\nversion: 0.0.0\n", "values.yaml": "replicaCount: 1\n"} {
+		file := filepath.Join(work, "charts", app, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	}
+	workflow.Env["APP"] = app
+	workflow.Env["CHARTS"] = strings.ReplaceAll(workflow.Env["CHARTS"], "registry.example.com", r.registry)
+	env := append([]string{"GITHUB_REF_NAME=" + tag}, r.env...)
+	for name, value := range workflow.Env {
+		env = append(env, name+"="+value)
+	}
+	ran := 0
+	for _, step := range workflow.Jobs.Release.Steps {
+		switch {
+		case step.Name == "Fetch Landwaiter":
+		case step.Uses != "" && step.With.Path != "":
+			r.git(t, work, "clone", "--quiet", r.platform, step.With.Path)
+		case step.Run != "":
+			command := exec.CommandContext(suite.Within(t), "bash", "-e", "-o", "pipefail", "-c", step.Run) // as GitHub does
+			command.Dir, command.Env = filepath.Join(work, step.WorkingDirectory), env
+			output, err := command.CombinedOutput()
+			t.Logf("%s\n%s", step.Name, output)
+			if err != nil {
+				return string(output), err
+			}
+			ran++
+		}
+	}
+	require.Equal(t, 3, ran)
+	return "", nil
+}
+
+// at returns what a file of the platform's repository has on a branch, and which files differ from main.
+func (r *runner) at(t *testing.T, branch, file string) (text string, changed []string) {
+	t.Helper()
+	return r.git(t, r.platform, "show", branch+":"+file), strings.Fields(r.git(t, r.platform, "diff", "--name-only", "main", branch))
+}
+
+func TestAReleaseOfAChartIsProposedToThePlatform(t *testing.T) {
+	r := newRunner(t)
+	_, err := r.release(t, "app1", "v1.2.0")
+	require.NoError(t, err)
+	text, changed := r.at(t, "app1-1.2.0", "clusters/cluster1/app1/tenant1/app1.yaml")
+	require.Contains(t, text, "    tag: 1.2.0\n  url: oci://"+r.registry+"/charts/app1\n")
+	require.Equal(t, []string{"clusters/cluster1/app1/tenant1/app1.yaml", "clusters/stores/app1/tenant1/app1.yaml"}, changed)
+
+	_, err = r.release(t, "app2", "v1.3.0-rc.1")
+	require.NoError(t, err)
+	text, changed = r.at(t, "app2-1.3.0-rc.1", "base-deployments/app2/app2-base-release.yaml")
+	require.Contains(t, text, "    tag: 1.3.0-rc.1\n")
+	require.Equal(t, []string{"base-deployments/app2/app2-base-release.yaml"}, changed)
+
+	opened, err := os.ReadFile(filepath.Join(r.dir, "temp/gh.log"))
+	require.NoError(t, err)
+	require.Contains(t, string(opened), "pr create --repo example/arc --head app1-1.2.0 ")
+	require.Equal(t, "main\n", r.git(t, r.platform, "rev-parse", "--abbrev-ref", "HEAD"))
+
+	said, err := r.release(t, "app1", "v1/../../x")
+	require.Error(t, err)
+	require.Contains(t, said, "is not v and a version")
+}

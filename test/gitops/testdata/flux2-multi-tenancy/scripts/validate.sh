@@ -1,0 +1,3 @@
+#!/bin/sh
+set -eu
+find clusters tenants infrastructure -name kustomization.yaml

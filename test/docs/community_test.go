@@ -19,7 +19,7 @@ func TestWhatTheForgeReadsNamesFilesAndTargetsThatAreThere(t *testing.T) {
 		require.NotEmpty(t, found, pattern)
 		names = append(names, found...)
 	}
-	file, target := regexp.MustCompile(`landwaiter/landwaiter/(?:blob|tree)/main/([A-Za-z0-9_./-]+)`), regexp.MustCompile(`\bmake ([a-z][a-z0-9 ]*)`)
+	file, target := regexp.MustCompile(`landwaiter/landwaiter/(?:blob|tree)/main/([A-Za-z0-9_./-]+)`), regexp.MustCompile("(?m)(?:`|run: .*)make ([a-z][a-z0-9 ]*)")
 	makefile, insights := read(t, "Makefile"), false
 	for _, name := range names {
 		text, err := os.ReadFile(name)

@@ -73,8 +73,8 @@ func copyWhatItPrints(t *testing.T, cosign string) (last string) {
 		text, comment, _ := strings.Cut(line[1], "    # ")
 		r := bash.Run(t, "", "-euc", text)
 		code := 0
-		if strings.Contains(comment, "exit code 1") {
-			code = 1
+		if found := regexp.MustCompile(`exit code (\d)`).FindStringSubmatch(comment); found != nil {
+			code = int(found[1][0] - '0')
 			suite.Eventually(t, func(context.Context) error { // a report is written some seconds after what it reports
 				if r = bash.Run(t, "", "-euc", text); r.Code != code {
 					return fmt.Errorf("%s: exit code %d", text, r.Code)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -106,15 +105,16 @@ func writers() []writer {
 	}
 }
 
-// served returns the writers that the cluster has.
+// served returns the writers that the cluster has. It asks for one object of each kind: teams may write
+// any number of them.
 func (s *server) served(ctx context.Context) (found []writer, err error) {
 	for _, w := range writers() {
-		_, err := list[metav1.PartialObjectMetadata](ctx, s, listing(w.GroupVersionResource, ""), "")
+		_, err := raw(s.client.Get().AbsPath(listing(w.GroupVersionResource, "").path()).Param("limit", "1").Do(ctx))
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil && !apierrors.IsForbidden(err):
-			return nil, err
+			return nil, fmt.Errorf("list %s: %w", w.Resource, err)
 		}
 		found = append(found, w)
 	}

@@ -28,17 +28,17 @@ import (
 // The test plays what `flux install --export` prints, GitHub, and the nodes: no pod runs.
 func TestTheDemosRepositoryIsTakenOverAndRuns(t *testing.T) {
 	const name = "flux-multitenant-demo"
-	blocks, dir := ofThePage(t), t.TempDir()
 	p, err := newPlatform(suite.Within(t), suite.ForTest(t))
 	require.NoError(t, err)
-	require.Len(t, blocks, 2)
 	github := httptest.NewTLSServer(p.git.Unguarded()) // the demo's repository is public
 	t.Cleanup(github.Close)
+	runner := follow(t, p.Kubeconfig(), page.Substitution{Page: "https://github.com/example/demo", Test: github.URL + "/demo.git", Why: "GitHub is played"})
+	blocks, dir := runner.own(t), runner.Dir
+	require.Len(t, blocks, 2)
 	trusted := filepath.Join(dir, "github.crt")
 	require.NoError(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: github.Certificate().Raw}), 0o600))
 	shape(t, dir, name)
-	runner := reader(t, dir, map[string]string{"flux": "cat " + p.fluxInstall(t, dir) + "\n"}, "KUBECONFIG="+p.Kubeconfig())
-	runner.Substitutions = []page.Substitution{{Page: "https://github.com/example/demo", Test: github.URL + "/demo.git", Why: "GitHub is played"}}
+	runner.play(t, "flux", "cat "+p.fluxInstall(t, dir)+"\n")
 
 	require.NoError(t, runner.Run(t.Context(), blocks[1]), "take the repository over")
 	demo, err := p.git.Create(suite.Within(t), "demo")

@@ -33,6 +33,20 @@ func follow(t *testing.T, kubeconfig string, substitutions ...page.Substitution)
 		Environment: []string{"HOME=" + dir, "KUBECONFIG=" + kubeconfig, "PATH=" + programs + ":" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}}
 }
 
+// own returns the blocks that the page says the running test runs.
+func (f *followed) own(t *testing.T) []page.Block {
+	t.Helper()
+	own := slices.DeleteFunc(slices.Clone(f.blocks), func(b page.Block) bool { return b.Mark != page.By || b.Name != t.Name() })
+	require.NotEmpty(t, own, "the page names another test")
+	return own
+}
+
+// play makes a script a program that the blocks call.
+func (f *followed) play(t *testing.T, program, script string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(f.Dir, "bin", program), []byte("#!/bin/sh\n"+script), 0o700))
+}
+
 // run runs the blocks that pick accepts. There must be some.
 func (f *followed) run(t *testing.T, pick func(page.Block) bool) {
 	t.Helper()

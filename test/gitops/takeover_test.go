@@ -14,13 +14,12 @@ import (
 // nothing. sops and age-keygen are played, because their programs are built for nightly tests only.
 func TestTheRepositoryOfTheDocumentOnTMCIsTakenOver(t *testing.T) {
 	const name, sealed = "flux-tmc-multitenant", "ENC[AES256_GCM,data:aGVsbG8=,iv:aXY=,tag:dGFn,type:str]"
-	dir := t.TempDir()
+	runner := follow(t, filepath.Join(t.TempDir(), "none"))
+	dir := runner.Dir
 	shape(t, dir, name)
-	runner := reader(t, dir, map[string]string{
-		"age-keygen": "echo age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\n",
-		"sops":       "for file; do :; done\nprintf 'values: " + sealed + "\\nsops: {mac: \"" + sealed + "\"}\\n' > \"$file\"\n",
-	}, "KUBECONFIG="+filepath.Join(dir, "none"))
-	require.NoError(t, runner.Run(t.Context(), ofThePage(t)...))
+	runner.play(t, "age-keygen", "echo age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\n")
+	runner.play(t, "sops", "for file; do :; done\nprintf 'values: "+sealed+"\\nsops: {mac: \""+sealed+"\"}\\n' > \"$file\"\n")
+	require.NoError(t, runner.Run(t.Context(), runner.own(t)...))
 	for _, stays := range []string{"README.md", "CHANGELOG.md", "apps/base/contour/package-install.yml", "apps/base/external-dns/aws-creds.yml", "apps/base/cert-manager/package-install.yml"} {
 		require.FileExists(t, filepath.Join(dir, name, stays))
 	}

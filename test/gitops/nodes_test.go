@@ -86,12 +86,12 @@ func (p *platform) play(ctx context.Context, adopted *bool) error {
 	return errors.Join(append(errs, p.inForce(ctx))...)
 }
 
-// inForce says what Landwaiter says of Tenants, and of the rules that a platform's own folder has.
+// inForce says what Landwaiter says of Tenants and of the rules that the tree has.
 func (p *platform) inForce(ctx context.Context) error {
 	var errs []error
-	for _, kind := range []string{v1beta1.KindTenant, "ClusterTrustStore", "ClusterVerifier", "ClusterVerificationPolicy"} {
+	for _, kind := range v1beta1.Kinds() {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind + "List"))
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind.Name + "List"))
 		if err := p.Client.List(ctx, list); err != nil {
 			if !meta.IsNoMatchError(err) { // the kinds come with the platform
 				errs = append(errs, client.IgnoreNotFound(err))

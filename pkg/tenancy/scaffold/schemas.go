@@ -154,7 +154,7 @@ const maxShownValue = 64
 func shown(value any) string {
 	text := fmt.Sprintf("%q", fmt.Sprint(value))
 	if len(text) > maxShownValue {
-		text = text[:maxShownValue] + "…"
+		text = strings.ToValidUTF8(text[:maxShownValue], "") + "…"
 	}
 	return text
 }

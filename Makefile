@@ -62,7 +62,7 @@ lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the f
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/operate/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
 	@for module in . config/tools test/library/gator test/tools/charts test/tools/cluster test/tools/lint; do \
@@ -84,7 +84,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of
 mutants: ## Break the code: take out each guard, plant each fault, and check that the named test fails
 	test/tools/nightly.sh mutants
 
-bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (builds the cluster of make e2e once)
+bench: build ## Measure the figures of docs/design/performance.md, also as bin/*.json (builds the cluster of make e2e once)
 	@test/tools/packages.sh
 	go build -o bin/table ./test/load/table
 	go build -o bin/ladder ./test/load/ladder

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
-// A pipeline that shows each team the lines with its namespace, as docs/multitenancy.md
+// A pipeline that shows each team the lines with its namespace, as docs/design/multitenancy.md
 // proposes, must show them all of theirs and nothing of others.
 func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 	s := startServe(t, "--log-level", "debug")
@@ -53,7 +53,7 @@ func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 
 	// aboutNone are the messages that are about no namespace, or may be.
 	aboutNone := []string{"resources are in force", "TLS identity reloaded", "a connection failed", "waiting for the certificate and the client CA"}
-	seen, filtered := map[string]int{}, map[string]string{} // by the field, as the jq command of docs/logs.md filters
+	seen, filtered := map[string]int{}, map[string]string{} // by the field, as the jq command of docs/operate/logs.md filters
 	for text := range strings.Lines(s.log.String()) {
 		var line map[string]any
 		require.NoError(t, json.Unmarshal([]byte(text), &line), text)

@@ -44,7 +44,7 @@ func newCheck(by person) *cobra.Command {
 		Short: "Find what is wrong with an installation, its Tenants, or files, and how to mend it",
 		Long: `Check reads how Gatekeeper and Landwaiter are installed, with your own permissions, and
 changes nothing. It finds what lets images in that should be denied, what will break, and
-trust that developers can change. docs/check.md explains each finding. The ClusterRole
+trust that developers can change. docs/operate/check.md explains each finding. The ClusterRole
 landwaiter-checker may read all of it and no Secret; a cluster admin binds it by hand.
 
 --tenants compares each Tenant with the cluster, --tenant one of them. Whoever may not

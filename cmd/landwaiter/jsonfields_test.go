@@ -87,7 +87,7 @@ func structOf(t *testing.T, file *ast.File, spec *ast.TypeSpec) *ast.StructType 
 	return nil
 }
 
-// docs/api-promise.md says that fields may be added, and never renamed or removed. What is in the
+// docs/reference/api-promise.md says that fields may be added, and never renamed or removed. What is in the
 // file was printed once; make generate adds what is new and takes nothing away.
 func TestNoFieldOfJSONIsRenamedOrRemovedAndTheListIsUpToDate(t *testing.T) {
 	text, err := os.ReadFile(promised)

@@ -53,7 +53,7 @@ type printedResult struct {
 	Used []string `json:"used,omitempty"`
 }
 
-// What other rooms declare, under the names by which docs/cli.md promises its fields.
+// What other rooms declare, under the names by which docs/reference/cli.md promises its fields.
 type (
 	printedRef             = policy.ObjectRef
 	printedNamespace       = live.NamespaceStatus
@@ -250,7 +250,7 @@ const (
 // add declares --output among flags.
 func (f *format) add(flags *pflag.FlagSet) {
 	*f = formatTable
-	flags.VarP(f, "output", "o", "table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE; docs/cli.md has the fields")
+	flags.VarP(f, "output", "o", "table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE; docs/reference/cli.md has the fields")
 }
 
 // String returns the value.

@@ -48,7 +48,7 @@ what to do, then the totals of each namespace. It changes nothing.
 It reads the cluster with your permissions. What you may not read or reach makes the rows
 that depend on it unknown, and names the permission; all other rows are exact. Rules of the
 cluster that you may not read are taken from ConfigMap landwaiter-effective-rules of the
-namespace, where serve has --show-effective-rules. docs/preview.md names the roles.
+namespace, where serve has --show-effective-rules. docs/howto/preview.md names the roles.
 
 NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
 ServiceAccounts that they need; without a namespace they are in that of -n. Objects that

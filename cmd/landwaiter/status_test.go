@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
-// shopStatus is the example of docs/denied.md.
+// shopStatus is the example of docs/teams/denied.md.
 func shopStatus() live.Status {
 	return live.Status{Namespaces: []live.NamespaceStatus{{
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
@@ -37,9 +37,9 @@ func shopStatus() live.Status {
 func TestStatusPrintsWhatAPersonLooksFor(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printableStatus(shopStatus())))
-	page, err := os.ReadFile("../../docs/denied.md")
+	page, err := os.ReadFile("../../docs/teams/denied.md")
 	require.NoError(t, err)
-	require.Contains(t, string(page), "\n```text\n"+out.String()+"```\n", "docs/denied.md should show:\n%s", out.String())
+	require.Contains(t, string(page), "\n```text\n"+out.String()+"```\n", "docs/teams/denied.md should show:\n%s", out.String())
 }
 
 func TestStatusSaysWhatIsNotKnown(t *testing.T) {

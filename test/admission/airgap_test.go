@@ -84,7 +84,7 @@ func (w *world) keyless(t *testing.T, s *site, repository string) string {
 	return w.Registry.Host() + "/" + repository + ":v1"
 }
 
-// The commands of docs/air-gap.md run in its order. Nothing serves the TUF repository, and
+// The commands of docs/howto/air-gap.md run in its order. Nothing serves the TUF repository, and
 // the responder of the certificates does not exist.
 func TestTheCommandsOfThePageOnSitesWithoutANetworkWork(t *testing.T) {
 	w := installed(t)
@@ -115,7 +115,7 @@ func TestTheCommandsOfThePageOnSitesWithoutANetworkWork(t *testing.T) {
 			s.sign(t, sigstore.RepositoryState{Version: 2, Expires: time.Now().AddDate(0, 6, 0), Fresh: time.Now().Add(24 * time.Hour), TrustedRoot: lasting(t)})
 			return "", nil
 		}}}
-	blocks, err := page.Read(suite.Root, "docs/air-gap.md")
+	blocks, err := page.Read(suite.Root, "docs/howto/air-gap.md")
 	require.NoError(t, err)
 	section := func(title string) {
 		t.Helper()

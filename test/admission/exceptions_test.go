@@ -130,7 +130,7 @@ func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
 // namespace.
 func commands(t *testing.T, namespace string) (open, end string) {
 	t.Helper()
-	blocks, err := page.Read(suite.Root, "docs/exceptions.md")
+	blocks, err := page.Read(suite.Root, "docs/howto/exceptions.md")
 	require.NoError(t, err)
 	var found []string
 	for _, b := range blocks {

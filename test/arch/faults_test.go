@@ -85,7 +85,7 @@ func suiteMutants() []mutant {
 			old: "honorLabels: true}", new: "honorLabels: false}"},
 		{tag: "e2e", folder: "test/install", test: "TestEachAlertFiresWhenItShouldAndOnlyThen", file: "charts/landwaiter/files/rules.yaml",
 			old: "14 * 86400", new: "40 * 86400"},
-		{tag: "e2e", folder: "test/install", test: "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone", file: "docs/install.md",
+		{tag: "e2e", folder: "test/install", test: "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone", file: "docs/howto/install.md",
 			old: "clusterstore/company-registry", new: "clusterstore/company"},
 		{tag: "e2e", folder: "config/release", test: "TestTheChartRunsTheImageAsItsUser", file: "charts/landwaiter/values.yaml",
 			old: "runAsUser: 65532", new: "runAsUser: 65533"},

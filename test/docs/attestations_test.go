@@ -53,7 +53,7 @@ func TestDocumentedExpressionsDoWhatTheySay(t *testing.T) {
 			[]string{`{"runs":[{"results":[{"level":"error","ruleId":"x"}]}]}`, "{}"}},
 		"OpenVEX": {[]string{`{"statements":[{"status":"fixed"},{"status":"not_affected"}]}`}, []string{`{"statements":[{"status":"affected"}]}`, `{"statements":[{"status":"under_investigation"}]}`, "{}"}},
 	}
-	documented := expressions(t, "docs/attestations.md")
+	documented := expressions(t, "docs/howto/attestations.md")
 	for title, text := range documented {
 		c, ok := cases[title]
 		require.True(t, ok, "no cases for %s", title)

@@ -69,13 +69,13 @@ func granted(t *testing.T, name string) string {
 		field := map[string]string{"Secret": "stringData", "ConfigMap": "data"}[kind]
 		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
 	}
-	if name == "docs/attestations.md" { // the others bring their own
+	if name == "docs/howto/attestations.md" { // the others bring their own
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {name: cosign-pub, key: cosign.pub}}}\n")
 	}
-	if name == "docs/attestations.md" { // which writes GitHub's root with a shell
+	if name == "docs/howto/attestations.md" { // which writes GitHub's root with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
 	}
-	if name == "docs/install.md" { // which writes its first resources with a shell
+	if name == "docs/howto/install.md" { // which writes its first resources with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
@@ -134,7 +134,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 }
 
 func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
-	shown := map[string]bool{} // docs/resources.md shows what it warns of, once
+	shown := map[string]bool{} // docs/reference/resources.md shows what it warns of, once
 	check := func(name, dir string) {
 		objects, _, err := configdir.Load(t.Context(), dir)
 		require.NoError(t, err, name)
@@ -151,14 +151,14 @@ func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
 	}
 	check("config/samples", filepath.Join(root, "config/samples"))
 	check("the demo", filepath.Join(root, "test/kit/example/resources"))
-	require.Equal(t, map[string]bool{"docs/resources.md": true}, shown)
+	require.Equal(t, map[string]bool{"docs/reference/resources.md": true}, shown)
 }
 
 // Each reason of a condition is a row of its table, and the tables have no others.
 func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 	// Files have problems that no condition has.
 	onlyWithFiles := []string{"Duplicate", "Ignored", "Unwatched"}
-	text := read(t, "docs/resources.md")
+	text := read(t, "docs/reference/resources.md")
 	for condition, declared := range reasons(t) {
 		explained := map[string]bool{}
 		for _, row := range regexp.MustCompile(`(?m)^\| `+"`(?:True|False|Unknown)` \\| `([A-Za-z]+)` \\| (.+) \\|$").FindAllStringSubmatch(tableOf(t, text, condition), -1) {
@@ -182,7 +182,7 @@ func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 func tableOf(t *testing.T, text, condition string) string {
 	t.Helper()
 	_, table, found := strings.Cut(text, "| `"+condition+"` | reason |")
-	require.True(t, found, "docs/resources.md has no table of %s", condition)
+	require.True(t, found, "docs/reference/resources.md has no table of %s", condition)
 	table, _, _ = strings.Cut(table, "\n\n")
 	return table
 }
@@ -219,8 +219,8 @@ func reasons(t *testing.T) map[string][]string {
 func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 	path := regexp.MustCompile("(?m)(?:^|[ `(])((?:library|config|charts|docs|test)/[a-z0-9_./-]*[a-z0-9])")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "docs/attestations.md", "docs/notary-v1.md", "charts/landwaiter/README.md", "charts/tenant/README.md", "library/verified-images/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
-		"SECURITY.md", "docs/cli.md", "docs/air-gap.md", "docs/cold-start.md", "docs/release.md", "docs/redis.md", "docs/performance.md", "docs/upgrade.md", "docs/troubleshooting.md", "docs/threat-model.md", "docs/metrics.md", "docs/logs.md", "docs/traces.md", "docs/tenants.md", "docs/api-promise.md", "docs/reference/flags.md", "docs/reference/server.md", "docs/reference/metrics.md",
+	for _, name := range []string{"README.md", "docs/howto/install.md", "docs/reference/resources.md", "docs/howto/attestations.md", "docs/howto/notary-v1.md", "charts/landwaiter/README.md", "charts/tenant/README.md", "library/verified-images/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
+		"SECURITY.md", "docs/reference/cli.md", "docs/howto/air-gap.md", "docs/operate/cold-start.md", "docs/contribute/release.md", "docs/operate/redis.md", "docs/design/performance.md", "docs/operate/upgrade.md", "docs/operate/troubleshooting.md", "docs/design/threat-model.md", "docs/operate/metrics.md", "docs/operate/logs.md", "docs/operate/traces.md", "docs/howto/tenants.md", "docs/reference/api-promise.md", "docs/reference/flags.md", "docs/reference/server.md", "docs/reference/metrics.md",
 		"docs/reference/verifier.md", "docs/reference/truststore.md", "docs/reference/store.md", "docs/reference/verificationpolicy.md", "docs/reference/exception.md", "docs/reference/clusterquota.md", "docs/reference/tenant.md"} {
 		text := read(t, name)
 		for _, found := range path.FindAllStringSubmatch(text, -1) {

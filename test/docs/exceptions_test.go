@@ -21,7 +21,7 @@ import (
 func TestTheResourcesOfThePageOnExceptionsAreInForce(t *testing.T) {
 	written := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var o resource.Objects
-	for _, text := range resources(t, "docs/exceptions.md") {
+	for _, text := range resources(t, "docs/howto/exceptions.md") {
 		for _, document := range strings.Split(text, "\n---\n") {
 			var head metav1.TypeMeta
 			require.NoError(t, yaml.Unmarshal([]byte(document), &head))

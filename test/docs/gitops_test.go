@@ -12,7 +12,7 @@ import (
 
 // Each point of the four documents has a row with a test that there is.
 func TestEveryPointOfTheDocumentsNamesTheTestThatShowsIt(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/gitops.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/howto/gitops.md"))
 	require.NoError(t, err)
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| ([AFTD]\d+) \|.*$`).FindAllStringSubmatch(string(text), -1) {

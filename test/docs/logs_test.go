@@ -103,7 +103,7 @@ func (l logged) call(t *testing.T, path string, call *ast.CallExpr) {
 func (l logged) field(t *testing.T, path string, name ast.Expr) {
 	t.Helper()
 	literal, ok := name.(*ast.BasicLit)
-	require.True(t, ok, "%s: the name of a field is no literal: docs/logs.md cannot have it", path)
+	require.True(t, ok, "%s: the name of a field is no literal: docs/operate/logs.md cannot have it", path)
 	l.fields[strings.Trim(literal.Value, `"`)] = true
 }
 
@@ -137,7 +137,7 @@ func text(t *testing.T, path string, x ast.Expr) string {
 			return text(t, path, literal) + "…"
 		}
 	}
-	t.Errorf("%s: a message does not begin with a literal: docs/logs.md cannot have it", path)
+	t.Errorf("%s: a message does not begin with a literal: docs/operate/logs.md cannot have it", path)
 	return ""
 }
 
@@ -166,8 +166,8 @@ func column(t *testing.T, name, heading string) []string {
 func TestEveryLogMessageAndFieldIsOnItsPage(t *testing.T) {
 	l := loggedBy(t)
 	require.Greater(t, len(l.messages), 15)
-	require.Equal(t, slices.Sorted(maps.Keys(l.messages)), column(t, "docs/logs.md", "| `msg` | level | when |"), "expected: the code; actual: docs/logs.md")
-	require.Equal(t, slices.Sorted(maps.Keys(l.fields)), column(t, "docs/logs.md", "| field | in | meaning |"), "expected: the code; actual: docs/logs.md")
+	require.Equal(t, slices.Sorted(maps.Keys(l.messages)), column(t, "docs/operate/logs.md", "| `msg` | level | when |"), "expected: the code; actual: docs/operate/logs.md")
+	require.Equal(t, slices.Sorted(maps.Keys(l.fields)), column(t, "docs/operate/logs.md", "| field | in | meaning |"), "expected: the code; actual: docs/operate/logs.md")
 }
 
 // Attributes of outcomes are made of the outcome's name.
@@ -181,7 +181,7 @@ func TestEveryAttributeOfATraceIsOnItsPage(t *testing.T) {
 		found["landwaiter."+outcome] = true
 	}
 	delete(found, "landwaiter.")
-	require.Equal(t, slices.Sorted(maps.Keys(found)), column(t, "docs/traces.md", "| attribute | of | meaning |"), "expected: the code; actual: docs/traces.md")
+	require.Equal(t, slices.Sorted(maps.Keys(found)), column(t, "docs/operate/traces.md", "| attribute | of | meaning |"), "expected: the code; actual: docs/operate/traces.md")
 }
 
 // The stages that the engine and the caches have are spans, and values of a label.
@@ -200,8 +200,8 @@ func TestEveryStageIsOnThePagesOfTracesAndMetrics(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(found), 5)
-	spans := column(t, "docs/traces.md", "| span | under | what |")
-	_, row, _ := strings.Cut(read(t, "docs/metrics.md"), "\n| `stage` of an image |")
+	spans := column(t, "docs/operate/traces.md", "| span | under | what |")
+	_, row, _ := strings.Cut(read(t, "docs/operate/metrics.md"), "\n| `stage` of an image |")
 	row, _, _ = strings.Cut(row, "\n")
 	for stage := range found {
 		require.Contains(t, spans, stage)

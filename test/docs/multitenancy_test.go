@@ -12,7 +12,7 @@ import (
 // Each requirement has one row with tests, each in the file that the link leads to, and says what is
 // real in them and what is played. What is refused has the reason, and tests of what replaces it.
 func TestEveryRequirementNamesTheTestsThatShowIt(t *testing.T) {
-	text := read(t, "docs/multitenancy.md")
+	text := read(t, "docs/design/multitenancy.md")
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (R\d+) \|.*$`).FindAllStringSubmatch(text, -1) {
 		require.NotContains(t, rows, row[1])
@@ -22,7 +22,7 @@ func TestEveryRequirementNamesTheTestsThatShowIt(t *testing.T) {
 		id := fmt.Sprint("R", i+1)
 		row, ok := rows[id]
 		require.True(t, ok, "%s has no row", id)
-		named := regexp.MustCompile("\\[`(Test\\w+)`\\]\\(\\.\\./([\\w/.-]+)\\)").FindAllStringSubmatch(row, -1)
+		named := regexp.MustCompile("\\[`(Test\\w+)`\\]\\(\\.\\./\\.\\./([\\w/.-]+)\\)").FindAllStringSubmatch(row, -1)
 		require.Equal(t, strings.Count(row, "`Test"), len(named), "%s: link each test to its file", id)
 		require.NotEmpty(t, named, "%s needs a test, of what replaces it if it is refused", id)
 		if strings.Contains(row, "**No, because**") {
@@ -41,7 +41,7 @@ func TestEveryRequirementNamesTheTestsThatShowIt(t *testing.T) {
 
 // The design document leaves six questions open, and a page about them answers each.
 func TestEveryOpenQuestionOfTheDesignHasAnAnswer(t *testing.T) {
-	text := read(t, "docs/multitenancy.md")
+	text := read(t, "docs/design/multitenancy.md")
 	for i := range 6 {
 		require.Regexp(t, fmt.Sprintf(`(?m)^\| %d\. [^|]+\? \| \S[^|]+ \|$`, i+1), text)
 	}

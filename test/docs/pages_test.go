@@ -20,16 +20,16 @@ import (
 func followed() map[string]string {
 	const admin = "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone"
 	return map[string]string{
-		"docs/install.md":             admin,
-		"docs/resources.md":           admin,
-		"docs/upgrade.md":             admin,
+		"docs/howto/install.md":             admin,
+		"docs/reference/resources.md":           admin,
+		"docs/operate/upgrade.md":             admin,
 		"charts/landwaiter/README.md": admin,
-		"docs/metrics.md":             "TestTheCommandsOfThePageWork",
-		"docs/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
-		"docs/gitops.md":              "TestTheCommandsOfThePageOnGitOpsWork",
-		"docs/air-gap.md":             "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
-		"docs/preview.md":             "TestTheCommandsOfThePageOnPreviewsWork",
-		"docs/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
+		"docs/operate/metrics.md":             "TestTheCommandsOfThePageWork",
+		"docs/howto/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
+		"docs/howto/gitops.md":              "TestTheCommandsOfThePageOnGitOpsWork",
+		"docs/howto/air-gap.md":             "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
+		"docs/howto/preview.md":             "TestTheCommandsOfThePageOnPreviewsWork",
+		"docs/operate/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
 	}
 }
 
@@ -40,7 +40,7 @@ func writtenByPrograms() []string {
 
 // withResources are the pages whose resources another test compiles.
 func withResources() []string {
-	return []string{"docs/install.md", "docs/resources.md", "docs/tenants.md", "docs/attestations.md", "docs/notary-v1.md", "README.md"}
+	return []string{"docs/howto/install.md", "docs/reference/resources.md", "docs/howto/tenants.md", "docs/howto/attestations.md", "docs/howto/notary-v1.md", "README.md"}
 }
 
 // pages are all Markdown files.
@@ -57,7 +57,7 @@ func pages(t *testing.T) []string {
 		}
 		return err
 	}))
-	require.Contains(t, found, "docs/install.md")
+	require.Contains(t, found, "docs/howto/install.md")
 	return found
 }
 
@@ -139,9 +139,9 @@ func unmarked(b page.Block, isFollowed bool) string {
 		return "it has commands: take away its language, or mark it"
 	case b.Language == "text", b.Commands() && (isFollowed || targets(b)):
 		return ""
-	case b.Language == "cel" && b.Page == "docs/attestations.md":
+	case b.Language == "cel" && b.Page == "docs/howto/attestations.md":
 		return "" // TestDocumentedExpressionsDoWhatTheySay
-	case b.Language == "json" && b.Page == "docs/cli.md":
+	case b.Language == "json" && b.Page == "docs/reference/cli.md":
 		return "" // TestTheExamplesOfTheCLIPageAreUpToDate
 	case b.Language == "yaml" && strings.Contains(b.Text, "landwaiter.dev/") && slices.Contains(withResources(), b.Page):
 		return "" // TestResourcesInDocumentsAreInForceAsTheyStand
@@ -203,13 +203,13 @@ func targets(b page.Block) bool {
 
 func TestABlockThatNobodyHasIsFound(t *testing.T) {
 	known := map[string]string{"TestThere": "text"}
-	blocks := map[string][]page.Block{"docs/install.md": {{Text: "kubectl get pods\n", Mark: page.Run}, {Text: "helm list\n", Mark: page.NotRun}}}
+	blocks := map[string][]page.Block{"docs/howto/install.md": {{Text: "kubectl get pods\n", Mark: page.Run}, {Text: "helm list\n", Mark: page.NotRun}}}
 	for name, b := range map[string]page.Block{
 		"commands on a page that no test follows": {Text: "kubectl get pods\n", Mark: page.Run},
 		"a target that is not there":              {Text: "make nothing\n", Mark: page.Run},
 		"a variable that is not there":            {Text: "make dev NOTHING=1\n", Mark: page.Run},
 		"a test that is not there":                {Text: "x\n", Mark: page.By, Name: "TestNotThere"},
-		"a line that another page does not run":   {Text: "helm list\n", Mark: page.AsIn, Name: "docs/install.md"},
+		"a line that another page does not run":   {Text: "helm list\n", Mark: page.AsIn, Name: "docs/howto/install.md"},
 		"commands that are called a text":         {Text: "kubectl get pods\n", Language: "text", Mark: page.Run},
 		"resources that no test reads":            {Text: "kind: Pod\n", Language: "yaml", Mark: page.Run},
 		"output on a page that no test follows":   {Text: "x\n", Language: "text", Mark: page.Output},
@@ -220,7 +220,7 @@ func TestABlockThatNobodyHasIsFound(t *testing.T) {
 	}
 	for name, b := range map[string]page.Block{
 		"targets":                    {Text: "make demo DEMO_ARGS=--once # see\n.ci/run\n", Mark: page.Run},
-		"a line of another page":     {Text: "kubectl get pods\n", Mark: page.AsIn, Name: "docs/install.md"},
+		"a line of another page":     {Text: "kubectl get pods\n", Mark: page.AsIn, Name: "docs/howto/install.md"},
 		"a block that a test runs":   {Text: "x\n", Mark: page.By, Name: "TestThere"},
 		"a block that cannot be run": {Text: "x\n", Mark: page.NotRun, Why: "there are no nodes"},
 		"a message":                  {Text: "denied\n", Language: "text", Mark: page.Run},
@@ -232,7 +232,7 @@ func TestABlockThatNobodyHasIsFound(t *testing.T) {
 
 // The newest versions that the install guide names are those that the tests build.
 func TestTheVersionsInTheInstallGuideAreThoseThatAreTested(t *testing.T) {
-	text := read(t, "docs/install.md")
+	text := read(t, "docs/howto/install.md")
 	for row, module := range map[string][2]string{
 		"Kubernetes": {"test/tools/cluster/go.mod", "k8s.io/kubernetes"},
 		"Gatekeeper": {"test/tools/cluster/go.mod", "github.com/open-policy-agent/gatekeeper/v3"},
@@ -244,9 +244,9 @@ func TestTheVersionsInTheInstallGuideAreThoseThatAreTested(t *testing.T) {
 	}
 }
 
-// The commands of docs/redis.md are those that real servers are given.
+// The commands of docs/operate/redis.md are those that real servers are given.
 func TestTheAccessRulesOfRedisAreThoseThatAreTested(t *testing.T) {
-	text := read(t, "docs/redis.md")
+	text := read(t, "docs/operate/redis.md")
 	for file, name := range map[string]string{"redis.go": "RedisCommands", "rediscluster.go": "ClusterCommands", "redissentinel.go": "SentinelRules"} {
 		rules := regexp.MustCompile(`(?m)^const ` + name + ` = "(.+)"$`).FindStringSubmatch(read(t, "test/kit/cluster/"+file))
 		require.NotNil(t, rules, name)

@@ -44,15 +44,15 @@ func constants(t *testing.T, pattern, prefix string) map[string]string {
 
 // A type of condition that the page does not name is promised to nobody.
 func TestThePromiseNamesEveryTypeOfConditionAndEachHasATable(t *testing.T) {
-	promise := read(t, "docs/api-promise.md")
+	promise := read(t, "docs/reference/api-promise.md")
 	for _, condition := range constants(t, "api/v1beta1/*.go", "Condition") {
 		require.Contains(t, promise, "`"+condition+"`")
-		tableOf(t, read(t, "docs/resources.md"), condition)
+		tableOf(t, read(t, "docs/reference/resources.md"), condition)
 	}
 }
 
 func TestEveryExitCodeIsInTheTable(t *testing.T) {
-	_, table, found := strings.Cut(read(t, "docs/cli.md"), "## Exit codes\n")
+	_, table, found := strings.Cut(read(t, "docs/reference/cli.md"), "## Exit codes\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n## ")
 	codes := map[string]bool{}

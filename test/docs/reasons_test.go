@@ -37,11 +37,11 @@ func everyReason(t *testing.T) []string {
 }
 
 func TestEveryReasonIsExplainedOnceWithWhatToDo(t *testing.T) {
-	_, table, found := strings.Cut(read(t, "docs/troubleshooting.md"), "\n## Reasons\n")
+	_, table, found := strings.Cut(read(t, "docs/operate/troubleshooting.md"), "\n## Reasons\n")
 	require.True(t, found)
 	var explained []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.+) \\| (.+) \\|$").FindAllStringSubmatch(table, -1) {
 		explained = append(explained, row[1])
 	}
-	require.ElementsMatch(t, everyReason(t), explained, "expected: pkg/decide/policy/reason.go; actual: docs/troubleshooting.md")
+	require.ElementsMatch(t, everyReason(t), explained, "expected: pkg/decide/policy/reason.go; actual: docs/operate/troubleshooting.md")
 }

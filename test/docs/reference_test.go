@@ -151,7 +151,7 @@ func (c concept) root(name string) row {
 // reference returns the page of a concept.
 func (c concept) reference() string {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "# %s\n\nGenerated from the CRDs by `make generate`. [Resources](../resources.md) has the concepts and examples, [the promise](../api-promise.md) says what may change.\n\n", c.title())
+	fmt.Fprintf(b, "# %s\n\nGenerated from the CRDs by `make generate`. [Resources](resources.md) has the concepts and examples, [the promise](api-promise.md) says what may change.\n\n", c.title())
 	b.WriteString("| kind | scope | short name | category | description |\n|---|---|---|---|---|\n")
 	for _, kind := range c.kinds {
 		names := kind.Spec.Names
@@ -164,7 +164,7 @@ func (c concept) reference() string {
 		c.differences(b)
 	}
 	c.spec(b)
-	b.WriteString("\n## status\n\nLandwaiter writes the status. [Conditions](../resources.md#conditions) explains types and reasons.\n\n")
+	b.WriteString("\n## status\n\nLandwaiter writes the status. [Conditions](resources.md#conditions) explains types and reasons.\n\n")
 	c.table(b, c.root("status").all())
 	c.columns(b)
 	return b.String()

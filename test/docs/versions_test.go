@@ -24,11 +24,11 @@ func TestOldestVersionsAreThoseThatAreTested(t *testing.T) {
 	const chart = "charts/landwaiter/Chart.yaml"
 	kubernetes := number(t, chart, `kubeVersion: ">=1\.(\d+)\.0-0"`)
 	require.Equal(t, kubernetes, number(t, "test/tools/oldest/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`))
-	require.Equal(t, kubernetes, number(t, "docs/install.md", `Kubernetes 1\.(\d+)`))
+	require.Equal(t, kubernetes, number(t, "docs/howto/install.md", `Kubernetes 1\.(\d+)`))
 	gatekeeper := number(t, chart, `gatekeeper-version: ">=3\.(\d+)\.0"`)
 	require.GreaterOrEqual(t, gatekeeper, number(t, "test/tools/oldest/gatekeeper/go.mod", `gatekeeper/v3 v3\.(\d+)\.`), "tested with one that is as old")
 	require.LessOrEqual(t, gatekeeper, number(t, "test/tools/cluster/go.mod", `gatekeeper/v3 v3\.(\d+)\.`))
-	require.Equal(t, gatekeeper, number(t, "docs/install.md", `Gatekeeper 3\.(\d+)`))
+	require.Equal(t, gatekeeper, number(t, "docs/howto/install.md", `Gatekeeper 3\.(\d+)`))
 }
 
 // The commands that free a cluster exempt what Gatekeeper's values exempt.
@@ -51,7 +51,7 @@ func TestStuckClusterIsFreedWithTheExemptionsOfTheValues(t *testing.T) {
 	require.Equal(t, "Fail", values.MutatingWebhookFailurePolicy)
 	require.Len(t, values.ValidatingWebhookMatchConditions, 1)
 
-	page := read(t, "docs/cold-start.md")
+	page := read(t, "docs/operate/cold-start.md")
 	require.Contains(t, page, `"values": ["`+strings.Join(namespaces, `", "`)+`"]`)
 	condition := values.ValidatingWebhookMatchConditions[0]
 	require.Contains(t, page, `"name": "`+condition.Name+`"`)

@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// followed runs blocks of docs/gitops.md in a folder of the test, as a reader would.
+// followed runs blocks of docs/howto/gitops.md in a folder of the test, as a reader would.
 type followed struct {
 	*page.Runner
 	blocks []page.Block
@@ -23,7 +23,7 @@ type followed struct {
 // follow reads the page. Its commands have a kubeconfig, which need not exist.
 func follow(t *testing.T, kubeconfig string, substitutions ...page.Substitution) *followed {
 	t.Helper()
-	blocks, err := page.Read(suite.Root, "docs/gitops.md")
+	blocks, err := page.Read(suite.Root, "docs/howto/gitops.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
 	programs := filepath.Join(dir, "bin")
@@ -51,6 +51,6 @@ func (f *followed) play(t *testing.T, program, script string) {
 func (f *followed) run(t *testing.T, pick func(page.Block) bool) {
 	t.Helper()
 	picked := slices.DeleteFunc(slices.Clone(f.blocks), func(b page.Block) bool { return !pick(b) })
-	require.NotEmpty(t, picked, "docs/gitops.md has no such block")
+	require.NotEmpty(t, picked, "docs/howto/gitops.md has no such block")
 	require.NoError(t, f.Run(t.Context(), picked...))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// The commands of docs/preview.md run in its order, as an admin copies them.
+// The commands of docs/howto/preview.md run in its order, as an admin copies them.
 func TestTheCommandsOfThePageOnPreviewsWork(t *testing.T) {
 	w := withExamples(t)
 	t.Cleanup(func() {
@@ -34,7 +34,7 @@ func TestTheCommandsOfThePageOnPreviewsWork(t *testing.T) {
 			_ = w.Client.Delete(context.Background(), made)
 		}
 	})
-	blocks, err := page.Read(suite.Root, "docs/preview.md")
+	blocks, err := page.Read(suite.Root, "docs/howto/preview.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
 	programs := filepath.Join(dir, "bin")

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of the commands of docs/cold-start.md are nightly ones.
+// The tests of the commands of docs/operate/cold-start.md are nightly ones.
 func TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository(t *testing.T) {
-	page, err := os.ReadFile(root + "/docs/cold-start.md")
+	page, err := os.ReadFile(root + "/docs/operate/cold-start.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile("otherwise_test.go")
 	require.NoError(t, err)

@@ -283,7 +283,7 @@ func TestTheDashboardShowsARealServer(t *testing.T) {
 		}
 	})
 	t.Run("every question of the page has an answer", func(t *testing.T) {
-		text, err := os.ReadFile(root + "/docs/metrics.md")
+		text, err := os.ReadFile(root + "/docs/operate/metrics.md")
 		require.NoError(t, err)
 		_, section, _ := strings.Cut(string(text), "\n## By namespace\n")
 		section, _, _ = strings.Cut(section, "\n## ")

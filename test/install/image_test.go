@@ -38,7 +38,7 @@ func startRegistry(t *testing.T) *fixture.Registry {
 }
 
 // makeImage builds the image for this architecture and pushes it, by the command that
-// docs/install.md has. It returns what is under the tag, and the command's output.
+// docs/howto/install.md has. It returns what is under the tag, and the command's output.
 func makeImage(t *testing.T, registry *fixture.Registry, tag string) (img fixture.Image, output string) {
 	t.Helper()
 	name := fmt.Sprintf("%s/%s:%s", registry.Host(), repository, tag)

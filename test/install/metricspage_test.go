@@ -15,10 +15,10 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// blocks returns the code of docs/metrics.md in a language, "" for commands.
+// blocks returns the code of docs/operate/metrics.md in a language, "" for commands.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile(root + "/docs/metrics.md")
+	text, err := os.ReadFile(root + "/docs/operate/metrics.md")
 	require.NoError(t, err)
 	var found []string
 	for _, block := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
@@ -30,7 +30,7 @@ func blocks(t *testing.T, language string) []string {
 	return found
 }
 
-// TestTheCommandsOfThePageWork runs what docs/metrics.md says to run: "helm upgrade" as
+// TestTheCommandsOfThePageWork runs what docs/operate/metrics.md says to run: "helm upgrade" as
 // "helm template" with the same values, and curl against a server on another port.
 func TestTheCommandsOfThePageWork(t *testing.T) {
 	tools, o := suite.MustTool(t, suite.ChartTools), observedServer(t)

@@ -70,17 +70,17 @@ func (w *coldCluster) typed(ctx context.Context, t *testing.T, script string) st
 	return string(output)
 }
 
-// documented returns the block of commands of docs/cold-start.md that has a text.
+// documented returns the block of commands of docs/operate/cold-start.md that has a text.
 func documented(t *testing.T, has string) string {
 	t.Helper()
-	page, err := os.ReadFile(root + "/docs/cold-start.md")
+	page, err := os.ReadFile(root + "/docs/operate/cold-start.md")
 	require.NoError(t, err)
 	for i, block := range strings.Split(string(page), "```\n") {
 		if i%2 == 1 && strings.Contains(block, has) {
 			return block
 		}
 	}
-	require.Fail(t, "docs/cold-start.md has no such commands", has)
+	require.Fail(t, "docs/operate/cold-start.md has no such commands", has)
 	return ""
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// Credentials of the registry: those that docs/install.md writes.
+// Credentials of the registry: those that docs/howto/install.md writes.
 const user, password = "USER", "PASSWORD"
 
 // reader is a cluster admin before the first page, with what the pages ask for. What
@@ -89,16 +89,16 @@ func newReader(t *testing.T, linkCosign func(folder string) error) *reader {
 // what the one before left in the cluster.
 func (r *reader) followPages(t *testing.T) {
 	t.Helper()
-	r.follow(t, "docs/install.md")
-	r.complete(t, "docs/install.md")
+	r.follow(t, "docs/howto/install.md")
+	r.complete(t, "docs/howto/install.md")
 	r.trustsTheNewKeyOnly(t)
-	for _, name := range []string{"docs/resources.md", "charts/landwaiter/README.md"} {
+	for _, name := range []string{"docs/reference/resources.md", "charts/landwaiter/README.md"} {
 		r.follow(t, name)
 		r.complete(t, name)
 	}
 	r.bash(t, "kubectl delete clusterrolebinding landwaiter-cluster-reader") // install.md has its own
 
-	const upgrade = "docs/upgrade.md"
+	const upgrade = "docs/operate/upgrade.md"
 	r.laterVersion(t, true)
 	r.follow(t, upgrade, "Upgrade")
 	r.isLater(t, true)

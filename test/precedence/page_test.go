@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const page = "../../docs/precedence.md"
+const page = "../../docs/concepts/precedence.md"
 
 // mutants returns, for each sentence of the page, what breaks it in the specification: the old
 // text, which is there once, and the new one.

@@ -1,5 +1,5 @@
 // Package precedence specifies which resources decide about an image, and what they decide. It
-// is what docs/precedence.md says, as plain Go that imports nothing of Landwaiter: tests compare
+// is what docs/concepts/precedence.md says, as plain Go that imports nothing of Landwaiter: tests compare
 // it with the engine.
 package precedence
 

@@ -14,12 +14,12 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// The commands of docs/tenants.md run in its order, as a cluster admin copies them.
+// The commands of docs/howto/tenants.md run in its order, as a cluster admin copies them.
 func TestTheCommandsOfThePageOnTeamsWork(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "iris-blue", "shop")
 	w.vacant(t, "checkout", "shop") // tenant delete keeps it
-	blocks, err := page.Read(suite.Root, "docs/tenants.md")
+	blocks, err := page.Read(suite.Root, "docs/howto/tenants.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
 	programs := filepath.Join(dir, "bin")

@@ -73,7 +73,7 @@ func uncompared(v *view) []resource.Unchecked {
 	if g.Comparable() || !slices.ContainsFunc(GuardrailNames(), func(name string) bool { return g.Policy(name) != nil }) {
 		return nil
 	}
-	why := "the rules of guardrails are only compared in an installation of the usual name, landwaiter, with a ServiceAccount of that name: see docs/check.md"
+	why := "the rules of guardrails are only compared in an installation of the usual name, landwaiter, with a ServiceAccount of that name: see docs/operate/check.md"
 	if v.serve == nil {
 		why = fmt.Sprintf("no Deployment of namespace %s runs landwaiter-server serve, so the rules of guardrails cannot be compared: say where it is with --landwaiter-account", v.Namespace)
 	}

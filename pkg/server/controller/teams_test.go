@@ -48,7 +48,7 @@ func onboard(ctx context.Context, into client.Client, tenants int, prefix, pem s
 	return group.Wait()
 }
 
-// The figures that make nightly logs stand in docs/performance.md.
+// The figures that make nightly logs stand in docs/design/performance.md.
 func TestAChangeInHomeIsLiveInEveryMemberAndInNoOtherTenant(t *testing.T) {
 	running, teams := crowd(t)
 	tenants, prefix := teams/2, suite.Fresh("iris")

@@ -29,7 +29,7 @@ type Redis struct {
 
 const redisPassword = "only-on-loopback"
 
-// RedisCommands are the ACL rules of Landwaiter's user in Redis, as in docs/redis.md.
+// RedisCommands are the ACL rules of Landwaiter's user in Redis, as in docs/operate/redis.md.
 const RedisCommands = "+getrange +strlen +set +unlink +scan +ping +hello +auth +select"
 
 // StartRedis starts a redis-server without persistence that logs to dir/redis.log.

@@ -11,7 +11,7 @@ import (
 )
 
 // ClusterCommands are the ACL rules of Landwaiter's user in a Redis Cluster, in addition
-// to RedisCommands, as in docs/redis.md.
+// to RedisCommands, as in docs/operate/redis.md.
 const ClusterCommands = "+cluster|slots +asking"
 
 const (

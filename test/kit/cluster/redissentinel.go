@@ -13,7 +13,7 @@ import (
 )
 
 // SentinelRules are the ACL rules of Landwaiter's user on a Sentinel, as in
-// docs/redis.md: look up the master, and subscribe to failovers.
+// docs/operate/redis.md: look up the master, and subscribe to failovers.
 const SentinelRules = "resetchannels &+switch-master &+replica-reconf-done +sentinel|get-master-addr-by-name +sentinel|sentinels +subscribe +ping +hello +auth"
 
 // sentinelPassword is the password of Landwaiter's user on the Sentinel. It differs from

@@ -236,16 +236,16 @@ func TestEachAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
 }
 
 func TestEachAlertIsExplainedAndNamesItsPage(t *testing.T) {
-	text, err := os.ReadFile(root + "/docs/operate/metrics.md")
+	text, err := os.ReadFile(root + "/docs/operate/alerts.md")
 	require.NoError(t, err)
 	var explained []string
-	for _, found := range regexp.MustCompile(`(?m)^### (Landwaiter\w+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^## (Landwaiter\w+)$`).FindAllStringSubmatch(string(text), -1) {
 		explained = append(explained, found[1])
 	}
 	all := rules(t)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(all)), explained)
 	for name, r := range all {
-		require.True(t, strings.HasSuffix(r.Annotations["runbook_url"], "/docs/operate/metrics.md#"+strings.ToLower(name)), name)
+		require.True(t, strings.HasSuffix(r.Annotations["runbook_url"], "/docs/operate/alerts.md#"+strings.ToLower(name)), name)
 		require.NotEmpty(t, r.Annotations["description"], name)
 		require.Contains(t, []string{"critical", "warning", "info"}, r.Labels["severity"], name)
 	}

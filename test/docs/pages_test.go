@@ -23,6 +23,8 @@ func followed() map[string]string {
 		"docs/howto/install.md":             admin,
 		"docs/reference/resources.md":           admin,
 		"docs/operate/upgrade.md":             admin,
+		"docs/operate/outage.md":             admin,
+		"docs/operate/uninstall.md":             admin,
 		"charts/landwaiter/README.md": admin,
 		"docs/operate/metrics.md":             "TestTheCommandsOfThePageWork",
 		"docs/howto/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",

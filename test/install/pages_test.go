@@ -105,8 +105,11 @@ func (r *reader) followPages(t *testing.T) {
 	r.follow(t, upgrade, "Go back")
 	r.isLater(t, false)
 	r.bash(t, "landwaiter tenant add leaver --set namespaces=leaver-web --set access.developers=leavers") // no operator runs
-	r.follow(t, upgrade, "Stop enforcing at once", "Uninstall", "Roles that have other names", "A guardrail that has another name", "From a chart that rendered Provider objects")
 	r.complete(t, upgrade)
+	for _, name := range []string{"docs/operate/outage.md", "docs/operate/uninstall.md"} {
+		r.follow(t, name)
+		r.complete(t, name)
+	}
 	r.nothingDenies(t)
 	require.Contains(t, r.bash(t, "kubectl get rolebindings --all-namespaces --selector landwaiter.dev/tenant=leaver"), "No resources found")
 }

@@ -20,18 +20,25 @@ import (
 func followed() map[string]string {
 	const admin = "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone"
 	return map[string]string{
-		"docs/howto/install.md":             admin,
-		"docs/reference/resources.md":           admin,
-		"docs/operate/upgrade.md":             admin,
+		"docs/howto/install.md":              admin,
+		"docs/reference/resources.md":        admin,
+		"docs/operate/upgrade.md":            admin,
 		"docs/operate/outage.md":             admin,
-		"docs/operate/uninstall.md":             admin,
-		"charts/landwaiter/README.md": admin,
-		"docs/operate/metrics.md":             "TestTheCommandsOfThePageWork",
-		"docs/howto/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
-		"docs/howto/gitops.md":              "TestTheCommandsOfThePageOnGitOpsWork",
-		"docs/howto/air-gap.md":             "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
-		"docs/howto/preview.md":             "TestTheCommandsOfThePageOnPreviewsWork",
-		"docs/operate/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
+		"docs/operate/uninstall.md":          admin,
+		"charts/landwaiter/README.md":        admin,
+		"docs/operate/metrics.md":            "TestTheCommandsOfThePageWork",
+		"docs/howto/tenants.md":              "TestTheCommandsOfThePageOnTeamsWork",
+		"docs/howto/gitops.md":               "TestTheCommandsOfThePageOnGitOpsWork",
+		"docs/howto/air-gap.md":              "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
+		"docs/howto/preview.md":              "TestTheCommandsOfThePageOnPreviewsWork",
+		"docs/operate/cold-start.md":         "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
+		"docs/start/quickstart.md":           "TestANewcomerSeesADenialAndAnAdmissionWithTheQuickStartAlone",
+		"docs/howto/install-without-helm.md": admin,
+		"docs/howto/hardening.md":            admin,
+		"docs/howto/enforce.md":              admin,
+		"docs/howto/sign.md":                 admin,
+		"docs/howto/self-service.md":         admin,
+		"docs/operate/rotate.md":             admin,
 	}
 }
 
@@ -42,7 +49,7 @@ func writtenByPrograms() []string {
 
 // withResources are the pages whose resources another test compiles.
 func withResources() []string {
-	return []string{"docs/howto/install.md", "docs/reference/resources.md", "docs/howto/tenants.md", "docs/howto/attestations.md", "docs/howto/notary-v1.md", "README.md"}
+	return []string{"docs/howto/install.md", "docs/howto/self-service.md", "docs/reference/resources.md", "docs/howto/tenants.md", "docs/howto/attestations.md", "docs/howto/notary-v1.md", "README.md"}
 }
 
 // pages are all Markdown files.

@@ -64,7 +64,7 @@ func (p Platform) gatekeeper(t *Tree) {
 	}
 	release(t, "gatekeeper", "gatekeeper-system", p.Gatekeeper, object{
 		"admission.gatekeeper.sh/ignore": "no-self-managing", "pod-security.kubernetes.io/enforce": "restricted"}, values,
-		"Fails closed; docs/howto/install.md of Landwaiter says what each value is for.")
+		"Fails closed; docs/howto/hardening.md of Landwaiter says what each value is for.")
 }
 
 func (p Platform) landwaiter(t *Tree) {

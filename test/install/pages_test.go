@@ -92,7 +92,7 @@ func (r *reader) followPages(t *testing.T) {
 	r.follow(t, "docs/howto/install.md")
 	r.complete(t, "docs/howto/install.md")
 	r.trustsTheNewKeyOnly(t)
-	for _, name := range []string{"docs/reference/resources.md", "charts/landwaiter/README.md"} {
+	for _, name := range []string{"docs/reference/resources.md", "docs/howto/trust.md", "charts/landwaiter/README.md"} {
 		r.follow(t, name)
 		r.complete(t, name)
 	}

@@ -15,7 +15,7 @@ const page = "../../docs/concepts/precedence.md"
 // text, which is there once, and the new one.
 func mutants() map[string][2]string {
 	return map[string][2]string{
-		"Resources come from three levels: the namespace, the home namespace of its [Tenant](tenants.md), and the cluster; the nearest level comes first.": {"return []Level{own, home, w.Cluster}", "return []Level{home, own, w.Cluster}"},
+		"Resources come from three levels: the namespace, the home namespace of its [Tenant](../howto/tenants.md), and the cluster; the nearest level comes first.": {"return []Level{own, home, w.Cluster}", "return []Level{home, own, w.Cluster}"},
 		"A namespace without a Tenant has two levels: itself and the cluster.":                                                                             {"return []Level{own, w.Cluster}", "return []Level{w.Cluster}"},
 		"If the Tenant says `policyLevel: Tenant`, the namespace's own resources do not count.":                                                            {`case tenant.PolicyLevel == "Tenant", namespace`, "case namespace"},
 		"If the Tenant says `policyLevel: Cluster`, only resources of the cluster count.":                                                                  {`case tenant.PolicyLevel == "Cluster":`, "case false:"},
@@ -75,7 +75,7 @@ func mutants() map[string][2]string {
 		"Policies warn up to the level that decides.":                                                                 {`return strictest(policies) == "Inherit" && w.warned(`, "return w.warned("},
 		"If that level leaves images to the next one, policies of that one warn, too.":                                {`return strictest(policies) == "Inherit" && w.warned(chain, at+1, image)`, "return false"},
 		"A mandatory policy that warns only adds a warning.":                                                          {"w.mandatory(image, true) != Allowed || ", ""},
-		"An [exception](exceptions.md) allows an image that is denied, with a warning.":                               {"case len(lifting) == 0:", "default:"},
+		"An [exception](../howto/exceptions.md) allows an image that is denied, with a warning.":                               {"case len(lifting) == 0:", "default:"},
 		"It never allows an image that is undecided.":                                                                 {"if outcome == Undecided || namespace", "if namespace"},
 		"A ClusterException counts in the namespaces that it names.":                                                  {"(x.covers(namespace, \"\") || slices", "(slices"},
 		"A ClusterException for `\"*\"` counts in every namespace.":                                                   {" || slices.Contains(x.Namespaces, \"*\")", ""},

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,11 +47,31 @@ func resources(t *testing.T, name string) []string {
 		text, _, closed := strings.Cut(block, "```")
 		require.True(t, closed, name)
 		if strings.Contains(text, "landwaiter.dev/") {
-			blocks = append(blocks, text)
+			blocks = append(blocks, filled(t, text))
 		}
 	}
 	require.NotEmpty(t, blocks, name)
 	return blocks
+}
+
+// certificates of the documents, which leave out what is inside of one.
+var certificates = sync.OnceValues(func() (string, error) {
+	authority, err := fixture.NewAuthority("example")
+	if err != nil {
+		return "", err
+	}
+	return string(authority.CertificatePEM), nil
+})
+
+// filled puts a certificate wherever a document has one without its text.
+func filled(t *testing.T, text string) string {
+	t.Helper()
+	certificate, err := certificates()
+	require.NoError(t, err)
+	return regexp.MustCompile(`( +)-----BEGIN CERTIFICATE-----\n +…\n +-----END CERTIFICATE-----\n`).ReplaceAllStringFunc(text, func(found string) string {
+		indent := found[:len(found)-len(strings.TrimLeft(found, " "))]
+		return indent + strings.ReplaceAll(strings.TrimSpace(certificate), "\n", "\n"+indent) + "\n"
+	})
 }
 
 // indented makes text the value of a block scalar.
@@ -116,10 +137,14 @@ func fetched(t *testing.T, objects resource.Objects) map[external.Source]externa
 }
 
 func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
-	for _, name := range withResources() {
-		t.Run(name, func(t *testing.T) {
+	for _, group := range withResources() {
+		t.Run(group[0], func(t *testing.T) {
 			dir := t.TempDir()
-			text := strings.Join(append(resources(t, name), granted(t, name)), "---\n")
+			var documents []string
+			for _, name := range group {
+				documents = append(documents, resources(t, name)...)
+			}
+			text := strings.Join(append(documents, granted(t, group[0])), "---\n")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(text), 0o600))
 			objects, problems, err := configdir.Load(t.Context(), dir)
 			require.NoError(t, err)
@@ -135,7 +160,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 }
 
 func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
-	shown := map[string]bool{} // docs/reference/resources.md shows what it warns of, once
+	shown := map[string]bool{} // docs/howto/trust.md shows what it warns of, once
 	check := func(name, dir string) {
 		objects, _, err := configdir.Load(t.Context(), dir)
 		require.NoError(t, err, name)
@@ -145,21 +170,21 @@ func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
 			shown[name] = true
 		}
 	}
-	for _, name := range withResources() {
+	for _, name := range slices.Concat(withResources()...) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(strings.Join(resources(t, name), "---\n")), 0o600))
 		check(name, dir)
 	}
 	check("config/samples", filepath.Join(root, "config/samples"))
 	check("the demo", filepath.Join(root, "test/kit/example/resources"))
-	require.Equal(t, map[string]bool{"docs/reference/resources.md": true}, shown)
+	require.Equal(t, map[string]bool{"docs/howto/trust.md": true}, shown)
 }
 
 // Each reason of a condition is a row of its table, and the tables have no others.
 func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 	// Files have problems that no condition has.
 	onlyWithFiles := []string{"Duplicate", "Ignored", "Unwatched"}
-	text := read(t, "docs/reference/resources.md")
+	text := read(t, "docs/reference/conditions.md")
 	for condition, declared := range reasons(t) {
 		explained := map[string]bool{}
 		for _, row := range regexp.MustCompile(`(?m)^\| `+"`(?:True|False|Unknown)` \\| `([A-Za-z]+)` \\| (.+) \\|$").FindAllStringSubmatch(tableOf(t, text, condition), -1) {
@@ -183,7 +208,7 @@ func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 func tableOf(t *testing.T, text, condition string) string {
 	t.Helper()
 	_, table, found := strings.Cut(text, "| `"+condition+"` | reason |")
-	require.True(t, found, "docs/reference/resources.md has no table of %s", condition)
+	require.True(t, found, "docs/reference/conditions.md has no table of %s", condition)
 	table, _, _ = strings.Cut(table, "\n\n")
 	return table
 }
@@ -231,22 +256,4 @@ func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 			require.NoError(t, err, "%s links to %s", name, found[1])
 		}
 	}
-}
-
-// pages are all pages: those of docs, and those that stand beside what they are about.
-func pages(t *testing.T) []string {
-	t.Helper()
-	names := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "charts/landwaiter/README.md", "charts/tenant/README.md", "library/verified-images/README.md"}
-	require.NoError(t, filepath.WalkDir(filepath.Join(root, "docs"), func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".vitepress") {
-			return filepath.SkipDir
-		}
-		if err != nil || entry.IsDir() || filepath.Ext(name) != ".md" {
-			return err
-		}
-		relative, err := filepath.Rel(root, name)
-		names = append(names, relative)
-		return err
-	}))
-	return names
 }

@@ -10,7 +10,7 @@ import (
 
 // The pages are docs/howto/install.md, docs/howto/hardening.md, docs/howto/install-without-helm.md,
 // docs/howto/enforce.md, docs/howto/sign.md, docs/howto/self-service.md, docs/operate/rotate.md,
-// docs/reference/resources.md, docs/operate/upgrade.md, docs/operate/outage.md, docs/operate/uninstall.md
+// docs/howto/trust.md, docs/reference/resources.md, docs/operate/upgrade.md, docs/operate/outage.md, docs/operate/uninstall.md
 // and charts/landwaiter/README.md.
 // A stand-in signs, because the real cosign takes minutes to build;
 // TestThePagesWorkWithTheRealCosign has the real one.

@@ -91,7 +91,7 @@ func (r *reader) followPages(t *testing.T) {
 	t.Helper()
 	r.installAndEnforce(t)
 	r.trustsTheNewKeyOnly(t)
-	for _, name := range []string{"docs/reference/resources.md", "charts/landwaiter/README.md"} {
+	for _, name := range []string{"docs/reference/resources.md", "docs/howto/trust.md", "charts/landwaiter/README.md"} {
 		r.follow(t, name)
 		r.complete(t, name)
 	}

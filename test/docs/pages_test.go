@@ -18,18 +18,26 @@ import (
 // page. A block on another page needs a mark; the package comment of test/kit/page lists
 // them.
 func followed() map[string]string {
-	const admin = "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone"
+	const (
+		admin  = "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone"
+		teams  = "TestTheCommandsOfThePageOnTeamsWork"
+		gitops = "TestTheCommandsOfThePageOnGitOpsWork"
+	)
 	return map[string]string{
 		"docs/howto/install.md":             admin,
-		"docs/reference/resources.md":           admin,
-		"docs/operate/upgrade.md":             admin,
-		"charts/landwaiter/README.md": admin,
-		"docs/operate/metrics.md":             "TestTheCommandsOfThePageWork",
-		"docs/howto/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
-		"docs/howto/gitops.md":              "TestTheCommandsOfThePageOnGitOpsWork",
+		"docs/reference/resources.md":       admin,
+		"docs/operate/upgrade.md":           admin,
+		"charts/landwaiter/README.md":       admin,
+		"docs/operate/metrics.md":           "TestTheCommandsOfThePageWork",
+		"docs/tutorials/first-team.md":      teams,
+		"docs/howto/tenants.md":             teams,
+		"docs/tutorials/platform-in-git.md": gitops,
+		"docs/howto/gitops-operate.md":      gitops,
+		"docs/howto/gitops-layouts.md":      gitops,
+		"docs/howto/gitops-take-over.md":    gitops,
 		"docs/howto/air-gap.md":             "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
 		"docs/howto/preview.md":             "TestTheCommandsOfThePageOnPreviewsWork",
-		"docs/operate/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
+		"docs/operate/cold-start.md":        "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
 	}
 }
 
@@ -40,7 +48,7 @@ func writtenByPrograms() []string {
 
 // withResources are the pages whose resources another test compiles.
 func withResources() []string {
-	return []string{"docs/howto/install.md", "docs/reference/resources.md", "docs/howto/tenants.md", "docs/howto/attestations.md", "docs/howto/notary-v1.md", "README.md"}
+	return []string{"docs/howto/install.md", "docs/reference/resources.md", "docs/tutorials/first-team.md", "docs/teams/write-rules.md", "docs/howto/attestations.md", "docs/howto/notary-v1.md", "README.md"}
 }
 
 // pages are all Markdown files.

@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// The repository has the names and folders of the public one. docs/howto/gitops.md has the commands.
+// The repository has the names and folders of the public one. docs/howto/gitops-take-over.md has the commands.
 func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))

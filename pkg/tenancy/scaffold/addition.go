@@ -77,7 +77,7 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 		return Added{}, failedUnlessRefused(err)
 	}
 	if err := team.followSource(a.Dir, platform); err != nil {
-		return Added{}, failedUnlessRefused(err)
+		return Added{}, err
 	}
 	login, err := a.Login.prepare(a.Dir, platform, &team)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // runs would be deleted. The Tenant keeps the Secret that the GitRepository reads.
 func (team Team) followSource(dir string, p Platform) error {
 	if known, err := hasTenant(dir, team.Tenant.Name); known || err != nil {
-		return err
+		return failedUnlessRefused(err)
 	}
 	tree, err := NewTeam(p, team)
 	if err != nil {
@@ -29,7 +29,7 @@ func (team Team) followSource(dir string, p Platform) error {
 	for _, file := range tree.Files {
 		sources, err := existing(dir, file.Path, "GitRepository")
 		if err != nil {
-			return err
+			return failedUnlessRefused(err)
 		}
 		for _, source := range sources {
 			metadata := field(source, "metadata")

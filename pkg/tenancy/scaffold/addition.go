@@ -73,6 +73,12 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if err := team.StayWhereItIs(a.Dir, platform); err != nil {
 		return Added{}, err
 	}
+	if err := team.keepSharedChart(a.Dir); err != nil {
+		return Added{}, failedUnlessRefused(err)
+	}
+	if err := team.followSource(a.Dir, platform); err != nil {
+		return Added{}, err
+	}
 	login, err := a.Login.prepare(a.Dir, platform, &team)
 	if err != nil {
 		return Added{}, err

@@ -13,7 +13,7 @@ import (
 // object that Gatekeeper denies stops its whole Kustomization. Of URLs it looks at the beginning alone.
 func (c *checker) allowedSources(all *closure) {
 	for _, constraint := range all.objects {
-		if constraint.GetKind() != "FluxAllowedSources" || constraint.GroupVersionKind().Group != "constraints.gatekeeper.sh" {
+		if constraint.GetKind() != "FluxAllowedSources" || constraint.GroupVersionKind().Group != constraintGroup {
 			continue
 		}
 		severity := resource.Warning

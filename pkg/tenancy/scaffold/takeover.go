@@ -19,7 +19,7 @@ import (
 // [RefusedError] if the team's home namespace is another: account, source and Kustomization would move, and what
 // runs would be deleted. The Tenant keeps the Secret that the GitRepository reads.
 func (team Team) followSource(dir string, p Platform) error {
-	if known, err := hasTenant(dir, team.Tenant.Name); known || err != nil {
+	if known, err := tenantIn(dir, team.Tenant.Name); known != "" || err != nil {
 		return failedUnlessRefused(err)
 	}
 	tree, err := NewTeam(p, team)
@@ -87,20 +87,6 @@ func (team *Team) keepSharedChart(dir string) error {
 	return nil
 }
 
-// hasTenant reports whether the tree in dir has the file of a Tenant.
-func hasTenant(dir, name string) (bool, error) {
-	for _, pattern := range TenantFiles(name) {
-		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
-		if err != nil {
-			return false, fmt.Errorf("look for Tenant %s in the tree: %w", name, err)
-		}
-		if len(found) > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // existing returns the objects of a kind in a file of dir; none if the file is missing or is not YAML, which
 // writing it names.
 func existing(dir, name, kind string) ([]*yaml.Node, error) {
@@ -148,13 +134,13 @@ func (p Platform) knowsFolders(dir string) error {
 	if err != nil {
 		return nil //nolint:nilerr // the caller completes the platform too
 	}
-	folders, err := filepath.Glob(filepath.Join(dir, "clusters", "*", "flux-system"))
+	folders, err := fs.Glob(os.DirFS(dir), "clusters/*/flux-system")
 	if err != nil {
 		return fmt.Errorf("look for clusters in the tree: %w", err)
 	}
 	var others []string
 	for _, folder := range folders {
-		if name := path.Base(path.Dir(filepath.ToSlash(folder))); !slices.Contains(complete.Environments, name) {
+		if name := path.Base(path.Dir(folder)); !slices.Contains(complete.Environments, name) {
 			others = append(others, name)
 		}
 	}

@@ -157,7 +157,7 @@ func TestATreeThatDecryptsSecretsNeedsTheirKey(t *testing.T) {
 }
 
 func TestARepositoryWithOtherEnvironmentsSaysWhichTheTreeHas(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "fleet[1]") // no pattern
 	for _, name := range []string{"dev", "prod"} {
 		put1(t, dir, "clusters/"+name+"/flux-system/kustomization.yaml", kustomization("", nil, nil))
 	}

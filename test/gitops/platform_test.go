@@ -84,6 +84,7 @@ func (p *platform) follow(t *testing.T, name string, pick func(page.Block) bool)
 	p.publishPlatform(t)
 	made := &tree{platform: p, name: name, followed: follow(t, p.Kubeconfig(),
 		page.Substitution{Page: "https://github.com/example/", Test: p.git.URL() + name + "-", Why: "repositories are on the test's Git server, apart for each layout"},
+		page.Substitution{Page: "--set githubOrg=example", Test: "--set githubOrg=example --set allowedSources=" + p.git.URL(), Why: "the organization's repositories are on the test's Git server"},
 		page.Substitution{Page: "landwaiter.digest=sha256:…", Test: "landwaiter.digest=" + p.digests["landwaiter"], Why: "what helm push printed"},
 		page.Substitution{Page: "gatekeeper.digest=sha256:…", Test: "gatekeeper.digest=" + p.digests["gatekeeper"], Why: "what helm push printed"},
 		page.Substitution{Page: "registry.example.com/", Test: p.registry.Host() + "/", Why: "charts are in the test's registry"},

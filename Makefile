@@ -62,7 +62,7 @@ lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the f
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/operate/metrics.md docs/reference/*.md | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
 	@for module in . config/tools test/library/gator test/tools/charts test/tools/cluster test/tools/lint; do \

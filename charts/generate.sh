@@ -40,7 +40,7 @@ done
 
 mkdir -p config/guardrails
 {
-  echo "# Made from charts/landwaiter by \`make generate\`. Remove these before the kind Tenant: docs/operate/upgrade.md."
+  echo "# Made from charts/landwaiter by \`make generate\`. Remove these before the kind Tenant: docs/operate/uninstall.md."
   "$helm" template landwaiter charts/landwaiter --namespace landwaiter-system --set guardrails.enabled=true \
     --show-only templates/guardrails.yaml --show-only templates/operator-guardrail.yaml |
     sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d' -e '/helm.sh\/resource-policy:/d'

@@ -26,30 +26,31 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideMandatory) || !self.overrideMandatory || has(self.images)",message="overrideMandatory: true is for images: nobody can delegate what mandatory policies deny"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !('*' in self.namespaces) || size(self.namespaces) == 1",message="\"*\" is every namespace, so it must be the only entry of spec.namespaces"
 type ExceptionSpec struct {
-	// Until is when it ends, in RFC 3339, such as 2026-12-31T18:00:00Z. It may be at most
-	// --max-exception after the object was created, and --max-delegation with delegate; what
-	// ends later is not in force.
-	// It is a text, because an API server accepts times that Go does not read, and one object
-	// that cannot be read would hold up the watch of all.
+	// Until is a string, not a time: an API server accepts times that Go does not read, and one
+	// object that cannot be read would hold up the watch of all.
+
+	// Until is when the exception expires, in RFC 3339, such as 2026-12-31T18:00:00Z. It may
+	// be at most --max-exception after the object was created, or --max-delegation with
+	// delegate; an object that expires later is ignored.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Until string `json:"until"`
 
-	// Reason says why, for those who read reports and logs.
+	// Reason is the reason that reports and logs show.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.reason must be one line of printable characters"
 	Reason string `json:"reason"`
 
-	// Ticket is where the work is tracked that makes the exception unnecessary.
+	// Ticket tracks the work that makes the exception unnecessary.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.ticket must be one line of printable characters"
 	Ticket string `json:"ticket,omitempty"`
 
-	// Images that are let in: patterns as in a Verifier, or host/repository@sha256:… for
-	// one digest. Those of an Exception have to be delegated to its namespace.
+	// Images that are allowed: patterns as in a Verifier, or host/repository@sha256:… for one
+	// digest. A ClusterException must delegate those of an Exception to its namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -58,8 +59,8 @@ type ExceptionSpec struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images,omitempty"`
 
-	// Namespaces that it is for. "*" alone is every namespace. Only a ClusterException has
-	// them: an Exception is for its own namespace.
+	// Namespaces that the exception applies to. "*" alone is every namespace. Only a
+	// ClusterException has them: an Exception applies to its own namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -68,13 +69,13 @@ type ExceptionSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// OverrideMandatory lets the images in even if a mandatory policy denies them. Only a
+	// OverrideMandatory allows the images even if a mandatory policy denies them. Only a
 	// ClusterException has it.
 	// +optional
 	OverrideMandatory bool `json:"overrideMandatory,omitempty"`
 
-	// Delegate lets namespaces write Exceptions of their own. It lets no image in itself.
-	// Only a ClusterException has it.
+	// Delegate lets namespaces have Exceptions of their own, and allows no image itself. Only
+	// a ClusterException has it.
 	// +optional
 	Delegate *ExceptionDelegation `json:"delegate,omitempty"`
 }
@@ -82,7 +83,8 @@ type ExceptionSpec struct {
 // ExceptionDelegation says who may write Exceptions, and for what.
 // +kubebuilder:validation:XValidation:rule="has(self.namespaces) || has(self.tenants)",message="set namespaces, tenants or both: otherwise the delegation is for nobody"
 type ExceptionDelegation struct {
-	// Images that Exceptions may let in: an Exception is only for images that both match.
+	// Images that Exceptions may allow. An image must match both the Exception and the
+	// delegation.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -90,7 +92,7 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images"`
 
-	// Namespaces whose Exceptions count, and in which they count.
+	// Namespaces whose Exceptions count, each in these namespaces only.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -99,7 +101,7 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// Tenants whose namespaces are meant, the home namespace among them.
+	// Tenants, each with all its namespaces and its home namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -108,14 +110,15 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Tenants []string `json:"tenants,omitempty"`
 
-	// MaxDuration is how long after its creation an Exception may end, such as 168h. The
+	// MaxDuration is how long after its creation an Exception may expire, such as 168h. The
 	// default is --max-exception, which it cannot exceed.
 	// +optional
 	MaxDuration Duration `json:"maxDuration,omitempty"`
 }
 
-// Exception lets images into its namespace for a time although policies deny them, within
-// what a ClusterException delegates to the namespace, and never past a mandatory policy.
+// Exception allows images in its namespace for a time although policies deny them. A
+// ClusterException must delegate the images to the namespace. An Exception never passes a
+// mandatory policy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lwex
@@ -148,8 +151,8 @@ type ExceptionList struct {
 	Items           []Exception `json:"items"`
 }
 
-// ClusterException lets images in for a time although policies deny them, or delegates
-// that to namespaces.
+// ClusterException allows images for a time although policies deny them, or delegates that
+// to namespaces.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcex

@@ -56,9 +56,9 @@ type NotationVerifier struct {
 	// +kubebuilder:validation:MaxItems=16
 	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs,omitempty"`
 
-	// SigningAuthorities sign on behalf of others and state the time of signing
-	// (signing scheme notary.x509.signingAuthority). They verify no signature of
-	// scheme notary.x509, and trustStoreRefs verify none of theirs.
+	// SigningAuthorities sign on behalf of others and state the time of signing (signing
+	// scheme notary.x509.signingAuthority). trustStoreRefs and signingAuthorities each verify
+	// signatures of their own scheme only.
 	// +optional
 	SigningAuthorities *NotationSigningAuthorities `json:"signingAuthorities,omitempty"`
 
@@ -103,9 +103,9 @@ type NotationVerifier struct {
 	// +optional
 	Revocation RevocationMode `json:"revocation,omitempty"`
 
-	// RevocationListTrustStoreRefs name trust stores of type RevocationLists. With the
-	// revocation mode Check, a certificate that one of their lists is about is checked with
-	// the newest of these, and nobody is asked about it.
+	// RevocationListTrustStoreRefs name trust stores of type RevocationLists. If revocation is
+	// Check and one of their lists covers a certificate, Landwaiter checks it with the newest
+	// such list and makes no request.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

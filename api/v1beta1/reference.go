@@ -27,8 +27,8 @@ type TrustStoreRef struct {
 // Cluster kinds are in the namespace that --cluster-resource-namespace names, by default
 // Landwaiter's own, and those of a Tenant in its home namespace.
 type Reference struct {
-	// Name of the object. It is in the resource's namespace; for Cluster kinds, in
-	// --cluster-resource-namespace; for a Tenant, in its home namespace.
+	// Name of the object, in the resource's namespace (Cluster kinds:
+	// --cluster-resource-namespace; a Tenant: its home namespace).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -36,8 +36,8 @@ type Reference struct {
 
 // KeyReference names a key of a Secret or ConfigMap, which is where that of a [Reference] is.
 type KeyReference struct {
-	// Name of the object. It is in the resource's namespace; for Cluster kinds, in
-	// --cluster-resource-namespace; for a Tenant, in its home namespace.
+	// Name of the object, in the resource's namespace (Cluster kinds:
+	// --cluster-resource-namespace; a Tenant: its home namespace).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`

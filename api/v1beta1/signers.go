@@ -41,8 +41,8 @@ type TransparencyLog struct {
 	// +optional
 	RootTrustStoreRef *TrustStoreRef `json:"rootTrustStoreRef,omitempty"`
 
-	// InsecureIgnoreTransparencyLog accepts signatures that are not in a transparency
-	// log. Keyless ones need a trusted timestamp instead; those by keys need nothing, so
+	// InsecureIgnoreTransparencyLog accepts signatures that are not in a transparency log.
+	// Keyless signatures then need a trusted timestamp. Signatures by keys need none, so
 	// nobody can tell when they were made.
 	// +optional
 	InsecureIgnoreTransparencyLog bool `json:"insecureIgnoreTransparencyLog,omitempty"`

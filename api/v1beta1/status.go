@@ -59,8 +59,8 @@ type TrustStoreStatus struct {
 	// +optional
 	// +listType=atomic
 	Fingerprints []string `json:"fingerprints,omitempty"`
-	// FetchedAt is when the trust material was last fetched. It is only
-	// set for what comes from outside the cluster.
+	// FetchedAt is when the trust material was last fetched. It is only set for sources
+	// outside the cluster.
 	// +optional
 	FetchedAt *metav1.Time `json:"fetchedAt,omitempty"`
 }

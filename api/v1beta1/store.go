@@ -10,8 +10,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || self.registries.all(r, !r.contains('*'))",message="spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host"
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || !has(self.proxy) || !has(self.proxy.url)",message="spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only"
 type StoreSpec struct {
-	// Registries that the store applies to, as host or host:port. If several stores of
-	// a scope list a registry, the first by name applies. In a ClusterStore, "*" stands
+	// Registries that the store applies to, as host or host:port. If several stores of a level
+	// list a registry, the first by name applies. In a ClusterStore, "*" stands
 	// for any characters within one label of the host, such as
 	// "*.dkr.ecr.*.amazonaws.com"; a host that is listed itself comes first.
 	// +listType=set
@@ -28,8 +28,8 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	Mirrors []Mirror `json:"mirrors,omitempty"`
 
-	// Evidence says where signatures and attestations are. The default is the image's
-	// own repository.
+	// Evidence names the repositories of signatures and attestations. The default is the
+	// image's own repository.
 	// +optional
 	Evidence *Evidence `json:"evidence,omitempty"`
 
@@ -40,7 +40,7 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []Reference `json:"imagePullSecrets,omitempty"`
 
-	// ImagePullSecretsFrom takes the pull secrets of a ServiceAccount instead, as pods do.
+	// ImagePullSecretsFrom uses the pull secrets of a ServiceAccount instead, as pods do.
 	// +optional
 	ImagePullSecretsFrom *ImagePullSecretsFrom `json:"imagePullSecretsFrom,omitempty"`
 
@@ -54,7 +54,7 @@ type StoreSpec struct {
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 
-	// AdditionalCABundles are trusted as CABundle is.
+	// AdditionalCABundles are further certificates that are trusted for these registries.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8

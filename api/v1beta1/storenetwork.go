@@ -38,9 +38,9 @@ type Proxy struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	NoProxy []string `json:"noProxy,omitempty"`
-	// AdditionalHosts lists further hosts, by name or pattern, that these registries lead to and
-	// that are reached through the proxy: their token servers, and where content is
-	// redirected to. No credentials are sent to them.
+	// AdditionalHosts lists further hosts, by name or pattern, that are reached through the
+	// proxy: token servers, and hosts that registries redirect to. Landwaiter sends them no
+	// credentials.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

@@ -30,8 +30,8 @@ type Mirror struct {
 	// +kubebuilder:default="{repository}"
 	Path string `json:"path,omitempty"`
 
-	// Fallback is Never, or Origin, which also reads the registry that the image names:
-	// for what the mirror lacks, signatures too, and while it does not answer.
+	// Fallback is Never, or Origin. Origin also reads the registry that the image names if the
+	// mirror lacks an image or a signature, or does not answer.
 	// +optional
 	// +kubebuilder:default=Never
 	Fallback MirrorFallback `json:"fallback,omitempty"`
@@ -39,8 +39,8 @@ type Mirror struct {
 
 // Evidence says where signatures and attestations of images are.
 type Evidence struct {
-	// Repositories that are read too. Signatures are about a digest, so it does not
-	// matter whose repository they are in.
+	// Repositories that are also read. Signatures are about a digest, so any repository may
+	// contain them.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4

@@ -118,17 +118,17 @@ type TenantSpec struct {
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// NamespaceReclaimPolicy is Retain, or DeleteCreated, which deletes the namespaces that were made for
-	// the Tenant.
+	// NamespaceReclaimPolicy is Retain, or DeleteCreated, which deletes the namespaces that
+	// were created for the Tenant.
 	// +optional
 	// +kubebuilder:default=Retain
 	NamespaceReclaimPolicy NamespaceReclaimPolicy `json:"namespaceReclaimPolicy,omitempty"`
 
-	// Access of people to the namespaces of the Tenant.
+	// Access gives people roles in the namespaces of the Tenant.
 	// +optional
 	Access TenantAccess `json:"access,omitempty"`
 
-	// Reconciler is the team's GitOps account. Without it there is none.
+	// Reconciler configures the team's GitOps account. Without it, the team has none.
 	// +optional
 	Reconciler *TenantReconciler `json:"reconciler,omitempty"`
 
@@ -192,10 +192,11 @@ type TenantReconciler struct {
 	// +kubebuilder:default=landwaiter-reconciler
 	// +kubebuilder:validation:MaxLength=253
 	ClusterRole string `json:"clusterRole,omitempty"`
-	// CreateNamespaces lets the account make and delete namespaces with the prefix.
+	// CreateNamespaces lets the account create and delete namespaces with the prefix.
 	// +optional
 	CreateNamespaces bool `json:"createNamespaces,omitempty"`
-	// Source is the repository that Flux applies. Without it no Flux object is made.
+	// Source is the repository that Flux applies. Without it, the operator creates no Flux
+	// object.
 	// +optional
 	Source *TenantSource `json:"source,omitempty"`
 	// Path in the repository.
@@ -207,8 +208,8 @@ type TenantReconciler struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Variables map[string]Variable `json:"variables,omitempty"`
-	// VariablesFrom lists Secrets in the home namespace whose keys Flux substitutes, too. If
-	// several have a key, the last of them wins; Variables win over all.
+	// VariablesFrom lists Secrets in the home namespace whose keys Flux also substitutes. If
+	// several have a key, the last one wins; Variables win over all of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -240,7 +241,7 @@ type TenantSource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	Branch string `json:"branch,omitempty"`
-	// Interval between two looks at the source.
+	// Interval at which Flux checks the source.
 	// +optional
 	// +kubebuilder:default="1m"
 	Interval Duration `json:"interval,omitempty"`

@@ -50,13 +50,13 @@ type TrustStoreSpec struct {
 	// +optional
 	Hash HashAlgorithm `json:"hash,omitempty"`
 
-	// AWSSigner says as whom AWS Signer is asked about revoked signatures, for type
-	// SigningAuthorities.
+	// AWSSigner configures the identity that asks AWS Signer about revoked signatures, for
+	// type SigningAuthorities.
 	// +optional
 	AWSSigner *AWSSignerAccess `json:"awsSigner,omitempty"`
 }
 
-// TrustStore is named trust material of a namespace.
+// TrustStore holds keys and certificates that Verifiers of its namespace trust.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lwts
@@ -94,8 +94,8 @@ type TrustStoreList struct {
 	Items           []TrustStore `json:"items"`
 }
 
-// ClusterTrustStore is named trust material of the cluster, which every namespace
-// may reference.
+// ClusterTrustStore holds keys and certificates that Verifiers of every namespace may
+// reference.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcts

@@ -75,8 +75,8 @@ type VerificationPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Rules []PolicyRule `json:"rules,omitempty"`
 
-	// DefaultAction applies to images that no rule matches: Deny, Allow, or Inherit, which
-	// leaves them to the next level (the Tenant, then the cluster) alone.
+	// DefaultAction applies to images that no rule matches: Deny, Allow, or Inherit. With
+	// Inherit, the next level alone decides: the Tenant, then the cluster.
 	// +optional
 	// +kubebuilder:default=Deny
 	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
@@ -87,9 +87,9 @@ type VerificationPolicySpec struct {
 	// +kubebuilder:default=Deny
 	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
 
-	// Tags is Pin, which lets the operator add the digest to images of new pods, or Leave.
-	// Among several policies of a level Pin wins; without any, the next level's applies,
-	// and at last Leave.
+	// Tags is Pin, which lets the operator add the digest to images of new pods, or Leave. Pin
+	// wins within a level. If no policy of a level sets tags, the next level decides; the
+	// default is Leave.
 	// +optional
 	Tags TagAction `json:"tags,omitempty"`
 
@@ -171,7 +171,7 @@ type Requirement struct {
 	AtLeast *int32 `json:"atLeast,omitempty"`
 }
 
-// VerificationPolicy decides for its namespace.
+// VerificationPolicy says which evidence images of its namespace need.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lwvp
@@ -203,8 +203,8 @@ type VerificationPolicyList struct {
 	Items           []VerificationPolicy `json:"items"`
 }
 
-// ClusterVerificationPolicy decides for namespaces without their own policy or, as a
-// mandatory policy, for every namespace in addition to its own policy.
+// ClusterVerificationPolicy says which evidence images need in namespaces without their
+// own policy. A mandatory one applies to every namespace, in addition to its own policy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcvp

@@ -24,11 +24,11 @@ groups of clusters, as Flux with TMC, arc has a folder for each app and tenant, 
 multi-tenancy with Arc, and demo is flux-multitenant-demo.
 
 What a tree is made with stands in its .landwaiter.yaml: the environments, groups or
-clusters, the sets of constraints and their enforcement, githubOrg, sopsAge (or sopsPGP,
-sopsKMS), operator, sharedSource, secretStores, the charts (landwaiter.url, version,
-digest and verify, and those of gatekeeper), landwaiterImage and checkSHA256. --set adds
-to it: lists grow, other values are replaced. --filename replaces it. To take something
-away, edit .landwaiter.yaml first.
+clusters, the sets of constraints and their enforcement, githubOrg, allowedSources,
+sopsAge (or sopsPGP, sopsKMS), operator, sharedSource, secretStores, the charts
+(landwaiter.url, version, digest and verify, and those of gatekeeper), landwaiterImage
+and checkSHA256. --set adds to it: lists grow, other values are replaced. --filename
+replaces it. To take something away, edit .landwaiter.yaml first.
 
 It may be run again, also by a newer version, and replaces only files that nobody edited.
 If there is a new version of an edited file, init says what --force would undo, and
@@ -80,6 +80,9 @@ func writePlatform(cmd *cobra.Command, by person, dir, file string, told scaffol
 	}
 	if platform, err = platform.Complete(); err != nil {
 		return err
+	}
+	if err := platform.KeepsDecryption(dir, tree); err != nil {
+		return notWritten(err)
 	}
 	if err := platform.CheckLockout(cmd.Context(), dir, tree, by.writeOptions(), mayAllow); err != nil {
 		return notWritten(err)

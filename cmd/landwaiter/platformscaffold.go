@@ -121,8 +121,8 @@ func (f *scaffoldFlags) check(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s %s means nothing without --app", flag, value)
 		}
 	}
-	if f.app.Shared && f.withoutHelm {
-		return errors.New("--shared and --without-helm exclude each other")
+	if f.withoutHelm && f.app.Name != "" {
+		return errors.New("--app and --without-helm exclude each other: the team's own repository has the application")
 	}
 	if f.chart != "" {
 		f.app.Chart = scaffold.ParseChart(f.chart)

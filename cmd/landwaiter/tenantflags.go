@@ -102,6 +102,9 @@ func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
 	case f.demoName != "" || len(f.files) > 0:
 		return f.demoName, nil
 	}
+	if f.demoNamespace != "" {
+		return "", errors.New("--tenant-namespace needs --tenant-name: the name of the Tenant")
+	}
 	return "", fmt.Errorf("which Tenant? see %s --help", cmd.CommandPath())
 }
 

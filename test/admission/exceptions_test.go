@@ -126,11 +126,11 @@ func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
 	works()
 }
 
-// commands returns the blocks of the page on exceptions that change annotations, for a
+// commands returns the blocks of the page on break-glass that change annotations, for a
 // namespace.
 func commands(t *testing.T, namespace string) (open, end string) {
 	t.Helper()
-	blocks, err := page.Read(suite.Root, "docs/howto/exceptions.md")
+	blocks, err := page.Read(suite.Root, "docs/operate/break-glass.md")
 	require.NoError(t, err)
 	var found []string
 	for _, b := range blocks {

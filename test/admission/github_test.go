@@ -21,7 +21,7 @@ import (
 
 const provenance = "https://slsa.dev/provenance/v1"
 
-// fromGitHub is a Verifier as in docs/howto/attestations.md.
+// fromGitHub is a Verifier as in docs/howto/github-attestations.md.
 func fromGitHub(ns, ignore string) string {
 	return header(ns, "Verifier", "release") + `spec:
   type: Attestation

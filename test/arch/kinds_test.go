@@ -37,7 +37,7 @@ type manifests struct {
 	listed      []string // files of config/crd/kustomization.yaml
 	roles       map[string]rbacv1.ClusterRole
 	sampled     map[string]bool // kinds with a sample
-	headings    []string        // of docs/reference/resources.md
+	headings    []string        // of the pages in docs/reference
 	definitions map[string]map[string]apiextensionsv1.CustomResourceDefinition
 	scratch     string // an empty folder
 }
@@ -100,10 +100,11 @@ func parseManifests(t *testing.T) manifests {
 			found.sampled[head.Kind] = true
 		}
 	}
-	for _, line := range strings.Split(read(t, "docs/reference/resources.md"), "\n") {
-		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			found.headings = append(found.headings, heading)
-		}
+	references, err := filepath.Glob(filepath.Join(root, "docs/reference/*.md"))
+	require.NoError(t, err)
+	for _, name := range references {
+		title, _, _ := strings.Cut(read(t, filepath.Join("docs/reference", filepath.Base(name))), "\n")
+		found.headings = append(found.headings, strings.TrimPrefix(title, "# "))
 	}
 	return found
 }
@@ -177,7 +178,7 @@ func (found manifests) withoutWords(kind v1beta1.Kind) []string {
 		lacks = append(lacks, "a sample in config/samples")
 	}
 	if !slices.ContainsFunc(found.headings, func(heading string) bool { return slices.Contains(strings.Fields(heading), kind.Name) }) {
-		lacks = append(lacks, "a section in docs/reference/resources.md whose heading names it")
+		lacks = append(lacks, "a page in docs/reference whose title names it")
 	}
 	return lacks
 }
@@ -272,7 +273,7 @@ func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
 		"the permission to patch boguses/status in ClusterRole landwaiter:",
 		"the permission to create boguses in ClusterRole landwaiter-rules-writer", "the permission to get boguses in ClusterRole landwaiter-reader",
 		"the permission to delete boguses in ClusterRole landwaiter-cluster-admin",
-		"a sample in config/samples", "a section in docs/reference/resources.md",
+		"a sample in config/samples", "a page in docs/reference",
 		"decoding from files", "a compile step",
 	} {
 		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want, strings.Join(lacks, "\n"))

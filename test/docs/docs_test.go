@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,11 +46,31 @@ func resources(t *testing.T, name string) []string {
 		text, _, closed := strings.Cut(block, "```")
 		require.True(t, closed, name)
 		if strings.Contains(text, "landwaiter.dev/") {
-			blocks = append(blocks, text)
+			blocks = append(blocks, filled(t, text))
 		}
 	}
 	require.NotEmpty(t, blocks, name)
 	return blocks
+}
+
+// certificates of the documents, which leave out what is inside of one.
+var certificates = sync.OnceValues(func() (string, error) {
+	authority, err := fixture.NewAuthority("example")
+	if err != nil {
+		return "", err
+	}
+	return string(authority.CertificatePEM), nil
+})
+
+// filled puts a certificate wherever a document has one without its text.
+func filled(t *testing.T, text string) string {
+	t.Helper()
+	certificate, err := certificates()
+	require.NoError(t, err)
+	return regexp.MustCompile(`( +)-----BEGIN CERTIFICATE-----\n +…\n +-----END CERTIFICATE-----\n`).ReplaceAllStringFunc(text, func(found string) string {
+		indent := found[:len(found)-len(strings.TrimLeft(found, " "))]
+		return indent + strings.ReplaceAll(strings.TrimSpace(certificate), "\n", "\n"+indent) + "\n"
+	})
 }
 
 // indented makes text the value of a block scalar.
@@ -75,7 +96,7 @@ func granted(t *testing.T, name string) string {
 	if name == "docs/howto/attestations.md" { // which writes GitHub's root with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
 	}
-	if name == "docs/howto/install.md" { // which writes its first resources with a shell
+	if name == "docs/howto/self-service.md" { // docs/howto/install.md writes it with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
@@ -115,10 +136,14 @@ func fetched(t *testing.T, objects resource.Objects) map[external.Source]externa
 }
 
 func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
-	for _, name := range withResources() {
-		t.Run(name, func(t *testing.T) {
+	for _, group := range withResources() {
+		t.Run(group[0], func(t *testing.T) {
 			dir := t.TempDir()
-			text := strings.Join(append(resources(t, name), granted(t, name)), "---\n")
+			var documents []string
+			for _, name := range group {
+				documents = append(documents, resources(t, name)...)
+			}
+			text := strings.Join(append(documents, granted(t, group[0])), "---\n")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(text), 0o600))
 			objects, problems, err := configdir.Load(t.Context(), dir)
 			require.NoError(t, err)
@@ -134,7 +159,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 }
 
 func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
-	shown := map[string]bool{} // docs/reference/resources.md shows what it warns of, once
+	shown := map[string]bool{} // docs/howto/trust.md shows what it warns of, once
 	check := func(name, dir string) {
 		objects, _, err := configdir.Load(t.Context(), dir)
 		require.NoError(t, err, name)
@@ -144,21 +169,21 @@ func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
 			shown[name] = true
 		}
 	}
-	for _, name := range withResources() {
+	for _, name := range slices.Concat(withResources()...) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(strings.Join(resources(t, name), "---\n")), 0o600))
 		check(name, dir)
 	}
 	check("config/samples", filepath.Join(root, "config/samples"))
 	check("the demo", filepath.Join(root, "test/kit/example/resources"))
-	require.Equal(t, map[string]bool{"docs/reference/resources.md": true}, shown)
+	require.Equal(t, map[string]bool{"docs/howto/trust.md": true}, shown)
 }
 
 // Each reason of a condition is a row of its table, and the tables have no others.
 func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 	// Files have problems that no condition has.
 	onlyWithFiles := []string{"Duplicate", "Ignored", "Unwatched"}
-	text := read(t, "docs/reference/resources.md")
+	text := read(t, "docs/reference/conditions.md")
 	for condition, declared := range reasons(t) {
 		explained := map[string]bool{}
 		for _, row := range regexp.MustCompile(`(?m)^\| `+"`(?:True|False|Unknown)` \\| `([A-Za-z]+)` \\| (.+) \\|$").FindAllStringSubmatch(tableOf(t, text, condition), -1) {
@@ -182,7 +207,7 @@ func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 func tableOf(t *testing.T, text, condition string) string {
 	t.Helper()
 	_, table, found := strings.Cut(text, "| `"+condition+"` | reason |")
-	require.True(t, found, "docs/reference/resources.md has no table of %s", condition)
+	require.True(t, found, "docs/reference/conditions.md has no table of %s", condition)
 	table, _, _ = strings.Cut(table, "\n\n")
 	return table
 }
@@ -219,9 +244,7 @@ func reasons(t *testing.T) map[string][]string {
 func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 	path := regexp.MustCompile("(?m)(?:^|[ `(])((?:library|config|charts|docs|test)/[a-z0-9_./-]*[a-z0-9])")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-	for _, name := range []string{"README.md", "docs/howto/install.md", "docs/reference/resources.md", "docs/howto/attestations.md", "docs/howto/notary-v1.md", "charts/landwaiter/README.md", "charts/tenant/README.md", "library/verified-images/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
-		"SECURITY.md", "docs/reference/cli.md", "docs/howto/air-gap.md", "docs/operate/cold-start.md", "docs/contribute/release.md", "docs/operate/redis.md", "docs/design/performance.md", "docs/operate/upgrade.md", "docs/operate/troubleshooting.md", "docs/design/threat-model.md", "docs/operate/metrics.md", "docs/operate/logs.md", "docs/operate/traces.md", "docs/howto/tenants.md", "docs/reference/api-promise.md", "docs/reference/flags.md", "docs/reference/server.md", "docs/reference/metrics.md",
-		"docs/reference/verifier.md", "docs/reference/truststore.md", "docs/reference/store.md", "docs/reference/verificationpolicy.md", "docs/reference/exception.md", "docs/reference/clusterquota.md", "docs/reference/tenant.md"} {
+	for _, name := range pages(t) {
 		text := read(t, name)
 		for _, found := range path.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(root, found[1]))

@@ -5,14 +5,18 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/kit/page"
 )
 
 // Each point of the four documents has a row with a test that there is.
 func TestEveryPointOfTheDocumentsNamesTheTestThatShowsIt(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/howto/gitops.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/design/gitops-points.md"))
 	require.NoError(t, err)
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| ([AFTD]\d+) \|.*$`).FindAllStringSubmatch(string(text), -1) {
@@ -33,4 +37,47 @@ func TestEveryPointOfTheDocumentsNamesTheTestThatShowsIt(t *testing.T) {
 		}
 	}
 	require.Empty(t, rows)
+}
+
+// The tests in test/gitops need a cluster to notice that a page or section has another name.
+func TestThePagesOnGitOpsHaveWhatTheirTestsFollow(t *testing.T) {
+	const layouts, takeOver = "docs/howto/gitops-layouts.md", "docs/howto/gitops-take-over.md"
+	names := []string{"docs/tutorials/platform-in-git.md", "docs/howto/gitops-operate.md", layouts, takeOver}
+	listed := regexp.MustCompile(`(?m)^\t\t"(docs/[^"]+)",$`).FindAllStringSubmatch(read(t, "test/gitops/followed_test.go"), -1)
+	var blocks []page.Block
+	require.Len(t, listed, len(names))
+	for i, name := range names {
+		require.Equal(t, name, listed[i][1])
+		read, err := page.Read(root, name)
+		require.NoError(t, err)
+		blocks = append(blocks, read...)
+	}
+	pages := func(pick func(page.Block) bool) (found []string) {
+		for _, b := range blocks {
+			if pick(b) {
+				found = append(found, b.Page)
+			}
+		}
+		return found
+	}
+	for _, layout := range []string{"arc", "groups", "demo"} {
+		found := pages(func(b page.Block) bool {
+			return b.Page == layouts && strings.HasPrefix(b.Section, "`"+layout+"`") && b.Mark == page.Run
+		})
+		require.NotEmpty(t, found, layout)
+	}
+	// Other layouts use it with the name of their folder.
+	require.Equal(t, names[:1], pages(func(b page.Block) bool {
+		return b.Mark == page.Run && strings.Contains(b.Text, ".url=oci://") && strings.Contains(b.Text, "platform init fleet ")
+	}))
+	for test, want := range map[string][]string{
+		"TestTheDemosRepositoryIsTakenOverAndRuns":       {layouts, takeOver}, // the test runs the second first
+		"TestTheLayoutDemoIsAppliedToTheEnd":             {layouts, layouts},  // the last one deletes
+		"TestTheLayoutGroupsIsAppliedToTheEnd":           {layouts},
+		"TestTheRepositoryOfTheDocumentOnTMCIsTakenOver": {takeOver},
+	} {
+		require.Equal(t, want, pages(func(b page.Block) bool { return b.Mark == page.By && b.Name == test }), test)
+	}
+	require.Equal(t, []string{takeOver}, pages(func(b page.Block) bool { return b.Mark == page.StandIn }))
+	require.True(t, slices.ContainsFunc(blocks, func(b page.Block) bool { return b.Mark == page.Fails }))
 }

@@ -201,7 +201,7 @@ func TestEveryStageIsOnThePagesOfTracesAndMetrics(t *testing.T) {
 	}
 	require.Greater(t, len(found), 5)
 	spans := column(t, "docs/operate/traces.md", "| span | under | what |")
-	_, row, _ := strings.Cut(read(t, "docs/operate/metrics.md"), "\n| `stage` of an image |")
+	_, row, _ := strings.Cut(read(t, "docs/reference/metrics.md"), "\n| `stage` of an image |")
 	row, _, _ = strings.Cut(row, "\n")
 	for stage := range found {
 		require.Contains(t, spans, stage)

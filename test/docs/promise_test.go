@@ -47,7 +47,7 @@ func TestThePromiseNamesEveryTypeOfConditionAndEachHasATable(t *testing.T) {
 	promise := read(t, "docs/reference/api-promise.md")
 	for _, condition := range constants(t, "api/v1beta1/*.go", "Condition") {
 		require.Contains(t, promise, "`"+condition+"`")
-		tableOf(t, read(t, "docs/reference/resources.md"), condition)
+		tableOf(t, read(t, "docs/reference/conditions.md"), condition)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +72,7 @@ func (g *github) cluster() func(*resource.Objects) {
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, store) }
 }
 
-// onThePage returns the specification of a Verifier in the recipe of docs/howto/attestations.md.
+// onThePage returns the specification of a Verifier in the recipe of docs/howto/github-attestations.md.
 func onThePage(t *testing.T, name string) string {
 	t.Helper()
 	for _, b := range recipe(t) {
@@ -90,9 +89,8 @@ func onThePage(t *testing.T, name string) string {
 
 func recipe(t *testing.T) []page.Block {
 	t.Helper()
-	blocks, err := page.Read("../..", "docs/howto/attestations.md")
+	blocks, err := page.Read("../..", "docs/howto/github-attestations.md")
 	require.NoError(t, err)
-	blocks = slices.DeleteFunc(blocks, func(b page.Block) bool { return b.Section != "GitHub artifact attestations" })
 	require.NotEmpty(t, blocks)
 	return blocks
 }
@@ -201,7 +199,7 @@ func TestAttestationsOfPrivateRepositoriesCountUnderGitHubsOwnRoot(t *testing.T)
 
 func TestWorkflowsOfABranchCountAsThePageNamesThem(t *testing.T) {
 	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
-	text, err := os.ReadFile("../../docs/howto/attestations.md")
+	text, err := os.ReadFile("../../docs/howto/github-attestations.md")
 	require.NoError(t, err)
 	pattern := regexp.MustCompile("`subjectRegExp: ([^`]+)`").FindSubmatch(text)
 	require.NotNil(t, pattern)

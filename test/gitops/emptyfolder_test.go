@@ -25,7 +25,7 @@ import (
 // `flux bootstrap` and the nodes.
 func TestFromAnEmptyFolder(t *testing.T) {
 	p := platforms(t).follow(t, "fleet", func(b page.Block) bool {
-		return (b.Section == "Start the platform's repository" || b.Section == "Add a team") && b.Part == ""
+		return b.Page == "docs/tutorials/platform-in-git.md"
 	})
 	p.publishApp(t, "web")
 	green := p.team(t, "iris-green", "iris-green")

@@ -5,7 +5,6 @@ package gitops
 import (
 	"maps"
 	"path"
-	"strings"
 	"testing"
 
 	"github.com/landwaiter/landwaiter/test/kit/flux"
@@ -16,7 +15,7 @@ import (
 // with a repository of its own; then the cluster joins a group. Played are `flux bootstrap`, which
 // stands for Azure's assignment, and the nodes.
 func TestTheLayoutArcIsAppliedToTheEnd(t *testing.T) {
-	p := platforms(t).follow(t, "arc", func(b page.Block) bool { return strings.HasPrefix(b.Part, "`arc`") })
+	p := platforms(t).follow(t, "arc", func(b page.Block) bool { return layout(b, "arc") })
 	p.publishApp(t, "app1")
 	inGit := map[string]string{}
 	for file, text := range maps.All(chart("app2")) {

@@ -4,7 +4,6 @@ package gitops
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +19,7 @@ import (
 // chart of external-secrets is not here, and nothing waits for it. Played are `flux bootstrap`
 // and the nodes.
 func TestTheLayoutGroupsIsAppliedToTheEnd(t *testing.T) {
-	p := platforms(t).follow(t, "iris", func(b page.Block) bool { return strings.HasPrefix(b.Part, "`groups`") })
+	p := platforms(t).follow(t, "iris", func(b page.Block) bool { return layout(b, "groups") })
 	green := p.team(t, "iris-green", "iris-green-clusters")
 
 	commit := p.bootstrap(t, "clustergroups/dev")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/page"
 )
 
-// The commands of docs/howto/gitops.md run in its order, in an empty folder and without a cluster.
+// The commands of docs/tutorials/platform-in-git.md, docs/howto/gitops-operate.md, docs/howto/gitops-layouts.md
+// and docs/howto/gitops-take-over.md run in this order, in an empty folder and without a cluster.
 // They check whole trees, which takes the race detector ten times as long as the program as it
 // is released.
 func TestTheCommandsOfThePageOnGitOpsWork(t *testing.T) {
@@ -22,7 +24,7 @@ func TestTheCommandsOfThePageOnGitOpsWork(t *testing.T) {
 		"flux2-multi-tenancy": func(context.Context, page.Block) (string, error) {
 			return "", os.CopyFS(filepath.Join(reader.Dir, "flux2-multi-tenancy"), os.DirFS("testdata/flux2-multi-tenancy"))
 		}}
-	reader.run(t, func(b page.Block) bool { return b.Page == "docs/howto/gitops.md" })
+	reader.run(t, func(b page.Block) bool { return slices.Contains(pagesOnGitOps(), b.Page) })
 }
 
 // The nightly tests show the trees of the other layouts too.

@@ -68,7 +68,7 @@ func newPlatform(ctx context.Context, e *suite.Env) (*platform, error) {
 }
 
 // tree is the repository of a platform of one layout, and those of its teams, as the commands of
-// docs/howto/gitops.md write them.
+// the pages on GitOps write them.
 type tree struct {
 	*platform
 	*followed
@@ -76,7 +76,7 @@ type tree struct {
 	fleet *flux.Repository
 }
 
-// follow runs the blocks of docs/howto/gitops.md that pick accepts, with the test's servers in place of
+// follow runs the blocks of the pages on GitOps that pick accepts, with the test's servers in place of
 // the page's, and makes the folder with that name the platform's repository.
 func (p *platform) follow(t *testing.T, name string, pick func(page.Block) bool) *tree {
 	t.Helper()

@@ -41,7 +41,7 @@ func pgpKey(t *testing.T) (setting, entry, private string, env []string) {
 	return "sopsPGP=" + fingerprint, "sops.asc", gpg.Must(t, "--batch", "--armor", "--export-secret-keys", fingerprint), env
 }
 
-// What the admin does for a team with a private repository, with the commands of docs/howto/gitops.md:
+// What the admin does for a team with a private repository, with the commands of docs/howto/gitops-operate.md:
 // the platform's own key decrypts the login that is in its tree, and the login opens the
 // repository. The steps before tenants are not there.
 func TestALoginThatThePlatformEncryptedOpensAPrivateRepository(t *testing.T) {

@@ -40,7 +40,7 @@ func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
 	r := controllers(t)
 	demo := follow(t, r.Kubeconfig(), page.Substitution{Page: "https://github.com/example/", Test: r.git.URL(), Why: "the repository is on the test's Git server"})
 	of := func(marks ...page.Mark) func(page.Block) bool {
-		return func(b page.Block) bool { return strings.HasPrefix(b.Part, "`demo`") && slices.Contains(marks, b.Mark) }
+		return func(b page.Block) bool { return layout(b, "demo") && slices.Contains(marks, b.Mark) }
 	}
 	demo.run(t, of(page.Run, page.Output))
 	published, err := r.git.Publish(suite.Within(t), "demo", filepath.Join(demo.Dir, "demo"))

@@ -18,7 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// Flux has applied the team of flux2-multi-tenancy, and then sees the repository as docs/howto/gitops.md
+// Flux has applied the team of flux2-multi-tenancy, and then sees the repository as docs/howto/gitops-take-over.md
 // takes it over. The steps before tenants, with Kyverno first and Gatekeeper then, are not there.
 func TestATakenOverTeamKeepsWhatRunsAndLosesClusterAdmin(t *testing.T) {
 	r := controllers(t)

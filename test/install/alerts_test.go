@@ -109,19 +109,19 @@ func scenarios() map[string][]scenario {
 	redis := "landwaiter_redis_commands_total"
 	return map[string][]scenario{
 		"LandwaiterTrustExpiring": {
-			{"three weeks are left", map[string]string{trustEnds("ClusterTrustStore", "-"): "1814400x120"}, "90m", map[string]string{"kind": "ClusterTrustStore"}, "The trust material of a ClusterTrustStore ends within 30 days, or has ended"},
-			{"it has ended", map[string]string{trustEnds("ClusterStore", "-"): "60x120"}, "90m", map[string]string{"kind": "ClusterStore"}, "The trust material of a ClusterStore ends within 30 days, or has ended"},
+			{"three weeks are left", map[string]string{trustEnds("ClusterTrustStore", "-"): "1814400x120"}, "90m", map[string]string{"kind": "ClusterTrustStore"}, "The trust material of a ClusterTrustStore expires within 30 days, or has expired"},
+			{"it has ended", map[string]string{trustEnds("ClusterStore", "-"): "60x120"}, "90m", map[string]string{"kind": "ClusterStore"}, "The trust material of a ClusterStore expires within 30 days, or has expired"},
 			{"forty days are left", map[string]string{trustEnds("ClusterTrustStore", "-"): "3456000x120"}, "90m", nil, ""},
 			{"a team's", map[string]string{trustEnds("TrustStore", "team-a"): "60x120"}, "90m", nil, ""},
 		},
 		"LandwaiterRunningImagesDenied": {
 			{"two of a team's", map[string]string{`landwaiter_running_images{namespace="team-a",outcome="fail"}`: "2x40", `landwaiter_running_images{namespace="team-b",outcome="pass"}`: "9x40"}, "20m",
-				map[string]string{"namespace": "team-a"}, "2 images that run in team-a would be denied now"},
+				map[string]string{"namespace": "team-a"}, "2 running images in team-a would be denied now"},
 			{"all pass", map[string]string{`landwaiter_running_images{namespace="team-a",outcome="pass"}`: "2x40", `landwaiter_running_images{namespace="team-a",outcome="fail"}`: "0x40"}, "20m", nil, ""},
 			{"until a rollout ends", map[string]string{`landwaiter_running_images{namespace="team-a",outcome="fail"}`: "2x10 0x30"}, "20m", nil, ""},
 		},
 		"LandwaiterDown": {
-			{"nothing is scraped", map[string]string{"up": "1x30"}, "6m", none, "No replica of Landwaiter is scraped"},
+			{"nothing is scraped", map[string]string{"up": "1x30"}, "6m", none, "Prometheus scrapes no replica of Landwaiter"},
 			{"one of two replicas is left", map[string]string{`landwaiter_build_info{instance="a"}`: "1 _x30", `landwaiter_build_info{instance="b"}`: "1x30"}, "20m", nil, ""},
 			{"a restart", map[string]string{"landwaiter_build_info": "1x5 _x3 1x20"}, "12m", nil, ""},
 		},
@@ -142,12 +142,12 @@ func scenarios() map[string][]scenario {
 			{"a burst that is over", map[string]string{overloaded("team-a"): "0 100x60"}, "30m", nil, ""},
 		},
 		"LandwaiterRequestsRefused": {
-			{"all the time", map[string]string{"landwaiter_provider_requests_overloaded_total": "0+6x60"}, "30m", none, "Requests are refused because too many are in flight"},
+			{"all the time", map[string]string{"landwaiter_provider_requests_overloaded_total": "0+6x60"}, "30m", none, "Landwaiter refuses requests because too many are in flight"},
 			{"a burst that is over", map[string]string{"landwaiter_provider_requests_overloaded_total": "0 100x60"}, "30m", nil, ""},
 		},
 		"LandwaiterCertificateExpiring": {
-			{"in ten days", map[string]string{expiry: "864000x200"}, "2h", none, "The serving certificate ends in 9d 22h 0m 0s"},
-			{"on one of two replicas", map[string]string{expiry + `{instance="a"}`: "864000x200", expiry + `{instance="b"}`: "8640000x200"}, "2h", none, "The serving certificate ends in 9d 22h 0m 0s"},
+			{"in ten days", map[string]string{expiry: "864000x200"}, "2h", none, "The serving certificate expires in 9d 22h 0m 0s"},
+			{"on one of two replicas", map[string]string{expiry + `{instance="a"}`: "864000x200", expiry + `{instance="b"}`: "8640000x200"}, "2h", none, "The serving certificate expires in 9d 22h 0m 0s"},
 			{"in a month", map[string]string{expiry: "2592000x200"}, "2h", nil, ""},
 			{"there is none yet", map[string]string{expiry: "0x200"}, "2h", nil, ""},
 		},
@@ -157,7 +157,7 @@ func scenarios() map[string][]scenario {
 			{"errors of long ago", map[string]string{reload: "3x60"}, "30m", nil, ""},
 		},
 		"LandwaiterClientsRefused": {
-			{"again and again", outcomes(requests, map[string]string{"forbidden": "0+6x60"}), "20m", none, "Clients without a trusted certificate ask"},
+			{"again and again", outcomes(requests, map[string]string{"forbidden": "0+6x60"}), "20m", none, "Clients without a trusted certificate send requests"},
 			{"once", outcomes(requests, map[string]string{"forbidden": "0x10 1x50"}), "20m", nil, ""},
 			{"other outcomes", outcomes(requests, map[string]string{"forbidden": "0x60", "answered": "0+600x60", "malformed": "0+6x60"}), "20m", nil, ""},
 		},
@@ -180,7 +180,7 @@ func scenarios() map[string][]scenario {
 			{"some fail", outcomes(redis, map[string]string{"failure": "0+6x60", "skipped": "0x60", "hit": "0+600x60"}), "30m", nil, ""},
 		},
 		"LandwaiterRedisForged": {
-			{"the first value", outcomes(redis, map[string]string{"unopened": "0x10 1x60", "hit": "0+600x60"}), "12m", none, "Redis has values that Landwaiter did not write"},
+			{"the first value", outcomes(redis, map[string]string{"unopened": "0x10 1x60", "hit": "0+600x60"}), "12m", none, "Redis contains values that Landwaiter did not write"},
 			{"hits and misses", outcomes(redis, map[string]string{"unopened": "0x60", "hit": "0+600x60", "miss": "0+600x60"}), "12m", nil, ""},
 		},
 	}
@@ -236,16 +236,16 @@ func TestEachAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
 }
 
 func TestEachAlertIsExplainedAndNamesItsPage(t *testing.T) {
-	text, err := os.ReadFile(root + "/docs/operate/metrics.md")
+	text, err := os.ReadFile(root + "/docs/operate/alerts.md")
 	require.NoError(t, err)
 	var explained []string
-	for _, found := range regexp.MustCompile(`(?m)^### (Landwaiter\w+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^## (Landwaiter\w+)$`).FindAllStringSubmatch(string(text), -1) {
 		explained = append(explained, found[1])
 	}
 	all := rules(t)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(all)), explained)
 	for name, r := range all {
-		require.True(t, strings.HasSuffix(r.Annotations["runbook_url"], "/docs/operate/metrics.md#"+strings.ToLower(name)), name)
+		require.True(t, strings.HasSuffix(r.Annotations["runbook_url"], "/docs/operate/alerts.md#"+strings.ToLower(name)), name)
 		require.NotEmpty(t, r.Annotations["description"], name)
 		require.Contains(t, []string{"critical", "warning", "info"}, r.Labels["severity"], name)
 	}

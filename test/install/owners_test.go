@@ -280,7 +280,7 @@ func (a *admin) gone(t *testing.T) {
 		}
 		return nil
 	})
-	a.kubectl(t).Must(t, "delete", "clusterrole", "landwaiter-reconciler", "--ignore-not-found") // docs/operate/upgrade.md says why it is kept
+	a.kubectl(t).Must(t, "delete", "clusterrole", "landwaiter-reconciler", "--ignore-not-found") // docs/operate/uninstall.md says why it is kept
 	require.NotContains(t, a.kubectl(t).Must(t, "get", "clusterroles,clusterrolebindings", "--output=name"), "landwaiter")
 	require.NoError(t, client.IgnoreNotFound(a.Client.Delete(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter-tls"}})))
 }
@@ -357,7 +357,7 @@ func TestProvidersOfAnEarlierChartAreTakenOver(t *testing.T) {
 			a.trusted(t, "landwaiter-verify", "landwaiter-audit")
 			a.rolledOut(t)
 			m := a.watched(t)
-			if kept { // as docs/operate/upgrade.md has it
+			if kept { // as docs/operate/uninstall.md has it
 				a.kubectl(t).Must(t, "annotate", "providers.externaldata.gatekeeper.sh", "--selector", "app.kubernetes.io/name=landwaiter", "helm.sh/resource-policy=keep")
 			}
 			helm.Must(t, append([]string{"upgrade", "landwaiter", chart, "--namespace", suite.System}, a.values(t, "log.level=debug")...)...)

@@ -89,14 +89,13 @@ func newReader(t *testing.T, linkCosign func(folder string) error) *reader {
 // what the one before left in the cluster.
 func (r *reader) followPages(t *testing.T) {
 	t.Helper()
-	r.follow(t, "docs/howto/install.md")
-	r.complete(t, "docs/howto/install.md")
+	r.installAndEnforce(t)
 	r.trustsTheNewKeyOnly(t)
-	for _, name := range []string{"docs/reference/resources.md", "charts/landwaiter/README.md"} {
+	for _, name := range []string{"docs/reference/resources.md", "docs/howto/trust.md", "charts/landwaiter/README.md"} {
 		r.follow(t, name)
 		r.complete(t, name)
 	}
-	r.bash(t, "kubectl delete clusterrolebinding landwaiter-cluster-reader") // install.md has its own
+	r.bash(t, "kubectl delete clusterrolebinding landwaiter-cluster-reader") // self-service.md has its own
 
 	const upgrade = "docs/operate/upgrade.md"
 	r.laterVersion(t, true)
@@ -105,10 +104,34 @@ func (r *reader) followPages(t *testing.T) {
 	r.follow(t, upgrade, "Go back")
 	r.isLater(t, false)
 	r.bash(t, "landwaiter tenant add leaver --set namespaces=leaver-web --set access.developers=leavers") // no operator runs
-	r.follow(t, upgrade, "Stop enforcing at once", "Uninstall", "Roles that have other names", "A guardrail that has another name", "From a chart that rendered Provider objects")
 	r.complete(t, upgrade)
+	for _, name := range []string{"docs/operate/outage.md", "docs/operate/uninstall.md"} {
+		r.follow(t, name)
+		r.complete(t, name)
+	}
 	r.nothingDenies(t)
 	require.Contains(t, r.bash(t, "kubectl get rolebindings --all-namespaces --selector landwaiter.dev/tenant=leaver"), "No resources found")
+}
+
+// installAndEnforce follows the pages that make an installation. An admin signs between two
+// steps of docs/howto/enforce.md, and pins tags once something runs.
+func (r *reader) installAndEnforce(t *testing.T) {
+	t.Helper()
+	const install, enforce = "docs/howto/install.md", "docs/howto/enforce.md"
+	r.follow(t, install, "1. Install Gatekeeper")
+	r.follow(t, "docs/howto/hardening.md")
+	r.follow(t, install, "2. Build the container image", "3. Install Landwaiter", "4. Say what must be signed")
+	r.follow(t, "docs/howto/install-without-helm.md")
+	r.follow(t, enforce, "1. List what would be denied")
+	r.follow(t, "docs/howto/sign.md")
+	r.follow(t, enforce, "2. Empty the list", "3. Warn", "4. Deny", "Check the installation")
+	r.follow(t, "docs/howto/self-service.md")
+	r.follow(t, install, "Pin tags", "Warm up")
+	r.follow(t, "docs/operate/rotate.md")
+	for _, name := range []string{install, "docs/howto/hardening.md", "docs/howto/install-without-helm.md", enforce, "docs/howto/sign.md",
+		"docs/howto/self-service.md", "docs/operate/rotate.md"} {
+		r.complete(t, name)
+	}
 }
 
 // substitutions are what only a reader has.
@@ -208,7 +231,7 @@ func (r *reader) installGatekeeper(ctx context.Context, b page.Block) (string, e
 	return output, r.AdoptGatekeeper(ctx)
 }
 
-// trustsTheNewKeyOnly checks what install.md says of a key that was rotated.
+// trustsTheNewKeyOnly checks what docs/operate/rotate.md says of a key that was rotated.
 func (r *reader) trustsTheNewKeyOnly(t *testing.T) {
 	t.Helper()
 	const sign = "cosign sign --signing-config signing-config.json --yes --key "

@@ -14,13 +14,19 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// The commands of docs/howto/tenants.md run in its order, as a cluster admin copies them.
+// The commands of docs/tutorials/first-team.md, then those of docs/howto/tenants.md, run in their order, as
+// a cluster admin copies them.
 func TestTheCommandsOfThePageOnTeamsWork(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "iris-blue", "shop")
 	w.vacant(t, "checkout", "shop") // tenant delete keeps it
-	blocks, err := page.Read(suite.Root, "docs/howto/tenants.md")
-	require.NoError(t, err)
+	var blocks []page.Block
+	for _, name := range []string{"docs/tutorials/first-team.md", "docs/howto/tenants.md"} {
+		read, err := page.Read(suite.Root, name)
+		require.NoError(t, err)
+		require.NotEmpty(t, read, "%s has no blocks", name)
+		blocks = append(blocks, read...)
+	}
 	dir := t.TempDir()
 	programs := filepath.Join(dir, "bin")
 	require.NoError(t, os.Mkdir(programs, 0o750))

@@ -67,7 +67,7 @@ func withoutTheKind(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// What docs/operate/upgrade.md says: the guardrails go first.
+// What docs/operate/uninstall.md says: the guardrails go first.
 func TestNamespacesCanBeMadeAfterTheGuardrailsAndTheirKindAreGone(t *testing.T) {
 	c, helm, _ := onTheirOwn(t)
 	helm.Must(t, "install", "landwaiter", chart, "--create-namespace", "--set", "guardrails.enabled=true,operator.enabled=true,crds.keep=false")

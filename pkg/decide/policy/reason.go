@@ -2,7 +2,7 @@ package policy
 
 // Reason is a CamelCase word that explains a rejected piece of evidence, a registry
 // error or a resource condition. Programs may depend on these words;
-// docs/operate/troubleshooting.md explains each one.
+// docs/reference/reasons.md explains each one.
 type Reason string
 
 // Reasons of the condition Ready.

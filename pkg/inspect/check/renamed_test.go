@@ -72,7 +72,7 @@ func TestBindingsToOtherRolesAreNoFinding(t *testing.T) {
 
 // The page on upgrades lists the same roles.
 func TestThePageOnUpgradesSaysWhichRolesHaveTheRightsNow(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/operate/upgrade.md")
+	page, err := os.ReadFile("../../../docs/operate/prerelease.md")
 	require.NoError(t, err)
 	for _, old := range []string{"team-admin", "viewer", "cluster-viewer", "cluster-previewer", "previewer", "report-viewer", "doctor", "material"} {
 		found := bound(t, "", "landwaiter-"+old, group("a"))

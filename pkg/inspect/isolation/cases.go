@@ -13,7 +13,7 @@ import (
 // isolationCase is one case of a team.
 type isolationCase struct {
 	id, tries string
-	// shows lists requirements that docs/design/multitenancy.md (R) and docs/howto/gitops.md publish, for
+	// shows lists requirements that docs/design/multitenancy.md (R) and docs/design/gitops-points.md publish, for
 	// whoever changes a case.
 	shows []string
 	who   []role

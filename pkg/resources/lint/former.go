@@ -177,7 +177,7 @@ func change(object map[string]any, path string, namespaced bool) (resource.Findi
 		delete(parent, name)
 		put(parent, now, value)
 		return resource.Finding{Field: path, Message: "there is no such field", Fix: fix}, true
-	case !namespaced && name == "namespace" && strings.HasPrefix(path, "spec."):
+	case !namespaced && name == "namespace" && strings.HasPrefix(path, "spec.") && path != "spec.namespace":
 		delete(parent, name)
 		return resource.Finding{Field: path, Message: gone, Fix: goneFix}, true
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
-// The figure of this test stands in docs/design/performance.md.
+// The figure of this test stands in docs/operate/warm-up.md.
 func TestAPodTakesLittleMemory(t *testing.T) {
 	const pods = 500
 	before := memory.InUse()

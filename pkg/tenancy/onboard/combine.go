@@ -58,6 +58,9 @@ func overlay(base, top map[string]any) map[string]any {
 			made[name] = below
 		case nil:
 		default:
+			if value == "" {
+				continue // a required field that nobody mentions has this text
+			}
 			made[name] = value
 		}
 	}

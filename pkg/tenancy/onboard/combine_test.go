@@ -25,3 +25,14 @@ func TestWhatIsAddedToATenantIsSaidAgain(t *testing.T) {
 	require.Equal(t, []string{"a"}, listed.Spec.Namespaces)
 	require.ErrorContains(t, Restate(listed, settings("homes=b")), "--set homes: there is no such field")
 }
+
+func TestASettingBelowAnotherLeavesWhatStandsBesideIt(t *testing.T) {
+	live := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "a", Reconciler: &v1beta1.TenantReconciler{
+		Source: &v1beta1.TenantSource{URL: "https://git.example.com/a", SecretRef: &v1beta1.Reference{Name: "login"}}}}}
+	live.Name = "a"
+	asked, err := Description{Name: "a", Settings: settings("reconciler.source.branch=dev")}.Tenant()
+	require.NoError(t, err)
+	merged, err := Combine(live, asked)
+	require.NoError(t, err)
+	require.Equal(t, &v1beta1.TenantSource{URL: "https://git.example.com/a", Branch: "dev", SecretRef: &v1beta1.Reference{Name: "login"}}, merged.Spec.Reconciler.Source)
+}

@@ -63,10 +63,13 @@ func TestAFormWithoutWhatItAppliesIsRefused(t *testing.T) {
 		change func(*v1beta1.Tenant)
 		says   string
 	}{
-		"a form that nobody knows":      {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = "x" }, `landwaiter.dev/form is "x"; use flux-multitenant-demo or flux-multitenant-demo-shared-source`},
-		"no account":                    {func(t *v1beta1.Tenant) { t.Spec.Reconciler = nil }, "needs spec.reconciler"},
-		"no source":                     {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source = nil }, "spec.reconciler.source: the form flux-multitenant-demo needs the URL"},
-		"an artifact":                   {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source.URL = "oci://example.com/x" }, "needs the URL of a Git repository"},
+		"a form that nobody knows": {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = "x" }, `landwaiter.dev/form is "x"; use flux-multitenant-demo or flux-multitenant-demo-shared-source`},
+		"no account":               {func(t *v1beta1.Tenant) { t.Spec.Reconciler = nil }, "needs spec.reconciler"},
+		"no source":                {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source = nil }, "spec.reconciler.source: the form flux-multitenant-demo needs the URL"},
+		"an artifact":              {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source.URL = "oci://example.com/x" }, "needs the URL of a Git repository"},
+		"a variable that is the name's": {func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler.Variables = map[string]v1beta1.Variable{"SUBST_LITERAL": "x"}
+		}, "SUBST_LITERAL is always the name of the Tenant"},
 		"a source next to a shared one": {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = FormDemoShared }, "uses GitRepository flux-system/default; leave out the source"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,6 +73,12 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if err := team.StayWhereItIs(a.Dir, platform); err != nil {
 		return Added{}, err
 	}
+	if err := team.keepSharedChart(a.Dir); err != nil {
+		return Added{}, failedUnlessRefused(err)
+	}
+	if err := team.followSource(a.Dir, platform); err != nil {
+		return Added{}, err
+	}
 	login, err := a.Login.prepare(a.Dir, platform, &team)
 	if err != nil {
 		return Added{}, err
@@ -128,25 +134,33 @@ func (a Addition) tenant() (tenant *v1beta1.Tenant, from string, err error) {
 	if a.Whole || asked == nil {
 		return asked, "", nil
 	}
-	for _, pattern := range TenantFiles(asked.Name) {
-		names, err := fs.Glob(os.DirFS(a.Dir), pattern)
-		if err != nil {
-			return nil, "", fmt.Errorf("look for Tenant %s in the tree: %w", asked.Name, err)
-		}
-		if len(names) == 0 {
-			continue
-		}
-		there, err := a.there(filepath.Join(a.Dir, filepath.FromSlash(names[0])))
-		if err != nil {
-			return nil, "", err
-		}
-		combined, err := onboard.Combine(there, asked)
-		if err == nil {
-			err = onboard.Restate(combined, a.Settings)
-		}
-		return combined, names[0], err
+	file, err := tenantIn(a.Dir, asked.Name)
+	if err != nil || file == "" {
+		return asked, "", err
 	}
-	return asked, "", nil
+	there, err := a.there(filepath.Join(a.Dir, filepath.FromSlash(file)))
+	if err != nil {
+		return nil, "", err
+	}
+	combined, err := onboard.Combine(there, asked)
+	if err == nil {
+		err = onboard.Restate(combined, a.Settings)
+	}
+	return combined, file, err
+}
+
+// tenantIn returns the file that a Tenant has in the tree in dir, "" if it has none.
+func tenantIn(dir, name string) (string, error) {
+	for _, pattern := range TenantFiles(name) {
+		names, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil {
+			return "", fmt.Errorf("look for Tenant %s in the tree: %w", name, err)
+		}
+		if len(names) > 0 {
+			return names[0], nil
+		}
+	}
+	return "", nil
 }
 
 // there returns the Tenant of the name in a file of the tree.

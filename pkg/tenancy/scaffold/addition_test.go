@@ -119,10 +119,12 @@ func TestNoKeyIsMadeForATreeThatSomebodyEdited(t *testing.T) {
 	require.NoFileExists(t, a.Login.Out)
 }
 
+// encryptedLogin is the login of team shop, as sops leaves it.
+const encryptedLogin = "apiVersion: v1\nkind: Secret\nmetadata: {name: git-auth, namespace: shop}\nstringData: {password: '" + sealedValue + "'}\nsops: {mac: '" + sealedValue + "'}\n"
+
 func TestAnEncryptedLoginIsKept(t *testing.T) {
-	a := addition(t, Platform{SOPSAge: "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"})
-	const value = "ENC[AES256_GCM,data:aGVsbG8=,iv:aXY=,tag:dGFn,type:str]"
-	put1(t, a.Dir, "tenants/base/shop/"+AuthFile, "apiVersion: v1\nkind: Secret\nmetadata: {name: git-auth, namespace: shop}\nstringData: {password: '"+value+"'}\nsops: {mac: '"+value+"'}\n")
+	a := addition(t, Platform{SOPSAge: recipient})
+	put1(t, a.Dir, "tenants/base/shop/"+AuthFile, encryptedLogin)
 	a.Login = LoginOptions{Kind: "ssh", File: filepath.Join(filepath.Dir(a.Dir), "known_hosts")}
 	added, err := a.Run(t.Context())
 	require.NoError(t, err)

@@ -70,7 +70,7 @@ func (team Team) on(p Platform, cluster string) Team {
 
 // ParseChart reads URL[@VERSION]; any version is meant if there is none.
 func ParseChart(text string) Chart {
-	if i := strings.LastIndex(text, "@"); i > 0 {
+	if i := strings.LastIndex(text, "@"); i > strings.Index(text, "://") && strings.Contains(text, "://") {
 		return Chart{URL: text[:i], Version: text[i+1:]}
 	}
 	return Chart{URL: text, Version: "*"}
@@ -83,6 +83,9 @@ func (a App) checkChart() error {
 	}
 	if !regexp.MustCompile(chartURL).MatchString(a.Chart.URL) {
 		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)
+	}
+	if !regexp.MustCompile(`^[~^<>=v*0-9]`).MatchString(a.Chart.Version) {
+		return fmt.Errorf("--app-chart: %q is no version; give one, such as 1.2.0, or a range, such as 1.x. For another branch than main, edit spec.ref in the file of the source: it stays", a.Chart.Version)
 	}
 	return nil
 }

@@ -88,6 +88,9 @@ func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 		if missing := lacking(o, b.SharedSource); len(missing) > 0 {
 			return nil, fmt.Errorf("lock Flux down: %s; give what flux install --export prints, as it is", strings.Join(missing, ", "))
 		}
+		if slices.Contains(argumentsOf(o), "--watch-all-namespaces=false") {
+			return nil, fmt.Errorf("%s has --watch-all-namespaces=false, so Flux would do nothing for tenants: run flux install --watch-all-namespaces=true --export", identity(o))
+		}
 	}
 	if !installed {
 		return nil, fmt.Errorf("it has no Deployment %s/kustomize-controller: give what flux install --export prints", fluxNamespace)

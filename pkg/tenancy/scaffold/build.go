@@ -80,7 +80,7 @@ func (c *checker) build(folder string) *built {
 	}
 	c.read += weight
 	made, err := c.run(folder)
-	if err != nil && c.severalNamespaces(folder, err) {
+	if err != nil && (c.severalNamespaces(folder, err) || c.inTwoFiles(folder, err)) {
 		return b
 	}
 	if err != nil {
@@ -233,6 +233,9 @@ func (c *checker) reach(folder string, visit *visiting) int {
 			weight += max(1, c.counts[target])
 		case c.kustomizationFile(target) != "":
 			weight += c.reach(target, visit)
+		case !c.isFolder(target):
+			c.find("DoesNotBuild", file, "it names %s, which is not there: take the entry out, or put the file or folder back", name)
+			visit.refused = true
 		}
 		weight = min(weight, c.maxBuilt+1)
 	}
@@ -333,8 +336,6 @@ func buildHint(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "kustomization.yaml is empty"):
 		return "; for an empty list, write resources: []"
-	case strings.Contains(text, "already registered id"):
-		return "; two of its files have this object: take it out of one, such as a namespace that two Tenants name"
 	}
 	return ""
 }

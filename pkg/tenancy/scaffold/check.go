@@ -148,11 +148,14 @@ func (c *checker) orphans() {
 }
 
 // unused finds folders that Flux applies in no cluster, such as what an earlier tree installed. It
-// must run before folders are built for their own sake. The other layouts have folders that wait
-// for their first cluster or team, and what does not build does not say what it applies.
+// must run before folders are built for their own sake. In the layouts groups and arc, other folders
+// than these may wait for their first cluster or team. What does not build does not say what it applies.
 func (c *checker) unused(folders []string) {
-	if c.settings == nil || c.settings.Layout != LayoutFlux {
+	if c.settings == nil || c.settings.Layout == LayoutDemo {
 		return
+	}
+	if only := map[Layout]string{LayoutGroups: baseApps, LayoutArc: "clusters"}[c.settings.Layout]; only != "" {
+		folders = slices.DeleteFunc(slices.Clone(folders), func(folder string) bool { return !within(folder, only) })
 	}
 	for f := range c.findings {
 		if f.ID == "DoesNotBuild" || f.ID == "PathMissing" {

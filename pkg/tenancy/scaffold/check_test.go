@@ -151,7 +151,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}, "x/kustomization.yaml", "includes itself"},
 		"missing file": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [gone.yaml]\n"))
-		}, "x/kustomization.yaml", "does not build"},
+		}, "x/kustomization.yaml", "it names gone.yaml, which is not there"},
 		"unknown field of a kustomization": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("resource: [a.yaml]\n"))
 		}, "x/kustomization.yaml", "is no kustomization"},
@@ -289,7 +289,9 @@ func TestObjectsCountAndNotFiles(t *testing.T) {
 }
 
 func TestAnEncryptedSecretPasses(t *testing.T) {
-	dir := light(t, examples()["flux"].write(t))
+	e := examples()["flux"]
+	e.platform.SOPSAge = recipient
+	dir := light(t, e.write(t))
 	put1(t, dir, "tenants/base/iris-red/auth.yaml", sealedSecret(sealedValue, sealedValue))
 	rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "- tenant.yaml\n", "- tenant.yaml\n- auth.yaml\n")
 	report, err := Check(t.Context(), dir, CheckOptions{})

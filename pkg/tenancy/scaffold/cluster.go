@@ -80,6 +80,7 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.twice(all)
 	c.chartSources(all)
 	c.schemas(all)
+	c.allowedSources(all)
 	c.lockout(ctx, all)
 	wrong, err := c.resources(ctx, all)
 	if err != nil {
@@ -134,6 +135,7 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 		if moved, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); all.seen[next] && moved == "" && o.GetName() != platformSource {
 			c.find("AppliedTwice", c.of(folder, o), "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", identity(o), target)
 		}
+		c.decrypted(c.of(folder, o), o, next)
 		c.follow(all, next, all.replaced(o))
 	}
 }
@@ -208,6 +210,9 @@ func (c *checker) flux(all *closure) {
 		present[identity(o.Unstructured)] = true
 	}
 	for _, o := range all.objects {
+		if o.GroupVersionKind().Group == "helm.fluxcd.io" {
+			c.find("ObjectInvalid", c.of(o.folder, o.Unstructured), "%s is of the Helm Operator (%s), which nothing installs: write it as helm.toolkit.fluxcd.io/v2", identity(o.Unstructured), o.GetAPIVersion())
+		}
 		if !isFlux(o.Unstructured, "Kustomization") && !isFlux(o.Unstructured, "HelmRelease") {
 			continue
 		}

@@ -17,6 +17,8 @@ const (
 	// Folders of applications of the platform, by group and by cluster.
 	groupApps   = "apps/clustergroups"
 	clusterApps = "apps/clusters"
+	// baseApps has what those take parts of.
+	baseApps    = "apps/base"
 	appsComment = "landwaiter never changes this folder. Flux\nreplaces ${cluster_name}."
 )
 

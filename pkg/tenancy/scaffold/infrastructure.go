@@ -64,7 +64,7 @@ func (p Platform) gatekeeper(t *Tree) {
 	}
 	release(t, "gatekeeper", "gatekeeper-system", p.Gatekeeper, object{
 		"admission.gatekeeper.sh/ignore": "no-self-managing", "pod-security.kubernetes.io/enforce": "restricted"}, values,
-		"Fails closed; docs/howto/install.md of Landwaiter says what each value is for.")
+		"Fails closed; docs/howto/hardening.md of Landwaiter says what each value is for.")
 }
 
 func (p Platform) landwaiter(t *Tree) {
@@ -164,7 +164,7 @@ func (p Platform) policies(t *Tree) {
 	}
 	// The guardrails keep these labels, also while Gatekeeper is away.
 	patches = append(patches, withoutConstraint("ProtectedNamespaceLabels"))
-	if p.GitHubOrg == "" {
+	if p.GitHubOrg == "" && len(p.AllowedSources) == 0 {
 		patches = append(patches, withoutConstraint("FluxAllowedSources"))
 	} else {
 		patches = append(patches, p.allowedSources())
@@ -207,15 +207,27 @@ func (p Platform) fluxConstraint(sets []string) object {
 	return object{"target": target, "patch": encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": enforcement}})}
 }
 
-// allowedSources limits the sources of teams to those of one organisation.
+// allowedSources limits the sources of teams to those of one organisation, and below the prefixes that
+// the platform lists.
 func (p Platform) allowedSources() object {
-	organisation := strings.ToLower(p.GitHubOrg)
+	git, oci, helm := []string{}, []string{}, []string{}
+	if p.GitHubOrg != "" {
+		organisation := strings.ToLower(p.GitHubOrg)
+		git = append(git, "https://github.com/"+p.GitHubOrg+"/", "ssh://git@github.com/"+p.GitHubOrg+"/")
+		oci, helm = append(oci, "oci://ghcr.io/"+organisation+"/"), append(helm, "https://"+organisation+".github.io/")
+	}
+	for _, prefix := range p.AllowedSources {
+		switch scheme, _, _ := strings.Cut(prefix, "://"); scheme {
+		case "oci":
+			oci = append(oci, prefix)
+		case "ssh":
+			git = append(git, prefix)
+		default: // a Git repository or one of charts
+			git, helm = append(git, prefix), append(helm, prefix)
+		}
+	}
 	return object{"target": object{"group": constraintGroup, "kind": "FluxAllowedSources"},
-		"patch": encode([]object{{"op": "add", "path": "/spec/parameters", "value": object{
-			"gitPrefixes":  []string{"https://github.com/" + p.GitHubOrg + "/", "ssh://git@github.com/" + p.GitHubOrg + "/"},
-			"ociPrefixes":  []string{"oci://ghcr.io/" + organisation + "/"},
-			"helmPrefixes": []string{"https://" + organisation + ".github.io/"},
-		}}})}
+		"patch": encode([]object{{"op": "add", "path": "/spec/parameters", "value": object{"gitPrefixes": git, "ociPrefixes": oci, "helmPrefixes": helm}}})}
 }
 
 // setsWithin returns the sets that a set includes.

@@ -155,6 +155,9 @@ func (c *checker) inspect() {
 				c.find("TooLarge", name, "it has more than %d values once its aliases are expanded: write it without them", maxNodes)
 				break
 			}
+			if strings.HasPrefix(textOf(document, "kind"), "ENC[") {
+				c.find("NotApplicable", name, "its apiVersion and kind are encrypted too, so nothing can apply it: decrypt it, and encrypt it with sops and the rules of .sops.yaml, which encrypt data and stringData alone")
+			}
 			c.secrets(name, document, 0)
 			if metadata := field(document, "metadata"); metadata != nil {
 				id := textOf(document, "kind") + " " + textOf(metadata, "name")

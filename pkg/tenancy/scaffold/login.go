@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,8 @@ func (o LoginOptions) prepare(dir string, p Platform, team *Team) (login, error)
 	if err != nil {
 		return l, err
 	}
-	if source.SecretRef == nil {
+	unnamed := source.SecretRef == nil
+	if unnamed {
 		source.SecretRef = &v1beta1.Reference{Name: defaultLogin}
 	}
 	switch {
@@ -96,6 +98,9 @@ func (o LoginOptions) prepare(dir string, p Platform, team *Team) (login, error)
 	}
 	if team.Auth != "" {
 		l.kept = kept
+		if unnamed {
+			source.SecretRef.Name = secretNamed(team.Auth)
+		}
 		return l, nil
 	}
 	if l.sops, err = FindSOPS(); err != nil {
@@ -143,9 +148,18 @@ func keepLogin(dir string, p Platform, team *Team) (kept string, err error) {
 		team.Auth, kept = text, filepath.Join(dir, filepath.FromSlash(file.Path))
 	}
 	if r := team.Tenant.Spec.Reconciler; team.Auth != "" && r != nil && r.Source != nil && r.Source.SecretRef == nil {
-		r.Source.SecretRef = &v1beta1.Reference{Name: defaultLogin}
+		r.Source.SecretRef = &v1beta1.Reference{Name: secretNamed(team.Auth)}
 	}
 	return kept, nil
+}
+
+// secretNamed returns the name of an encrypted Secret.
+func secretNamed(text string) string {
+	documents, err := parse([]byte(text))
+	if err != nil || len(documents) != 1 || field(documents[0], "metadata") == nil {
+		return defaultLogin
+	}
+	return cmp.Or(textOf(field(documents[0], "metadata"), "name"), defaultLogin)
 }
 
 // read reads what the login is made of.

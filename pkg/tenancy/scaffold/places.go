@@ -221,21 +221,14 @@ func resourcesOf(text string) []string {
 // too, are of another home namespace, which no cluster accepts.
 func (team Team) KeepsHomeNamespace(dir string, tree Tree) error {
 	for _, file := range tree.Files {
-		text, err := readExisting(dir, file.Path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		bindings, err := existing(dir, file.Path, "RoleBinding")
 		if err != nil {
 			return err
 		}
-		documents, err := parse([]byte(text))
-		if err != nil {
-			continue // writing names it
-		}
-		for _, document := range documents {
+		for _, binding := range bindings {
 			// The home namespace alone has this binding.
-			metadata := field(document, "metadata")
-			if textOf(document, "kind") != "RoleBinding" || metadata == nil || textOf(metadata, "name") != onboard.RoleReferenceReader {
+			metadata := field(binding, "metadata")
+			if metadata == nil || textOf(metadata, "name") != onboard.RoleReferenceReader {
 				continue
 			}
 			if before := textOf(metadata, "namespace"); before != team.Tenant.Spec.HomeNamespace {

@@ -59,6 +59,9 @@ type Platform struct {
 	SecretStores map[string]map[string]any `json:"secretStores,omitempty"`
 	// GitHubOrg limits the sources of tenants to one organisation.
 	GitHubOrg string `json:"githubOrg,omitempty"`
+	// AllowedSources are prefixes of URLs that sources of tenants may have too, such as
+	// https://charts.example.com/ or oci://registry.example.com/charts/.
+	AllowedSources []string `json:"allowedSources,omitempty"`
 	// SOPSAge, SOPSPGP and SOPSKMS say for whom Secrets are encrypted, at most one of them: an
 	// age recipient, the fingerprint of a PGP key, or a key of a key management service.
 	SOPSAge string `json:"sopsAge,omitempty"`
@@ -81,6 +84,8 @@ type Platform struct {
 	// Revision is the commit that this program was built from, which the workflow builds if it
 	// has no checksum; empty if it is unknown. It is no setting.
 	Revision string `json:"-"`
+	// hasManifests says that the folder has the manifests of the layout demo already, which are its owner's.
+	hasManifests bool `json:"-"`
 }
 
 // Names that are the same in every tree.
@@ -169,7 +174,8 @@ func (p Platform) check() error {
 		{"clusters", p.Clusters, []Layout{LayoutGroups, LayoutArc}},
 	} {
 		if len(list.names) > 0 && !slices.Contains(list.layouts, p.Layout) {
-			return fmt.Errorf("%s means nothing in the layout %s", list.field, p.Layout)
+			use := map[Layout]string{LayoutFlux: "; use environments", LayoutGroups: "; use groups and clusters", LayoutArc: "; use clusters"}[p.Layout]
+			return fmt.Errorf("%s means nothing in the layout %s%s", list.field, p.Layout, use)
 		}
 		for i, name := range list.names {
 			check := checkName
@@ -186,11 +192,10 @@ func (p Platform) check() error {
 			}
 		}
 	}
-	if err := p.checkClusters(); err != nil {
-		return err
-	}
-	if err := p.sops().check(); err != nil {
-		return err
+	for _, check := range []func() error{p.checkDemo, p.checkClusters, p.checkSources, p.sops().check} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	for name, chart := range map[string]Chart{"gatekeeper": p.Gatekeeper, "landwaiter": p.Landwaiter} {
 		if err := chart.check(name); err != nil {
@@ -247,15 +252,45 @@ func (p Platform) checkPieces() error {
 	return nil
 }
 
+// checkDemo refuses settings of what the layout demo does not have.
+func (p Platform) checkDemo() error {
+	if p.Layout != LayoutDemo {
+		return nil
+	}
+	for _, setting := range []struct {
+		field string
+		set   bool
+	}{{"operator", p.Operator}, {"githubOrg", p.GitHubOrg != ""}, {"allowedSources", len(p.AllowedSources) > 0}, {"sharedSource", p.SharedSource}, {"enforcement", p.Enforcement != "dryrun"}} {
+		if setting.set {
+			return fmt.Errorf("%s means nothing in the layout %s, whose tree has the tenants' manifests alone: install Landwaiter apart from it, and see the flags of platform bootstrap and tenant add", setting.field, p.Layout)
+		}
+	}
+	return nil
+}
+
+func (p Platform) checkSources() error {
+	for _, prefix := range p.AllowedSources {
+		if !regexp.MustCompile(`^(https|ssh|oci)://[^/\s]+/([^\s]+/)?$`).MatchString(prefix) {
+			return fmt.Errorf("allowedSources: %q is no prefix; give https://HOST/, ssh://git@HOST/ or oci://HOST/, with folders if you like, and a slash at the end", prefix)
+		}
+	}
+	return nil
+}
+
 func (p Platform) checkClusters() error {
+	in := map[string]string{}
 	for _, cluster := range p.Clusters {
 		group, name, ok := strings.Cut(cluster, "/")
+		other, twice := in[name]
+		in[name] = group
 		switch {
 		case p.Layout != LayoutGroups && ok:
 			return fmt.Errorf("clusters: %s: the layout %s has no groups; give the name alone", cluster, p.Layout)
 		case p.Layout != LayoutGroups:
 		case !ok || strings.Contains(name, "/"):
 			return fmt.Errorf("clusters: %s: give GROUP/NAME, such as dev/%s", cluster, group)
+		case twice:
+			return fmt.Errorf("clusters: %s is in the groups %s and %s: take it out of one", name, other, group)
 		case !slices.Contains(p.Groups, group):
 			return fmt.Errorf("clusters: %s: there is no group %s; add %s to groups", cluster, group, group)
 		}
@@ -312,7 +347,9 @@ func NewPlatform(given Platform) (Tree, error) {
 		t.add(".sops.yaml", sops.rules())
 	}
 	if p.Layout == LayoutDemo {
-		demoManifests(&t)
+		if !p.hasManifests {
+			demoManifests(&t)
+		}
 		return t, t.sort()
 	}
 	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())

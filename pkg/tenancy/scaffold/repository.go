@@ -69,6 +69,9 @@ func (r *Repository) complete() error {
 			return err
 		}
 	}
+	if r.Layout != LayoutFlux && r.App.Chart.URL != "" {
+		return fmt.Errorf("--app-chart means nothing with --own in the layout %s: the team's repository begins with manifests; put a HelmRelease into the team's folder", r.Layout)
+	}
 	if r.App.Name == "" {
 		r.App = App{Name: "podinfo", Chart: Chart{URL: "https://stefanprodan.github.io/podinfo", Version: "6.x"}}
 	}
@@ -150,8 +153,8 @@ func (r Repository) arc(t *Tree) {
 				"securityContext": object{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []string{"ALL"}}}}},
 		}}}}
 	folder := path.Join("deployments", r.App.Name)
-	t.add(path.Join(folder, "base-deployment.yaml"), document("", base))
-	t.add(path.Join(folder, "config-map.yaml"), document("", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": r.App.Name}, "data": object{"LOG_LEVEL": "info"}}))
+	t.seed(path.Join(folder, "base-deployment.yaml"), document("Every tenant's "+r.App.Name+" begins with this.", base)) // the first tenant's run writes it
+	t.seed(path.Join(folder, "config-map.yaml"), document("", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": r.App.Name}, "data": object{"LOG_LEVEL": "info"}}))
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"base-deployment.yaml", "config-map.yaml"}, nil))
 	for _, cluster := range r.Places {
 		overlay := path.Join("clusters", cluster, r.Tenant.Name)

@@ -69,7 +69,6 @@ func examples() map[string]example {
 			{Tenant: alone("tenant2"), App: web(true)}, {Tenant: alone("tenant3"), App: web(true)}, {Tenant: team("tenant4", nil)}, {Tenant: team("tenant5", nil), App: web(false)},
 			{Tenant: alone("tenant6"), App: App{Name: "app6", Chart: Chart{URL: "https://github.com/example/app6.git", Version: "*"}}}}},
 		"demo":        {platform: &Platform{Layout: LayoutDemo}},
-		"demo-shared": {platform: &Platform{Layout: LayoutDemo, SharedSource: true}},
 		"team-flux":   {own: &Repository{Tenant: team("iris-green", nil), PublicKey: key, Images: "registry.example.com/iris-green/**"}},
 		"team-groups": {own: &Repository{Layout: LayoutGroups, Tenant: team("iris-green", nil)}},
 		"team-arc":    {own: &Repository{Layout: LayoutArc, Tenant: alone("tenant1"), App: App{Name: "app1"}}},

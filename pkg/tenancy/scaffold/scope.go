@@ -3,6 +3,8 @@ package scaffold
 import (
 	"fmt"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,4 +93,36 @@ func lineOf(content []byte, name string) int {
 		}
 	}
 	return 0
+}
+
+// registered matches what kustomize says of an object that a build has twice: Namespace.v1.[noGrp]/apps.[noNs].
+var registered = regexp.MustCompile(`already registered id: ([A-Za-z]+)\.[^/\s]*/([^\s']+)\.(?:\[noNs\]|[a-z0-9-]+)`)
+
+// inTwoFiles finds the files because of which kustomize refuses an object that it has already, and reports
+// whether that is so.
+func (c *checker) inTwoFiles(folder string, err error) bool {
+	found := registered.FindStringSubmatch(err.Error())
+	if found == nil {
+		return false
+	}
+	files := slices.Sorted(slices.Values(c.places[found[1]+" "+found[2]]))
+	where := "two of its files"
+	if len(files) > 1 {
+		where = strings.Join(files[:min(len(files), maxNamed)], ", ")
+	}
+	c.find("DoesNotBuild", c.at(folder), "it does not build, because %s %s is in %s: take it out of one, such as a namespace that two Tenants name", found[1], found[2], where)
+	return true
+}
+
+// decrypted finds encrypted Secrets that a Kustomization of Flux applies and does not decrypt.
+func (c *checker) decrypted(at string, k *unstructured.Unstructured, folder string) {
+	if decryption, _, _ := unstructured.NestedMap(k.Object, "spec", "decryption"); decryption != nil {
+		return
+	}
+	for _, o := range c.build(folder).objects {
+		if o.GetKind() == "Secret" && o.Object["sops"] != nil {
+			c.find("NotDecrypted", at, "%s applies the encrypted %s and has no spec.decryption, so Flux applies nothing of it: run landwaiter platform init again with --set sopsAge, sopsPGP or sopsKMS", identity(k), identity(o))
+			return
+		}
+	}
 }

@@ -63,7 +63,13 @@ func Prepare(dir string, told Told) (Platform, error) {
 	if p.InfrastructureNamespaces == nil && asked.InfrastructureNamespaces != nil {
 		p.InfrastructureNamespaces = p.ownNamespaces()
 	}
-	return p, onboard.Set(&p, told.Settings)
+	if err := onboard.Set(&p, told.Settings); err != nil {
+		return p, err
+	}
+	if p.hasManifests, err = hasFolder(dir, "kustomizations"); err != nil || found {
+		return p, err
+	}
+	return p, p.knowsFolders(dir)
 }
 
 // ReadSettings reads what an earlier platform init wrote into a folder; found is false if none

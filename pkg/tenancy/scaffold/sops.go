@@ -83,7 +83,7 @@ func (k sopsKey) rules() string {
 		where = "the cluster has its private half in the Secret " + fluxNamespace + "/" + k.secret + "."
 	}
 	return document("Secrets are encrypted for this key; "+where,
-		object{"creation_rules": []object{{"path_regex": `.*\.yaml$`, "encrypted_regex": encryptedFields, k.rule: k.value}}})
+		object{"creation_rules": []object{{"path_regex": `.*\.ya?ml$`, "encrypted_regex": encryptedFields, k.rule: k.value}}})
 }
 
 // decryption is the field of that name of a Flux Kustomization.

@@ -27,7 +27,7 @@ func TestSecretsAreEncryptedForTheKeyThatTheClusterCanUse(t *testing.T) {
 				Rules []map[string]string `json:"creation_rules"`
 			}
 			require.NoError(t, yaml.Unmarshal([]byte(content(t, dir, ".sops.yaml")), &rules))
-			require.Equal(t, []map[string]string{{"path_regex": `.*\.yaml$`, "encrypted_regex": encryptedFields, c.rule: c.value}}, rules.Rules)
+			require.Equal(t, []map[string]string{{"path_regex": `.*\.ya?ml$`, "encrypted_regex": encryptedFields, c.rule: c.value}}, rules.Rules)
 			var tenants struct {
 				Spec struct {
 					Decryption map[string]any `json:"decryption"`

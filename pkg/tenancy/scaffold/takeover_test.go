@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// The repository has the names and folders of the public one. docs/howto/gitops.md has the commands.
+// The repository has the names and folders of the public one. docs/howto/gitops-take-over.md has the commands.
 func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
@@ -82,4 +83,139 @@ func editedFiles(t *testing.T, err error) (files []string) {
 		files = append(files, file.Path)
 	}
 	return files
+}
+
+// taken is a repository of that shape whose team's source is private, with its tree written over it.
+func taken(t *testing.T, platform ...string) Addition {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "fleet")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
+	rewrite(t, dir, "tenants/base/dev-team/sync.yaml", "  interval: 1m\n  url:", "  interval: 1m\n  secretRef: {name: dev-team-auth}\n  url:")
+	p, err := Prepare(dir, Told{Settings: settings(platform...)})
+	require.NoError(t, err)
+	tree, err := NewPlatform(p)
+	require.NoError(t, err)
+	_, err = Write(dir, tree, WriteOptions{Force: true})
+	require.NoError(t, err)
+	team := &v1beta1.Tenant{}
+	team.Name, team.Spec.HomeNamespace = "dev-team", "apps"
+	team.Spec.Reconciler = &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "https://github.com/example/flux2-multi-tenancy"}}
+	return Addition{Dir: dir, Team: Team{Tenant: team}, Write: WriteOptions{Force: true}}
+}
+
+func TestATeamThatIsTakenOverKeepsTheSecretOfItsRepository(t *testing.T) {
+	a := taken(t, "constraints=images")
+	_, err := a.Run(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, content(t, a.Dir, "tenants/base/dev-team/sync.yaml"), "secretRef:\n    name: dev-team-auth\n")
+	require.Contains(t, content(t, a.Dir, "tenants/base/dev-team/tenant.yaml"), "name: dev-team-auth")
+}
+
+func TestALoginOfTheTreeIsReadByTheNameThatItHas(t *testing.T) {
+	a := addition(t, Platform{SOPSAge: recipient})
+	_, err := a.Run(t.Context())
+	require.NoError(t, err)
+	put1(t, a.Dir, "tenants/base/shop/auth.yaml", strings.ReplaceAll(encryptedLogin, "git-auth", "shop-login"))
+	_, err = a.Run(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, content(t, a.Dir, "tenants/base/shop/sync.yaml"), "name: shop-login")
+}
+
+func TestATeamThatIsTakenOverStaysInItsNamespace(t *testing.T) {
+	a := taken(t, "constraints=images")
+	a.Team.Tenant.Spec.HomeNamespace, a.Team.Tenant.Spec.Namespaces = "dev-team", []string{"apps"}
+	before := content(t, a.Dir, "tenants/base/dev-team/sync.yaml")
+	_, err := a.Run(t.Context())
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, err.Error(), "add --set homeNamespace=apps")
+	require.Equal(t, before, content(t, a.Dir, "tenants/base/dev-team/sync.yaml"))
+}
+
+func TestATreeThatDecryptsSecretsNeedsTheirKey(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
+	rewrite(t, dir, "clusters/staging/tenants.yaml", "spec:\n", "spec:\n  decryption: {provider: sops, secretRef: {name: sops-gpg}}\n")
+	for name, c := range map[string]struct{ settings, says string }{
+		"none": {"constraints=images", "clusters/staging/tenants.yaml: Flux decrypts Secrets here"},
+		"PGP":  {"sopsPGP=0123456789ABCDEF0123456789ABCDEF01234567", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Prepare(dir, Told{Settings: settings(c.settings)})
+			require.NoError(t, err)
+			tree, err := NewPlatform(p)
+			require.NoError(t, err)
+			if err = p.KeepsDecryption(dir, tree); c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			var refused *RefusedError
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, err.Error(), c.says)
+		})
+	}
+}
+
+func TestARepositoryWithOtherEnvironmentsSaysWhichTheTreeHas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet[1]") // no pattern
+	for _, name := range []string{"dev", "prod"} {
+		put1(t, dir, "clusters/"+name+"/flux-system/kustomization.yaml", kustomization("", nil, nil))
+	}
+	_, err := Prepare(dir, Told{})
+	require.EqualError(t, err, "clusters has dev, prod, and the tree would have staging, production: name the environments with --set environments=dev --set environments=prod")
+	_, err = Prepare(dir, Told{Settings: settings("environments=dev", "environments=prod")})
+	require.NoError(t, err)
+	_, err = Prepare(dir, Told{Settings: settings("environments=dev")})
+	require.NoError(t, err, "the owner has said which")
+}
+
+// A small tree, and one thing in it that stops a part of it.
+func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
+	for name, c := range map[string]struct {
+		platform Platform
+		breaks   func(t *testing.T, dir string)
+		id       string
+		says     []string
+	}{
+		"an encrypted Secret that nothing decrypts": {Platform{}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/auth.yaml", encryptedLogin)
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
+		}, "NotDecrypted", []string{"applies the encrypted Secret", "has no spec.decryption", "sopsPGP"}},
+		"a namespace of two Tenants": {Platform{}, func(t *testing.T, dir string) {
+			text := content(t, dir, "tenants/base/shop/tenant.yaml")
+			put1(t, dir, "tenants/base/other/kustomization.yaml", kustomization("", []string{"tenant.yaml", "namespace.yaml"}, nil))
+			put1(t, dir, "tenants/base/other/tenant.yaml", strings.ReplaceAll(text, "name: shop", "name: other"))
+			put1(t, dir, "tenants/base/other/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+			rewrite(t, dir, "tenants/staging/kustomization.yaml", "resources:\n", "resources:\n- ../base/other\n")
+		}, "DoesNotBuild", []string{"Namespace shop is in tenants/base/other/namespace.yaml, tenants/base/shop/"}},
+		"a folder that is gone": {Platform{}, func(t *testing.T, dir string) {
+			rewrite(t, dir, "tenants/staging/kustomization.yaml", "resources:\n", "resources:\n- ../base/gone\n")
+		}, "DoesNotBuild", []string{"it names ../base/gone, which is not there: take the entry out"}},
+		"a source that a constraint denies": {Platform{GitHubOrg: "elsewhere", Constraints: []string{"flux"}}, func(*testing.T, string) {},
+			"SourceNotAllowed", []string{"GitRepository shop/shop: spec.url ssh://git@github.com/example/shop is below no prefix of constraint flux-allowed-sources (gitPrefixes)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := addition(t, c.platform)
+			if c.platform.Constraints != nil {
+				tree, err := NewPlatform(c.platform)
+				require.NoError(t, err)
+				_, err = Write(a.Dir, tree, WriteOptions{Force: true})
+				require.NoError(t, err)
+			}
+			_, err := a.Run(t.Context())
+			require.NoError(t, err)
+			light(t, a.Dir)
+			c.breaks(t, a.Dir)
+			report, err := Check(t.Context(), a.Dir, CheckOptions{})
+			require.NoError(t, err)
+			found := ""
+			for _, f := range report.Findings {
+				found += f.ID + ": " + f.Message + "\n"
+			}
+			require.Contains(t, found, c.id+": ")
+			for _, says := range c.says {
+				require.Contains(t, found, says)
+			}
+		})
+	}
 }

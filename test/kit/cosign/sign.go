@@ -22,24 +22,24 @@ import (
 )
 
 // sign signs an image by its digest and in no log: version 2 in a manifest under the tag
-// ".sig", version 3 in a bundle.
+// ".sig", version 3 in a bundle. Version 3 either has a signing config without services or
+// the flags that version 2.6 has as well.
 func sign(ctx context.Context, name string, args []string) error {
 	set := flag.NewFlagSet("sign", flag.ContinueOnError)
-	keyFile, yes := set.String("key", "", ""), set.Bool("yes", false, "")
-	upload, config := new(bool), new(string)
-	if name == V2 {
-		upload = set.Bool("tlog-upload", true, "")
-	} else {
-		config = set.String("signing-config", "", "")
+	keyFile, yes, upload := set.String("key", "", ""), set.Bool("yes", false, ""), set.Bool("tlog-upload", true, "")
+	config, withConfig := new(string), new(bool)
+	if name == V3 {
+		config, withConfig = set.String("signing-config", "", ""), set.Bool("use-signing-config", true, "")
 	}
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	if name == V3 {
+	if *withConfig {
 		text, err := os.ReadFile(*config)
 		if err != nil || string(text) != noServices {
 			return errors.Join(fmt.Errorf("%q is no signing config of signing-config create", *config), err)
 		}
+		*upload = false
 	}
 	if !*yes || *upload || set.NArg() != 1 {
 		return errors.New("no page asks for confirmation, uses a log, or signs several images")

@@ -1,0 +1,108 @@
+package scaffold
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSettingsWithoutAMeaningAreRefused(t *testing.T) {
+	for says, p := range map[string]Platform{
+		"operator means nothing in the layout demo":                              {Layout: LayoutDemo, Operator: true},
+		"githubOrg means nothing in the layout demo":                             {Layout: LayoutDemo, GitHubOrg: "example"},
+		"sharedSource means nothing in the layout demo":                          {Layout: LayoutDemo, SharedSource: true},
+		"enforcement means nothing in the layout demo":                           {Layout: LayoutDemo, Enforcement: "deny"},
+		"allowedSources means nothing in the layout demo":                        {Layout: LayoutDemo, AllowedSources: []string{"https://charts.example.com/"}},
+		"clusters: c1 is in the groups dev and test: take it out of one":         {Layout: LayoutGroups, Groups: []string{"dev", "test"}, Clusters: []string{"dev/c1", "test/c1"}},
+		"environments means nothing in the layout arc; use clusters":             {Layout: LayoutArc, Environments: []string{"dev"}},
+		`allowedSources: "https://charts.example.com/stable" is no prefix; give`: {AllowedSources: []string{"https://charts.example.com/stable"}},
+	} {
+		_, err := NewPlatform(p)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestPrefixesAreAllowedBesideTheOrganisation(t *testing.T) {
+	tree, err := NewPlatform(Platform{Constraints: []string{"flux"}, GitHubOrg: "Example", AllowedSources: []string{"https://charts.example.com/", "ssh://git@git.example.com/", "oci://registry.example.com/charts/"}})
+	require.NoError(t, err)
+	text := textOfFile(t, tree, "infrastructure/policies/kustomization.yaml")
+	require.Contains(t, strings.Join(strings.Fields(text), " "), "gitPrefixes: - https://github.com/Example/ - ssh://git@github.com/Example/ - https://charts.example.com/ - ssh://git@git.example.com/ "+
+		"helmPrefixes: - https://example.github.io/ - https://charts.example.com/ ociPrefixes: - oci://ghcr.io/example/ - oci://registry.example.com/charts/ ")
+}
+
+// arc is a run for a team in a new tree of that layout.
+func arc(t *testing.T, app App) Addition {
+	t.Helper()
+	a := addition(t, Platform{Layout: LayoutArc, Clusters: []string{"cluster1"}})
+	a.Team.App = app
+	return a
+}
+
+func TestAChartThatNobodyCouldFetchIsRefused(t *testing.T) {
+	for says, chart := range map[string]string{
+		`"master" is no version`:                          "https://git.example.com/app.git@master",
+		`"git@github.com:example/app.git" cannot be used`: "git@github.com:example/app.git",
+	} {
+		_, err := arc(t, App{Name: "app", Chart: ParseChart(chart)}).Run(t.Context())
+		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestTheSharedApplicationKeepsItsChart(t *testing.T) {
+	a := arc(t, App{Name: "app", Shared: true, Chart: ParseChart("https://git.example.com/app.git")})
+	_, err := a.Run(t.Context())
+	require.NoError(t, err)
+	a.Team.Tenant.Name, a.Team.Tenant.Spec.HomeNamespace = "other", "other"
+	a.Team.App.Chart = ParseChart("https://git.example.com/another.git")
+	_, err = a.Run(t.Context())
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorContains(t, err, "base-deployments/app has the chart https://git.example.com/app.git for all tenants")
+	a.Team.App.Chart = Chart{}
+	_, err = a.Run(t.Context())
+	require.NoError(t, err, "the base says which chart")
+}
+
+func TestTheTeamsOwnRepositoryTakesNoChartThatItWouldDrop(t *testing.T) {
+	_, err := NewRepository(Repository{Layout: LayoutArc, Tenant: shop(t, "reconciler.source.url=https://github.com/example/shop"), App: App{Name: "app", Chart: ParseChart("https://charts.example.com")}})
+	require.ErrorContains(t, err, "--app-chart means nothing with --own in the layout arc")
+}
+
+func TestManifestsOfTheDemoThatAreThereStayAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	put1(t, dir, "kustomizations/wrong-namespace/kustomization.yaml", kustomization("", []string{"configmap.yaml"}, nil))
+	p, err := Prepare(dir, Told{Layout: LayoutDemo})
+	require.NoError(t, err)
+	tree, err := NewPlatform(p)
+	require.NoError(t, err)
+	for _, file := range tree.Files {
+		require.NotContains(t, file.Path, "kustomizations/")
+	}
+}
+
+func TestCheckFindsWhatNothingCanApplyOrNobodyHas(t *testing.T) {
+	a := arc(t, App{Name: "app", Chart: ParseChart("https://charts.example.com@1.0.0")})
+	_, err := a.Run(t.Context())
+	require.NoError(t, err)
+	light(t, a.Dir)
+	put1(t, a.Dir, "clusters/cluster1/app/gone/kustomization.yaml", kustomization("", nil, nil))
+	put1(t, a.Dir, "clusters/cluster1/app/shop/old.yaml", "apiVersion: helm.fluxcd.io/v1\nkind: HelmRelease\nmetadata: {name: old, namespace: shop}\nspec: {}\n")
+	put1(t, a.Dir, "clusters/cluster1/app/shop/all.yaml", "apiVersion: "+sealedValue+"\nkind: "+sealedValue+"\n")
+	rewrite(t, a.Dir, "clusters/cluster1/app/shop/kustomization.yaml", "resources:\n", "resources:\n- old.yaml\n")
+	report, err := Check(t.Context(), a.Dir, CheckOptions{})
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, f := range report.Findings {
+		found[f.ID+" "+f.File] = f.Message
+	}
+	require.Contains(t, found["ObjectInvalid clusters/cluster1/app/shop/old.yaml"], "is of the Helm Operator")
+	require.Contains(t, found["NotApplied clusters/cluster1/app/gone/kustomization.yaml"], "no cluster applies this folder")
+	require.Contains(t, found["NotApplicable clusters/cluster1/app/shop/all.yaml"], "encrypted too")
+}
+
+func TestFluxThatWatchesItsOwnNamespaceAloneIsRefused(t *testing.T) {
+	b := Bootstrap{URL: "https://github.com/example/demo", Branch: "main", Components: []byte(strings.ReplaceAll(trialFlux(), "--log-level=info", "--watch-all-namespaces=false"))}
+	_, err := b.Manifest()
+	require.ErrorContains(t, err, "run flux install --watch-all-namespaces=true --export")
+}

@@ -1,0 +1,165 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+// followSource looks at the GitRepository that a team has in a tree that somebody else wrote. It returns a
+// [RefusedError] if the team's home namespace is another: account, source and Kustomization would move, and what
+// runs would be deleted. The Tenant keeps the Secret that the GitRepository reads.
+func (team Team) followSource(dir string, p Platform) error {
+	if known, err := tenantIn(dir, team.Tenant.Name); known != "" || err != nil {
+		return failedUnlessRefused(err)
+	}
+	tree, err := NewTeam(p, team)
+	if err != nil {
+		return err
+	}
+	for _, file := range tree.Files {
+		sources, err := existing(dir, file.Path, "GitRepository")
+		if err != nil {
+			return failedUnlessRefused(err)
+		}
+		for _, source := range sources {
+			metadata := field(source, "metadata")
+			if metadata == nil || textOf(metadata, "name") != team.Tenant.Name {
+				continue
+			}
+			if namespace := textOf(metadata, "namespace"); namespace != "" && namespace != team.Tenant.Spec.HomeNamespace {
+				return &RefusedError{fmt.Sprintf("%s: Flux fetches the repository of %s in namespace %s, and Tenant %s would have the home namespace %s, which cannot be changed later: add --set homeNamespace=%s, or remove the file if this is another team",
+					file.Path, team.Tenant.Name, namespace, team.Tenant.Name, team.Tenant.Spec.HomeNamespace, namespace)}
+			}
+			team.keepSecretRef(source)
+		}
+	}
+	return nil
+}
+
+// keepSecretRef gives the Tenant the Secret that a GitRepository reads, unless it names one.
+func (team Team) keepSecretRef(source *yaml.Node) {
+	spec := field(source, "spec")
+	if spec == nil || team.Tenant.Spec.Reconciler == nil || team.Tenant.Spec.Reconciler.Source == nil || team.Tenant.Spec.Reconciler.Source.SecretRef != nil {
+		return
+	}
+	if ref := field(spec, "secretRef"); ref != nil && textOf(ref, "name") != "" {
+		team.Tenant.Spec.Reconciler.Source.SecretRef = &v1beta1.Reference{Name: textOf(ref, "name")}
+	}
+}
+
+// keepSharedChart gives a shared application the chart that its base in the tree has. It returns a
+// [RefusedError] if another one is asked for, which the other tenants would get too.
+func (team *Team) keepSharedChart(dir string) error {
+	if !team.App.Shared {
+		return nil
+	}
+	folder := path.Join("base-deployments", team.App.Name)
+	for _, kind := range []string{"HelmRepository", "OCIRepository", "GitRepository"} {
+		sources, err := existing(dir, path.Join(folder, team.App.Name+"-base-release.yaml"), kind)
+		if err != nil {
+			return err
+		}
+		for _, source := range sources {
+			spec := field(source, "spec")
+			if spec == nil || textOf(spec, "url") == "" {
+				continue
+			}
+			url := textOf(spec, "url")
+			switch asked := strings.TrimSuffix(team.App.Chart.URL, "/"); asked {
+			case "":
+				team.App.Chart = Chart{URL: url, Version: "*"}
+			case strings.TrimSuffix(url, "/"):
+			default:
+				return &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants, not %s: leave --app-chart out, or edit it there", folder, url, asked)}
+			}
+		}
+	}
+	return nil
+}
+
+// existing returns the objects of a kind in a file of dir; none if the file is missing or is not YAML, which
+// writing it names.
+func existing(dir, name, kind string) ([]*yaml.Node, error) {
+	text, err := readExisting(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	documents, err := parse([]byte(text))
+	if err != nil {
+		return nil, nil //nolint:nilerr // as above
+	}
+	return slices.DeleteFunc(documents, func(d *yaml.Node) bool { return textOf(d, "kind") != kind }), nil
+}
+
+// KeepsDecryption returns a [RefusedError] if Flux decrypts Secrets for a Kustomization in dir and tree would
+// end that, because no setting names a key.
+func (p Platform) KeepsDecryption(dir string, tree Tree) error {
+	if p.sops() != (sopsKey{}) {
+		return nil
+	}
+	for _, file := range tree.Files {
+		kustomizations, err := existing(dir, file.Path, "Kustomization")
+		if err != nil {
+			return err
+		}
+		for _, k := range kustomizations {
+			if spec := field(k, "spec"); spec != nil && field(spec, "decryption") != nil {
+				return &RefusedError{fmt.Sprintf("%s: Flux decrypts Secrets here (spec.decryption), and would not any more: say for which key they are encrypted, with --set sopsPGP=FINGERPRINT, sopsAge=RECIPIENT or sopsKMS=KEY, or remove spec.decryption first", file.Path)}
+			}
+		}
+	}
+	return nil
+}
+
+// knowsFolders refuses to begin a tree with the environments that it gets if nobody names any, in a folder that
+// has others.
+func (p Platform) knowsFolders(dir string) error {
+	if p.Layout != "" && p.Layout != LayoutFlux || len(p.Environments) > 0 {
+		return nil
+	}
+	complete, err := p.Complete()
+	if err != nil {
+		return nil //nolint:nilerr // the caller completes the platform too
+	}
+	folders, err := fs.Glob(os.DirFS(dir), "clusters/*/flux-system")
+	if err != nil {
+		return fmt.Errorf("look for clusters in the tree: %w", err)
+	}
+	var others []string
+	for _, folder := range folders {
+		if name := path.Base(path.Dir(folder)); !slices.Contains(complete.Environments, name) {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	return fmt.Errorf("clusters has %s, and the tree would have %s: name the environments with --set environments=%s",
+		strings.Join(others, ", "), strings.Join(complete.Environments, ", "), strings.Join(others, " --set environments="))
+}
+
+// hasFolder reports whether dir has a folder of that name.
+func hasFolder(dir, name string) (bool, error) {
+	info, err := os.Stat(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for %s in the tree: %w", name, err)
+	}
+	return info.IsDir(), nil
+}

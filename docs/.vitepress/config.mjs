@@ -1,4 +1,4 @@
-// The site is the pages of docs/ as they are: the left column lists each folder's pages by
+// The site is the pages of docs/ as they are. The left column lists the pages of each folder by
 // their first heading, so a new page needs no entry here.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -8,16 +8,19 @@ import { defineConfig } from 'vitepress'
 const docs = fileURLToPath(new URL('..', import.meta.url))
 const root = path.dirname(docs.replace(/\/$/, ''))
 const repository = 'https://github.com/landwaiter/landwaiter'
+const aside = ['.vitepress', 'node_modules', 'pictures'] // folders of docs/ without pages
 
-// Sections of the left column, in the order in which a reader needs them; the pages named come first.
+// Sections of the left column, in the order in which a reader needs them. The pages that are named come
+// first, the others follow by their headings.
 const sections = [
   ['start', 'Start', ['quickstart', 'faq']],
   ['tutorials', 'Tutorials', ['first-team', 'platform-in-git']],
-  ['howto', 'How to', ['install', 'hardening', 'enforce']],
-  ['operate', 'Operate', ['production', 'sizing', 'upgrade', 'uninstall', 'check', 'troubleshooting']],
+  ['howto', 'How to', ['install', 'install-without-helm', 'hardening', 'enforce', 'sign', 'self-service', 'tenants', 'trust', 'registries', 'mirrors', 'preview']],
+  ['examples', 'Examples', []],
+  ['operate', 'Operate', ['production', 'sizing', 'check', 'troubleshooting', 'outage', 'break-glass', 'upgrade', 'uninstall']],
   ['teams', 'For teams', ['denied', 'write-rules']],
-  ['concepts', 'Concepts', ['request', 'outcomes', 'rules', 'resources', 'tenants']],
-  ['reference', 'Reference', ['verifier', 'truststore', 'verificationpolicy', 'store', 'tenant', 'exception', 'clusterquota']],
+  ['concepts', 'Concepts', ['request', 'outcomes', 'rules', 'resources', 'tenants', 'precedence']],
+  ['reference', 'Reference', ['resources', 'verifier', 'truststore', 'verificationpolicy', 'store', 'exception', 'tenant', 'clusterquota', 'conditions', 'reasons', 'denials', 'cli']],
   ['compare', 'Compare and migrate', ['other-verifiers', 'migrate']],
   ['contribute', 'Contribute', []],
   ['design', 'Design', []],
@@ -30,27 +33,33 @@ function title(page) {
   return heading[1].replaceAll('`', '')
 }
 
-function pages(folder, first) {
-  const names = readdirSync(path.join(docs, folder)).filter((name) => name.endsWith('.md')).map((name) => name.slice(0, -3))
+function entries(folder) {
+  return readdirSync(path.join(docs, folder), { withFileTypes: true }).filter((entry) => !aside.includes(entry.name))
+}
+
+// items lists the pages of a folder, then its folders, closed.
+function items(folder, first) {
+  const names = entries(folder).filter((entry) => entry.name.endsWith('.md')).map((entry) => entry.name.slice(0, -3))
   const place = (name) => (first.includes(name) ? first.indexOf(name) : first.length)
-  return names
+  const pages = names
     .map((name) => ({ name, text: title(`${folder}/${name}.md`), link: `/${folder}/${name}` }))
     .sort((a, b) => place(a.name) - place(b.name) || a.text.localeCompare(b.text))
     .map(({ text, link }) => ({ text, link }))
+  const folders = entries(folder).filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  return [...pages, ...folders.sort().map((name) => ({ text: capital(name), collapsed: true, items: items(`${folder}/${name}`, []) }))]
+}
+
+function capital(name) {
+  return name[0].toUpperCase() + name.slice(1)
 }
 
 function sidebar() {
-  const folders = readdirSync(docs, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && !['.vitepress', 'node_modules', 'pictures'].includes(entry.name))
-    .map((entry) => entry.name)
-  const unknown = folders.filter((folder) => !sections.some(([known]) => known === folder))
-  if (unknown.length) throw new Error(`docs/.vitepress/config.mjs has no section for ${unknown.join(', ')}`)
-  return sections.filter(([folder]) => folders.includes(folder)).map(([folder, text, first]) => {
-    const items = pages(folder, first)
-    const commands = path.join(docs, folder, 'commands')
-    if (existsSync(commands)) items.push({ text: 'Commands', collapsed: true, items: pages(`${folder}/commands`, []) })
-    return { text, collapsed: !['start', 'tutorials', 'howto'].includes(folder), items }
-  })
+  const known = sections.map(([folder]) => folder)
+  const unknown = entries('').filter((entry) => (entry.isDirectory() ? !known.includes(entry.name) : entry.name.endsWith('.md') && entry.name !== 'index.md'))
+  if (unknown.length) throw new Error(`docs/.vitepress/config.mjs has no section for docs/${unknown.map((entry) => entry.name).join(', docs/')}`)
+  return sections
+    .filter(([folder]) => existsSync(path.join(docs, folder)))
+    .map(([folder, text, first]) => ({ text, collapsed: !['start', 'tutorials', 'howto'].includes(folder), items: items(folder, first) }))
 }
 
 // outside makes links to files beside docs/ lead to the repository, and fails if a file is not there.
@@ -81,11 +90,14 @@ export default defineConfig({
   description: 'Decides which container images may enter a Kubernetes cluster, namespace by namespace.',
   lang: 'en',
   cleanUrls: true,
+  base: process.env.DOCS_BASE ?? '/',
   srcExclude: ['node_modules/**'],
+  vite: { build: { chunkSizeWarningLimit: 4096 } }, // the index of the search, in kB
   markdown: { config: outside, anchor: { slugify }, languageAlias: { cel: 'javascript' } },
   themeConfig: {
     sidebar: sidebar(),
     nav: [
+      { text: 'Quick start', link: '/start/quickstart' },
       { text: 'Install', link: '/howto/install' },
       { text: 'Why was my pod denied?', link: '/teams/denied' },
       { text: 'Reference', link: '/reference/verifier' },

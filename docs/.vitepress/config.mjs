@@ -92,7 +92,8 @@ export default defineConfig({
   cleanUrls: true,
   base: process.env.DOCS_BASE ?? '/',
   srcExclude: ['node_modules/**'],
-  vite: { build: { chunkSizeWarningLimit: 4096 } }, // the index of the search, in kB
+  // Pictures stay files, so that style.css finds them. The index of the search is large, in kB.
+  vite: { build: { assetsInlineLimit: 0, chunkSizeWarningLimit: 4096 } },
   markdown: { config: outside, anchor: { slugify }, languageAlias: { cel: 'javascript' } },
   themeConfig: {
     sidebar: sidebar(),

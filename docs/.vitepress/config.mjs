@@ -15,7 +15,7 @@ const aside = ['.vitepress', 'node_modules', 'pictures'] // folders of docs/ wit
 const sections = [
   ['start', 'Start', ['quickstart', 'faq']],
   ['tutorials', 'Tutorials', ['first-team', 'platform-in-git']],
-  ['howto', 'How to', ['install', 'install-without-helm', 'hardening', 'enforce', 'sign', 'self-service', 'tenants', 'trust', 'registries', 'mirrors', 'preview']],
+  ['howto', 'How to', ['install', 'install-without-helm', 'hardening', 'enforce', 'sign', 'self-service', 'tenants', 'trust', 'registries', 'mirrors', 'preview', 'gitops-layouts', 'gitops-take-over', 'gitops-operate']],
   ['examples', 'Examples', []],
   ['operate', 'Operate', ['production', 'sizing', 'check', 'troubleshooting', 'outage', 'break-glass', 'upgrade', 'uninstall']],
   ['teams', 'For teams', ['denied', 'write-rules']],

@@ -1,4 +1,4 @@
-// VitePress' own theme; style.css is for the pictures.
+// VitePress' own theme; style.css is for pictures and the search on a phone.
 import theme from 'vitepress/theme'
 import './style.css'
 

@@ -22,6 +22,7 @@ BENCH     ?= .
 E2E_ARGS  ?=
 SOAK      ?= 10m
 PART      ?=
+LOOK      ?=
 CLOUDS    := aws,azure,gcp
 # Without kustomize's loader of Go plugins and gRPC's traces: nothing here uses them, and the linker
 # keeps every method of every type with them, half of the binary.
@@ -32,7 +33,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off)
 # Compilers and linters take a fifth less time with more memory; programs of make e2e get Go's default.
 demo build test lint generate e2e: export GOGC := 400
 
-.PHONY: help demo build test lint verify generate fuzz mutants bench e2e nightly soak dev image release clean
+.PHONY: help demo build test lint verify generate docs fuzz mutants bench e2e nightly soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +78,15 @@ generate: ## Write deep copies, CRDs, config/default, libraries in templates and
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 	charts/generate.sh
 	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/... ./test/docs ./test/library
+
+docs: docs/node_modules/.package-lock.json ## Build the site of docs into docs/.vitepress/dist (LOOK=1 looks at it in Chromium; needs Node.js and npm)
+	cd docs && npm run -s build$(if $(LOOK), && npm run -s test)
+
+# Only this step downloads.
+docs/node_modules/.package-lock.json: docs/package-lock.json
+	@command -v npm >/dev/null || { echo "make docs: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
+	cd docs && npm ci --no-audit --no-fund
+	@touch $@
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
 	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"

@@ -62,7 +62,7 @@ var parsed = sync.OnceValues(func() (found tree, err error) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && relative != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin") {
+		if entry.IsDir() && relative != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"testdata", "bin", "node_modules"}, entry.Name())) {
 			return filepath.SkipDir
 		}
 		if entry.IsDir() || filepath.Ext(name) != ".go" {

@@ -76,7 +76,7 @@ func pages(t *testing.T) []string {
 	var found []string
 	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		relative, _ := filepath.Rel(root, name)
-		if entry.IsDir() && relative != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin") {
+		if entry.IsDir() && relative != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"testdata", "bin", "node_modules"}, entry.Name())) {
 			return filepath.SkipDir
 		}
 		if !entry.IsDir() && filepath.Ext(name) == ".md" {

@@ -111,7 +111,7 @@ func TestFormerNamesAreGone(t *testing.T) {
 		}
 		name, _ := filepath.Rel(root, path)
 		switch {
-		case entry.IsDir() && (name == ".git" || name == "bin" || strings.Contains(name, "testdata/fuzz") || strings.Contains(name, "testdata/v1alpha1")):
+		case entry.IsDir() && (name == ".git" || name == "bin" || entry.Name() == "node_modules" || strings.Contains(name, "testdata/fuzz") || strings.Contains(name, "testdata/v1alpha1")):
 			return filepath.SkipDir
 		case entry.IsDir(), slices.Contains(tables, filepath.ToSlash(name)), !slices.Contains([]string{".go", ".md", ".yaml", ".json", ".tpl", ".txt", ".txtar", ".sh"}, filepath.Ext(name)):
 			return nil

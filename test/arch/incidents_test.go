@@ -17,7 +17,7 @@ import (
 )
 
 // classes is the number of rows in the table of published incidents in
-// docs/design/threat-model.md. Every test that a row names must fail without the guard that it is
+// docs/design/threats.md. Every test that a row names must fail without the guard that it is
 // about; that needs a build for each guard, so it runs with make mutants.
 const classes = 33
 
@@ -35,10 +35,10 @@ var (
 // readIncidents returns the rows of the table, in their order.
 func readIncidents(t *testing.T) []incident {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs/design/threat-model.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/design/threats.md"))
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(text), "\n## Published incidents\n")
-	require.True(t, found, "docs/design/threat-model.md has no section Published incidents")
+	require.True(t, found, "docs/design/threats.md has no section Published incidents")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var rows []incident
 	for _, match := range line.FindAllStringSubmatch(section, -1) {
@@ -140,7 +140,7 @@ func TestEveryTestOfTheTableHasAGuardToTakeOut(t *testing.T) {
 			listed[pair{r.class, name}] = true
 		}
 	}
-	require.Equal(t, listed, guarded, "expected: the tests of docs/design/threat-model.md; actual: those of guardlist_test.go")
+	require.Equal(t, listed, guarded, "expected: the tests of docs/design/threats.md; actual: those of guardlist_test.go")
 }
 
 func TestEveryGuardIsInTheCodeOnce(t *testing.T) {

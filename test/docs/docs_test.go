@@ -93,7 +93,7 @@ func granted(t *testing.T, name string) string {
 	if name == "docs/howto/attestations.md" { // the others bring their own
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {name: cosign-pub, key: cosign.pub}}}\n")
 	}
-	if name == "docs/howto/attestations.md" { // which writes GitHub's root with a shell
+	if name == "docs/howto/attestations.md" || name == "docs/howto/examples/github-provenance.md" { // docs/howto/github-attestations.md writes GitHub's root with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
 	}
 	if name == "docs/howto/self-service.md" { // docs/howto/install.md writes it with a shell

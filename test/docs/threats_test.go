@@ -12,7 +12,7 @@ import (
 )
 
 func TestTestsThatTheThreatModelNamesExist(t *testing.T) {
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, "docs/design/threat-model.md"), -1)
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, "docs/design/threats.md"), -1)
 	require.Greater(t, len(named), 30)
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	exist := map[string]bool{}

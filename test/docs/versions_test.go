@@ -57,3 +57,36 @@ func TestStuckClusterIsFreedWithTheExemptionsOfTheValues(t *testing.T) {
 	require.Contains(t, page, `"name": "`+condition.Name+`"`)
 	require.Contains(t, page, strconv.Quote(condition.Expression))
 }
+
+// The page names the versions that the modules of the tests pin, and no others.
+func TestTheCompatibilityPageHasTheVersionsThatAreBuilt(t *testing.T) {
+	const cluster, oldest, gatekeeper = "test/tools/cluster/go.mod", "test/tools/oldest/go.mod", "test/tools/oldest/gatekeeper/go.mod"
+	page := read(t, "docs/reference/compatibility.md")
+	for row, modules := range map[string][][2]string{
+		"Kubernetes":                {{oldest, "k8s.io/kubernetes"}, {cluster, "k8s.io/kubernetes"}},
+		"Gatekeeper":                {{gatekeeper, "github.com/open-policy-agent/gatekeeper/v3"}, {cluster, "github.com/open-policy-agent/gatekeeper/v3"}},
+		"Helm":                      {{"test/tools/charts/go.mod", "helm.sh/helm/v3"}, {"test/tools/charts/go.mod", "helm.sh/helm/v4"}},
+		"kustomize":                 {{"test/tools/charts/go.mod", "sigs.k8s.io/kustomize/kustomize/v5"}},
+		"cosign":                    {{"test/tools/go.mod", "github.com/sigstore/cosign/v2"}, {"test/tools/go.mod", "github.com/sigstore/cosign/v3"}},
+		"oras":                      {{"test/tools/oras/go.mod", "oras.land/oras"}},
+		"Fulcio":                    {{"test/tools/sigstore/go.mod", "github.com/sigstore/fulcio"}},
+		"Rekor (tiles)":             {{"test/tools/sigstore/go.mod", "github.com/sigstore/rekor-tiles/v2"}},
+		"Timestamp authority":       {{"test/tools/sigstore/go.mod", "github.com/sigstore/timestamp-authority/v2"}},
+		"Flux source-controller":    {{"test/tools/flux/go.mod", "github.com/fluxcd/source-controller"}},
+		"Flux kustomize-controller": {{"test/tools/flux/go.mod", "github.com/fluxcd/kustomize-controller"}},
+		"Flux helm-controller":      {{"test/tools/flux/go.mod", "github.com/fluxcd/helm-controller"}},
+	} {
+		found := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` \| (.+) \|$`).FindStringSubmatch(page)
+		require.NotNil(t, found, row)
+		var pinned []string
+		for _, module := range modules {
+			version := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(module[1]) + ` v(\S+)`).FindStringSubmatch(read(t, module[0]))
+			require.NotNil(t, version, module[1])
+			pinned = append(pinned, version[1])
+		}
+		require.Equal(t, pinned, regexp.MustCompile(`\d+\.\d+\.\d+`).FindAllString(found[1], -1), row)
+	}
+	notation := regexp.MustCompile(`(?m)^\tgithub\.com/notaryproject/notation-go v(\S+)`).FindStringSubmatch(read(t, "go.mod"))
+	require.NotNil(t, notation)
+	require.Contains(t, page, "notation-go "+notation[1])
+}

@@ -16,7 +16,6 @@ const sections = [
   ['start', 'Start', ['quickstart', 'faq']],
   ['tutorials', 'Tutorials', ['first-team', 'platform-in-git']],
   ['howto', 'How to', ['install', 'install-without-helm', 'hardening', 'enforce', 'sign', 'self-service', 'tenants', 'trust', 'registries', 'mirrors', 'preview', 'gitops-layouts', 'gitops-take-over', 'gitops-operate']],
-  ['examples', 'Examples', []],
   ['operate', 'Operate', ['production', 'sizing', 'check', 'troubleshooting', 'outage', 'break-glass', 'upgrade', 'uninstall']],
   ['teams', 'For teams', ['denied', 'write-rules']],
   ['concepts', 'Concepts', ['request', 'outcomes', 'rules', 'resources', 'tenants', 'precedence']],
@@ -57,9 +56,7 @@ function sidebar() {
   const known = sections.map(([folder]) => folder)
   const unknown = entries('').filter((entry) => (entry.isDirectory() ? !known.includes(entry.name) : entry.name.endsWith('.md') && entry.name !== 'index.md'))
   if (unknown.length) throw new Error(`docs/.vitepress/config.mjs has no section for docs/${unknown.map((entry) => entry.name).join(', docs/')}`)
-  return sections
-    .filter(([folder]) => existsSync(path.join(docs, folder)))
-    .map(([folder, text, first]) => ({ text, collapsed: !['start', 'tutorials', 'howto'].includes(folder), items: items(folder, first) }))
+  return sections.map(([folder, text, first]) => ({ text, collapsed: !['start', 'tutorials', 'howto'].includes(folder), items: items(folder, first) }))
 }
 
 // outside makes links to files beside docs/ lead to the repository, and fails if a file is not there.

@@ -298,6 +298,9 @@ func (s *Snapshot) tenantError(e compile.Entry[*v1beta1.Tenant]) error {
 	}
 	conflict := s.tenancy.Conflict(e.Spec)
 	err := s.HomeError(e.Spec)
+	if e.Spec.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && resource.ReasonOf(err) == policy.ReasonNotFound {
+		err = nil // nothing in the home namespace would decide
+	}
 	switch {
 	case conflict != "" && err != nil && resource.ReasonOf(err) != policy.ReasonConflict:
 		return resource.Reasoned(policy.ReasonConflict, errors.New(conflict+"; "+err.Error()))

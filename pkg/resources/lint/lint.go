@@ -109,7 +109,9 @@ func check(ctx context.Context, schemas *schema.Set, files configdir.Files, path
 	c.duplicates()
 	c.refused = maps.Clone(c.wrong)
 	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
-		c.problem(p)
+		if !c.unknowable(p, files.Objects.Resources) {
+			c.problem(p)
+		}
 	}
 	c.exposures(resource.Exposures(files.Objects.Resources...))
 	slices.SortStableFunc(c.report.Findings, func(a, b resource.Finding) int {

@@ -255,6 +255,7 @@ func TestAQuotaForNobodyIsNoted(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, says string }{
 		"of nobody":                 {quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "none of its namespaces and Tenants exists"},
+		"of nobody in the files":    {strings.TrimSuffix(quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"), ""},
 		"of somebody":               {quota("{namespaces: [team-a, team-z], maxInFlight: 256}"), ""},
 		"more than anybody can get": {quota("{namespaces: [team-a], maxInFlight: 257}"), "a quota owner gets at most half of --limit in-flight, which is 512 by default"},
 	} {

@@ -233,13 +233,13 @@ func TestResourcesOfRatifyAreNamed(t *testing.T) {
 		"CertificateStore": "a TrustStore", "Policy": "a ClusterVerificationPolicy",
 	} {
 		text := "apiVersion: config.ratify.deislabs.io/v1beta1\nkind: " + kind + "\nmetadata: {name: x}\nspec: {}\n"
-		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader("# above\n"+text), conditions.Check)
+		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
 		require.NoError(t, err)
 		require.Len(t, report.Findings, 1)
 		f := report.Findings[0]
 		require.Equal(t, lint.OfRatify, f.ID)
 		require.Equal(t, resource.Warning, f.Severity)
-		require.Equal(t, 2, f.Line)
+		require.Equal(t, 1, f.Line)
 		require.Contains(t, f.Message, kind+" is a kind of Ratify")
 		require.Contains(t, f.Fix, "write "+instead+" of landwaiter.dev")
 		require.FileExists(t, "../../../docs/compare/ratify.md")

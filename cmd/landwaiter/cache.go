@@ -110,6 +110,9 @@ or a file that it names cannot be read, 69 Redis failed.`,
 			}
 			return flags.connected(cmd, func(ctx context.Context, client redis.UniversalClient) error {
 				removed, err := cache.Purge(ctx, client, ns)
+				if err != nil && removed == 0 {
+					return err
+				}
 				return errors.Join(err, flags.by.output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}))
 			})
 		},

@@ -91,5 +91,12 @@ func writePlatform(cmd *cobra.Command, by person, dir, file string, told scaffol
 	if err != nil {
 		return notWritten(err)
 	}
+	left, err := platform.LeftOvers(dir)
+	if err != nil {
+		return program.Failed(err)
+	}
+	for _, sentence := range left {
+		program.Say(cmd.ErrOrStderr(), "landwaiter: %s", sentence)
+	}
 	return by.printWritten(cmd, dir, outcomes)
 }

@@ -37,7 +37,8 @@ clusters. With --own, DIR is the team's own repository. It talks to no cluster.
 
 It may be run again: --set adds to the Tenant that the tree has (lists grow, other values
 are replaced), --filename replaces it, and after an edit of tenant.yaml the other files
-follow. Edited files stay, unless --force is given. With --own, give all but places again.
+follow. An application of the layout arc stays. Edited files stay, unless --force is
+given. With --own, give all but places again.
 
 --git-auth makes the Secret that Flux reads the team's repository with: ssh=KNOWN_HOSTS
 makes a key and prints the public one, token=FILE takes a token. It goes to
@@ -144,7 +145,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, dir string, tenant *v1b
 	}
 	login.Out, login.Stdin = f.loginOut, cmd.InOrStdin()
 	team := scaffold.Team{Tenant: tenant, Places: f.places, Landwaiter: account}
-	if !f.withoutHelm {
+	if team.WithoutApp = f.withoutHelm; !f.withoutHelm {
 		team.App = f.app
 	}
 	added, err := scaffold.Addition{Dir: dir, Team: team, Whole: len(f.files) > 0, Settings: f.settings, Login: login, Write: f.by.writeOptions(),

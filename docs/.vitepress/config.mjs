@@ -20,7 +20,7 @@ const sections = [
   ['teams', 'For teams', ['denied', 'write-rules']],
   ['concepts', 'Concepts', ['request', 'outcomes', 'rules', 'resources', 'tenants', 'precedence']],
   ['reference', 'Reference', ['resources', 'verifier', 'truststore', 'verificationpolicy', 'store', 'exception', 'tenant', 'clusterquota', 'conditions', 'reasons', 'denials', 'cli']],
-  ['compare', 'Compare and migrate', ['other-verifiers', 'migrate']],
+  ['compare', 'Compare and migrate', ['other-verifiers', 'migrate', 'ratify']],
   ['contribute', 'Contribute', []],
   ['design', 'Design', []],
 ]

@@ -78,6 +78,6 @@ func TestThePagesOnGitOpsHaveWhatTheirTestsFollow(t *testing.T) {
 	} {
 		require.Equal(t, want, pages(func(b page.Block) bool { return b.Mark == page.By && b.Name == test }), test)
 	}
-	require.Equal(t, []string{takeOver}, pages(func(b page.Block) bool { return b.Mark == page.StandIn }))
+	require.Equal(t, []string{takeOver, takeOver}, pages(func(b page.Block) bool { return b.Mark == page.StandIn }))
 	require.True(t, slices.ContainsFunc(blocks, func(b page.Block) bool { return b.Mark == page.Fails }))
 }

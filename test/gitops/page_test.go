@@ -23,6 +23,10 @@ func TestTheCommandsOfThePageOnGitOpsWork(t *testing.T) {
 	reader.StandIns = map[string]func(context.Context, page.Block) (string, error){
 		"flux2-multi-tenancy": func(context.Context, page.Block) (string, error) {
 			return "", os.CopyFS(filepath.Join(reader.Dir, "flux2-multi-tenancy"), os.DirFS("testdata/flux2-multi-tenancy"))
+		},
+		"arc-soft-multitenancy": func(context.Context, page.Block) (string, error) {
+			shape(t, reader.Dir, "arc-soft-multitenancy")
+			return "", nil
 		}}
 	reader.run(t, func(b page.Block) bool { return slices.Contains(pagesOnGitOps(), b.Page) })
 }

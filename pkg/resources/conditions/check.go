@@ -1,12 +1,15 @@
 package conditions
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -16,21 +19,36 @@ import (
 // have ended.
 func Check(objects resource.Objects) []resource.Problem {
 	s, problems := resolve.New(objects, nil, resolve.Nowhere())
-	return slices.Concat(problems, Ineffective(s), Ended(s, time.Now()))
+	return slices.Concat(problems, Ineffective(s), unreachable(s), Ended(s, time.Now()))
 }
 
 // Ineffective returns policies that can never be met, and resources of namespaces that
 // nothing uses, with the reasons of their condition Effective. It leaves out cluster
-// resources that nothing uses: a namespace that is not in s may use them.
+// resources that nothing uses, because a namespace that is not in s may use them, but for
+// ClusterQuotas, which name what they are for.
 func Ineffective(s *resolve.Snapshot) []resource.Problem {
 	var found []resource.Problem
 	for _, namespace := range s.Namespaces() {
 		reports := Reports(s, namespace)
 		for _, source := range slices.SortedFunc(maps.Keys(reports), func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }) {
 			said := reports[source].Effective
-			if said.Reason == policy.ReasonUnsatisfiable || said.Reason == policy.ReasonUnused && source.Namespace != "" {
+			nobody := said.Reason == policy.ReasonAppliesNowhere && source.Kind == v1beta1.KindClusterQuota && reports[source].Ready.True
+			if nobody || said.Reason == policy.ReasonUnsatisfiable || said.Reason == policy.ReasonUnused && source.Namespace != "" {
 				found = append(found, resource.Problem{Source: source, Reason: said.Reason, Message: said.Message})
 			}
+		}
+	}
+	return found
+}
+
+// unreachable returns a problem for each quota whose maxInFlight is more than a quota owner ever gets, if serve has
+// the default limit.
+func unreachable(s *resolve.Snapshot) []resource.Problem {
+	var found []resource.Problem
+	for _, e := range s.Cluster().Objects.Quotas {
+		if e.Broken == nil && e.Spec.MaxInFlight > verify.DefaultInFlight/2 {
+			found = append(found, resource.Problem{Source: e.Source, Reason: policy.ReasonAppliesNowhere,
+				Message: fmt.Sprintf("spec.maxInFlight is %d, and a quota owner gets at most half of --limit in-flight, which is %d by default; set it to at most %d, or raise the flag with extraArgs of the chart", e.Spec.MaxInFlight, verify.DefaultInFlight, verify.DefaultInFlight/2)})
 		}
 	}
 	return found

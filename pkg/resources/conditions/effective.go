@@ -126,6 +126,9 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	if p.Mandatory {
 		why = resolve.Unsatisfiable(p, c.snapshot.Cluster().Verifiers)
 	}
+	if why != "" && !p.Mandatory && c.own == c.snapshot.Cluster() && resolve.Unsatisfiable(p, c.own.Verifiers) == "" {
+		why += ", because every namespace in which the policy applies has Verifiers of its own, and no ClusterVerifier applies there"
+	}
 	if why != "" {
 		return Condition{Reason: policy.ReasonUnsatisfiable, Message: why + "; the images of that rule are denied"}
 	}

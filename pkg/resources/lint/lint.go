@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -27,10 +28,11 @@ import (
 
 // Former is the ID of findings about the version that a resource was written in: what it is
 // translated to lacks the fault. TrustWithinReach is the ID of those about who else may change what is
-// trusted. All others are the reasons that conditions have in a cluster.
+// trusted, and OfRatify of those about resources of Ratify. All others are the reasons that conditions have in a cluster.
 const (
 	Former           = "FormerVersion"
 	TrustWithinReach = "TrustWithinReach"
+	OfRatify         = "OfRatify"
 )
 
 // Report is what was checked and found.
@@ -77,6 +79,7 @@ func check(ctx context.Context, schemas *schema.Set, files configdir.Files, path
 		switch {
 		case d.Ignored:
 			c.report.Ignored++
+			c.ofRatify(d)
 			continue
 		case d.JSON != nil:
 			c.report.Resources++
@@ -106,7 +109,9 @@ func check(ctx context.Context, schemas *schema.Set, files configdir.Files, path
 	c.duplicates()
 	c.refused = maps.Clone(c.wrong)
 	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
-		c.problem(p)
+		if !c.unknowable(p, files.Objects.Resources) {
+			c.problem(p)
+		}
 	}
 	c.exposures(resource.Exposures(files.Objects.Resources...))
 	slices.SortStableFunc(c.report.Findings, func(a, b resource.Finding) int {
@@ -239,7 +244,7 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 // a note: that resource has a finding, or is not among the files.
 func (c *checker) severity(p resource.Problem) resource.Severity {
 	switch p.Reason {
-	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonExpired:
+	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere, policy.ReasonExpired:
 		return resource.Note
 	case policy.ReasonNotDelegated:
 		if !c.has("ClusterException", "") {
@@ -308,8 +313,12 @@ func (c *checker) noteFix(p resource.Problem) string {
 		return "if the cluster has it, all is well; add it to the files to have it checked"
 	case p.Reason == policy.ReasonReferenceNotReady, p.Reason == policy.ReasonUnsatisfiable:
 		return "see the resources that it names"
+	case p.Reason == policy.ReasonUnused && p.Source.Kind == v1beta1.KindTrustStore:
+		return "if signatures by its keys should count, name it in a Verifier; otherwise remove it"
 	case p.Reason == policy.ReasonUnused:
-		return "remove it, or name it"
+		return "if what it verifies should count, name it in a VerificationPolicy; otherwise remove it"
+	case p.Reason == policy.ReasonAppliesNowhere:
+		return "if the cluster has them, all is well; otherwise correct spec.namespaces and spec.tenants"
 	}
 	return ""
 }

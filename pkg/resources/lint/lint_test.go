@@ -226,6 +226,54 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 	}
 }
 
+// Ratify's kinds are called as Landwaiter's are, so a file of them must not look like one that is in force.
+func TestResourcesOfRatifyAreNamed(t *testing.T) {
+	for kind, instead := range map[string]string{
+		"Verifier": "a ClusterVerifier", "NamespacedVerifier": "a Verifier", "Store": "a ClusterStore", "KeyManagementProvider": "a ClusterTrustStore",
+		"CertificateStore": "a TrustStore", "Policy": "a ClusterVerificationPolicy",
+	} {
+		text := "apiVersion: config.ratify.deislabs.io/v1beta1\nkind: " + kind + "\nmetadata: {name: x}\nspec: {}\n"
+		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)
+		require.NoError(t, err)
+		require.Len(t, report.Findings, 1)
+		f := report.Findings[0]
+		require.Equal(t, lint.OfRatify, f.ID)
+		require.Equal(t, resource.Warning, f.Severity)
+		require.Equal(t, 1, f.Line)
+		require.Contains(t, f.Message, kind+" is a kind of Ratify")
+		require.Contains(t, f.Fix, "write "+instead+" of landwaiter.dev")
+		require.FileExists(t, "../../../docs/compare/ratify.md")
+	}
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader("apiVersion: config.ratify.dev/v2alpha1\nkind: Executor\nmetadata: {name: x}\n"), conditions.Check)
+	require.NoError(t, err)
+	require.Contains(t, report.Findings[0].Fix, "ClusterVerificationPolicy")
+}
+
+func TestAQuotaForNobodyIsNoted(t *testing.T) {
+	quota := func(spec string) string {
+		return "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterQuota\nmetadata: {name: q}\nspec: " + spec + "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"
+	}
+	for name, c := range map[string]struct{ text, says string }{
+		"of nobody":                 {quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "none of its namespaces and Tenants exists"},
+		"of nobody in the files":    {strings.TrimSuffix(quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"), ""},
+		"of somebody":               {quota("{namespaces: [team-a, team-z], maxInFlight: 256}"), ""},
+		"more than anybody can get": {quota("{namespaces: [team-a], maxInFlight: 257}"), "a quota owner gets at most half of --limit in-flight, which is 512 by default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), conditions.Check)
+			require.NoError(t, err)
+			if c.says == "" {
+				require.Empty(t, report.Findings)
+				return
+			}
+			require.Len(t, report.Findings, 1)
+			require.Equal(t, resource.Note, report.Findings[0].Severity)
+			require.Contains(t, report.Findings[0].Message, c.says)
+			require.NotEmpty(t, report.Findings[0].Fix)
+		})
+	}
+}
+
 func TestNothingToCheckIsNeverCorrect(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
 		_, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), conditions.Check)

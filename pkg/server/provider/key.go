@@ -88,7 +88,7 @@ func parsePath(path string) (endpoint, error) {
 		return endpoint{name: prefix + "mutate", operation: OperationMutate}, nil
 	}
 	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verify, /v1/audit/verify, /v1/mutate, " +
-		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate")
+		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate; for Ratify's templates, /ratify/gatekeeper/v1/verify or /ratify/gatekeeper/v1/mutate")
 }
 
 func parseTenantPath(rest string) (endpoint, error) {

@@ -70,6 +70,9 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if team.Tenant, team.From, err = a.tenant(); err != nil {
 		return Added{}, err
 	}
+	if err := team.keepApp(a.Dir, platform); err != nil {
+		return Added{}, failedUnlessRefused(err)
+	}
 	if err := team.StayWhereItIs(a.Dir, platform); err != nil {
 		return Added{}, err
 	}

@@ -42,7 +42,7 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 			release["spec"].(object)["serviceAccountName"] = account
 			workloadsIn(release["spec"].(object), team.Tenant)
 			lists = append(lists, list{app.Name + ".yaml", []object{source, release}})
-			patches = ownValues(t, folder, named(team.Tenant.Spec.HomeNamespace, app.Name), object{"replicaCount": 1})
+			patches = ownValues(t, folder, app.aboutValues(), named(team.Tenant.Spec.HomeNamespace, app.Name), object{"replicaCount": 1})
 		}
 		resources := team.files(t, folder, lists)
 		if app.Shared {
@@ -81,6 +81,9 @@ func (a App) checkChart() error {
 	if a.Chart.URL == "" {
 		return errors.New("--app needs --app-chart, the Helm repository, Git repository or registry that has its chart")
 	}
+	if scp := regexp.MustCompile(`^[a-z0-9_-]+@([a-z0-9.-]+):([^\s:]+?)(\.git)?$`).FindStringSubmatch(a.Chart.URL); scp != nil {
+		return fmt.Errorf("--app-chart: %q cannot be used; give https://%s/%s.git", a.Chart.URL, scp[1], scp[2])
+	}
 	if !regexp.MustCompile(chartURL).MatchString(a.Chart.URL) {
 		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)
 	}
@@ -96,6 +99,19 @@ func workloadsIn(spec object, tenant *v1beta1.Tenant) {
 	if namespace := workloads(tenant); namespace != tenant.Spec.HomeNamespace {
 		spec["targetNamespace"] = namespace
 	}
+}
+
+// aboutValues says above the values of an application what they may have, and where another name of its chart goes.
+func (a App) aboutValues() string {
+	comment := "\nreplicaCount is an example: remove it if the chart has no such value."
+	switch {
+	case strings.HasPrefix(a.Chart.URL, "oci://"):
+	case strings.HasSuffix(a.Chart.URL, ".git"):
+		comment += fmt.Sprintf("\nIf the chart is not in charts/%s, add spec.chart.spec.chart with its folder.", a.Name)
+	default:
+		comment += fmt.Sprintf("\nIf the chart has another name than %s, add spec.chart.spec.chart with its name.", a.Name)
+	}
+	return comment
 }
 
 // inCluster adds a Tenant's folder to its cluster.
@@ -133,7 +149,7 @@ func (team Team) shared(t *Tree, folder, account string) []object {
 	workloadsIn(spec, team.Tenant)
 	t.add(path.Join(folder, file), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
 		"metadata": object{"name": team.App.Name}, "spec": spec}))
-	values := ownValues(t, folder, object{"name": team.App.Name}, object{"replicaCount": 1})
+	values := ownValues(t, folder, team.App.aboutValues(), object{"name": team.App.Name}, object{"replicaCount": 1})
 	return append([]object{{"path": file}}, append(values, object{
 		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository|GitRepository)"},
 		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.HomeNamespace}}),

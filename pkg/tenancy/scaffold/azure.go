@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"strings"
 )
 
 // arc adds the layout of soft multi-tenancy with Arc: everything of a cluster in one
@@ -19,7 +20,7 @@ func (p Platform) arc(t *Tree) {
 		t.seed(path.Join(folder, "kustomization.yaml"), tenantList())
 		t.Files = append(t.Files, File{Path: path.Join("arc", cluster+"-policy-assignment.json"), Text: assignment(cluster), Seed: true, Bare: true})
 	}
-	t.add("arc/README.md", arcReadme)
+	t.add("arc/README.md", strings.ReplaceAll(arcReadme, "CLUSTER", p.Clusters[0]))
 	t.Files = append(t.Files, File{Path: "scripts/scaffold-tenant.sh", Executable: true, Text: arcScript})
 }
 
@@ -37,13 +38,13 @@ of clusters. Choose one of these for a cluster:
 
 1. Bootstrap it yourself:
 
-       flux bootstrap git --path=clusters/cluster1/platform …
+       flux bootstrap git --path=clusters/CLUSTER/platform …
 
 2. With Azure Arc or AKS, put it into a resource group that has the policy assignment of the
    folder. The assignment gives every cluster of the group the same Flux configuration, also
    those that join later:
 
-       az deployment group create --resource-group stores --template-file arc/stores-policy-assignment.json \
+       az deployment group create --resource-group CLUSTER --template-file arc/CLUSTER-policy-assignment.json \
          --parameters repositoryUrl=https://github.com/example/arc
 
    The assignment uses Azure's own policy for repositories without a login. Clusters that were

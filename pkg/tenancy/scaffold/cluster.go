@@ -210,9 +210,6 @@ func (c *checker) flux(all *closure) {
 		present[identity(o.Unstructured)] = true
 	}
 	for _, o := range all.objects {
-		if o.GroupVersionKind().Group == "helm.fluxcd.io" {
-			c.find("ObjectInvalid", c.of(o.folder, o.Unstructured), "%s is of the Helm Operator (%s), which nothing installs: write it as helm.toolkit.fluxcd.io/v2", identity(o.Unstructured), o.GetAPIVersion())
-		}
 		if !isFlux(o.Unstructured, "Kustomization") && !isFlux(o.Unstructured, "HelmRelease") {
 			continue
 		}

@@ -107,7 +107,7 @@ func release(t *Tree, name, namespace string, chart Chart, labels, values object
 	t.add(path.Join(folder, "release.yaml"), document(comment, object{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(fluxNamespace, name), "spec": spec}))
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"namespace.yaml", "source.yaml", "release.yaml"},
-		object{"patches": ownValues(t, folder, named(fluxNamespace, name), object{})}))
+		object{"patches": ownValues(t, folder, "", named(fluxNamespace, name), object{})}))
 }
 
 // valuesFile has the values of a chart that people choose.
@@ -115,8 +115,8 @@ const valuesFile = "values-own.yaml"
 
 // ownValues adds the file for values that people choose, which are merged over those of a
 // release, and returns the patch that does so. It is only ever created.
-func ownValues(t *Tree, folder string, metadata, values object) []object {
-	t.seed(path.Join(folder, valuesFile), document("Your values for the chart: they win over those of the release. landwaiter never changes this file.", object{
+func ownValues(t *Tree, folder, comment string, metadata, values object) []object {
+	t.seed(path.Join(folder, valuesFile), document("Your values for the chart: they win over those of the release. landwaiter never changes this file."+comment, object{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": metadata, "spec": object{"values": values}}))
 	return []object{{"path": valuesFile}}
 }

@@ -158,6 +158,9 @@ func (c *checker) inspect() {
 			if strings.HasPrefix(textOf(document, "kind"), "ENC[") {
 				c.find("NotApplicable", name, "its apiVersion and kind are encrypted too, so nothing can apply it: decrypt it, and encrypt it with sops and the rules of .sops.yaml, which encrypt data and stringData alone")
 			}
+			if ofHelmOperator(document) {
+				c.find("ObjectInvalid", name, "%s", helmOperator(name, document))
+			}
 			c.secrets(name, document, 0)
 			if metadata := field(document, "metadata"); metadata != nil {
 				id := textOf(document, "kind") + " " + textOf(metadata, "name")

@@ -64,8 +64,16 @@ func (team *Team) keepSharedChart(dir string) error {
 		return nil
 	}
 	folder := path.Join("base-deployments", team.App.Name)
+	base := path.Join(folder, team.App.Name+"-base-release.yaml")
+	releases, err := existing(dir, base, "HelmRelease")
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(releases, ofHelmOperator); i >= 0 {
+		return &RefusedError{base + ": " + helmOperator(base, releases[i])}
+	}
 	for _, kind := range []string{"HelmRepository", "OCIRepository", "GitRepository"} {
-		sources, err := existing(dir, path.Join(folder, team.App.Name+"-base-release.yaml"), kind)
+		sources, err := existing(dir, base, kind)
 		if err != nil {
 			return err
 		}
@@ -74,13 +82,17 @@ func (team *Team) keepSharedChart(dir string) error {
 			if spec == nil || textOf(spec, "url") == "" {
 				continue
 			}
-			url := textOf(spec, "url")
-			switch asked := strings.TrimSuffix(team.App.Chart.URL, "/"); asked {
-			case "":
-				team.App.Chart = Chart{URL: url, Version: "*"}
-			case strings.TrimSuffix(url, "/"):
-			default:
-				return &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants, not %s: leave --app-chart out, or edit it there", folder, url, asked)}
+			url, version := textOf(spec, "url"), "*"
+			if len(releases) > 0 {
+				version = chartOf(source, releases[0]).Version
+			}
+			switch asked := team.App.Chart; {
+			case asked.URL == "":
+				team.App.Chart = Chart{URL: url, Version: version}
+			case strings.TrimSuffix(asked.URL, "/") != strings.TrimSuffix(url, "/"):
+				return &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants, not %s: leave --app-chart out, or edit it there", folder, url, strings.TrimSuffix(asked.URL, "/"))}
+			case asked.Version != "*" && asked.Version != version:
+				return &RefusedError{fmt.Sprintf("%s has version %s of its chart for all tenants, not %s: leave --app-chart out, or edit it there", folder, version, asked.Version)}
 			}
 		}
 	}

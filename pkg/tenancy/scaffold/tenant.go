@@ -20,8 +20,10 @@ type Team struct {
 	Landwaiter types.NamespacedName
 	// Places are the environments, groups or clusters that have the Tenant; empty means all.
 	Places []string
-	// App is the application that the platform deploys for the Tenant, in the layout arc.
-	App App
+	// App is the application that the platform deploys for the Tenant, in the layout arc. A run that names none
+	// keeps the one of the tree, unless WithoutApp says that there is none.
+	App        App
+	WithoutApp bool
 	// From is the file of the tree that Tenant was read from and added to; empty if it is
 	// from elsewhere.
 	From string

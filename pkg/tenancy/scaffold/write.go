@@ -209,6 +209,9 @@ func compare(dir string, tree Tree, file File) (result Result, undone []string, 
 	if found.sum != "" && found.sum == readStamp(generated).sum {
 		return Edited, nil, nil
 	}
+	if found.sum != "" && slices.Equal(linesOf(present), linesOf(generated)) {
+		return Changed, nil, nil // somebody has made the same change
+	}
 	return Edited, differences(present, generated), nil
 }
 

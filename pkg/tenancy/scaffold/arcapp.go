@@ -1,0 +1,173 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// keepApp gives the Tenant the application that the tree has for it in the layout arc, as far as the run
+// names none: a later run then needs no flags of it. A run that names a chart replaces it.
+func (team *Team) keepApp(dir string, p Platform) error {
+	if p.Layout != LayoutArc || team.WithoutApp || team.App.Chart.URL != "" {
+		return nil
+	}
+	entries, err := p.listings(dir, team.Tenant.Name)
+	if err != nil {
+		return err
+	}
+	var kept App
+	in := ""
+	for _, e := range entries {
+		folder := path.Join(p.listFolder(), e.place, e.resource)
+		app, err := appIn(dir, folder)
+		switch {
+		case err != nil:
+			return err
+		case app == App{} || team.App.Name != "" && team.App.Name != app.Name:
+			continue // StayWhereItIs refuses another application
+		case in != "" && app != kept:
+			return &RefusedError{fmt.Sprintf("%s has %s, and %s has %s: give --app %s --app-chart URL@VERSION for both", in, kept, folder, app, app.Name)}
+		}
+		kept, in = app, folder
+	}
+	switch {
+	case in == "" || team.App.Shared && !kept.Shared: // the base that it moves to has the chart
+		return nil
+	case !kept.Shared && kept.checkChart() != nil:
+		return &RefusedError{fmt.Sprintf("%s has a chart that --app-chart cannot describe (%s): run landwaiter platform scaffold %s %s --app %s --app-chart URL@VERSION; the file stays as it is",
+			path.Join(in, kept.Name+".yaml"), kept.Chart.URL, dir, team.Tenant.Name, kept.Name)}
+	}
+	team.App = kept
+	return nil
+}
+
+// String names an application as the flags of platform scaffold do.
+func (a App) String() string {
+	if a.Shared {
+		return fmt.Sprintf("--app %s --shared", a.Name)
+	}
+	return fmt.Sprintf("--app %s --app-chart %s@%s", a.Name, a.Chart.URL, a.Chart.Version)
+}
+
+// appIn returns the application that a Tenant's folder has; the zero value if it has none that platform scaffold
+// wrote. Of a shared application, the base has the chart.
+func appIn(dir, folder string) (App, error) {
+	name := path.Base(path.Dir(folder))
+	file := path.Join(folder, name+".yaml")
+	releases, err := existing(dir, file, "HelmRelease")
+	if err != nil {
+		return App{}, err
+	}
+	if len(releases) == 0 {
+		patches, err := existing(dir, path.Join(folder, name+"-patch.yaml"), "HelmRelease")
+		if err != nil || len(patches) == 0 || ofHelmOperator(patches[0]) {
+			return App{}, err
+		}
+		return App{Name: name, Shared: true}, nil
+	}
+	if ofHelmOperator(releases[0]) {
+		return App{}, nil
+	}
+	for _, kind := range []string{"HelmRepository", "OCIRepository", "GitRepository"} {
+		sources, err := existing(dir, file, kind)
+		if err != nil {
+			return App{}, err
+		}
+		if len(sources) > 0 {
+			return App{Name: name, Chart: chartOf(sources[0], releases[0])}, nil
+		}
+	}
+	return App{}, nil
+}
+
+// chartOf reads what [chartSource] wrote.
+func chartOf(source, release *yaml.Node) Chart {
+	chart := Chart{URL: textAt(source, "spec", "url"), Version: "*"}
+	versions := []string{textAt(source, "spec", "ref", "tag"), textAt(source, "spec", "ref", "semver")}
+	if textOf(source, "kind") == "HelmRepository" {
+		versions = []string{textAt(release, "spec", "chart", "spec", "version")}
+	}
+	for _, version := range slices.Backward(versions) {
+		if version != "" {
+			chart.Version = version
+		}
+	}
+	return chart
+}
+
+// textAt returns the text of a field of a field, "" if there is none.
+func textAt(node *yaml.Node, fields ...string) string {
+	for _, name := range fields[:len(fields)-1] {
+		if node = field(node, name); node == nil {
+			return ""
+		}
+	}
+	return textOf(node, fields[len(fields)-1])
+}
+
+// ofHelmOperator reports whether an object is of the Helm Operator, the part of the first Flux that nothing
+// installs any more.
+func ofHelmOperator(o *yaml.Node) bool {
+	return strings.HasPrefix(textOf(o, "apiVersion"), "helm.fluxcd.io/")
+}
+
+// helmOperator says what is wrong with an object of the Helm Operator in a file of the layout arc.
+func helmOperator(name string, o *yaml.Node) string {
+	metadata, app, shared := field(o, "metadata"), "", ""
+	if parts := strings.Split(name, "/"); len(parts) > 2 && parts[0] == "base-deployments" {
+		app, shared = parts[1], " --shared"
+	} else if len(parts) > 4 && parts[0] == "clusters" {
+		app = parts[2]
+		if strings.HasSuffix(name, "-patch.yaml") {
+			shared = " --shared"
+		}
+	}
+	said := textOf(o, "kind")
+	if metadata != nil {
+		said += " " + textOf(metadata, "name")
+	}
+	if app == "" {
+		return fmt.Sprintf("%s is of the Helm Operator (%s), which nothing installs: remove it, or write it as helm.toolkit.fluxcd.io/v2", said, textOf(o, "apiVersion"))
+	}
+	return fmt.Sprintf("%s is of the Helm Operator (%s), which nothing installs: remove it, run landwaiter platform scaffold DIR TENANT --app %s%s --app-chart URL@VERSION, which writes it as helm.toolkit.fluxcd.io/v2, and move its values to the file that this names",
+		said, textOf(o, "apiVersion"), app, shared)
+}
+
+// LeftOvers returns what the folders of a platform have for the Helm Operator, one sentence for each file.
+func (p Platform) LeftOvers(dir string) ([]string, error) {
+	if p.Layout != LayoutArc {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of the tree: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	var found []string
+	for _, pattern := range []string{"base-deployments/*/*.yaml", "clusters/*/*/*.yaml", "clusters/*/*/*/*.yaml"} {
+		names, err := fs.Glob(root.FS(), pattern)
+		if err != nil {
+			return nil, fmt.Errorf("look for releases of the Helm Operator: %w", err)
+		}
+		for _, name := range names {
+			releases, err := existing(dir, name, "HelmRelease")
+			if err != nil {
+				continue // what is no regular file is a finding of the check
+			}
+			if i := slices.IndexFunc(releases, ofHelmOperator); i >= 0 {
+				found = append(found, name+": "+helmOperator(name, releases[i]))
+			}
+		}
+	}
+	return found, nil
+}

@@ -81,6 +81,7 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.chartSources(all)
 	c.schemas(all)
 	c.allowedSources(all)
+	c.sharedSecrets(all)
 	c.lockout(ctx, all)
 	wrong, err := c.resources(ctx, all)
 	if err != nil {

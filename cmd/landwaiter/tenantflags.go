@@ -179,14 +179,18 @@ func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 // located says what is wrong with a file, with the line and what was meant where these are known.
 func located(ctx context.Context, problem resource.Problem, paths []string, stdin io.Reader) error {
 	report, err := lint.Check(ctx, paths, stdin, conditions.Check)
-	if err == nil {
-		for _, f := range report.Findings {
-			if f.Severity == resource.Error && f.File != "" && (f.Object == problem.Source || problem.Source.Kind == configdir.KindFile) {
-				return fmt.Errorf("%s: %s", place(f), said(f))
-			}
-		}
+	if err != nil {
+		return fmt.Errorf("%s: %s", problem.Source, problem.Message)
 	}
-	return fmt.Errorf("%s: %s", problem.Source, problem.Message)
+	found := slices.DeleteFunc(report.Findings, func(f resource.Finding) bool {
+		return f.Severity != resource.Error || f.File == "" || f.Object != problem.Source && problem.Source.Kind != configdir.KindFile
+	})
+	if len(found) == 0 {
+		return fmt.Errorf("%s: %s", problem.Source, problem.Message)
+	}
+	// A misspelt field is also missing under its right name.
+	first := max(0, slices.IndexFunc(found, func(f resource.Finding) bool { return strings.HasPrefix(f.Fix, "did you mean ") }))
+	return fmt.Errorf("%s: %s", place(found[first]), said(found[first]))
 }
 
 // pickTenant returns the Tenant of a name, or the only one if no name is given.

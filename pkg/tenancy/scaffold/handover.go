@@ -92,7 +92,7 @@ func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstru
 	return nil
 }
 
-// keeps reports whether a kustomization has the lines that [firstKeep] asks for.
+// keeps reports whether a kustomization has the line that [firstKeep] asks for.
 func (c *checker) keeps(file string) bool {
 	documents, err := parse(c.files[file])
 	if err != nil || len(documents) == 0 {
@@ -108,6 +108,6 @@ func firstKeep(tenant string, lists []string) string {
 	if tenant != "" {
 		whose = "Tenant " + tenant + " has"
 	}
-	return fmt.Sprintf("nothing was written: with operator=true, Flux deletes the objects that %s in the tree before the operator creates them, and with a team's Kustomization everything that it applied. First keep Flux from it: append these lines to %s, merge, wait until every cluster has applied them, and run this again:\ncommonAnnotations:\n  %s: %s",
-		whose, strings.Join(lists, ", "), pruneAnnotation, pruneDisabled)
+	return fmt.Sprintf("nothing was written: with operator=true, Flux deletes the objects that %s in the tree before the operator creates them, and with a team's Kustomization everything that it applied. First keep Flux from it: append the line\ncommonAnnotations: {%s: %s}\nto %s, merge, wait until every cluster has applied it, and run this again",
+		whose, pruneAnnotation, pruneDisabled, strings.Join(lists, ", "))
 }

@@ -19,10 +19,10 @@ func switched(t *testing.T, dir string) (Platform, error) {
 	return p, p.KeepsTeams(dir)
 }
 
-// keep adds the lines that the refusal asks for.
+// keep adds the line that the refusal asks for.
 func keep(t *testing.T, dir, name string) {
 	t.Helper()
-	put1(t, dir, name, content(t, dir, name)+"commonAnnotations:\n  kustomize.toolkit.fluxcd.io/prune: disabled\n")
+	put1(t, dir, name, content(t, dir, name)+"commonAnnotations: {kustomize.toolkit.fluxcd.io/prune: disabled}\n")
 }
 
 func TestTheOperatorTakesATreesTeamsOverOnlyOnceFluxKeepsThem(t *testing.T) {
@@ -36,11 +36,11 @@ func TestTheOperatorTakesATreesTeamsOverOnlyOnceFluxKeepsThem(t *testing.T) {
 	var refused *RefusedError
 	_, err = switched(t, a.Dir)
 	require.ErrorAs(t, err, &refused)
-	require.ErrorContains(t, err, "append these lines to tenants/staging/kustomization.yaml, tenants/production/kustomization.yaml, infrastructure/guardrails/kustomization.yaml, merge,")
+	require.ErrorContains(t, err, "\nto tenants/staging/kustomization.yaml, tenants/production/kustomization.yaml, infrastructure/guardrails/kustomization.yaml, merge,")
 	keep(t, a.Dir, "tenants/staging/kustomization.yaml")
 	keep(t, a.Dir, "tenants/production/kustomization.yaml")
 	_, err = switched(t, a.Dir)
-	require.ErrorContains(t, err, "append these lines to infrastructure/guardrails/kustomization.yaml, merge,")
+	require.ErrorContains(t, err, "disabled}\nto infrastructure/guardrails/kustomization.yaml, merge,")
 	keep(t, a.Dir, "infrastructure/guardrails/kustomization.yaml")
 	p, err := switched(t, a.Dir)
 	require.NoError(t, err)
@@ -63,9 +63,9 @@ func TestTheOperatorTakesATreesTeamsOverOnlyOnceFluxKeepsThem(t *testing.T) {
 	built = loaded(t, a.Dir).build("tenants/staging")
 	require.Len(t, built.objects, 1)
 	require.Equal(t, "Tenant", built.objects[0].GetKind())
-	rewrite(t, a.Dir, "tenants/staging/kustomization.yaml", "commonAnnotations:\n  kustomize.toolkit.fluxcd.io/prune: disabled\n", "")
+	rewrite(t, a.Dir, "tenants/staging/kustomization.yaml", "commonAnnotations: {kustomize.toolkit.fluxcd.io/prune: disabled}\n", "")
 	_, err = switched(t, a.Dir)
-	require.NoError(t, err, "the lines may go once the operator has the objects")
+	require.NoError(t, err, "the line may go once the operator has the objects")
 	_, err = a.Run(t.Context())
 	require.NoError(t, err)
 }

@@ -63,7 +63,7 @@ func namespacesOf(tenant *v1beta1.Tenant) []string {
 // hints say what a team still needs, which the tree does not show.
 func (team Team) hints(p Platform) (hints []string) {
 	r, name := team.Tenant.Spec.Reconciler, team.Tenant.Name
-	if (r == nil || r.Source == nil) && team.App == (App{}) {
+	if (r == nil || r.Source == nil) && team.App == (App{}) && team.Tenant.Annotations[v1beta1.AnnotationForm] == "" {
 		hints = append(hints, fmt.Sprintf("Tenant %s has no reconciler.source.url, so Flux applies no repository of the team; to name one, run this again with --set reconciler.source.url=URL", name))
 	}
 	if r != nil && r.CreateNamespaces && !p.Operator {

@@ -29,8 +29,8 @@ resources of Landwaiter that would be refused, policies that require what is now
 the tree, Tenants in conflict, namespaces of a Tenant without objects, bindings that give
 a team's account more than its role, unknown fields, Secrets and keys in plain text,
 manifests and folders that nothing applies, namespaces of objects that have none, charts
-that nobody verifies, constraints that deny every image or those of Flux, and a Flux that
-is not locked down.
+that nobody verifies, constraints that deny every image, those of Flux or the platform's
+ExternalSecrets, and a Flux that is not locked down.
 
 It reads files only: it follows no link, runs no plugin and fetches nothing, so it can
 check what a stranger wrote.

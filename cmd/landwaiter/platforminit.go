@@ -40,8 +40,9 @@ without one no pod starts any more. Init then writes nothing and says what is mi
 The images in exemptNamespaces are not verified, those of Flux among them. The rules for
 teams leave out infrastructureNamespaces.
 
-Exit codes: 0 the tree is written, 1 a file was edited, or the tree would deny every
-image or those of Flux, 64 the command line is wrong, 69 a file cannot be read or written.`,
+Exit codes: 0 the tree is written, 1 a file was edited, the tree would deny every image or
+those of Flux, or Flux would delete what a team has, 64 the command line is wrong, 69 a
+file cannot be read or written.`,
 		Example: `  landwaiter platform init fleet --set githubOrg=example
   landwaiter platform init fleet --layout groups --set 'groups=[infra-ops, dev]' --set clusters=dev/iris-dev`,
 		Args: oneFolder,
@@ -82,6 +83,9 @@ func writePlatform(cmd *cobra.Command, by person, dir, file string, told scaffol
 		return err
 	}
 	if err := platform.KeepsDecryption(dir, tree); err != nil {
+		return notWritten(err)
+	}
+	if err := platform.KeepsTeams(dir); err != nil {
 		return notWritten(err)
 	}
 	if err := platform.CheckLockout(cmd.Context(), dir, tree, by.writeOptions(), mayAllow); err != nil {

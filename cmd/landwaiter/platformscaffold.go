@@ -44,8 +44,9 @@ given. With --own, give all but places again.
 makes a key and prints the public one, token=FILE takes a token. It goes to
 --git-auth-out, or is encrypted into a tree that has sopsAge, sopsPGP or sopsKMS.
 
-Exit codes: 0 the tree is written, 1 a file was edited or the home namespace would change,
-64 the command line is wrong, 69 a file cannot be read or written.`,
+Exit codes: 0 the tree is written, 1 a file was edited, the home namespace would change,
+another team has a namespace, or Flux would delete what the team has, 64 the command line
+is wrong, 69 a file cannot be read or written.`,
 		Example: `  landwaiter platform scaffold fleet -f iris-green.yaml --place staging
   landwaiter platform scaffold arc shop --app web --app-chart oci://registry.example.com/charts/web@1.2.0
   landwaiter platform scaffold iris-green --own -f fleet/tenants/base/iris-green/tenant.yaml`,
@@ -156,6 +157,9 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, dir string, tenant *v1b
 	sayLogin(cmd.ErrOrStderr(), added, f.loginOut)
 	if err != nil {
 		return scaffolded(err)
+	}
+	for _, hint := range added.Hints {
+		program.Say(cmd.ErrOrStderr(), "%s", hint)
 	}
 	return f.by.printWritten(cmd, dir, added.Files)
 }

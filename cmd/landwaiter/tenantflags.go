@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -12,7 +15,10 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/lint"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -52,6 +58,9 @@ func (f *tenantFlags) described() bool {
 // fromSettings returns the Tenant that flags describe. It may lack what a Tenant that exists has
 // already, so it is not checked.
 func (f *tenantFlags) fromSettings(name string) (*v1beta1.Tenant, error) {
+	if f.demoName != "" && f.demoNamespace == "" {
+		return nil, fmt.Errorf("--tenant-name needs --tenant-namespace: the home namespace of a tenant of flux-multitenant-demo; for another Tenant, give its name alone: %s", f.demoName)
+	}
 	return onboard.Description{Name: name, Settings: f.settings, DemoNamespace: f.demoNamespace, SharedSource: f.sharedSource, DemoSource: f.demoSource}.Tenant()
 }
 
@@ -148,13 +157,14 @@ type tenantFiles struct {
 // readTenants fails if a Tenant cannot be read, or a file: it might have the one that is
 // meant. What is wrong with other objects does not matter here.
 func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
-	files, err := configdir.Read(cmd.Context(), paths, cmd.InOrStdin())
+	var stdin bytes.Buffer
+	files, err := configdir.Read(cmd.Context(), paths, io.TeeReader(cmd.InOrStdin(), &stdin))
 	if err != nil {
 		return tenantFiles{}, err
 	}
 	for _, problem := range files.Problems {
 		if problem.Source.Kind == v1beta1.KindTenant || problem.Source.Kind == configdir.KindFile {
-			return tenantFiles{}, fmt.Errorf("%s: %s", problem.Source, problem.Message)
+			return tenantFiles{}, located(cmd.Context(), problem, paths, &stdin)
 		}
 	}
 	found := tenantFiles{namespaces: files.Objects.Namespaces}
@@ -164,6 +174,23 @@ func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 		}
 	}
 	return found, nil
+}
+
+// located says what is wrong with a file, with the line and what was meant where these are known.
+func located(ctx context.Context, problem resource.Problem, paths []string, stdin io.Reader) error {
+	report, err := lint.Check(ctx, paths, stdin, conditions.Check)
+	if err != nil {
+		return fmt.Errorf("%s: %s", problem.Source, problem.Message)
+	}
+	found := slices.DeleteFunc(report.Findings, func(f resource.Finding) bool {
+		return f.Severity != resource.Error || f.File == "" || f.Object != problem.Source && problem.Source.Kind != configdir.KindFile
+	})
+	if len(found) == 0 {
+		return fmt.Errorf("%s: %s", problem.Source, problem.Message)
+	}
+	// A misspelt field is also missing under its right name.
+	first := max(0, slices.IndexFunc(found, func(f resource.Finding) bool { return strings.HasPrefix(f.Fix, "did you mean ") }))
+	return fmt.Errorf("%s: %s", place(found[first]), said(found[first]))
 }
 
 // pickTenant returns the Tenant of a name, or the only one if no name is given.

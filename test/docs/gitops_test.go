@@ -75,6 +75,7 @@ func TestThePagesOnGitOpsHaveWhatTheirTestsFollow(t *testing.T) {
 		"TestTheLayoutDemoIsAppliedToTheEnd":             {layouts, layouts},  // the last one deletes
 		"TestTheLayoutGroupsIsAppliedToTheEnd":           {layouts},
 		"TestTheRepositoryOfTheDocumentOnTMCIsTakenOver": {takeOver},
+		"TestTheDemosTenantsAreTakenOver":                {takeOver},
 	} {
 		require.Equal(t, want, pages(func(b page.Block) bool { return b.Mark == page.By && b.Name == test }), test)
 	}

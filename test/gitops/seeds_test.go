@@ -4,6 +4,7 @@ package gitops
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,4 +57,36 @@ func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
 
 	demo.run(t, func(b page.Block) bool { return by(b) && ends(b) })
 	r.gone(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "foo", "dummy")
+}
+
+// A tenant of the demo's own script has no account, a source in another namespace, and a binding that
+// gives the namespace's account default everything.
+func TestTheDemosTenantsAreTakenOver(t *testing.T) {
+	r := controllers(t)
+	foo, tenant := fresh("foo"), fresh("sometenant")
+	dir := t.TempDir()
+	for name, text := range demo() {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	published, err := r.git.Publish(suite.Within(t), foo+"-demo", dir)
+	require.NoError(t, err)
+	r.apply(t, suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: default}, spec: {interval: 1m, url: %q, ref: {branch: %s}}}", published.URL(), flux.Branch),
+		suite.Namespace(foo),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %[1]s-reconciler}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, namespace: %[1]s, name: default}]}", foo),
+		suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: tenant-vars}, data: {PER_TENANT_SUBST: 'This tenant name is \"%s\"'}}", foo, tenant),
+		suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: dummy}, spec: {force: false, interval: 5m, path: ./kustomizations/per-tenant, prune: true, targetNamespace: %[1]s, "+
+			"sourceRef: {kind: GitRepository, name: default, namespace: flux-system}, postBuild: {substitute: {SUBST_LITERAL: %s}, substituteFrom: [{kind: ConfigMap, name: tenant-vars, optional: false}]}}}", foo, tenant))
+
+	runner := follow(t, r.Kubeconfig(), page.Substitution{Page: "--tenant-namespace foo --tenant-name sometenant", Test: "--tenant-namespace " + foo + " --tenant-name " + tenant, Why: "the cluster has other tenants of these names"})
+	runner.run(t, func(b page.Block) bool { return b.Mark == page.By && b.Name == t.Name() })
+	r.applied(t, foo, "dummy", "")
+	r.requireSeeds(t, foo, tenant)
+	binding := r.get(t, "rbac.authorization.k8s.io/v1", "RoleBinding", foo, foo+"-reconciler")
+	require.Equal(t, "landwaiter-reconciler", binding.Object["roleRef"].(map[string]any)["name"])
+	require.NotContains(t, fmt.Sprint(binding.Object["subjects"]), "name:default")
+	spec := r.get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", foo, "dummy").Object["spec"].(map[string]any)
+	require.Equal(t, foo, spec["serviceAccountName"])
+	require.Equal(t, map[string]any{"kind": "GitRepository", "name": "default"}, spec["sourceRef"])
 }

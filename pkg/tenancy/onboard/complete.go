@@ -160,6 +160,9 @@ func checkReconciler(t *v1beta1.Tenant) error {
 		return nil
 	}
 	if url := reconciler.Source.URL; !regexp.MustCompile(`^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(url) {
+		if better := SSHURL(url); better != "" {
+			return fmt.Errorf("spec.reconciler.source.url: %s is the short form of SSH, which Flux does not read: write %s", url, better)
+		}
 		return fmt.Errorf("spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef")
 	}
 	if every, err := reconciler.Source.Interval.Parse(); err != nil || every <= 0 {
@@ -204,4 +207,16 @@ func checkChoices(t *v1beta1.Tenant) error {
 func either(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// shortSSH matches the form of an SSH URL that scp and Git take: git@github.com:example/shop.git.
+var shortSSH = regexp.MustCompile(`^git@([a-zA-Z0-9][-a-zA-Z0-9.]*):([^/:@ ][^:@ ]*)$`)
+
+// SSHURL returns the URL that a repository in the short form of SSH has, "" for everything else.
+func SSHURL(repository string) string {
+	found := shortSSH.FindStringSubmatch(repository)
+	if found == nil {
+		return ""
+	}
+	return "ssh://git@" + found[1] + "/" + found[2]
 }

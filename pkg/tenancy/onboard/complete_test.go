@@ -67,6 +67,9 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 		"spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put": func(t *v1beta1.Tenant) {
 			t.Spec.Reconciler = &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "https://me:pw@example.com/x"}}
 		},
+		"spec.reconciler.source.url: git@github.com:example/shop.git is the short form of SSH, which Flux does not read: write ssh://git@github.com/example/shop.git": func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler = &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "git@github.com:example/shop.git"}}
+		},
 		"spec.isolation.quota: pods: -1 is not a limit; name a resource and an amount": func(t *v1beta1.Tenant) {
 			t.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{"pods": resource.MustParse("-1")}
 		},

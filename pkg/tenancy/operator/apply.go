@@ -344,9 +344,9 @@ func (r *Report) withholds(object client.Object, existing *inventory) bool {
 }
 
 // exclusive returns the fields of a kind in which nobody else's entries may stay: what
-// others allow in a network policy, and entries under the platform's name.
+// others allow in a network policy, entries under the platform's name, and a source in another namespace.
 func exclusive(kind string) []string {
-	return map[string][]string{kindNetworkPolicy: {"spec"}, "ConfigMap": {"data"}, kindResourceQuota: {"spec", "hard"}}[kind]
+	return map[string][]string{kindNetworkPolicy: {"spec"}, "ConfigMap": {"data"}, kindResourceQuota: {"spec", "hard"}, kindKustomization: {"spec", "sourceRef"}}[kind]
 }
 
 // narrow takes out of an object what somebody else added to it: applying keeps fields that

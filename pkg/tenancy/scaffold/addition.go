@@ -50,6 +50,8 @@ type Added struct {
 	// Kept is the Secret that was asked for and that an earlier run has made, and KeptIn its
 	// file; empty if there is none.
 	Kept, KeptIn string
+	// Hints say what the team still needs.
+	Hints []string
 }
 
 // Run writes the team's part. Before a login is made, everything that can be refused is. Errors
@@ -82,6 +84,13 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if err := team.followSource(a.Dir, platform); err != nil {
 		return Added{}, err
 	}
+	for _, refuse := range []func() error{
+		func() error { return a.keepsOthers(platform, team) }, func() error { return team.keepsObjects(a.Dir, platform) },
+	} {
+		if err := refuse(); err != nil {
+			return Added{}, failedUnlessRefused(err)
+		}
+	}
 	login, err := a.Login.prepare(a.Dir, platform, &team)
 	if err != nil {
 		return Added{}, err
@@ -93,7 +102,7 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if err := team.KeepsHomeNamespace(a.Dir, tree); err != nil {
 		return Added{}, failedUnlessRefused(err)
 	}
-	var added Added
+	added := Added{Hints: team.hints(platform)}
 	if login.kept != "" {
 		added.Kept, added.KeptIn = secretOf(team), login.kept
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // Bootstrap describes a cluster of flux-multitenant-demo before its first tenant.
@@ -30,7 +32,7 @@ func (b Bootstrap) Manifest() (string, error) {
 	case b.URL == "":
 		return "", errors.New("--git-url is required: the repository that tenants share, such as https://github.com/example/flux-multitenant-demo")
 	case !regexp.MustCompile(`^(https|ssh)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(b.URL):
-		return "", fmt.Errorf("--git-url is %q: begin the URL with https:// or ssh://, and leave out credentials", b.URL)
+		return "", fmt.Errorf("--git-url is %q: begin the URL with https:// or ssh://, and leave out credentials%s", b.URL, sshHint(b.URL))
 	case b.Branch == "" || strings.ContainsAny(b.Branch, " \n"):
 		return "", fmt.Errorf("--git-branch is %q: give the name of a branch", b.Branch)
 	}
@@ -96,4 +98,12 @@ func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("it has no Deployment %s/kustomize-controller: give what flux install --export prints", fluxNamespace)
 	}
 	return built.objects, nil
+}
+
+// sshHint names the form of a URL that Flux reads, if a repository is in the short form of SSH.
+func sshHint(repository string) string {
+	if better := onboard.SSHURL(repository); better != "" {
+		return ": write " + better
+	}
+	return ""
 }

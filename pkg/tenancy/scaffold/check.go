@@ -57,6 +57,8 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 			c.settings = &settings
 		}
 	}
+	c.unknownProviders()
+	c.partOfTree(dir)
 	given := c.folders()
 	if len(given) == 0 {
 		c.find("NothingToCheck", ".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
@@ -89,6 +91,16 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	}
 	report.Findings = c.sorted()
 	return report, nil
+}
+
+// partOfTree finds that a folder is inside of a platform's repository, so that no cluster is followed.
+func (c *checker) partOfTree(dir string) {
+	if _, ok := c.files[SettingsFile]; ok {
+		return
+	}
+	if parent, err := treeAround(dir); err == nil && parent != "" {
+		c.report(resource.Warning, "NoClusterFollowed", ".", "this folder is a part of the platform's repository %s, so no cluster was followed, and most was not checked: run landwaiter platform check %s", parent, parent)
+	}
 }
 
 // sorted returns what was found.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
 // cluster is where Flux begins in one cluster.
@@ -81,6 +82,7 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.chartSources(all)
 	c.schemas(all)
 	c.allowedSources(all)
+	c.sharedSecrets(all)
 	c.lockout(ctx, all)
 	wrong, err := c.resources(ctx, all)
 	if err != nil {
@@ -240,9 +242,17 @@ func (c *checker) sources(at string, o *unstructured.Unstructured, present map[s
 	for _, fields := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
 		kind, name, namespace := reference(o, fields...)
 		if name != "" && !present[kind+" "+namespace+"/"+name] {
-			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there", identity(o), strings.Join(fields, "."), kind, namespace, name)
+			c.find("SourceMissing", at, "%s: %s names %s %s/%s, which is not there%s", identity(o), strings.Join(fields, "."), kind, namespace, name, sharedHint(namespace, name))
 		}
 	}
+}
+
+// sharedHint says what to do about the source that tenants of flux-multitenant-demo share.
+func sharedHint(namespace, name string) string {
+	if namespace != onboard.DemoNamespace || name != onboard.DemoSource {
+		return ""
+	}
+	return ": platform bootstrap writes it; add it to the tree, or give the Tenant a source of its own, without --shared-source"
 }
 
 // cycle returns objects that wait for each other, nil if there are none.

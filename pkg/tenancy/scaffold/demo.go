@@ -1,9 +1,12 @@
 package scaffold
 
+// demoKustomization is what the demo's repository applies for each tenant.
+const demoKustomization = "kustomizations/per-tenant/kustomization.yaml"
+
 // demoManifests are what flux-multitenant-demo applies for each tenant, and the manifest that
 // tries to leave its namespace. Flux replaces the variables. They are for people to write on.
 func demoManifests(t *Tree) {
-	t.seed("kustomizations/per-tenant/kustomization.yaml", kustomization("", []string{"dummy_deployment.yaml"}, nil))
+	t.seed(demoKustomization, kustomization("", []string{"dummy_deployment.yaml"}, nil))
 	t.seed("kustomizations/per-tenant/dummy_deployment.yaml", demoDeployment)
 	t.seed("kustomizations/wrong-namespace/kustomization.yaml", kustomization("Tries to leave the tenant's namespace, and is refused.", []string{"wrong_namespace.yaml"}, nil))
 	t.seed("kustomizations/wrong-namespace/wrong_namespace.yaml", document("", object{

@@ -14,6 +14,8 @@ const (
 	storeName = "cluster-wide-store"
 	// secretsSet has the constraint that keeps teams to their own keys of shared stores.
 	secretsSet = "secrets"
+	// keysKind is the kind of that constraint.
+	keysKind = "ExternalSecretTenantKeys"
 	// Folders of applications of the platform, by group and by cluster.
 	groupApps   = "apps/clustergroups"
 	clusterApps = "apps/clusters"
@@ -54,7 +56,7 @@ func (p Platform) secretStores(t *Tree) {
 // keysDenied enforces the rule about keys of shared stores from the start: as long as it only
 // reports, every team reads the secrets of all.
 func keysDenied() object {
-	return object{"target": object{"group": constraintGroup, "kind": "ExternalSecretTenantKeys"},
+	return object{"target": object{"group": constraintGroup, "kind": keysKind},
 		"patch": encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": "deny"}})}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -48,7 +49,9 @@ func (o Own) Run(ctx context.Context) ([]Outcome, error) {
 	if _, err := onboard.Complete(r.Tenant); err != nil {
 		return nil, err
 	}
-	if o.From != "" {
+	if r.Layout == "" && r.Tenant.Annotations[v1beta1.AnnotationForm] != "" {
+		r.Layout = LayoutDemo // what its Kustomization applies, wherever the Tenant is
+	} else if o.From != "" {
 		if err := r.fromTree(o.From); err != nil {
 			return nil, err
 		}

@@ -66,6 +66,9 @@ func Prepare(dir string, told Told) (Platform, error) {
 	if err := onboard.Set(&p, told.Settings); err != nil {
 		return p, err
 	}
+	if err := p.misspelt(told.Settings.Near); err != nil {
+		return p, err
+	}
 	if p.hasManifests, err = hasFolder(dir, "kustomizations"); err != nil || found {
 		return p, err
 	}

@@ -139,6 +139,15 @@ func (p Platform) KeepsDecryption(dir string, tree Tree) error {
 // knowsFolders refuses to begin a tree with the environments that it gets if nobody names any, in a folder that
 // has others.
 func (p Platform) knowsFolders(dir string) error {
+	if p.Layout == "" {
+		demo, err := hasFolder(dir, path.Dir(demoKustomization))
+		if err != nil {
+			return err
+		}
+		if demo {
+			return fmt.Errorf("%s has %s, as flux-multitenant-demo: give --layout=demo, or --layout=%s for the tree of a platform", dir, path.Dir(demoKustomization), LayoutFlux)
+		}
+	}
 	if p.Layout != "" && p.Layout != LayoutFlux || len(p.Environments) > 0 {
 		return nil
 	}

@@ -142,7 +142,7 @@ func (team Team) keepNamespaces() []object {
 	return []object{{
 		"target": object{"kind": "Namespace"},
 		"patch": encode(object{"apiVersion": "v1", "kind": "Namespace",
-			"metadata": object{"name": "any", "annotations": object{"kustomize.toolkit.fluxcd.io/prune": "disabled"}}}),
+			"metadata": object{"name": "any", "annotations": object{pruneAnnotation: pruneDisabled}}}),
 	}}
 }
 

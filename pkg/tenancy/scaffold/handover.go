@@ -1,0 +1,113 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+// pruneAnnotation on an object, with the value [pruneDisabled], keeps Flux from deleting the object
+// when it leaves Git.
+const (
+	pruneAnnotation = "kustomize.toolkit.fluxcd.io/prune"
+	pruneDisabled   = "disabled"
+)
+
+// KeepsTeams returns a [RefusedError] if the tree has the operator, and Flux would delete what it
+// applies of a team in dir before the operator creates it again. With a team's Kustomization, Flux
+// deletes everything that the Kustomization applied.
+func (p Platform) KeepsTeams(dir string) error {
+	_, known, err := ReadSettings(dir)
+	if err != nil {
+		return err
+	}
+	return p.handsOver(dir, "", func(o *unstructured.Unstructured) bool {
+		return ofTeam(o, "") || !known && p.Layout != LayoutArc && isFlux(o, "Kustomization")
+	})
+}
+
+// keepsObjects is [Platform.KeepsTeams] for one team.
+func (team Team) keepsObjects(dir string, p Platform) error {
+	name := team.Tenant.Name
+	return p.handsOver(dir, name, func(o *unstructured.Unstructured) bool {
+		return ofTeam(o, name) || p.Layout != LayoutArc && isFlux(o, "Kustomization") && o.GetName() == name
+	})
+}
+
+// ofTeam reports whether an object is one that the operator creates for a Tenant, or for any if the
+// name is empty.
+func ofTeam(o *unstructured.Unstructured, tenant string) bool {
+	label := o.GetLabels()[v1beta1.LabelTenant]
+	return label != "" && (tenant == "" || label == tenant) && o.GetKind() != v1beta1.KindTenant && o.GetKind() != "Secret"
+}
+
+// handsOver refuses a tree with the operator while the lists of dir apply objects that leaves is true
+// of and that Flux would prune.
+func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstructured) bool) error {
+	there, err := hasFolder(dir, p.listFolder())
+	if !p.Operator || !there || err != nil {
+		return err
+	}
+	c, err := newChecker(CheckOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.load(dir); err != nil {
+		return err
+	}
+	c.inspect()
+	var pruned, unclear []string
+	found := false
+	for _, place := range p.places() {
+		folder := path.Join(p.listFolder(), place)
+		list := c.kustomizationFile(folder)
+		if list == "" {
+			continue
+		}
+		b := c.build(folder)
+		if b.failed {
+			unclear = append(unclear, list)
+		}
+		objects := slices.DeleteFunc(slices.Clone(b.objects), func(o *unstructured.Unstructured) bool { return !leaves(o) })
+		found = found || len(objects) > 0
+		if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetAnnotations()[pruneAnnotation] != pruneDisabled }) {
+			pruned = append(pruned, list)
+		}
+	}
+	// The chart brings the guardrails then. Without them, teams could do more for a while.
+	if list := c.kustomizationFile("infrastructure/guardrails"); found && tenant == "" && list != "" && !c.keeps(list) {
+		pruned = append(pruned, list)
+	}
+	switch {
+	case len(pruned) > 0:
+		return &RefusedError{firstKeep(tenant, pruned)}
+	case len(unclear) > 0:
+		return &RefusedError{fmt.Sprintf("nothing was written: %s does not build, so it is unclear whether Flux would delete objects of teams before the operator creates them: run landwaiter platform check %s", strings.Join(unclear, ", "), dir)}
+	}
+	return nil
+}
+
+// keeps reports whether a kustomization has the line that [firstKeep] asks for.
+func (c *checker) keeps(file string) bool {
+	documents, err := parse(c.files[file])
+	if err != nil || len(documents) == 0 {
+		return false
+	}
+	annotations := field(documents[0], "commonAnnotations")
+	return annotations != nil && textOf(annotations, pruneAnnotation) == pruneDisabled
+}
+
+// firstKeep says how objects pass from Flux to the operator without being deleted.
+func firstKeep(tenant string, lists []string) string {
+	whose := "teams have"
+	if tenant != "" {
+		whose = "Tenant " + tenant + " has"
+	}
+	return fmt.Sprintf("nothing was written: with operator=true, Flux deletes the objects that %s in the tree before the operator creates them, and with a team's Kustomization everything that it applied. First keep Flux from it: append the line\ncommonAnnotations: {%s: %s}\nto %s, merge, wait until every cluster has applied it, and run this again",
+		whose, pruneAnnotation, pruneDisabled, strings.Join(lists, ", "))
+}

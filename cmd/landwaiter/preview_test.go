@@ -29,8 +29,8 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 		"one that cannot be read":              {live.Change{Objects: resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "x"}}}}}, one, cluster},
 		"one that is deleted":                  {live.Change{Delete: []policy.ObjectRef{{Kind: "ClusterVerifier", Name: "x"}}}, one, cluster},
 		"the whole cluster":                    {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, all, ""},
-		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was judged; use -n team-b or -A\n"},
-		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one, "note: the change has objects of namespace team-b, where no image was judged; use -n team-b or -A\n"},
+		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
+		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said strings.Builder
@@ -45,7 +45,7 @@ func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
 	require.NoError(t, show(&nothing, printablePreview(nil, nil, false)))
 	require.Equal(t, "Nothing was judged: no image runs there.\n", nothing.String())
 	require.NoError(t, show(&unread, printablePreview(nil, []live.Right{{}}, false)))
-	require.True(t, strings.HasPrefix(unread.String(), "Nothing was judged.\n"), "whether an image runs there is not known: %s", unread.String())
+	require.True(t, strings.HasPrefix(unread.String(), "No image was verified.\n"), "whether an image runs there is not known: %s", unread.String())
 	row := live.Row{Use: live.Use{Namespace: "team-a", Image: "r/x"}}
 	row.Before.Verdict, row.After.Verdict = judged.As(policy.Allowed, row.Before.Verdict), judged.As(policy.Allowed, row.After.Verdict)
 	require.NoError(t, show(&same, printablePreview([]live.Row{row}, nil, false)))

@@ -102,14 +102,14 @@ func TestCheckRefusesFlagsThatMeanNothing(t *testing.T) {
 		args []string
 		says string
 	}{
-		"a person of no team":             {[]string{"--isolation", "--person", "dan"}, "need --tenant"},
+		"a person of no team":             {[]string{"--isolation", "--person", "dan"}, "require --tenant"},
 		"a team that is its own other":    {[]string{"--isolation", "--tenant", "a", "--other", "a"}, "must differ"},
-		"a group without isolation":       {[]string{"--group", "x"}, "mean nothing without --isolation"},
-		"an other team, and no isolation": {[]string{"--other", "a"}, "mean nothing without --isolation"},
-		"one Tenant and all of them":      {[]string{"--tenant", "a", "--tenants"}, "exclude each other"},
+		"a group without isolation":       {[]string{"--group", "x"}, "require --isolation"},
+		"an other team, and no isolation": {[]string{"--other", "a"}, "require --isolation"},
+		"one Tenant and all of them":      {[]string{"--tenant", "a", "--tenants"}, "cannot be used together"},
 		"all Tenants, which is usual":     {[]string{"--isolation", "--tenants"}, "leave out --tenants"},
 		"files and a cluster":             {[]string{"--tenant", "a", "x.yaml"}, "files are checked without a cluster"},
-		"a namespace of files, and none":  {[]string{"--cluster-resource-namespace", "a"}, "is about files, and none is given"},
+		"a namespace of files, and none":  {[]string{"--cluster-resource-namespace", "a"}, "requires files"},
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, program.ExitUsage, run(t.Context(), append([]string{"check"}, c.args...), &out, &errs), name)

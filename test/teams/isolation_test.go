@@ -172,7 +172,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 				binding := w.bindingOf("landwaiter-platform-objects")
 				require.NoError(t, w.Client.Delete(suite.Within(t), binding.DeepCopy()))
 				w.putBack(t, binding)
-			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "no ValidatingAdmissionPolicyBinding puts the guardrail in force"},
+			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "no ValidatingAdmissionPolicyBinding references the guardrail"},
 			"a piece gives every account too much": {func(t *testing.T) {
 				w.deniesNothing(t, "reconciler-pieces")
 				wide := suite.Object(piece, "rules: [{apiGroups: [''], resources: [limitranges], verbs: [update]}]")

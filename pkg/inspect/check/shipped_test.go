@@ -122,7 +122,7 @@ func TestAGuardrailIsComparedInWhateverNamespaceTheReleaseIs(t *testing.T) {
 		require.Empty(t, g.changed(name, g.Policy(name)), name)
 		changed := g.Policy(name).DeepCopy()
 		changed.Spec.Validations[0].Expression = "1 == 1"
-		require.Equal(t, "its rules are not those of this version of Landwaiter", g.changed(name, changed), name)
+		require.Equal(t, "its rules differ from this version of Landwaiter", g.changed(name, changed), name)
 		renamed := Guardrails{Release: types.NamespacedName{Namespace: "elsewhere", Name: "lw"}}
 		require.False(t, renamed.Comparable())
 		require.Empty(t, renamed.changed(name, changed), "another release cannot be compared")

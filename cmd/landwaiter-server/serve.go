@@ -55,8 +55,8 @@ func newServe(shared *sharedFlags) *cobra.Command {
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
 		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS. It reads resources from
 the Kubernetes API of its cluster, or of the one in KUBECONFIG, or from files (--config-dir). It applies
-changes of resources and certificates without a restart. docs/reference/server.md lists the HTTP paths.
-On SIGTERM or SIGINT, it finishes the requests in flight and ends.`,
+changes of resources and certificates without a restart. docs/reference/server.md explains flags with named
+values. On SIGTERM or SIGINT, it finishes the requests in flight and ends.`,
 		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
     --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,

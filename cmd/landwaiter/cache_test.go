@@ -35,7 +35,7 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		"not a DNS-1123 label":                            {"purge", "--redis-url", url, "--namespace", "*"},
 		"no Redis is given":                               {"show"},
 		"must be table, json, yaml, jsonpath=TEMPLATE or": {"show", "--redis-url", url, "-o", "xml"},
-		"two ways to say the same":                        {"show", "--redis-url", url, "--redis-url-file", "x"},
+		"cannot be used together":                         {"show", "--redis-url", url, "--redis-url-file", "x"},
 		"must be used together":                           {"show", "--redis-url", url, "--redis-option", "client-cert=x"},
 		"--redis-url-file":                                {"show", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
 		"does not begin with redis":                       {"show", "--redis-url", url, "--redis-option", "ca=cache_test.go"},

@@ -100,7 +100,7 @@ func TestShowRefusesWhatItCannotAnswer(t *testing.T) {
 		"not a DNS-1123 label":               {"-n", "*"},
 		"--redis-key-file":                   {"-n", "team-a"},
 		"--limit is 0":                       {"-n", "team-a", "--redis-key-file", keys, "--limit", "0"},
-		"leave the tag out":                  {"-n", "team-a", "--redis-key-file", keys, "--image", "r.example.com:5000/app:v1"},
+		"omit the tag":                       {"-n", "team-a", "--redis-key-file", keys, "--image", "r.example.com:5000/app:v1"},
 		"--image: image reference":           {"-n", "team-a", "--redis-key-file", keys, "--image", "[x"},
 		"is not 32 bytes":                    {"-n", "team-a", "--redis-key-file", "cacheshow_test.go"},
 		"--redis-key-file: open no-such-key": {"-n", "team-a", "--redis-key-file", "no-such-key"},

@@ -35,8 +35,8 @@ func newPlatformCheck(by person) *cobra.Command {
   secrets      Secrets and keys in plain text
   charts       charts that nothing verifies
 
-Check only reads files. It follows no link, runs no plugin and fetches nothing, so it can check
-files of strangers.
+Check only reads files. It follows no link, runs no plugin and no Helm, and fetches nothing, so it
+can check files of strangers.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  there are no findings

@@ -117,9 +117,9 @@ func (f *scaffoldFlags) check(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s cannot be used with --own: it is for the platform's repository", flag)
 		}
 	}
-	for flag, value := range map[string]string{"app-chart": f.chart, "shared": ""} {
+	for _, flag := range []string{"app-chart", "shared"} {
 		if cmd.Flags().Changed(flag) && f.app.Name == "" {
-			return fmt.Errorf("--%s %s requires --app", flag, value)
+			return fmt.Errorf("--%s requires --app", flag)
 		}
 	}
 	if f.withoutHelm && f.app.Name != "" {

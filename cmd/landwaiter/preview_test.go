@@ -19,7 +19,7 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 	everywhere := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "strict"}}
 	elsewhere := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "strict"}}
 	one, all := live.Scope{Namespaces: []verify.Namespace{"team-a"}}, live.Scope{All: true}
-	const cluster = "note: the change has cluster-scoped resources, and only namespace team-a was looked at; use -A for the whole cluster\n"
+	const cluster = "note: the change has cluster-scoped resources, but preview only covered namespace team-a; use -A for the whole cluster\n"
 	for name, c := range map[string]struct {
 		change live.Change
 		scope  live.Scope
@@ -43,7 +43,7 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
 	var nothing, unread, same strings.Builder
 	require.NoError(t, show(&nothing, printablePreview(nil, nil, false)))
-	require.Equal(t, "Nothing was judged: no image runs there.\n", nothing.String())
+	require.Equal(t, "No image was verified: none runs there.\n", nothing.String())
 	require.NoError(t, show(&unread, printablePreview(nil, []live.Right{{}}, false)))
 	require.True(t, strings.HasPrefix(unread.String(), "No image was verified.\n"), "whether an image runs there is not known: %s", unread.String())
 	row := live.Row{Use: live.Use{Namespace: "team-a", Image: "r/x"}}

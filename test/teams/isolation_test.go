@@ -167,7 +167,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 	for name, together := range map[string]map[string]hole{
 		"guardrails": {
 			"one only warns": {func(t *testing.T) { w.deniesNothing(t, "tenant-labels") }, "",
-				[]string{"controller-tenant-labels", "guardrail-tenant-labels", "own-labels"}, "does not say Deny"},
+				[]string{"controller-tenant-labels", "guardrail-tenant-labels", "own-labels"}, "instead of Deny"},
 			"one has no binding": {func(t *testing.T) {
 				binding := w.bindingOf("landwaiter-platform-objects")
 				require.NoError(t, w.Client.Delete(suite.Within(t), binding.DeepCopy()))

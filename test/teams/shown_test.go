@@ -141,7 +141,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 
 	other := eve.Run(t, "", append(explain, image("registry.example.com"))...)
 	require.Equal(t, 2, other.Code, other.Stdout+other.Stderr)
-	require.NotContains(t, other.Stderr, "Landwaiter shows in ConfigMap")
+	require.NotContains(t, other.Stderr, "rules come from ConfigMap")
 
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"rules.json":"{}"}}`))
 	for _, c := range []struct {

@@ -128,8 +128,8 @@ func (r Reference) shared() string {
 	r.Root.PersistentFlags().VisitAll(func(flag *pflag.Flag) {
 		if used(r.Root, flag.Name) {
 			shared := *flag
-			if shared.Value.Type() != "bool" {
-				shared.DefValue = "" // a command may have its own
+			if shared.Value.Type() == "duration" {
+				shared.DefValue, shared.Usage = "", shared.Usage+"; each command has its own default"
 			}
 			some.AddFlag(&shared)
 			return
@@ -167,27 +167,26 @@ func (r Reference) also(command *cobra.Command) (names []string) {
 }
 
 // codeLike finds, in text for a terminal, what a page shows as code, or links to: what is in double
-// quotes, flags, fields, patterns and pages.
-var codeLike = regexp.MustCompile(`"([^"]+)"|\bdocs/[a-z/-]+\.md\b|\B--?[a-zA-Z][a-z-]*(?:=[^\s,;)]*[^\s,;:).])?|\bspec\.[a-zA-Z.]+[a-zA-Z]|` +
-	`\b[a-zA-Z.]+=[^\s,;)]*[^\s,;:).]|[^\s(]*\*\*[^\s,)]*|\blandwaiter\.dev/[a-z0-9]+|\.landwaiter\.yaml\b|\b[A-Z][A-Z/]*[A-Z](?:\.yaml)?\b`)
+// quotes, pages, flags, fields, patterns, settings and placeholders.
+var codeLike = regexp.MustCompile(`"[^"]+"|\bdocs/[a-z/-]+\.md\b|\B--?[a-zA-Z][a-z-]*(?:=[^\s,;)]+)?|\bspec\.[a-zA-Z.]+|[^\s(]*\*\*[^\s,)]*|` +
+	`[\w.-]+=[^\s,;)]+|\blandwaiter\.dev/[a-z0-9]+|\.landwaiter\.yaml\b|[^\s(),;"]*\b[A-Z][A-Z_]+\b[^\s(),;"']*`)
 
 // notCode are words in capitals that are names.
-var notCode = []string{"API", "AWS", "CA", "CPU", "CEL", "CRD", "DER", "DNS", "HTTP", "HTTPS", "IP", "JSON", "KMS", "OPA", "OTEL", "PEM", "SIGINT", "SIGTERM", "TLS", "TMC", "TUF", "TTL", "UID", "URL", "YAML", "KUBECONFIG"}
+var notCode = []string{"API", "AWS", "CA", "CLI", "CPU", "CEL", "CRD", "DER", "DNS", "HTTP", "HTTPS", "IP", "JSON", "KMS", "OPA", "PEM", "SIGINT", "SIGTERM", "TLS", "TMC", "TUF", "TTL", "UID", "URL", "YAML"}
 
 // inline returns text for a terminal as Markdown.
 func inline(text string) string {
 	return codeLike.ReplaceAllStringFunc(text, func(found string) string {
-		switch {
-		case slices.Contains(notCode, found):
+		word := strings.TrimRight(found, ".:")
+		after := found[len(word):]
+		switch page, isPage := strings.CutPrefix(word, "docs/"); {
+		case slices.Contains(notCode, word):
 			return found
-		case strings.HasPrefix(found, "docs/reference/"):
-			found = strings.TrimPrefix(found, "docs/reference/")
-			return fmt.Sprintf("[%s](../%s)", strings.TrimSuffix(found, ".md"), found)
-		case strings.HasPrefix(found, "docs/"):
-			found = strings.TrimPrefix(found, "docs/")
-			return fmt.Sprintf("[%s](../../%s)", strings.TrimSuffix(filepath.Base(found), ".md"), found)
+		case isPage:
+			title := strings.TrimSuffix(filepath.Base(page), ".md")
+			return fmt.Sprintf("[%s](../../%s)%s", strings.ToUpper(title[:1])+title[1:], page, after)
 		}
-		return "`" + strings.Trim(found, `"`) + "`"
+		return "`" + strings.Trim(word, `"`) + "`" + after
 	})
 }
 
@@ -215,6 +214,8 @@ func prose(text string) string {
 		heads := [2]string{"value", "meaning"}
 		if strings.HasPrefix(joined, "Exit codes") {
 			joined, heads[0] = "[Exit codes](../cli.md#exit-codes) besides 64 and 69:", "code"
+		} else if !strings.Contains(joined, "--") {
+			heads[0] = "topic"
 		}
 		if joined != "" {
 			fmt.Fprintf(b, "%s\n\n", inline(joined))

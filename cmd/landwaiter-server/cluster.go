@@ -49,19 +49,19 @@ type clusterFlags struct {
 
 func (c *clusterFlags) register(f *pflag.FlagSet) {
 	o := &c.controller
-	program.RegisterNamed(f, "cluster-role", "names of ClusterRoles, by their use (repeatable)", func(v *pflag.FlagSet) {
-		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
-		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which to list the Tenants that there are, for the operator guardrails (empty: none)")
-		v.StringVar(&c.providerSuffix, "provider-suffix", "", "end of the name of a ClusterRole, after the name of a --provider-object, that owns the object: it is deleted with the role, and not made without (empty: none does)")
+	program.RegisterNamed(f, "cluster-role", "names of ClusterRoles, by use (repeatable)", func(v *pflag.FlagSet) {
+		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader", "ClusterRole that grants reading a namespace's Secrets and ConfigMaps, for messages")
+		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which serve lists the existing Tenants for the operator guardrails (empty: none)")
+		v.StringVar(&c.providerSuffix, "provider-suffix", "", "suffix of the ClusterRole that owns a --provider-object: object NAME requires ClusterRole NAME+suffix, and is deleted with it (empty: no owner)")
 	})
-	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules in each namespace of a Tenant; needs the guardrails")
-	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of workloads when they change, and those of running pods again before their verdict ends")
+	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "maintain ConfigMap landwaiter-effective-rules in each namespace of a Tenant; requires the guardrails")
+	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of workloads when they change, and re-verify those of running pods before their verdict expires")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events into each namespace; implies --warm-up")
-	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-dir")
-	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and keep every --provider-object, which has its CA")
-	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
-	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the certificate that is made (repeatable)")
-	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to keep, such as landwaiter-verify=/v1/verify (repeatable)")
+	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in --own-namespace with the serving certificate, instead of --tls-dir")
+	f.BoolVar(&c.rotate, "rotate-certificates", false, "create and renew the certificate in --tls-secret, and maintain every --provider-object with its CA")
+	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in --own-namespace through which Gatekeeper reaches this server")
+	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the created certificate (repeatable)")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as landwaiter-verify=/v1/verify (repeatable)")
 }
 
 // take adds what the flags of both commands say.
@@ -75,27 +75,27 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	noCluster := configDir != ""
 	switch {
 	case len(files.ClientCAFiles)+len(files.ClientCASecrets) == 0 && !options.InsecureNoClientAuth:
-		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or --insecure-no-client-auth")
+		return errors.New("without a client CA, any client could send requests: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or --insecure-no-client-auth")
 	case noCluster && (c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || len(files.ClientCASecrets)+len(c.providerObjects) > 0):
-		return errors.New("--config-dir means that no Kubernetes API is used: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
+		return errors.New("--config-dir uses no Kubernetes API: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
 	case noCluster && (c.warmUp || c.reports || c.controller.ShowRules):
-		return errors.New("--warm-up, --reports and --show-effective-rules need the Kubernetes API, which --config-dir means to do without")
+		return errors.New("--warm-up, --reports and --show-effective-rules require the Kubernetes API: leave out --config-dir")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
-		return errors.New("--ttl warm-up means nothing without --warm-up or --reports")
+		return errors.New("--ttl warm-up requires --warm-up or --reports")
 	case c.warmUpInterval < 0:
 		return errors.New("--ttl warm-up must be positive")
 	case c.tlsSecret != "" && files.CertificateFile != "":
-		return errors.New("--tls-secret and --tls-dir are two ways to give the serving certificate: use one")
+		return errors.New("--tls-secret and --tls-dir both give the serving certificate: use one")
 	case c.tlsSecret == "" && files.CertificateFile == "":
 		return errors.New("the serving certificate is missing: use --tls-dir DIR or --tls-secret NAME")
 	case c.tlsSecret != "" && c.controller.OwnNamespace == "":
-		return errors.New("--tls-secret is looked for in --own-namespace, which is not given")
+		return errors.New("--tls-secret requires --own-namespace, the namespace of the Secret")
 	case c.rotate && c.tlsSecret == "":
-		return errors.New("--rotate-certificates needs --tls-secret, where the certificate is kept")
+		return errors.New("--rotate-certificates requires --tls-secret, the Secret of the certificate")
 	case !c.rotate && len(c.providerObjects) > 0:
-		return errors.New("--provider-object needs --rotate-certificates, which knows the CA to give to it")
+		return errors.New("--provider-object requires --rotate-certificates, which writes the CA into it")
 	case !noCluster && c.controller.LeaderElection && c.controller.OwnNamespace == "":
-		return errors.New("leader election needs --own-namespace (or --leader-elect=false for a single replica)")
+		return errors.New("leader election requires --own-namespace (or --leader-elect=false for a single replica)")
 	}
 	_, err := c.providers(options)
 	return err

@@ -24,7 +24,7 @@ type identityFlags struct {
 
 func (i *identityFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&i.tlsDir, "tls-dir", "", "directory with the serving certificate: tls.crt and tls.key, as in a mounted Secret")
-	f.StringSliceVar(&i.clientCAs, "client-ca", nil, "CA certificates of clients: FILE, or secret/NAMESPACE/NAME[/KEY] (ca.crt without KEY) (repeatable)")
+	f.StringSliceVar(&i.clientCAs, "client-ca", nil, "CA certificates of clients: FILE, or secret/NAMESPACE/NAME[/KEY], where KEY is ca.crt if omitted (repeatable)")
 }
 
 // options returns what the flags ask for.

@@ -27,7 +27,7 @@ func TestOnlyKUBECONFIGOrThePodsAccountSaysWhichClusterIsMeant(t *testing.T) {
 	first, missing := kubeconfig(t, filepath.Join(dir, "first"), "first"), filepath.Join(dir, "missing")
 	second := kubeconfig(t, filepath.Join(dir, "second"), "second")
 	for name, c := range map[string]struct{ variable, host, says string }{
-		"nothing, although $HOME has a file": {"", "", "set KUBECONFIG to a file outside a cluster"},
+		"nothing, although $HOME has a file": {"", "", "outside a cluster, set KUBECONFIG to a file"},
 		"a file":                             {first, "https://first", ""},
 		"several, of which the first counts": {missing + string(os.PathListSeparator) + second + string(os.PathListSeparator) + first, "https://second", ""},
 		"a file that does not exist":         {missing, "", "no file in KUBECONFIG exists"},

@@ -26,9 +26,11 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) { commands.Scripts(t, "landwaiter-server", run) }
 
-func TestTheReferenceOfFlagsIsUpToDate(t *testing.T) {
-	require.NoError(t, commands.CheckReference("../../docs/reference/server.md", newRoot()))
+func TestTheReferenceOfCommandsIsUpToDate(t *testing.T) {
+	require.NoError(t, commands.Reference{Root: newRoot(), Folder: "../../docs/reference/commands", Shared: "../../docs/reference/server.md"}.Check())
 }
+
+func TestTheExamplesOfHelpHaveFlagsThatExist(t *testing.T) { commands.CheckExamples(t, newRoot) }
 
 func TestTheFlagsAreFewAndHelpFitsOnAScreen(t *testing.T) {
 	commands.CheckSize(t, newRoot(), commands.Size{Registrations: 46, Lines: 50, Columns: 160})

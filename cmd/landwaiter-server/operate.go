@@ -32,19 +32,18 @@ func newOperate(shared *sharedFlags) *cobra.Command {
 	var flags operateFlags
 	cmd := &cobra.Command{
 		Use:   "operate",
-		Short: "Keep what Tenants stand for in a cluster: the operator",
-		Long: `Operate makes the objects of every Tenant (namespaces, account, bindings, quotas,
-network policies, Flux objects) and puts right what others change. It is the same as
-tenant add, by an account of its own, and says in the condition Provisioned what it
-could not do. It answers no requests but health and metrics.
+		Short: "Run the operator, which provisions the objects of Tenants",
+		Long: `Operate creates the objects of every Tenant (namespaces, ServiceAccount, bindings, quotas, network
+policies, Flux objects) and reverts what others change. It does the same as "landwaiter tenant add",
+with a ServiceAccount of its own, and reports failures in the condition Provisioned. It only serves
+health and metrics.
 
-It never labels a namespace that exists: taking one over is an admin's own act, by
-tenant add --set adopt=true.
+It never takes over an existing namespace: only an admin does, with
+"landwaiter tenant add --set adopt=true".
 
-Its account may bind roles, so the operator guardrails (two ValidatingAdmissionPolicies)
-confine it to namespaces of Tenants and to what each Tenant says. At its start and every
-minute it asks the API server, by dry runs, for what they must refuse. It ends if
-anything else is the answer.`,
+Its ServiceAccount may bind roles. The operator guardrails, two ValidatingAdmissionPolicies, confine it
+to namespaces of Tenants and to the specs of Tenants. At its start and every minute, it sends
+dry-run requests that the guardrails must refuse. If one is not refused, it ends.`,
 		Example: `  landwaiter-server operate --own-namespace landwaiter-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,17 +62,17 @@ anything else is the answer.`,
 
 func (o *operateFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
-	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that no Tenant may have, besides those of the system (repeatable)")
+	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that no Tenant may have, in addition to system namespaces (repeatable)")
 	g, m := &o.options.Guardrail, &o.options.Mutation
-	program.RegisterNamed(f, "guardrail", "operator guardrails, and how often to ask whether they are in force (repeatable)", func(v *pflag.FlagSet) {
-		v.StringVar(&g.Policy, "namespaces", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
-		v.StringVar(&g.Tenants, "tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this account to what each Tenant says")
-		v.DurationVar(&g.Interval, "interval", guardrailInterval, "how often to ask whether the operator guardrails are in force, at least every minute")
+	program.RegisterNamed(f, "guardrail", "operator guardrails, and how often to test them (repeatable)", func(v *pflag.FlagSet) {
+		v.StringVar(&g.Policy, "namespaces", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this ServiceAccount to namespaces of Tenants")
+		v.StringVar(&g.Tenants, "tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this ServiceAccount to the spec of each Tenant")
+		v.DurationVar(&g.Interval, "interval", guardrailInterval, "how often to test the operator guardrails, at least every minute")
 	})
-	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "work without the operator guardrails: who takes over this account has every namespace")
-	program.RegisterNamed(f, "mutation", "keep the objects that pin tags, with limit=N and timeout-seconds=N (left out: keep none)", func(v *pflag.FlagSet) {
-		v.IntVar(&m.Limit, "limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster (0: only those of the cluster)")
-		v.Int64Var(&m.Objects.TimeoutSeconds, "timeout-seconds", 1, "how long Gatekeeper waits for the digest of a tag")
+	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "run without the operator guardrails; anyone who takes over this ServiceAccount controls every namespace")
+	program.RegisterNamed(f, "mutation", "maintain the objects that pin tags, with limit=N and timeout-seconds=N (omitted: none)", func(v *pflag.FlagSet) {
+		v.IntVar(&m.Limit, "limit", mutationLimit, "maximum sets of Provider and Assign objects for Stores of teams; each slows down every admission in the cluster (0: only those of the cluster)")
+		v.Int64Var(&m.Objects.TimeoutSeconds, "timeout-seconds", 1, "seconds that Gatekeeper waits for the digest of a tag")
 	})
 	f.Lookup("mutation").DefValue = "" // the values count only if the flag is given
 	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace whose tags are never pinned (repeatable)")

@@ -53,10 +53,10 @@ func newServe(shared *sharedFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
-		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS, by resources of the
-Kubernetes API (of its cluster, or of the one in KUBECONFIG) or in files (--config-dir). It follows changes
-of both, and of certificates, without a restart. docs/reference/server.md has its paths and more about flags.
-On SIGTERM or SIGINT it finishes the requests in flight, and ends.`,
+		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS. It reads resources from
+the Kubernetes API of its cluster, or of the one in KUBECONFIG, or from files (--config-dir). It applies
+changes of resources and certificates without a restart. docs/reference/server.md explains flags with named
+values. On SIGTERM or SIGINT, it finishes the requests in flight and ends.`,
 		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
     --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
@@ -105,34 +105,34 @@ On SIGTERM or SIGINT it finishes the requests in flight, and ends.`,
 
 // registerServerFlags declares the flags of the HTTPS edge.
 func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
-	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
-	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
-	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer any client, without a client certificate")
-	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
-	program.RegisterNamed(f, "timeout", "how long an answer or the end may take (repeatable)", func(v *pflag.FlagSet) {
-		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
-		v.DurationVar(&options.MutateTimeout, "mutate", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
-		v.DurationVar(&options.GracePeriod, "shutdown", provider.DefaultGracePeriod, "time for requests in flight to finish at shutdown")
-		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice (0: not at all)")
+	f.StringVar(&options.Address, "address", ":8443", "HTTPS address for Gatekeeper")
+	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any certificate that the client CA signed)")
+	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer clients without a client certificate")
+	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer mutation with repository@digest, as Ratify does, instead of repository:tag@digest")
+	program.RegisterNamed(f, "timeout", "time limits of answers and of the shutdown (repeatable)", func(v *pflag.FlagSet) {
+		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout, "time limit of a verify answer; keep it below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.MutateTimeout, "mutate", provider.DefaultMutateTimeout, "time limit of a mutate answer; keep it below Gatekeeper's webhook timeout")
+		v.DurationVar(&options.GracePeriod, "shutdown", provider.DefaultGracePeriod, "time limit for requests in flight at shutdown")
+		v.DurationVar(&options.DrainDelay, "drain", 0, "how long to accept requests after /readyz fails, so that load balancers notice (0: not at all)")
 	})
 }
 
 // registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
 func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Duration) {
-	program.RegisterNamed(f, "limit", "bound on what is done at a time (repeatable)", func(v *pflag.FlagSet) {
-		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
-		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
+	program.RegisterNamed(f, "limit", "limits of parallel work and memory (repeatable)", func(v *pflag.FlagSet) {
+		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified in parallel; further images get a system error at once")
+		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified in parallel")
 		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
-		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
-		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
-		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
+		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most as much as it leaves to others")
+		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace and second, with a burst of twice as many; the rest waits")
+		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace and second, with a burst of the same size; the rest waits")
 		v.IntVar(&o.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 	})
 	program.RegisterNamed(f, "ttl", "how long a result is cached (repeatable)", func(v *pflag.FlagSet) {
 		v.DurationVar(&o.Engine.PassTTL, "pass", verify.DefaultPassTTL, "how long an allowed digest is cached")
 		v.DurationVar(&o.Engine.DenyTTL, "deny", verify.DefaultDenyTTL, "how long a denied digest is cached")
 		v.DurationVar(&o.Engine.TagTTL, "tag", verify.DefaultTagTTL, "how long the digest of a tag is cached")
-		v.DurationVar(warmUp, "warm-up", 0, "how often images of running pods are verified again, with --warm-up or --reports (0: half of pass)")
+		v.DurationVar(warmUp, "warm-up", 0, "how often --warm-up and --reports re-verify the images of running pods (0: half of pass)")
 	})
 }
 
@@ -193,7 +193,7 @@ const lastTraces = 3 * time.Second
 type traceFlags struct{ images bool }
 
 func (f *traceFlags) register(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.images, "trace-images", false, "name images, digests and reasons in traces")
+	flags.BoolVar(&f.images, "trace-images", false, "include images, digests and reasons in traces")
 }
 
 // start adds the tracer that the variables ask for to options, and returns what ends it.

@@ -21,11 +21,11 @@ type sharedFlags struct {
 func (s *sharedFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warning or error")
 	f.StringVar(&s.logFormat, "log-format", "json", "json or text")
-	f.StringVar(&s.healthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
-	f.StringVar(&s.metricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
-	f.BoolVar(&s.leaderElection, "leader-elect", true, "let one of several replicas write; all replicas of serve answer")
-	f.StringVar(&s.ownNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod, for its lease and its certificate; without the flag that of the variable POD_NAMESPACE")
-	f.StringVar(&s.providerURL, "provider-url", "", "where Gatekeeper reaches serve, without a path (empty: the Service of serve, at port 443)")
+	f.StringVar(&s.healthAddress, "health-address", ":8081", "address of /healthz and /readyz (empty: none)")
+	f.StringVar(&s.metricsAddress, "metrics-address", ":8082", "address of /metrics (empty: none)")
+	f.BoolVar(&s.leaderElection, "leader-elect", true, "elect one replica that writes; all replicas of serve answer")
+	f.StringVar(&s.ownNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod, for its Lease and certificate; if omitted, that in the variable POD_NAMESPACE")
+	f.StringVar(&s.providerURL, "provider-url", "", "URL at which Gatekeeper reaches serve, without a path (empty: port 443 of the Service of serve)")
 }
 
 // logger returns the log that the flags ask for.

@@ -47,7 +47,7 @@ func (f *serviceFlags) asServer(ctx context.Context, person *live.Person, server
 	}
 	if serve == nil {
 		if !f.served.Changed("break-glass") {
-			why = "whether serve runs with --break-glass is not known: " + why + "; if it does, repeat its value: --serve-flag=break-glass=24h"
+			why = "it is unknown whether serve runs with --break-glass: " + why + "; if it does, repeat its value: --serve-flag=break-glass=24h"
 			for _, state := range states {
 				state.WithoutBreakGlass(why, time.Now())
 			}
@@ -102,5 +102,5 @@ func sayShown(stderr io.Writer, shown *live.Shown) {
 	if !shown.At.IsZero() {
 		asOf = ", as of " + shown.At.UTC().Format(time.RFC3339)
 	}
-	program.Say(stderr, "note: you may not list every cluster resource, so the rules of the cluster are those that Landwaiter shows in ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
+	program.Say(stderr, "note: you may not list all cluster resources, so the cluster's rules come from ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
 }

@@ -27,10 +27,10 @@ type cacheFlags struct {
 
 func newCache(by person) *cobra.Command {
 	flags := &cacheFlags{by: by}
-	cmd := group("cache", "Inspect and empty the cache that replicas share in Redis", newCacheShow(flags), newCachePurge(flags))
+	cmd := group("cache", "Inspect and purge the cache that replicas share in Redis", newCacheShow(flags), newCachePurge(flags))
 	f := cmd.PersistentFlags()
 	flags.redis.RegisterConnection(f)
-	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "instead of a namespace, the keys of cluster scope")
+	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "use the keys of cluster scope instead of those of a namespace")
 	for _, sub := range cmd.Commands() {
 		uses(sub, time.Minute, flagOutput)
 	}
@@ -96,15 +96,13 @@ func newCachePurge(flags *cacheFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "purge (--namespace NS | --cluster-scope)",
 		Short: "Remove the keys of a namespace from Redis",
-		Long: `Purge removes every key of one namespace, or of cluster scope. Entries in the memory
-of replicas stay until they expire. Images are verified again when they are asked for.
-
-Exit codes: 0 the keys are removed, if there were any, 64 the command line is wrong
-or a file that it names cannot be read, 69 Redis failed.`,
+		Long: `Purge removes every key of one namespace, or of cluster scope. Entries in the memory of replicas
+stay until they expire. The server verifies an image again at its next request. The exit code is 0
+even if there were no keys.`,
 		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ns, err := flags.scope("say what to remove")
+			ns, err := flags.scope("what to remove is missing")
 			if err != nil {
 				return err
 			}
@@ -139,16 +137,14 @@ func newCacheShow(shared *cacheFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [--namespace NS | --cluster-scope] [--image REPOSITORY[@DIGEST]]",
 		Short: "Count the keys of each namespace in Redis, or list the verdicts of one",
-		Long: `Show counts the keys of each namespace in Redis, and the bytes of their values; "-" is
-cluster scope. With a namespace, or --cluster-scope, it opens its cached verdicts with the
-keys that seal them, and lists them. That is for cluster admins: whoever has the key file can
-also make verdicts. Teams ask the Kubernetes API and "landwaiter verify --explain" instead.
+		Long: `Show counts the keys of each namespace in Redis, and the bytes of their values. "-" stands for
+cluster scope. With --namespace or --cluster-scope, it opens the cached verdicts with the keys of
+--redis-key-file, and lists them. This is for cluster admins: anyone with the key file can forge
+verdicts. Teams use "landwaiter verify --explain" instead.
 
-A value that does not open is listed as UNOPENED with the reason: a key that is no longer
-in the file, or somebody else wrote it. It is never used as a verdict.
-
-Exit codes: 0 what is there is shown, 64 the command line is wrong or a file that it
-names cannot be read, 69 Redis failed.`,
+A value that does not open is listed as UNOPENED with the reason: the file no longer has its key,
+or someone else wrote it. The server never uses it as a verdict. The exit code is 0 even if there
+is nothing to show.`,
 		Example: `  landwaiter cache show --redis-url rediss://redis.example:6379/0
   landwaiter cache show --namespace team-a --redis-url-file redis-url --redis-key-file redis-key
   landwaiter cache show -n team-a --image registry.example.com/team-a/app --redis-url-file redis-url --redis-key-file redis-key`,
@@ -162,15 +158,15 @@ names cannot be read, 69 Redis failed.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.keyFile, "redis-key-file", "", program.KeyFileUsage)
-	f.StringVar(&flags.image, "image", "", "list the verdicts of one repository, or of one digest of it (empty: all)")
-	f.IntVar(&flags.limit, "limit", defaultShown, "list at most so many; the others are counted")
+	f.StringVar(&flags.image, "image", "", "list only the verdicts of one repository, or of one digest in it (empty: all)")
+	f.IntVar(&flags.limit, "limit", defaultShown, "maximum number of verdicts to list; the rest is counted")
 	return cmd
 }
 
 // count counts what each namespace has.
 func (s *showFlags) count(cmd *cobra.Command) error {
 	if s.image != "" {
-		return errors.New("--image means nothing without --namespace NS or --cluster-scope")
+		return errors.New("--image requires --namespace NS or --cluster-scope")
 	}
 	return s.connected(cmd, func(ctx context.Context, client redis.UniversalClient) error {
 		found, err := cache.Usage(ctx, client)
@@ -183,7 +179,7 @@ func (s *showFlags) count(cmd *cobra.Command) error {
 
 // list lists the verdicts of one namespace.
 func (s *showFlags) list(cmd *cobra.Command) error {
-	namespace, err := s.scope("say what to list")
+	namespace, err := s.scope("what to list is missing")
 	if err != nil {
 		return err
 	}
@@ -195,7 +191,7 @@ func (s *showFlags) list(cmd *cobra.Command) error {
 		return fmt.Errorf("--limit is %d, it must be 1 to %d", s.limit, maxShown)
 	}
 	if s.keyFile == "" {
-		return errors.New("the verdicts are sealed: use --redis-key-file with the keys that landwaiter-server serve has")
+		return errors.New("the verdicts are sealed: use --redis-key-file with the key file of landwaiter-server serve")
 	}
 	keys, err := program.ReadSetting("--redis-key-file", s.keyFile)
 	if err != nil {
@@ -225,7 +221,7 @@ func (s *showFlags) repository() (*image.Reference, error) {
 	}
 	name, _, _ := strings.Cut(s.image, "@")
 	if name = name[strings.LastIndex(name, "/")+1:]; strings.Contains(name, ":") {
-		return nil, fmt.Errorf("--image is %s, but verdicts are about digests: leave the tag out, or ask for the digest that landwaiter verify --digest prints", s.image)
+		return nil, fmt.Errorf("--image is %s, but verdicts are about digests: omit the tag, or use the digest that landwaiter verify --digest prints", s.image)
 	}
 	return &ref, nil
 }

@@ -30,13 +30,13 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 	require.Equal(t, []string{"landwaiter:team-ab:verdict:3", "other:x"}, server.Keys())
 
 	for says, args := range map[string][]string{
-		"say what to remove":   {"purge", "--redis-url", url},
-		"--cluster-scope":      {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
-		"not a DNS-1123 label": {"purge", "--redis-url", url, "--namespace", "*"},
-		"which Redis?":         {"show"},
+		"what to remove is missing":                       {"purge", "--redis-url", url},
+		"--cluster-scope":                                 {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
+		"not a DNS-1123 label":                            {"purge", "--redis-url", url, "--namespace", "*"},
+		"no Redis is given":                               {"show"},
 		"must be table, json, yaml, jsonpath=TEMPLATE or": {"show", "--redis-url", url, "-o", "xml"},
-		"two ways to say the same":                        {"show", "--redis-url", url, "--redis-url-file", "x"},
-		"belong together":                                 {"show", "--redis-url", url, "--redis-option", "client-cert=x"},
+		"cannot be used together":                         {"show", "--redis-url", url, "--redis-url-file", "x"},
+		"must be used together":                           {"show", "--redis-url", url, "--redis-option", "client-cert=x"},
 		"--redis-url-file":                                {"show", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
 		"does not begin with redis":                       {"show", "--redis-url", url, "--redis-option", "ca=cache_test.go"},
 		"must look like":                                  {"show", "--redis-url", "http://x"},
@@ -45,5 +45,5 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 	}
 	server.Close()
 	require.Contains(t, do(program.ExitUnavailable, "show", "--redis-url", url), "find keys")
-	require.Contains(t, do(program.ExitOK), "Inspect and empty")
+	require.Contains(t, do(program.ExitOK), "Inspect and purge")
 }

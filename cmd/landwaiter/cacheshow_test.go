@@ -95,19 +95,19 @@ func TestShowRefusesWhatItCannotAnswer(t *testing.T) {
 	require.NoError(t, os.WriteFile(keys, fixture.NewSealKey(), 0o600))
 	url := "redis://" + server.Addr()
 	for says, args := range map[string][]string{
-		"--image means nothing without":      {"--image", "r.example.com/app"},
+		"--image requires":                   {"--image", "r.example.com/app"},
 		"--cluster-scope":                    {"-n", "team-a", "--cluster-scope"},
 		"not a DNS-1123 label":               {"-n", "*"},
 		"--redis-key-file":                   {"-n", "team-a"},
 		"--limit is 0":                       {"-n", "team-a", "--redis-key-file", keys, "--limit", "0"},
-		"leave the tag out":                  {"-n", "team-a", "--redis-key-file", keys, "--image", "r.example.com:5000/app:v1"},
+		"omit the tag":                       {"-n", "team-a", "--redis-key-file", keys, "--image", "r.example.com:5000/app:v1"},
 		"--image: image reference":           {"-n", "team-a", "--redis-key-file", keys, "--image", "[x"},
 		"is not 32 bytes":                    {"-n", "team-a", "--redis-key-file", "cacheshow_test.go"},
 		"--redis-key-file: open no-such-key": {"-n", "team-a", "--redis-key-file", "no-such-key"},
 	} {
 		require.Contains(t, commanded(t, program.ExitUsage, append([]string{"cache", "show", "--redis-url", url}, args...)...), says)
 	}
-	require.Contains(t, commanded(t, program.ExitUsage, "cache", "show", "-n", "team-a", "--redis-key-file", keys), "which Redis?")
+	require.Contains(t, commanded(t, program.ExitUsage, "cache", "show", "-n", "team-a", "--redis-key-file", keys), "no Redis is given")
 	require.Contains(t, commanded(t, program.ExitOK, "cache", "show", "-n", "team-a", "--redis-key-file", keys, "--redis-url", url, "--image", "r.example.com:5000/app"), "0 keys of team-a")
 	server.Close()
 	require.Contains(t, commanded(t, program.ExitUnavailable, "cache", "show", "-n", "team-a", "--redis-key-file", keys, "--redis-url", url), "find keys")

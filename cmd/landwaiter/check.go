@@ -41,25 +41,27 @@ func newCheck(by person) *cobra.Command {
 	flags := checkFlags{by: by}
 	cmd := &cobra.Command{
 		Use:   "check [--tenants | --tenant NAME | --isolation | FILE|DIR|-...]",
-		Short: "Find what is wrong with an installation, its Tenants, or files, and how to mend it",
-		Long: `Check reads how Gatekeeper and Landwaiter are installed, with your own permissions, and
-changes nothing. It finds what lets images in that should be denied, what will break, and
-trust that developers can change. docs/operate/check.md explains each finding. The ClusterRole
-landwaiter-checker may read all of it and no Secret; a cluster admin binds it by hand.
+		Short: "Find what is wrong with an installation, its Tenants or files, and how to fix it",
+		Long: `Check reads how Gatekeeper and Landwaiter are installed, with your permissions, and changes
+nothing. It finds what admits images that should be denied, what will break, and trust material
+that developers can change. docs/reference/findings.md explains each finding. The ClusterRole
+landwaiter-checker grants all permissions that check needs, and none for Secrets.
 
---tenants compares each Tenant with the cluster, --tenant one of them. Whoever may not
-list Tenants checks a namespace (-n) and the home namespace of its Tenant, if the server
-runs with --show-effective-rules.
+--tenants compares every Tenant with the cluster, --tenant one of them. If you may not list
+Tenants, check compares one namespace (-n) and its Tenant's home namespace. For that, the server
+must run with --show-effective-rules.
 
---isolation acts as the people and accounts of each Tenant, by impersonation, and asks for
-what they must not reach. All requests are dry runs; no Secret is read.
+--isolation impersonates the people and ServiceAccounts of each Tenant, and requests what they
+must not reach. All requests are dry runs. It reads no Secret.
 
-FILE, DIR and - (standard input) are checked as an API server checks them (schema,
-unknown fields, rules), then as Landwaiter compiles them, and nothing is reached. Notes are
-about what files alone do not decide. Files of landwaiter.dev/v1alpha1 are read too.
+Check validates FILE, DIR and - (standard input) as an API server does (schema, unknown fields,
+rules), then compiles them as Landwaiter does. It contacts no server. A note is about what files
+alone cannot show. Check also reads landwaiter.dev/v1alpha1.
 
-Exit codes: 0 nothing is wrong, 1 there are errors or warnings (--strict: or notes), 2 a
-check could not be made, 64 the command line is wrong, 69 the API server does not answer.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  nothing is wrong
+  1  there are errors or warnings; with --strict: or notes
+  2  a check could not be made`,
 		Example: `  landwaiter check
   landwaiter check --tenant iris-green -o json
   kubectl get landwaiter --all-namespaces -o yaml | landwaiter check -`,
@@ -73,16 +75,16 @@ check could not be made, 64 the command line is wrong, 69 the API server does no
 	}
 	uses(cmd, 5*time.Minute, flagOutput, flagAccount)
 	f := cmd.Flags()
-	f.BoolVar(&flags.tenants, "tenants", false, "check the Tenants of the cluster instead of the installation")
-	f.StringVar(&flags.tenant, "tenant", "", "check this Tenant; with --isolation, act as this one alone")
-	f.BoolVar(&flags.tries, "isolation", false, "try, by impersonated dry runs, what teams must not be able to do")
-	f.StringVar(&flags.isolation.Other, "other", "", "Tenant to try to reach, with --isolation")
-	f.StringVar(&flags.isolation.As, "person", "", "further person of --tenant to act as, with --isolation")
-	f.StringSliceVar(&flags.isolation.Groups, "group", nil, "group of --person (repeatable)")
-	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper, if its webhook does not name a Service")
-	f.StringSliceVar(&flags.options.Exempt, "exempt-namespace", nil, "namespace that is meant to be exempt, besides those of the system (repeatable)")
+	f.BoolVar(&flags.tenants, "tenants", false, "compare all Tenants with the cluster")
+	f.StringVar(&flags.tenant, "tenant", "", "compare this Tenant with the cluster; with --isolation, impersonate only its people and ServiceAccounts")
+	f.BoolVar(&flags.tries, "isolation", false, "try with impersonated dry runs what teams must not be able to do")
+	f.StringVar(&flags.isolation.Other, "other", "", "with --isolation, the only Tenant to try to reach")
+	f.StringVar(&flags.isolation.As, "person", "", "with --isolation, another user of --tenant to impersonate")
+	f.StringSliceVar(&flags.isolation.Groups, "group", nil, "group of the user of --person (repeatable)")
+	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper; used if its webhook names no Service")
+	f.StringSliceVar(&flags.options.Exempt, "exempt-namespace", nil, "namespace that you exempt on purpose, in addition to system namespaces (repeatable)")
 	f.StringVar(&flags.clusterResources, program.ClusterResourcesFlag, "", "namespace of the Secrets that Cluster… resources in files reference")
-	f.BoolVar(&flags.strict, "strict", false, "exit with 1 for notes too")
+	f.BoolVar(&flags.strict, "strict", false, "also exit with 1 for notes")
 	return cmd
 }
 
@@ -93,15 +95,15 @@ func (f *checkFlags) check(cmd *cobra.Command, args []string) error {
 	case len(args) > 0 && (f.tries || f.tenants || f.tenant != ""):
 		return errors.New("files are checked without a cluster: leave out --isolation, --tenants and --tenant")
 	case len(args) == 0 && set(program.ClusterResourcesFlag):
-		return fmt.Errorf("--%s is about files, and none is given: the cluster says which namespace it has", program.ClusterResourcesFlag)
+		return fmt.Errorf("--%s requires files; for a cluster, check reads the namespace from the server's flags", program.ClusterResourcesFlag)
 	case f.tenants && f.tenant != "":
-		return errors.New("--tenants and --tenant exclude each other")
+		return errors.New("--tenants and --tenant cannot be used together")
 	case f.tries && f.tenants:
 		return errors.New("--isolation tries all Tenants: leave out --tenants")
 	case !f.tries && (set("other") || set("person") || set("group")):
-		return errors.New("--other, --person and --group mean nothing without --isolation")
+		return errors.New("--other, --person and --group require --isolation")
 	case f.tenant == "" && (set("person") || set("group")):
-		return errors.New("--person and --group need --tenant: whose person is it?")
+		return errors.New("--person and --group require --tenant")
 	case f.tenant != "" && f.tenant == f.isolation.Other:
 		return errors.New("--tenant and --other must differ")
 	}
@@ -203,7 +205,7 @@ func (f *checkFlags) own(ctx context.Context, c client.Client, engine *operator.
 	}
 	var found corev1.ConfigMap
 	if err := c.Get(ctx, client.ObjectKey{Namespace: string(namespace), Name: resource.ShownName}, &found); err != nil {
-		return nil, nil, fmt.Errorf("%w; and a team checks its own namespace (-n) where serve runs with %s: %w", refused, live.ShowFlag, err)
+		return nil, nil, fmt.Errorf("%w; a team can check its own namespace (-n) if serve runs with %s: %w", refused, live.ShowFlag, err)
 	}
 	shown, err := resource.ReadShown(&found)
 	if err != nil {
@@ -237,7 +239,7 @@ func (f *checkFlags) isolated(ctx context.Context, cmd *cobra.Command, config *r
 		return &program.Exit{Code: program.ExitDenied, Err: err}
 	}
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("your account lacks the permissions: it must read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and impersonate users, groups and serviceaccounts: %w", err)
+		err = fmt.Errorf("you lack permissions: to read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and to impersonate users, groups and serviceaccounts: %w", err)
 	}
 	if err != nil && len(results) == 0 {
 		return failed(err)

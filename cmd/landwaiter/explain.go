@@ -94,8 +94,8 @@ func (e printedExplanation) show(s *screen) {
 		s.row(c.Kind, levelOf(c), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), "-"), c.Why)
 	}
 	if len(e.Locations) > 0 {
-		s.section("LOOKED AT")
-		s.row("PLACE", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "ERROR")
+		s.section("LOCATIONS")
+		s.row("REPOSITORY", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "ERROR")
 	}
 	for _, l := range e.Locations {
 		s.row(l.Repository, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
@@ -106,7 +106,7 @@ func (e printedExplanation) show(s *screen) {
 		s.row(f.by(), f.Result, short(f.Digest), f.Message)
 	}
 	if len(e.Findings) == 0 {
-		s.row("-", "-", "-", "no signature was looked for; see reason")
+		s.row("-", "-", "-", "no signature was looked for; see the reason")
 	}
 	s.section("STAGES")
 	s.row("STAGE", "TOOK", "OF")

@@ -32,7 +32,7 @@ type serviceFlags struct {
 
 // registerServer declares the flags that say where the server is and how it runs.
 func (f *serviceFlags) registerServer(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "FLAG or FLAG=VALUE of landwaiter-server serve that verdicts depend on, such as egress-host=ocsp.example.com (repeatable)")
+	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "FLAG or FLAG=VALUE of landwaiter-server serve that changes verdicts, such as egress-host=ocsp.example.com (repeatable)")
 }
 
 // parseServed reads which server is meant, and its flags that are given with --serve-flag.
@@ -47,7 +47,7 @@ func (f *serviceFlags) parseServed() (err error) {
 	for _, given := range f.given {
 		name, _, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
 		if f.served.Lookup(name) == nil {
-			return fmt.Errorf("--serve-flag %q: verdicts depend on none of the name %s; they do on %s", given, name, strings.Join(f.servedNames(), ", "))
+			return fmt.Errorf("--serve-flag %q: verdicts do not depend on %s; they depend on %s", given, name, strings.Join(f.servedNames(), ", "))
 		}
 		if err := f.served.Parse([]string{"--" + strings.TrimPrefix(given, "--")}); err != nil {
 			return fmt.Errorf("--serve-flag %q: %w", given, err)
@@ -102,7 +102,7 @@ func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, load
 		program.Say(stderr, "%s: %s", said, f.unknown(string(namespace), loaded))
 	}
 	if f.strict && wrong > 0 {
-		return &program.Exit{Code: program.ExitUndecided, Err: fmt.Errorf("--strict: nothing was asked, because %s has the errors above", f.configDir)}
+		return &program.Exit{Code: program.ExitUndecided, Err: fmt.Errorf("--strict: no image was verified, because %s has the errors above", f.configDir)}
 	}
 	return nil
 }

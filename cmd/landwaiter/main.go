@@ -24,21 +24,23 @@ func newRoot() *cobra.Command {
 	by := newPerson()
 	root := &cobra.Command{
 		Use:   "landwaiter",
-		Short: "Ask and set up what decides which container images may enter a Kubernetes cluster",
-		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper, for
-each namespace by its own resources or, where it has none, by the cluster's. This is the
-program for people; landwaiter-server answers Gatekeeper.
+		Short: "Verify container images, and set up what decides which may enter a Kubernetes cluster",
+		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper. If a namespace has
+no resources of its own, those of its Tenant or of the cluster apply. This program is for people
+and CI; landwaiter-server answers Gatekeeper.
 
-Exit codes of every command: 0 as asked (verify: every image is allowed), 1 the answer is
-no (an image is denied, something is wrong, not there, or refused), 2 no part of the
-answer is no, but part of it could not be decided, 64 the command line is wrong, or a
-file that it names cannot be used, 69 something that the command needs failed, such as
-the Kubernetes API.`,
+Exit codes of every command:
+  0   the answer is yes, or the work is done
+  1   the answer is no: an image is denied, something is wrong or missing, or a change is refused
+  2   no known answer is no, but something is unknown: a registry did not answer, or you lack a
+      permission
+  64  the command line is wrong, or a file that it names cannot be used
+  69  something that the command needs failed, such as the Kubernetes API`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter check ./config/samples`,
 	}
 	by.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's" // in the pages' words
+	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's" // the glossary's word
 	by.register(root.PersistentFlags())
 	root.PersistentPreRunE = by.check
 	hideShared(root)
@@ -48,11 +50,9 @@ the Kubernetes API.`,
 func newOptions() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
-		Short: "List the flags of every command: which cluster, as whom, in which namespace",
-		Long: `Options lists the flags that every command has. They are those of kubectl: which
-kubeconfig file, context, cluster and user, as whom (--as), and in which namespace.
-
-Exit codes: 0, or 64 if the command line is wrong.`,
+		Short: "List the flags of every command: cluster, user and namespace",
+		Long: `Options lists the flags that every command has. They are kubectl's flags for the kubeconfig
+file, the context, the cluster, the user (also --as) and the namespace.`,
 		Example: "  landwaiter options",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,7 +81,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 // someImages refuses arguments without an image.
 func someImages(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("which image? see %s --help", cmd.CommandPath())
+		return fmt.Errorf("no image is given; see %s --help", cmd.CommandPath())
 	}
 	return nil
 }
@@ -121,11 +121,9 @@ func (v printedVersion) show(s *screen) { s.line("%s", program.Build(v)) }
 
 func newVersion(by person) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program and of Go",
-		Long: `Version prints the version of this program and of Go, as landwaiter --version does.
-
-Exit codes: 0, or 64 if the command line is wrong.`,
+		Use:     "version",
+		Short:   "Print the version of this program and of Go",
+		Long:    `Version prints the version of this program and of Go. "landwaiter --version" prints the same line.`,
 		Example: "  landwaiter version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

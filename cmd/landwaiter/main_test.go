@@ -23,9 +23,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func TestScripts(t *testing.T) { commands.Scripts(t, "landwaiter", run) }
 
-func TestTheReferenceOfFlagsIsUpToDate(t *testing.T) {
-	require.NoError(t, commands.CheckReference("../../docs/reference/flags.md", newRoot()))
+func TestTheReferenceOfCommandsIsUpToDate(t *testing.T) {
+	require.NoError(t, commands.Reference{Root: newRoot(), Folder: "../../docs/reference/commands", Shared: "../../docs/reference/flags.md"}.Check())
 }
+
+func TestTheExamplesOfHelpHaveFlagsThatExist(t *testing.T) { commands.CheckExamples(t, newRoot) }
 
 // Together with those of landwaiter-server, 160 at most.
 func TestTheFlagsAreFewAndHelpFitsOnAScreen(t *testing.T) {

@@ -53,7 +53,7 @@ type printedResult struct {
 	Used []string `json:"used,omitempty"`
 }
 
-// What other rooms declare, under the names by which docs/reference/cli.md promises its fields.
+// What other rooms declare, under the names by which docs/reference/commands promises its fields.
 type (
 	printedRef             = policy.ObjectRef
 	printedNamespace       = live.NamespaceStatus
@@ -107,7 +107,7 @@ const levelUnknown = "unknown"
 // that may apply, that it is not known.
 func printableChoice(c printedChoice, known bool) printedChoice {
 	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
-		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}
+		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all resources that may apply"}
 	}
 	c.Applied = append([]printedRef{}, c.Applied...)
 	return c
@@ -250,7 +250,7 @@ const (
 // add declares --output among flags.
 func (f *format) add(flags *pflag.FlagSet) {
 	*f = formatTable
-	flags.VarP(f, "output", "o", "table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE; docs/reference/cli.md has the fields")
+	flags.VarP(f, "output", "o", "output format: table, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE")
 }
 
 // String returns the value.

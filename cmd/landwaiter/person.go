@@ -83,7 +83,7 @@ func (p person) config() (*rest.Config, string, error) {
 // ask for: [verify.Cluster] stands for all.
 func (p person) scope(all bool) (*rest.Config, verify.Namespace, error) {
 	if all && *p.Namespace != "" {
-		return nil, "", errors.New("--namespace and --all-namespaces exclude each other")
+		return nil, "", errors.New("--namespace and --all-namespaces cannot be used together")
 	}
 	config, namespace, err := p.config()
 	if err != nil || all {
@@ -98,5 +98,5 @@ func (p person) scope(all bool) (*rest.Config, verify.Namespace, error) {
 
 // registerAll declares the flag that looks beyond one namespace.
 func registerAll(cmd *cobra.Command, all *bool) {
-	cmd.Flags().BoolVarP(all, "all-namespaces", "A", false, "look at all namespaces")
+	cmd.Flags().BoolVarP(all, "all-namespaces", "A", false, "cover all namespaces")
 }

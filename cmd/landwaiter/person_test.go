@@ -54,7 +54,7 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 
 func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
 	choice := printedChoice{Kind: "Store", Level: resolve.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
-	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}, printableChoice(choice, true))
+	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all resources that may apply"}, printableChoice(choice, true))
 	choice.Applied[0].Name = "hub"
 	require.Equal(t, resolve.LevelCluster, printableChoice(choice, true).Level)
 	require.Equal(t, levelUnknown, printableChoice(choice, false).Level)
@@ -166,7 +166,7 @@ func TestFlagsOfKubectlSayWhichClusterIsAskedAndAsWhom(t *testing.T) {
 		"as somebody else":          {args: []string{"--as", "eve", "--as-group", "devs", "--as-group", "ops"}, host: "https://east.example.com", token: "a", as: "eve", groups: []string{"devs", "ops"}, namespace: "team-a"},
 		"another namespace":         {args: []string{"-n", "team-b"}, host: "https://east.example.com", token: "a", namespace: "team-b"},
 		"all namespaces":            {all: true, host: "https://east.example.com", token: "a"},
-		"a namespace and all":       {args: []string{"-n", "team-b"}, all: true, fails: "exclude each other"},
+		"a namespace and all":       {args: []string{"-n", "team-b"}, all: true, fails: "cannot be used together"},
 		"a context that is not one": {args: []string{"--context", "three"}, fails: `context "three" does not exist`},
 		"a namespace that is none":  {args: []string{"-n", "Team_B"}, fails: "--namespace"},
 	} {

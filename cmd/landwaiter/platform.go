@@ -13,7 +13,7 @@ import (
 )
 
 func newPlatform(by person) *cobra.Command {
-	return group("platform", "Make and check the Git repository that a platform is kept in", newPlatformInit(by), newPlatformScaffold(by), newPlatformCheck(by), newPlatformBootstrap())
+	return group("platform", "Create and check the Git repository of a platform", newPlatformInit(by), newPlatformScaffold(by), newPlatformCheck(by), newPlatformBootstrap())
 }
 
 // writeOptions say how a tree is written.
@@ -68,7 +68,7 @@ func (p printedTree) show(s *screen) {
 	if p.DryRun {
 		suffix = " (dry run: nothing was written)"
 	}
-	s.line("%s: %d created, %d changed, %d as they were%s", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
+	s.line("%s: %d created, %d changed, %d unchanged%s", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
 }
 
 // maxGiven bounds a file that a flag names.
@@ -98,7 +98,7 @@ func readFile(cmd *cobra.Command, flag, name string) ([]byte, error) {
 // oneFolder refuses arguments that are not one folder.
 func oneFolder(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return fmt.Errorf("%s takes one folder, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+		return fmt.Errorf("%s takes one directory, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
 	}
 	return nil
 }

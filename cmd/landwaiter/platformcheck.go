@@ -20,23 +20,28 @@ import (
 func newPlatformCheck(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR",
-		Short: "Find what is wrong with the repository of a platform, before a cluster has it",
-		Long: `Check builds every kustomization of a tree, and follows Flux from each cluster's folder
-through everything that the tree applies there. It finds what does not build, paths,
-sources and dependencies that are not there, dependencies in a circle, remote bases,
-Kustomizations and HelmReleases without an account, objects that are applied twice,
-resources of Landwaiter that would be refused, policies that require what is nowhere in
-the tree, Tenants in conflict, namespaces of a Tenant without objects, bindings that give
-a team's account more than its role, unknown fields, Secrets and keys in plain text,
-manifests and folders that nothing applies, namespaces of objects that have none, charts
-that nobody verifies, constraints that deny every image, those of Flux or the platform's
-ExternalSecrets, and a Flux that is not locked down.
+		Short: "Find what is wrong with a platform's repository before a cluster applies it",
+		Long: `Check builds every kustomization of a tree, and follows Flux from each cluster's folder. It finds:
 
-It reads files only: it follows no link, runs no plugin and fetches nothing, so it can
-check what a stranger wrote.
+  builds       what does not build; paths, sources and dependencies that do not exist; circular
+               dependencies; remote bases; unknown fields
+  order        objects that are applied twice; manifests and folders that nothing applies;
+               namespaces that nothing creates
+  permissions  Kustomizations and HelmReleases without a ServiceAccount; bindings that give a
+               team's ServiceAccount more than its role; a Flux that is not locked down
+  Tenants      Tenants in conflict; namespaces of a Tenant without objects
+  Landwaiter   resources that would be refused; policies that require what the tree does not
+               have; constraints that deny every image, those of Flux or ExternalSecrets of
+               the platform
+  secrets      Secrets and keys in plain text
+  charts       charts that nothing verifies
 
-Exit codes: 0 there are no findings, 1 there are, 64 the command line is wrong, 69 the
-tree cannot be read.`,
+Check only reads files. It follows no link, runs no plugin and no Helm, and fetches nothing, so it
+can check files of strangers.
+
+Exit codes (64 and 69: see landwaiter --help):
+  0  there are no findings
+  1  there are findings`,
 		Example: `  landwaiter platform check .`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,43 +14,43 @@ func newPlatformInit(by person) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Write the repository of a platform: Gatekeeper, Landwaiter, policies and Flux, in order",
-		Long: `Init writes a tree of files that Flux applies in this order: the CRDs,
-Gatekeeper and Landwaiter, the templates, the constraints, the guardrails, then tenants.
-It talks to no cluster.
+		Short: "Write a platform's repository: Gatekeeper, Landwaiter, policies and Flux, in order",
+		Long: `Init writes a tree of files. Flux applies them in this order: CRDs, Gatekeeper and Landwaiter,
+templates, constraints, guardrails, tenants. It contacts no cluster.
 
---layout=flux has a folder for each environment, as flux2-multi-tenancy, groups has
-groups of clusters, as Flux with TMC, arc has a folder for each app and tenant, as soft
-multi-tenancy with Arc, and demo is flux-multitenant-demo.
+Layouts (--layout):
+  flux    a folder for each environment, as in flux2-multi-tenancy
+  groups  groups of clusters, as in Flux with TMC
+  arc     a folder for each application and tenant, as in soft multi-tenancy with Arc
+  demo    flux-multitenant-demo
 
-What a tree is made with stands in its .landwaiter.yaml: the environments, groups or
-clusters, the sets of constraints and their enforcement, githubOrg, allowedSources,
-sopsAge (or sopsPGP, sopsKMS), operator, sharedSource, secretStores, the charts
-(landwaiter.url, version, digest and verify, and those of gatekeeper), landwaiterImage
-and checkSHA256. --set adds to it: lists grow, other values are replaced. --filename
-replaces it. To take something away, edit .landwaiter.yaml first.
+The file .landwaiter.yaml of the tree has its settings: environments, groups, clusters, constraints,
+enforcement, githubOrg, allowedSources, sopsAge (or sopsPGP, sopsKMS), operator, sharedSource,
+secretStores, landwaiterImage, checkSHA256, and for the charts landwaiter and gatekeeper url,
+version, digest and verify. --set adds: lists grow, other values are replaced. --filename replaces
+all settings. To remove one, edit the file first.
 
-It may be run again, also by a newer version, and replaces only files that nobody edited.
-If there is a new version of an edited file, init says what --force would undo, and
-writes nothing. Files that others go on to write, such as those of flux bootstrap and the
-lists of tenants, are only ever created.
+You can run init again, also with a newer version. It only replaces files that nobody edited. If
+an edited file has a new version, init shows what --force would undo, and writes nothing. It never
+changes files that others continue, such as those of "flux bootstrap" and the lists of tenants.
 
-With enforcement=deny, the tree must have a policy or Verifier that can allow an image:
-without one no pod starts any more. Init then writes nothing and says what is missing.
-The images in exemptNamespaces are not verified, those of Flux among them. The rules for
-teams leave out infrastructureNamespaces.
+With enforcement=deny, the tree needs a policy or Verifier that can allow an image; otherwise no
+pod would start. If there is none, init writes nothing and names what is missing. Images in
+exemptNamespaces are not verified; Flux's are among them. Rules for teams exclude
+infrastructureNamespaces.
 
-Exit codes: 0 the tree is written, 1 a file was edited, the tree would deny every image or
-those of Flux, or Flux would delete what a team has, 64 the command line is wrong, 69 a
-file cannot be read or written.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  the tree is written
+  1  someone edited a file, the tree would deny every image or those of Flux, or Flux would delete
+     what a team has`,
 		Example: `  landwaiter platform init fleet --set githubOrg=example
   landwaiter platform init fleet --layout groups --set 'groups=[infra-ops, dev]' --set clusters=dev/iris-dev`,
 		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error { return writePlatform(cmd, by, args[0], file, told) },
 	}
-	cmd.Flags().StringVar((*string)(&told.Layout), "layout", "", "flux, groups, arc or demo (empty: that of the tree, or flux)")
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "file like .landwaiter.yaml, or - for standard input, that replaces what the tree has")
-	cmd.Flags().StringArrayVar(&told.Settings.Values, "set", nil, "FIELD=VALUE of .landwaiter.yaml, such as environments=dev or enforcement=deny (repeatable)")
+	cmd.Flags().StringVar((*string)(&told.Layout), "layout", "", "layout: flux, groups, arc or demo (empty: that of the tree, or flux)")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "file that replaces .landwaiter.yaml of the tree, or - for standard input")
+	cmd.Flags().StringArrayVar(&told.Settings.Values, "set", nil, "FIELD=VALUE to add to .landwaiter.yaml, such as environments=dev or enforcement=deny (repeatable)")
 	uses(cmd, 0, flagOutput, flagDryRun, flagForce)
 	return cmd
 }

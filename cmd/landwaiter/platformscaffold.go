@@ -30,29 +30,30 @@ func newPlatformScaffold(by person) *cobra.Command {
 	flags := scaffoldFlags{by: by}
 	cmd := &cobra.Command{
 		Use:   "scaffold DIR [NAME]",
-		Short: "Write a team's part of the platform's repository, or with --own the team's own repository",
-		Long: `Scaffold writes a Tenant, and what it stands for, into the repository that landwaiter
-platform init made in DIR, and adds it to the lists of its environments, groups or
-clusters. With --own, DIR is the team's own repository. It talks to no cluster.
+		Short: "Write a team's part of the platform's repository, or the team's own repository",
+		Long: `Scaffold writes a Tenant and its objects into DIR, a repository that "landwaiter platform init"
+wrote, and adds them to the lists of its environments, groups or clusters. With --own, DIR is the
+team's own repository. It contacts no cluster.
 
-It may be run again: --set adds to the Tenant that the tree has (lists grow, other values
-are replaced), --filename replaces it, and after an edit of tenant.yaml the other files
-follow. An application of the layout arc stays. Edited files stay, unless --force is
-given. With --own, give all but places again.
+You can run it again. --set adds to the Tenant of the tree: lists grow, other values are replaced.
+--filename replaces the Tenant. If you edit tenant.yaml, the other files follow. Edited files stay
+unless you give --force; so does an application of the layout arc. With --own, repeat all flags but
+--place.
 
---git-auth makes the Secret that Flux reads the team's repository with: ssh=KNOWN_HOSTS
-makes a key and prints the public one, token=FILE takes a token. It goes to
---git-auth-out, or is encrypted into a tree that has sopsAge, sopsPGP or sopsKMS.
+--git-auth creates the Secret with which Flux reads the team's repository. "ssh=KNOWN_HOSTS"
+creates a key and prints the public key; "token=FILE" uses a token. The Secret is written to
+--git-auth-out. If the tree has sopsAge, sopsPGP or sopsKMS, it is encrypted into the tree.
 
-Exit codes: 0 the tree is written, 1 a file was edited, the home namespace would change,
-another team has a namespace, or Flux would delete what the team has, 64 the command line
-is wrong, 69 a file cannot be read or written.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  the tree is written
+  1  someone edited a file, the home namespace would change, another team has a namespace, or Flux
+     would delete what the team has`,
 		Example: `  landwaiter platform scaffold fleet -f iris-green.yaml --place staging
   landwaiter platform scaffold arc shop --app web --app-chart oci://registry.example.com/charts/web@1.2.0
   landwaiter platform scaffold iris-green --own -f fleet/tenants/base/iris-green/tenant.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
-				return fmt.Errorf("which folder? see %s --help", cmd.CommandPath())
+				return fmt.Errorf("no directory is given; see %s --help", cmd.CommandPath())
 			}
 			tenant, err := flags.tenant(cmd, args[1:])
 			if err != nil {
@@ -71,16 +72,16 @@ is wrong, 69 a file cannot be read or written.`,
 	uses(cmd, 0, flagOutput, flagAccount, flagDryRun, flagForce)
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
-	f.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: that of the tree of --filename, or flux)")
-	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster, by the layout, to add the team to (repeatable; none: all)")
-	f.StringVar(&flags.app.Name, "app", "", "application of the team's own repository, or in the layout arc (empty: podinfo, or none)")
+	f.StringVar(&flags.layout, "layout", "", "with --own: flux, groups, arc or demo (empty: that of the tree of --filename, or flux)")
+	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster to add the team to (repeatable; none: all)")
+	f.StringVar(&flags.app.Name, "app", "", "application, with --own or in layout arc (empty: podinfo with --own, otherwise none)")
 	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: https://…, https://….git or oci://… (empty: none)")
-	f.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
-	f.BoolVar(&flags.withoutHelm, "without-helm", false, "leave the application to the team's own repository, in the layout arc")
-	f.StringVar(&flags.signingKey, "signing-key", "", "file with the public key of the team's images, with --own (empty: no rules)")
-	f.StringVar(&flags.images, "images", "", "images that the key signs, such as registry.example.com/team/** (empty: no rules)")
-	f.StringVar(&flags.login, "git-auth", "", "ssh=KNOWN_HOSTS, or token=FILE, - for standard input: make the login of the repository")
-	f.StringVar(&flags.loginOut, "git-auth-out", "", "new file outside of the tree for the Secret in plain text")
+	f.BoolVar(&flags.app.Shared, "shared", false, "in layout arc, make the application an overlay of base-deployments/APP")
+	f.BoolVar(&flags.withoutHelm, "without-helm", false, "in layout arc, leave the application to the team's own repository")
+	f.StringVar(&flags.signingKey, "signing-key", "", "with --own, file with the public key for the team's images (empty: no rules)")
+	f.StringVar(&flags.images, "images", "", "with --own, images that the key signs, such as registry.example.com/team/** (empty: none)")
+	f.StringVar(&flags.login, "git-auth", "", "create the repository's login: ssh=KNOWN_HOSTS, or token=FILE (- for standard input)")
+	f.StringVar(&flags.loginOut, "git-auth-out", "", "new file outside the tree for the login in plain text")
 	return cmd
 }
 
@@ -113,18 +114,18 @@ func (f *scaffoldFlags) check(cmd *cobra.Command) error {
 		switch {
 		case !cmd.Flags().Changed(flag) || forOwn == f.own:
 		case forOwn:
-			return fmt.Errorf("--%s means nothing without --own: it is for the team's own repository", flag)
+			return fmt.Errorf("--%s requires --own: it is for the team's own repository", flag)
 		default:
-			return fmt.Errorf("--%s means nothing with --own: it is for the platform's repository", flag)
+			return fmt.Errorf("--%s cannot be used with --own: it is for the platform's repository", flag)
 		}
 	}
-	for flag, value := range map[string]string{"app-chart": f.chart, "shared": ""} {
+	for _, flag := range []string{"app-chart", "shared"} {
 		if cmd.Flags().Changed(flag) && f.app.Name == "" {
-			return fmt.Errorf("--%s %s means nothing without --app", flag, value)
+			return fmt.Errorf("--%s requires --app", flag)
 		}
 	}
 	if f.withoutHelm && f.app.Name != "" {
-		return errors.New("--app and --without-helm exclude each other: the team's own repository has the application")
+		return errors.New("--app and --without-helm cannot be used together: the team's own repository has the application")
 	}
 	if f.chart != "" {
 		f.app.Chart = scaffold.ParseChart(f.chart)
@@ -167,14 +168,14 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, dir string, tenant *v1b
 // sayLogin says what became of the login, for which a person has to do something.
 func sayLogin(stderr io.Writer, added scaffold.Added, out string) {
 	if added.Kept != "" {
-		program.Say(stderr, "Secret %s of an earlier run was kept; to make another, delete %s and run this again", added.Kept, added.KeptIn)
+		program.Say(stderr, "Secret %s of an earlier run was kept; to create a new one, delete %s and run the command again", added.Kept, added.KeptIn)
 	}
 	if added.DeployKey != "" {
-		program.Say(stderr, "Add this deploy key to the team's repository, for reading only:")
+		program.Say(stderr, "Add this read-only deploy key to the team's repository:")
 		program.Say(stderr, "%s", added.DeployKey)
 	}
 	if added.Plain != "" {
-		program.Say(stderr, "The Secret %s is in plain text in %s: kubectl apply -f it, and delete the file", added.Plain, out)
+		program.Say(stderr, "Secret %s is in plain text in %s: apply the file with kubectl, then delete it", added.Plain, out)
 	}
 }
 

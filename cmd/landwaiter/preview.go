@@ -39,32 +39,33 @@ func newPreview(by person) *cobra.Command {
 	flags := previewFlags{service: serviceFlags{by: by}}
 	cmd := &cobra.Command{
 		Use:   "preview {-f NEW.yaml | --delete KIND/NAME}... [-n NS | -A]",
-		Short: "Show what a change of resources would do to the images that run",
-		Long: `Preview judges the images of running pods and of workloads with the resources of the
-cluster as they are, and as they would be with the objects of NEW.yaml applied and
-those of --delete removed. It prints the images whose verdict would change, why, and
-what to do, then the totals of each namespace. It changes nothing.
+		Short: "Show how a change of resources would affect the images that run",
+		Long: `Preview verifies the images of running pods and of workloads twice: with the cluster's
+resources as they are, and with the objects of NEW.yaml applied and those of --delete removed.
+It prints the images whose verdict would change, why, and what to do, then the totals of each
+namespace. It changes nothing.
 
-It reads the cluster with your permissions. What you may not read or reach makes the rows
-that depend on it unknown, and names the permission; all other rows are exact. Rules of the
-cluster that you may not read are taken from ConfigMap landwaiter-effective-rules of the
-namespace, where serve has --show-effective-rules. docs/howto/preview.md names the roles.
+Preview reads the cluster with your permissions. If you lack one, the rows that depend on it are
+UNKNOWN and name it; all other rows are exact. If you may not read cluster resources, preview
+takes them from ConfigMap landwaiter-effective-rules of the namespace, which serve writes with
+--show-effective-rules. docs/howto/preview.md lists the roles to bind.
 
-NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
-ServiceAccounts that they need; without a namespace they are in that of -n. Objects that
-an API server would refuse are an error. To judge manifests, use landwaiter verify -f.
+NEW.yaml may contain all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
+ServiceAccounts that they need. Objects without a namespace get that of -n. An object that an API
+server would refuse is an error. To verify manifests, use "landwaiter verify -f".
 
-Registries are asked from your machine. Flags of the server that verdicts depend on have to
-be repeated with --serve-flag; those about exceptions and break-glass are read from its
-Deployment, if you may. The cloud identity of your machine, its docker login and its Vault
-token are never used, nor is a Secret that the change would send to another server.
+Your machine contacts the registries. Some flags of the server change verdicts: repeat them with
+--serve-flag. If you may read the server's Deployment, preview takes the flags about exceptions
+and break-glass from it. It never uses your machine's cloud identity, "docker login" or Vault
+token. Without --send-secrets, the change cannot send a Secret to another server.
 
-Cluster-scoped objects may count in every namespace: use -A. With -n of a Tenant's home
-namespace, the Tenant's other namespaces are judged too.
+Cluster-scoped objects can affect every namespace: use -A. With -n of a Tenant's home namespace,
+preview covers the Tenant's other namespaces too.
 
-Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
-already, 2 something is unknown and nothing known would be denied, 64 the command
-line or an object is wrong, 69 the API server does not answer.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  no image that runs would be newly denied, and nothing is unknown
+  1  an image that runs would be newly denied
+  2  something is unknown, and no known image would be newly denied`,
 		Example: `  landwaiter preview -f stricter.yaml --all-namespaces
   landwaiter preview -f new-key.yaml -n team-a --all
   landwaiter preview --delete clusterverificationpolicy/default -A -o json`,
@@ -82,10 +83,10 @@ line or an object is wrong, 69 the API server does not answer.`,
 	}
 	flags.service.registerServer(cmd)
 	registerAll(cmd, &flags.allNamespaces)
-	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the objects as they would be; - is standard input (repeatable)")
-	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object that would be removed (repeatable)")
-	cmd.Flags().BoolVar(&flags.all, "all", false, "print the images whose verdict stays, too")
-	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "trust the change: let it send Secrets of the cluster to servers that do not get them now")
+	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the changed objects, or - for standard input (repeatable)")
+	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object to remove (repeatable)")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "also print images whose verdict does not change")
+	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "let the change send Secrets of the cluster to servers that do not receive them today")
 	uses(cmd, 10*time.Minute, flagOutput, flagAccount)
 	return cmd
 }
@@ -93,7 +94,7 @@ line or an object is wrong, 69 the API server does not answer.`,
 // noArguments refuses arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%s takes no arguments, and %q is one; see %s --help", cmd.Name(), args[0], cmd.CommandPath())
+		return fmt.Errorf("%s takes no arguments, but got %q; see %s --help", cmd.Name(), args[0], cmd.CommandPath())
 	}
 	return nil
 }
@@ -211,7 +212,7 @@ func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 		l.missing = append(l.missing, slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
 	}
 	if len(others) > 0 {
-		program.Say(l.cmd.ErrOrStderr(), "note: %s is the home namespace of a Tenant, whose rules hold in %s, too", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
+		program.Say(l.cmd.ErrOrStderr(), "note: %s is the home namespace of a Tenant; its rules also apply in %s", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
 	}
 	for _, other := range others {
 		if err := l.at(ctx, live.Scope{Namespaces: []verify.Namespace{other}}); err != nil {
@@ -224,7 +225,7 @@ func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 // change reads what is previewed.
 func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (live.Change, error) {
 	if len(f.service.files)+len(f.deleted) == 0 {
-		return live.Change{}, errors.New("which change? give -f FILE with the objects as they would be, or --delete KIND/NAME")
+		return live.Change{}, errors.New("no change is given: use -f FILE with the changed objects, or --delete KIND/NAME")
 	}
 	change := live.Change{At: time.Now()}
 	if len(f.service.files) > 0 {
@@ -233,7 +234,7 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 			return live.Change{}, err
 		}
 		if len(f.deleted) == 0 && empty(objects) {
-			return live.Change{}, fmt.Errorf("the files have nothing that decides about images (objects of other kinds: %d); to judge manifests, use landwaiter verify -f", others)
+			return live.Change{}, fmt.Errorf("the files have no object that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter verify -f", others)
 		}
 		if others > 0 {
 			program.Say(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
@@ -291,7 +292,7 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), func() {
 		if done++; time.Since(told) > progressEvery {
 			told = time.Now()
-			program.Say(stderr, "judged %d of %d images", done, len(uses))
+			program.Say(stderr, "verified %d of %d images", done, len(uses))
 		}
 	})
 	return rows, problems, nil
@@ -306,7 +307,7 @@ func warn(stderr io.Writer, problems []resource.Problem, change live.Change, sco
 		return
 	}
 	if change.ClusterScoped() {
-		program.Say(stderr, "note: the change has cluster-scoped resources, and only namespace %s was looked at; use -A for the whole cluster", scope.Namespaces[0])
+		program.Say(stderr, "note: the change has cluster-scoped resources, but preview only covered namespace %s; use -A for the whole cluster", scope.Namespaces[0])
 	}
 	touched := change.Objects.InNamespaces()
 	for _, ref := range change.Delete {
@@ -316,7 +317,7 @@ func warn(stderr io.Writer, problems []resource.Problem, change live.Change, sco
 	}
 	for _, name := range touched {
 		if !slices.Contains(before.Namespaces, verify.Namespace(name)) {
-			program.Say(stderr, "note: the change has objects of namespace %s, where no image was judged; use -n %s or -A", name, name)
+			program.Say(stderr, "note: the change has objects of namespace %s, where no image was verified; use -n %s or -A", name, name)
 		}
 	}
 }

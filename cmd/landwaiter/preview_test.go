@@ -19,7 +19,7 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 	everywhere := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "strict"}}
 	elsewhere := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "strict"}}
 	one, all := live.Scope{Namespaces: []verify.Namespace{"team-a"}}, live.Scope{All: true}
-	const cluster = "note: the change has cluster-scoped resources, and only namespace team-a was looked at; use -A for the whole cluster\n"
+	const cluster = "note: the change has cluster-scoped resources, but preview only covered namespace team-a; use -A for the whole cluster\n"
 	for name, c := range map[string]struct {
 		change live.Change
 		scope  live.Scope
@@ -29,8 +29,8 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 		"one that cannot be read":              {live.Change{Objects: resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "x"}}}}}, one, cluster},
 		"one that is deleted":                  {live.Change{Delete: []policy.ObjectRef{{Kind: "ClusterVerifier", Name: "x"}}}, one, cluster},
 		"the whole cluster":                    {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, all, ""},
-		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was judged; use -n team-b or -A\n"},
-		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one, "note: the change has objects of namespace team-b, where no image was judged; use -n team-b or -A\n"},
+		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
+		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one, "note: the change has objects of namespace team-b, where no image was verified; use -n team-b or -A\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said strings.Builder
@@ -43,9 +43,9 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
 	var nothing, unread, same strings.Builder
 	require.NoError(t, show(&nothing, printablePreview(nil, nil, false)))
-	require.Equal(t, "Nothing was judged: no image runs there.\n", nothing.String())
+	require.Equal(t, "No image was verified: none runs there.\n", nothing.String())
 	require.NoError(t, show(&unread, printablePreview(nil, []live.Right{{}}, false)))
-	require.True(t, strings.HasPrefix(unread.String(), "Nothing was judged.\n"), "whether an image runs there is not known: %s", unread.String())
+	require.True(t, strings.HasPrefix(unread.String(), "No image was verified.\n"), "whether an image runs there is not known: %s", unread.String())
 	row := live.Row{Use: live.Use{Namespace: "team-a", Image: "r/x"}}
 	row.Before.Verdict, row.After.Verdict = judged.As(policy.Allowed, row.Before.Verdict), judged.As(policy.Allowed, row.After.Verdict)
 	require.NoError(t, show(&same, printablePreview([]live.Row{row}, nil, false)))

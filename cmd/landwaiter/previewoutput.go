@@ -88,9 +88,9 @@ func (c printedChange) why() string {
 func (p printedPreview) show(s *screen) {
 	switch {
 	case len(p.Totals) == 0 && len(p.Missing) > 0:
-		s.line("Nothing was judged.")
+		s.line("No image was verified.")
 	case len(p.Totals) == 0:
-		s.line("Nothing was judged: no image runs there.")
+		s.line("No image was verified: none runs there.")
 	case len(p.Images) == 0:
 		s.line("No verdict would change.")
 	default:

@@ -92,7 +92,7 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 					return "broken"
 				case len(o.Hidden) == 1:
 					require.Equal(t, source, o.Hidden[0].Source)
-					require.Contains(t, o.Hidden[0].Why, "whether Landwaiter may read Secret team-a/pull is not known")
+					require.Contains(t, o.Hidden[0].Why, "it is unknown whether Landwaiter may read Secret team-a/pull")
 					return "hidden"
 				}
 				return ""

@@ -69,10 +69,10 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 // registerRules declares the flags of a command that judges images by files or by a cluster, in
 // one namespace.
 func (f *serviceFlags) registerRules(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files (empty: the resources of the cluster, as far as you may read them)")
+	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files (empty: read the cluster)")
 	f.registerServer(cmd)
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "decide nothing if a resource cannot be used, or if no file has anything in the namespace")
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "verify nothing if a resource has a problem, or if no file has an object in the namespace")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with the Pods and workloads whose images to verify, or - for standard input (repeatable)")
 }
 
 // checkImages refuses a command line without images, or that names them in two ways.
@@ -211,7 +211,7 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 		program.Say(stderr, "%s: namespace %s does not exist, so only cluster resources apply", said, namespace)
 	}
 	if f.strict && len(problems)+len(state.Missing) > 0 {
-		return &program.Exit{Code: program.ExitUndecided, Err: errors.New("--strict: nothing was asked, because of the errors above")}
+		return &program.Exit{Code: program.ExitUndecided, Err: errors.New("--strict: no image was verified, because of the errors above")}
 	}
 	return nil
 }

@@ -42,10 +42,10 @@ type shared struct {
 // register declares the flags on the root.
 func (s *shared) register(root *pflag.FlagSet) {
 	s.output.add(root)
-	root.DurationVar(&s.timeout, flagTimeout, 0, "time for everything")
+	root.DurationVar(&s.timeout, flagTimeout, 0, "time limit of the whole command")
 	root.StringVar(&s.account, flagAccount, defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
-	root.BoolVar(&s.dryRun, flagDryRun, false, "say what would happen, and change nothing")
-	root.BoolVar(&s.force, flagForce, false, "replace files that somebody edited")
+	root.BoolVar(&s.dryRun, flagDryRun, false, "print what would happen, and change nothing")
+	root.BoolVar(&s.force, flagForce, false, "replace files that someone edited")
 }
 
 // landwaiter returns the ServiceAccount of Landwaiter, in whose namespace it is installed.
@@ -84,7 +84,7 @@ func refuses(cmd *cobra.Command, flag, instead string) { cmd.Annotations[refused
 func (s *shared) check(cmd *cobra.Command, _ []string) error {
 	for _, name := range sharedFlags() {
 		if _, used := cmd.Annotations[name]; !used && cmd.Flags().Changed(name) {
-			return fmt.Errorf("--%s means nothing to %s: %s", name, cmd.CommandPath(), cmp.Or(cmd.Annotations[refused+name], "leave it out"))
+			return fmt.Errorf("%s does not accept --%s: %s", cmd.CommandPath(), name, cmp.Or(cmd.Annotations[refused+name], "leave it out"))
 		}
 	}
 	if cmd.Flags().Changed(flagTimeout) && s.timeout <= 0 {
@@ -98,7 +98,7 @@ func (s *shared) check(cmd *cobra.Command, _ []string) error {
 func hideShared(root *cobra.Command) {
 	flags, usage := root.PersistentFlags(), root.UsageFunc()
 	root.SetUsageTemplate(root.UsageTemplate() + `
-Use "{{.Root.CommandPath}} options" for flags that say which cluster is meant, as whom and in which namespace.
+Use "{{.Root.CommandPath}} options" for the flags of every command (cluster, user, namespace).
 `)
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		before := map[*pflag.Flag]pflag.Flag{}

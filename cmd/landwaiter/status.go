@@ -30,18 +30,20 @@ func newStatus(by person) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show what runs although it would be denied, what was denied, and which rules hold",
-		Long: `Status reads reports and resources of a namespace, with your own permissions, and changes
-nothing. It shows images that run and fail, images that were denied in the last seven
-days with the reason and what to do, exceptions in use and when they end, resources that
-are not ready, take no part or expire soon, and which level decides about each kind.
+		Short: "Show denied images, images that run and fail, and the rules that apply",
+		Long: `Status reads the reports and resources of a namespace with your permissions, and changes
+nothing. It shows images that run and fail, images that were denied in the last seven days with
+the reason and the fix, exceptions in use and when they expire, resources that are not ready, not
+effective or about to expire, and the level that applies for each kind.
 
-Reports are written by serve --reports, and only those that nobody else has changed are
-believed. What you may not read is not shown, and named at the end; the roles view, edit
-and admin of a namespace may read its reports.
+"serve --reports" writes the reports. Status ignores a report that anyone else has changed. The
+roles view, edit and admin of a namespace may read its reports. The last lines name what is not
+shown because you lack a permission.
 
-Exit codes: 0 nothing needs attention, 1 something does, 2 something could not be read, 64
-the command line is wrong, 69 the Kubernetes API does not answer.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  nothing needs attention
+  1  something needs attention
+  2  something could not be read, or the namespace does not exist`,
 		Example: `  landwaiter status
   landwaiter status --namespace iris-green-web
   landwaiter status -A -o json`,
@@ -85,7 +87,7 @@ func statusExit(status live.Status) error {
 func printableStatus(s live.Status) printedStatus {
 	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 	if s.NoReports {
-		printed.Notes = append(printed.Notes, "the cluster has no reports, so what runs and what was denied is not known: a cluster admin switches them on with reports.enabled=true")
+		printed.Notes = append(printed.Notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
 	}
 	for _, missing := range s.Missing {
 		printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s does not exist", missing))
@@ -97,7 +99,7 @@ func printableStatus(s live.Status) printedStatus {
 		}
 		switch {
 		case n.Ignored > 0:
-			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: reports that somebody else has written or changed are not shown: %d", n.Namespace, n.Ignored))
+			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: reports that someone else wrote or changed are not shown: %d", n.Namespace, n.Ignored))
 		case !n.Reported && !n.Unread && !s.NoReports:
 			without = append(without, string(n.Namespace))
 		}
@@ -105,7 +107,7 @@ func printableStatus(s live.Status) printedStatus {
 			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace, v1beta1.LabelReport))
 		}
 		if n.LeftOut > 0 {
-			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: results for which its reports have no room: %d", n.Namespace, n.LeftOut))
+			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: results that did not fit into its reports: %d", n.Namespace, n.LeftOut))
 		}
 	}
 	switch {
@@ -196,7 +198,7 @@ func showNamespace(s *screen, n printedNamespace) {
 		s.row(c.Kind, levelOf(c)+": "+cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
 	}
 	if len(unknown) > 0 {
-		s.row("not known", strings.Join(unknown, ", ")+": you may not read all that may apply")
+		s.row("not known", strings.Join(unknown, ", ")+": you may not read all resources that may apply")
 	}
 	mandatory := cmp.Or(strings.Join(n.Mandatory, ", "), "-")
 	if slices.Contains(n.Hidden, v1beta1.KindClusterVerificationPolicy) {

@@ -50,7 +50,7 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status.Rights = []live.Right{{Verb: "list"}}
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printableStatus(status)))
-	for _, text := range []string{"not known  VerificationPolicy: you may not read all", "mandatory  not known", "note: the cluster has no reports", "somebody else has written or changed are not shown: 2", "not all of its reports were read", "not shown: you may not list"} {
+	for _, text := range []string{"not known  VerificationPolicy: you may not read all", "mandatory  not known", "note: the cluster has no reports", "someone else wrote or changed are not shown: 2", "not all of its reports were read", "not shown: you may not list"} {
 		require.Contains(t, out.String(), text)
 	}
 }
@@ -102,14 +102,14 @@ func TestCheckRefusesFlagsThatMeanNothing(t *testing.T) {
 		args []string
 		says string
 	}{
-		"a person of no team":             {[]string{"--isolation", "--person", "dan"}, "need --tenant"},
+		"a person of no team":             {[]string{"--isolation", "--person", "dan"}, "require --tenant"},
 		"a team that is its own other":    {[]string{"--isolation", "--tenant", "a", "--other", "a"}, "must differ"},
-		"a group without isolation":       {[]string{"--group", "x"}, "mean nothing without --isolation"},
-		"an other team, and no isolation": {[]string{"--other", "a"}, "mean nothing without --isolation"},
-		"one Tenant and all of them":      {[]string{"--tenant", "a", "--tenants"}, "exclude each other"},
+		"a group without isolation":       {[]string{"--group", "x"}, "require --isolation"},
+		"an other team, and no isolation": {[]string{"--other", "a"}, "require --isolation"},
+		"one Tenant and all of them":      {[]string{"--tenant", "a", "--tenants"}, "cannot be used together"},
 		"all Tenants, which is usual":     {[]string{"--isolation", "--tenants"}, "leave out --tenants"},
 		"files and a cluster":             {[]string{"--tenant", "a", "x.yaml"}, "files are checked without a cluster"},
-		"a namespace of files, and none":  {[]string{"--cluster-resource-namespace", "a"}, "is about files, and none is given"},
+		"a namespace of files, and none":  {[]string{"--cluster-resource-namespace", "a"}, "requires files"},
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, program.ExitUsage, run(t.Context(), append([]string{"check"}, c.args...), &out, &errs), name)

@@ -21,17 +21,15 @@ func newSupport(by person) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "support",
-		Short: "Write an archive for whoever is asked for help",
-		Long: `Support writes one archive (.tar.gz): versions, how the programs run, the conditions of
-resources, what check finds, Events, and the metrics of each pod. It reads with your
-permissions, and lists in the archive what you may not read; the ClusterRole
-landwaiter-checker lacks list for events and pods, and, for metrics, get for pods/proxy.
+		Short: "Write a support archive",
+		Long: `Support writes one archive (.tar.gz) for the people who help you: versions, how the programs
+run, the conditions of resources, the findings of check, Events, and the metrics of each pod. It
+reads with your permissions, and lists in the archive what you may not read. The ClusterRole
+landwaiter-checker lacks "list" for events and pods, and "get" for pods/proxy (metrics).
 
-The archive has no Secret, no ConfigMap and no spec of a resource, and what looks like a
-password, a token or a private key in the rest is replaced. Look through it before you send it.
-
-Exit codes: 0 the archive is written, 64 the command line is wrong, 69 the Kubernetes API
-does not answer, or the file cannot be written.`,
+The archive contains no Secret, no ConfigMap and no spec of a resource. In the rest, "(redacted)"
+replaces what looks like a password, a token or a private key. Names of namespaces, registries
+and images stay: look through the archive before you send it.`,
 		Example: `  landwaiter support
   landwaiter support --file /tmp/landwaiter.tar.gz`,
 		Args: noArguments,
@@ -73,7 +71,7 @@ does not answer, or the file cannot be written.`,
 		},
 	}
 	uses(cmd, time.Minute, flagAccount)
-	cmd.Flags().StringVar(&file, "file", "", "file to write, which must not exist (empty: one in this folder, named by the time)")
+	cmd.Flags().StringVar(&file, "file", "", "new file to write (empty: landwaiter-support-TIME.tar.gz in this directory)")
 	return cmd
 }
 

@@ -53,30 +53,30 @@ func newTenantAdd(by person) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Onboard a team: apply its Tenant and everything that it stands for",
-		Long: `Add applies a Tenant and its objects (namespaces, account, bindings, quotas, network
-policies, Flux objects) with your own permissions. It may be run again: what is there and
-right stays as it is, what differs is put right, and what the Tenant no longer stands
-for is removed.
+		Short: "Onboard a team: apply its Tenant and the objects of the Tenant",
+		Long: `Add applies a Tenant and its objects (namespaces, ServiceAccount, bindings, quotas, network
+policies, Flux objects) with your permissions. You can run it again: it keeps what is right,
+restores what differs, and removes what the Tenant no longer needs.
 
---set FIELD=VALUE names a field below spec, with dots, and a VALUE in YAML. A list takes
-a single VALUE as one entry, access a name as that of a group. For a Tenant that exists,
---set adds to what it has: lists grow, other values are replaced, and the rest stays.
---filename replaces the whole Tenant; with --set besides, --set says more of the file.
+"--set FIELD=VALUE" sets a field below spec: FIELD is a path with dots, VALUE is YAML. For a list,
+a single VALUE is one entry; for access, a name is a group. If the Tenant exists, --set adds to
+it: lists grow, other values are replaced, and the rest stays. --filename replaces the whole
+Tenant. With both, --set changes the Tenant of the file.
 
-Add then waits until Kubernetes' quota controller has counted the namespaces, ten seconds
-at most: until then the API server may refuse the team's resources. --wait waits up to
---timeout, and until the team's rules are in force.
+Then add waits up to ten seconds for Kubernetes' quota controller: until it has counted the
+namespaces, the API server may refuse the team's resources. --wait waits up to --timeout, and
+also until the team's rules are in force.
 
-A namespace that exists and that no Tenant has is only taken over with
---set adopt=true, which is consent for this run, or with spec.adopt in a file.
+Add takes over an existing namespace without a Tenant only with "--set adopt=true", for this run,
+or with spec.adopt in a file.
 
---tenant-namespace and --tenant-name make the objects of flux-multitenant-demo, by its
-names. Without a source the Tenant gets a copy of GitRepository flux-system/default, or with
---shared-source uses that, which needs Flux with --no-cross-namespace-refs=false.
+--tenant-namespace and --tenant-name create the objects of flux-multitenant-demo under its names.
+Without a source, the Tenant gets a copy of GitRepository flux-system/default. --shared-source
+uses that object itself, which requires Flux with --no-cross-namespace-refs=false.
 
-Exit codes: 0 everything is as the Tenant says, 1 something is not, 64 the command line
-is wrong, 69 the Kubernetes API does not answer.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  everything is as the Tenant says
+  1  something differs, or the API server refused a change`,
 		Example: `  landwaiter tenant add iris-green --set namespaces=iris-green-web --set access.admins=iris-green-admins
   landwaiter tenant add iris-green --set isolation.quota.pods=50
   landwaiter tenant add -f tenants/ --dry-run`,
@@ -249,9 +249,9 @@ func notApplied(err error) error {
 
 // show prints what changed, or would in a dry run, then one line for each Tenant.
 func (p printedAdded) show(s *screen) {
-	would, stayed := "", "as they were"
+	would, stayed := "", "unchanged"
 	if p.DryRun {
-		would, stayed = "would be ", "would stay as they are"
+		would, stayed = "would be ", "would be unchanged"
 	}
 	for _, t := range p.Tenants {
 		changed := 0
@@ -267,7 +267,7 @@ func (p printedAdded) show(s *screen) {
 			}
 		}
 		if changed > shownOutcomes {
-			s.line("… %d more (--output=json for all)", changed-shownOutcomes)
+			s.line("… %d more (--output=json prints all)", changed-shownOutcomes)
 		}
 		others := max(0, len(t.Namespaces)-1) // the first is the home namespace
 		line := fmt.Sprintf("tenant %s: home namespace %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),

@@ -29,12 +29,12 @@ func TestADryRunOfTenantAddSaysWould(t *testing.T) {
 		"a dry run": {`{"dryRun": true, ` + result, `OBJECT              RESULT
 Namespace iris-web  would be created
 Tenant iris         would be changed
-tenant iris: home namespace iris, 1 namespace, 4 objects: 1 would be created, 1 would be changed, 2 would stay as they are, 1 would be removed, 1 would be released
+tenant iris: home namespace iris, 1 namespace, 4 objects: 1 would be created, 1 would be changed, 2 would be unchanged, 1 would be removed, 1 would be released
 `},
 		"no dry run": {`{` + result, `OBJECT              RESULT
 Namespace iris-web  created
 Tenant iris         changed
-tenant iris: home namespace iris, 1 namespace, 4 objects: 1 created, 1 changed, 2 as they were, 1 removed, 1 released
+tenant iris: home namespace iris, 1 namespace, 4 objects: 1 created, 1 changed, 2 unchanged, 1 removed, 1 released
 `},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,7 +63,7 @@ func clusterResourcesOf(ctx context.Context, c client.Reader, landwaiter types.N
 		}
 		why = "serve has " + namespace
 	}
-	return landwaiter.Namespace, fmt.Sprintf("it is not known which namespace has the Secrets and ConfigMaps of cluster resources (%s): it is taken to be %s", why, landwaiter.Namespace), nil
+	return landwaiter.Namespace, fmt.Sprintf("the namespace of the Secrets and ConfigMaps of cluster resources is unknown (%s): %s is assumed", why, landwaiter.Namespace), nil
 }
 
 // notDone ends a command with 1 if something was not done.

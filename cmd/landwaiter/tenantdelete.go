@@ -38,20 +38,21 @@ func newTenantDelete(by person) *cobra.Command {
 	var flags deleteFlags
 	cmd := &cobra.Command{
 		Use:   "delete NAME | --tenant-name NAME | --tenant-namespace NAMESPACE",
-		Short: "Take away a Tenant and everything that it stands for",
-		Long: `Delete takes away a Tenant's Flux objects, then its mutation objects, its bindings
-and accounts, then the Tenant. Workloads, quotas and network policies stay, and so do
-namespaces, unless spec.namespaceReclaimPolicy is DeleteCreated or --delete-namespaces is given: then
-namespaces that were made for the Tenant go. One that was adopted is never deleted.
+		Short: "Delete a Tenant and the objects of the Tenant",
+		Long: `Delete removes a Tenant's Flux objects, then its mutation objects, then its bindings and
+ServiceAccounts, then the Tenant. Workloads, quotas and network policies stay. Namespaces stay
+too, unless spec.namespaceReclaimPolicy is DeleteCreated or you give --delete-namespaces. Then
+delete removes the namespaces that were created for the Tenant, and never an adopted one.
 
-Where the operator runs, it does the work, and this command waits for it.
+Without --yes, it only prints what would happen. If the operator runs, the operator does the
+work, and this command waits for it.
 
---tenant-name and --tenant-namespace find the Tenant by its namespace, as ctrl.py of
-flux-multitenant-demo does: exactly one must match. Without --yes it only says what
-would happen.
+--tenant-name and --tenant-namespace find the Tenant by a namespace, as ctrl.py of
+flux-multitenant-demo does. Exactly one namespace must match.
 
-Exit codes: 0 it is gone, 1 nothing was deleted or not everything could be, 64 the
-command line is wrong, 69 the Kubernetes API does not answer.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  the Tenant is deleted
+  1  nothing was deleted, or not everything could be deleted`,
 		Example: `  landwaiter tenant delete iris-green --yes
   landwaiter tenant delete --tenant-namespace foo --delete-namespaces --yes`,
 		Args: oneTenant,
@@ -74,18 +75,18 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 				return err
 			}
 			if !flags.yes {
-				return &program.Exit{Code: program.ExitDenied, Err: errors.New("nothing was deleted; add --yes to do it")}
+				return &program.Exit{Code: program.ExitDenied, Err: errors.New("nothing was deleted; add --yes to delete")}
 			}
 			return nil
 		},
 	}
 	uses(cmd, 5*time.Minute, flagOutput, flagAccount)
-	refuses(cmd, flagDryRun, "without --yes it only says what would happen")
+	refuses(cmd, flagDryRun, "without --yes, it only prints what would happen")
 	f := cmd.Flags()
-	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant name")
-	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that has this namespace")
-	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were made for the Tenant, whatever spec.namespaceReclaimPolicy says")
-	f.BoolVar(&flags.yes, "yes", false, "do it; without, only say what would happen")
+	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant-name label")
+	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that holds this namespace")
+	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were created for the Tenant, whatever spec.namespaceReclaimPolicy says")
+	f.BoolVar(&flags.yes, "yes", false, "delete; without this flag, only print what would happen")
 	return cmd
 }
 
@@ -99,7 +100,7 @@ func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []
 	}
 	switch {
 	case given == 0:
-		return "", errors.New("which Tenant? give NAME, --tenant-name or --tenant-namespace")
+		return "", errors.New("no Tenant is given: use NAME, --tenant-name or --tenant-namespace")
 	case len(args) == 1 && given > 1:
 		return "", errors.New("NAME says which Tenant: leave out --tenant-name and --tenant-namespace")
 	case len(args) == 1:
@@ -127,15 +128,15 @@ func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []
 	case len(matches) > 1:
 		names := mapped(matches, func(r operator.NamespaceRow) string { return r.Namespace })
 		if tenant := matches[0].Tenant; tenant == d.demoName && !slices.ContainsFunc(matches, func(r operator.NamespaceRow) bool { return r.Tenant != tenant }) {
-			return refuse("%d namespaces have the tenant name %s (%s): landwaiter tenant delete %s takes them all", len(matches), d.demoName, strings.Join(names, ", "), tenant)
+			return refuse("%d namespaces have the tenant name %s (%s): landwaiter tenant delete %s deletes the whole Tenant", len(matches), d.demoName, strings.Join(names, ", "), tenant)
 		}
-		return refuse("%d namespaces have the tenant name %s (%s): name one by --tenant-namespace", len(matches), d.demoName, strings.Join(names, ", "))
+		return refuse("%d namespaces have the tenant name %s (%s): choose one with --tenant-namespace", len(matches), d.demoName, strings.Join(names, ", "))
 	case matches[0].Tenant == "":
-		return refuse("no Tenant has namespace %s, which carries the label of flux-multitenant-demo: delete it by kubectl", matches[0].Namespace)
+		return refuse("no Tenant has namespace %s, which carries the label of flux-multitenant-demo: delete it with kubectl", matches[0].Namespace)
 	}
 	others := slices.DeleteFunc(rows, func(r operator.NamespaceRow) bool { return r.Tenant != matches[0].Tenant })
 	if len(others) > 1 {
-		return refuse("namespace %s is one of %d of Tenant %s: delete the Tenant by its name, or take the namespace off it", matches[0].Namespace, len(others), matches[0].Tenant)
+		return refuse("namespace %s is one of %d of Tenant %s: delete the whole Tenant by its name, or remove the namespace from the Tenant", matches[0].Namespace, len(others), matches[0].Tenant)
 	}
 	return matches[0].Tenant, nil
 }

@@ -39,26 +39,27 @@ func newTenantExport(by person) *cobra.Command {
 	flags := exportFlags{by: by}
 	cmd := &cobra.Command{
 		Use:   "export NAME",
-		Short: "Print a Tenant and what it stands for: objects for Git or kubectl, or rules in Redis",
-		Long: `Export prints what a Tenant of the cluster stands for. With --set or --filename, which
-describe the Tenant, it needs no cluster, and so it provisions the home namespace and
-those that are listed; namespaces that only namespacePrefix covers get their objects
-from tenant add or from the operator. --set says more of a Tenant in a file.
+		Short: "Print a Tenant and its objects for Git or kubectl, or its access rules for Redis",
+		Long: `Export prints a Tenant of the cluster and its objects. With --set or --filename, which describe
+the Tenant, it needs no cluster. It then covers the home namespace and the listed namespaces;
+"tenant add" or the operator provisions those that only namespacePrefix covers. With both flags,
+--set changes the Tenant of the file.
 
-  --format=objects    the Tenant and its objects, in the order in which to apply them
-  --format=tenant     the Tenant alone, for the operator
-  --format=flux       the bytes of flux create tenant NAME --with-namespace=HOME --export, with
-                      the role cluster-admin unless reconciler.clusterRole names another
-  --format=redis-acl  commands for redis-cli that make a user who may read the keys of the
-                      Tenant's namespaces, and no others; replace PASSWORD
+Formats (--format):
+  objects    the Tenant and its objects, in the order in which to apply them
+  tenant     the Tenant alone, for the operator
+  flux       the bytes of "flux create tenant NAME --with-namespace=HOME_NAMESPACE --export"; the
+             role is cluster-admin unless reconciler.clusterRole names another
+  redis-acl  commands for redis-cli that create a user who may only read the keys of the
+             Tenant's namespaces; replace PASSWORD
 
-For redis-acl, files should have all Tenants: where another Tenant lists a namespace
-that the prefix would cover, the namespaces are named one by one, and the command has
-to be run again when the team gets another.
+For redis-acl, the files should contain all Tenants. If another Tenant lists a namespace with
+the prefix, the rules name the namespaces one by one: run the command again for each new
+namespace.
 
-Exit codes: 0 it is printed, 1 the cluster has no such Tenant, 64 the command line is
-wrong, or a file or the Tenant in it cannot be used, 69 the cluster cannot be asked, or
-the result cannot be written.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  the output is complete
+  1  the cluster has no such Tenant`,
 		Example: `  landwaiter tenant export iris-green
   landwaiter tenant export iris-green -f tenants/ --format=tenant
   landwaiter tenant export dev-team --set homeNamespace=apps --format=flux
@@ -75,10 +76,10 @@ the result cannot be written.`,
 	flags.register(cmd)
 	flags.registerDemo(cmd)
 	uses(cmd, 0, flagAccount)
-	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "objects, tenant, flux or redis-acl")
-	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint of isolation.registries, which needs its template in the cluster")
-	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")
-	cmd.Flags().StringToStringVar(&flags.labels, "label", nil, "NAME=VALUE of a further label of every object, with --format=flux (repeatable)")
+	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "output: objects, tenant, flux or redis-acl")
+	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "also print the constraint for isolation.registries; its template must be in the cluster")
+	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "with --format=flux, omit the Namespace")
+	cmd.Flags().StringToStringVar(&flags.labels, "label", nil, "with --format=flux, another label NAME=VALUE for every object (repeatable)")
 	return cmd
 }
 
@@ -99,9 +100,9 @@ func (f *exportFlags) export(cmd *cobra.Command, args []string) ([]byte, error) 
 	case !slices.Contains([]string{exportObjects, exportTenant, exportFlux, exportRedis}, f.as):
 		return nil, fmt.Errorf("--format is %q, it must be objects, tenant, flux or redis-acl", f.as)
 	case f.skipNamespace && f.as != exportFlux:
-		return nil, errors.New("--skip-namespace means nothing without --format=flux")
+		return nil, errors.New("--skip-namespace requires --format=flux")
 	case len(f.labels) > 0 && f.as != exportFlux:
-		return nil, errors.New("--label means nothing without --format=flux")
+		return nil, errors.New("--label requires --format=flux")
 	}
 	account, err := f.by.landwaiter()
 	if err != nil {

@@ -44,9 +44,9 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 // registerDemo declares the flags that ctrl.py of flux-multitenant-demo has.
 func (f *tenantFlags) registerDemo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.demoName, "tenant-name", "", "NAME, as ctrl.py of flux-multitenant-demo has it")
-	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "home namespace, as ctrl.py has it: objects have the names and labels of the demo")
-	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the demo's one source of all tenants, and no copy of it")
+	flags.StringVar(&f.demoName, "tenant-name", "", "NAME of the Tenant, as in ctrl.py of flux-multitenant-demo")
+	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "home namespace, as in ctrl.py; objects get the names and labels of the demo")
+	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, use the demo's shared source instead of a copy")
 }
 
 // described reports whether flags other than those of files say something of the Tenant besides its
@@ -112,9 +112,9 @@ func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
 		return f.demoName, nil
 	}
 	if f.demoNamespace != "" {
-		return "", errors.New("--tenant-namespace needs --tenant-name: the name of the Tenant")
+		return "", errors.New("--tenant-namespace requires --tenant-name, the name of the Tenant")
 	}
-	return "", fmt.Errorf("which Tenant? see %s --help", cmd.CommandPath())
+	return "", fmt.Errorf("no Tenant is given; see %s --help", cmd.CommandPath())
 }
 
 // nothingEmpty refuses a flag that was given without a value, as scripts do whose variable is
@@ -143,7 +143,7 @@ func nothingEmpty(cmd *cobra.Command) error {
 // somebody may mean something by it.
 func noKubectlFlag(cmd *cobra.Command, flag, instead string) error {
 	if given := cmd.Flags().Lookup(flag); given != nil && given.Changed {
-		return fmt.Errorf("--%s means nothing to %s: "+instead, flag, cmd.CommandPath(), given.Value)
+		return fmt.Errorf("%s does not accept --%s: "+instead, cmd.CommandPath(), flag, given.Value)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func pickTenant(tenants []*v1beta1.Tenant, name string) (*v1beta1.Tenant, error)
 	case len(names) == 0:
 		return nil, errors.New("there is no Tenant in the files")
 	case name == "":
-		return nil, fmt.Errorf("which Tenant? there are %s", strings.Join(names, ", "))
+		return nil, fmt.Errorf("choose one Tenant by its name; there are %s", strings.Join(names, ", "))
 	}
 	return nil, fmt.Errorf("there is no Tenant %s; there are: %s", name, strings.Join(names, ", "))
 }

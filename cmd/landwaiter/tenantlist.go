@@ -26,14 +26,12 @@ func newTenantList(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--namespaces]",
 		Short: "List the Tenants of a cluster, or their namespaces",
-		Long: `List prints the Tenants of a cluster. NAMESPACES counts those besides the home namespace; READY
-and PROVISIONED are the conditions, with the reason unless they are True. A dash
-stands for a condition that nobody has written: Provisioned is the operator's.
+		Long: `List prints the Tenants of a cluster. NAMESPACES does not count the home namespace. READY and
+PROVISIONED show the conditions, with the reason unless it is True. A dash means that the
+condition is missing; only the operator writes Provisioned.
 
-With --namespaces it prints the namespaces that carry a Tenant's label, or the
-tenant-name label of flux-multitenant-demo, as that demo does.
-
-Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answer.`,
+With --namespaces, it prints the namespaces with the label of a Tenant, or with the label
+tenant-name of flux-multitenant-demo.`,
 		Example: `  landwaiter tenant list
   landwaiter tenant list --namespaces -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -62,7 +60,7 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 		},
 	}
 	uses(cmd, 0, flagOutput, flagAccount)
-	cmd.Flags().BoolVar(&namespaces, "namespaces", false, "list namespaces, with the tenant that has each")
+	cmd.Flags().BoolVar(&namespaces, "namespaces", false, "list namespaces, each with its tenant")
 	return cmd
 }
 

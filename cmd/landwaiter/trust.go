@@ -37,22 +37,23 @@ func newTrustExport(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print a verified Sigstore root, timestamp authorities and revocation lists as a ConfigMap",
-		Long: `Export reads a TUF repository, Sigstore's public-good one without --mirror, verifies it
-as a trust store with spec.source.tuf does, and prints a ConfigMap with its trusted root
-and the ClusterTrustStore that uses it, for the cluster resource namespace (-n; without
-it that of --landwaiter-account). Apply them where no network leads to the repository. --mirror may be a directory with a copy of the repository, which is verified
-too; its metadata must not have expired.
+		Long: `Export reads a TUF repository, by default Sigstore's public one, and verifies it as a TrustStore
+with spec.source.tuf does. It prints a ConfigMap with the trusted root, and the ClusterTrustStore
+that uses it. Apply them where the cluster cannot reach the repository. Both are for the cluster
+resource namespace: that of -n, or of --landwaiter-account. --mirror may be a directory with a
+copy of the repository. Export verifies it too; its metadata must not have expired.
 
---timestamp-authorities adds the root certificates of the timestamp authorities, for
-Notation. --revocation-list adds certificate revocation lists, from a file or an
-address; they are verified where they are used, by the certificate of their issuer.
+--timestamp-authorities adds the root certificates of the timestamp authorities, for Notation.
+--revocation-list adds certificate revocation lists from a file or an address. The cluster
+verifies them by the certificate of their issuer.
 
-The same trust material gives the same text. Expiry dates are printed on
-standard error and in a comment; in the cluster, the condition ExpiresSoon warns.
+Equal trust material gives equal output. Expiry dates are printed on standard error and in a
+comment; in the cluster, the condition ExpiresSoon warns. If anything is not verified, export
+prints and writes nothing.
 
-Exit codes: 0 the trust material is printed, 1 it is refused: not signed by the repository's
-keys, incomplete or expired, 64 the command line is wrong, or a file cannot be read, 69 the
-repository or a list cannot be fetched, or the result cannot be written.`,
+Exit codes (64 and 69: see landwaiter --help):
+  0  the trust material is printed
+  1  it is refused: not signed by the repository's keys, incomplete or expired`,
 		Example: `  landwaiter trust export --out sigstore.yaml
   landwaiter trust export --mirror ./tuf-copy --root ./root.json --name company --timestamp-authorities
   landwaiter trust export --skip-root --name revocation --revocation-list http://crl.example.com/ca.crl`,
@@ -61,14 +62,14 @@ repository or a list cannot be fetched, or the result cannot be written.`,
 	}
 	uses(cmd, 0, flagAccount)
 	own := cmd.Flags()
-	own.StringVar(&flags.mirror, "mirror", "", "https address of a TUF repository, or a directory with a copy of one (empty: Sigstore's)")
+	own.StringVar(&flags.mirror, "mirror", "", "https URL of a TUF repository, or a directory with a copy of one (empty: Sigstore's)")
 	own.StringVar(&flags.root, "root", "", "file with the repository's initial root.json (empty: Sigstore's)")
-	own.StringVar(&flags.authority, "ca", "", "file with certificates to trust for --mirror, in addition to the system's (empty: none)")
-	own.BoolVar(&flags.skipRoot, "skip-root", false, "read no TUF repository; only export --revocation-list")
-	own.BoolVar(&flags.timestamps, "timestamp-authorities", false, "add the roots of the timestamp authorities as a trust store for Notation")
-	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) address of a certificate revocation list, DER or PEM (repeatable; none: no lists)")
+	own.StringVar(&flags.authority, "ca", "", "file with CA certificates for --mirror, in addition to the system's (empty: none)")
+	own.BoolVar(&flags.skipRoot, "skip-root", false, "export only --revocation-list, and read no TUF repository")
+	own.BoolVar(&flags.timestamps, "timestamp-authorities", false, "add the roots of the timestamp authorities as a ClusterTrustStore for Notation")
+	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) URL of a certificate revocation list, DER or PEM (repeatable; none: no lists)")
 	own.StringVar(&flags.name, "name", "sigstore", "name of the ConfigMap and of the ClusterTrustStores")
-	own.StringVar(&flags.out, "out", "", "file to write, or a directory in which to write NAME.yaml (empty: standard output)")
+	own.StringVar(&flags.out, "out", "", "file to write, or a directory for NAME.yaml (empty: standard output)")
 	own.BoolVar(&flags.configMapOnly, "config-map-only", false, "print no ClusterTrustStores")
 	return cmd
 }
@@ -87,7 +88,7 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 	case f.skipRoot && (f.mirror+f.root+f.authority != "" || f.timestamps):
 		return errors.New("--skip-root reads no TUF repository: leave out --mirror, --root, --ca and --timestamp-authorities")
 	case f.skipRoot && !cmd.Flags().Changed("name"):
-		return errors.New("--skip-root needs --name: the default, sigstore, is the name of an exported root, which this export would replace")
+		return errors.New("--skip-root requires --name: with the default name, sigstore, this export would replace an exported root")
 	case f.skipRoot && len(f.lists) == 0:
 		return errors.New("there is nothing to export: give --revocation-list, or leave out --skip-root")
 	}
@@ -117,7 +118,7 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 		if end.Due(now) {
 			note = "warning: "
 		}
-		program.Say(cmd.ErrOrStderr(), "%s%s ends at %s", note, end.Part, end.At.UTC().Format(time.RFC3339))
+		program.Say(cmd.ErrOrStderr(), "%s%s expires at %s", note, end.Part, end.At.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

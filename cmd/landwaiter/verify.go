@@ -26,22 +26,27 @@ func newVerify(by person) *cobra.Command {
 	flags := verifyFlags{serviceFlags: serviceFlags{by: by}}
 	cmd := &cobra.Command{
 		Use:   "verify [--explain | --digest] {IMAGE... | -f FILE}",
-		Short: "Verify images as the server would, with resources of a cluster or from files",
-		Long: `Verify decides for each IMAGE, or each image of the workloads in files (-f), as the
-server would for a pod of the namespace. It reads the resources of the cluster with your
-permissions, or those in the files below --config-dir; then without --namespace only
-cluster resources apply. --explain shows which resources apply, what was found and how
-long it took; --digest asks only which digest each tag names, as mutation does, where there
-is neither a cluster nor a directory anonymously.
+		Short: "Verify images as the server would, by the resources of a cluster or of files",
+		Long: `Verify decides about each IMAGE as the server would for a pod in the namespace. With -f, it
+decides about the images of Pods and workloads in files. It reads the resources of the cluster
+with your permissions. With --config-dir, it reads them from files and needs no cluster; without
+--namespace, only cluster resources then apply.
 
-What you may not read makes a verdict undecided, and the reason names the permission.
-Flags of the server that verdicts depend on have to be repeated with --serve-flag; those
-about exceptions and break-glass are read from its Deployment, if you may. The cloud identity
-of your machine, its docker login and its Vault token are never used for a cluster's resources.
+--explain also shows which resources apply, what was found, and how long each step took.
+--digest only resolves tags to digests, as mutation does. If there is neither a cluster nor
+--config-dir, --digest asks the registry anonymously.
 
-Exit codes: 0 every image is allowed (--digest: every tag has one), 1 any is denied
-(--digest: is not there, or may not be asked for), 2 any could not be decided, 64 the
-command line is wrong, or a file cannot be used, 69 the API server does not answer.`,
+If you lack a permission that a verdict depends on, the image is undecided, and the reason names
+the permission. Some flags of the server change verdicts: repeat them with --serve-flag. If you
+may read the server's Deployment, verify takes the flags about exceptions and break-glass from
+it. For a cluster's resources, verify never uses your machine's cloud identity, "docker login" or
+Vault token.
+
+Exit codes (64 and 69: see landwaiter --help):
+  0  every image is allowed; with --digest: every tag has a digest
+  1  an image is denied; with --digest: it does not exist, or the registry refuses access
+  2  an image is undecided; with --strict: a resource has a problem, or no file has an object in
+     the namespace`,
 		Example: `  landwaiter verify --namespace team-a --explain registry.example.com/team-a/app:v1
   kustomize build overlays/production | landwaiter verify -n team-a -f -
   landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
@@ -50,18 +55,18 @@ command line is wrong, or a file cannot be used, 69 the API server does not answ
 	flags.registerRules(cmd)
 	uses(cmd, 30*time.Second, flagOutput, flagAccount)
 	f := cmd.Flags()
-	f.BoolVar(&flags.explain, "explain", false, "show which resources apply to each image, what was found, and how long it took")
-	f.BoolVar(&flags.digest, "digest", false, "print each image with the digest that its tag names now, and verify nothing")
-	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also ask the registry that the image names, and say what mirrors and evidence repositories lack")
+	f.BoolVar(&flags.explain, "explain", false, "show which resources apply to each image, what was found, and how long each step took")
+	f.BoolVar(&flags.digest, "digest", false, "resolve each tag to its digest, and verify nothing")
+	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also list what the image's own registry has and the mirrors and evidence repositories lack")
 	return cmd
 }
 
 func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case f.explain && f.digest:
-		return errors.New("--explain and --digest exclude each other")
+		return errors.New("--explain and --digest cannot be used together")
 	case f.compare && !f.explain:
-		return errors.New("--compare-origin means nothing without --explain")
+		return errors.New("--compare-origin requires --explain")
 	}
 	f.anonymous = f.digest
 	timeout := f.by.within(cmd)

@@ -18,7 +18,7 @@ func landwaiter(t *testing.T) suite.Program {
 	return suite.Program{Path: suite.MustTool(t, suite.Landwaiter)}
 }
 
-// The commands of docs/reference/cli.md, with a team's resources and those of the cluster.
+// The commands of docs/reference/commands/verify.md and check.md, with a team's resources and those of the cluster.
 func TestWhatKubectlGetsIsReadAsTheClusterHasIt(t *testing.T) {
 	w := installed(t)
 	ns, kubectl := w.namespace(t), w.kubectl(t, "")

@@ -42,7 +42,7 @@ func (w *teams) testIsolation(t *testing.T) {
 	// Somebody who acts as another user cannot act as a third one.
 	r = w.clara.landwaiter.Run(t, "", "check", "--isolation")
 	require.Equal(t, 69, r.Code, r.Stdout)
-	require.Contains(t, r.Stderr, "acts as another user already")
+	require.Contains(t, r.Stderr, "already impersonates another user")
 	r = administrator.Run(t, "", "check", "--isolation", "--tenant", "nobody")
 	require.Equal(t, 1, r.Code, r.Stdout)
 	require.Contains(t, r.Stderr, "there is no Tenant nobody")

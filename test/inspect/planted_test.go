@@ -152,7 +152,7 @@ func unplanted() map[string]string {
 }
 
 func TestEachFindingIsPlantedAndExplained(t *testing.T) {
-	page, err := os.ReadFile(suite.Root + "/docs/operate/check.md")
+	page, err := os.ReadFile(suite.Root + "/docs/reference/findings.md")
 	require.NoError(t, err)
 	cases := map[string]bool{}
 	for _, round := range rounds() {
@@ -162,7 +162,7 @@ func TestEachFindingIsPlantedAndExplained(t *testing.T) {
 	}
 	for _, id := range check.IDs() {
 		require.True(t, cases[id] || unplanted()[id] != "", "no case of rounds plants %s, and unplanted does not say which test has it", id)
-		require.Contains(t, string(page), "\n### "+string(id)+"\n", "docs/operate/check.md does not explain it")
+		require.Contains(t, string(page), "\n### "+string(id)+"\n", "docs/reference/findings.md does not explain it")
 	}
 	require.Len(t, check.IDs(), len(cases)+len(unplanted()))
 }

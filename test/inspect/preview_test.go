@@ -196,7 +196,7 @@ func TestInvalidResourcesAreRefusedBeforeAnythingIsJudged(t *testing.T) {
 	require.Empty(t, r.Stdout)
 	r = admin.landwaiter.Run(t, "", "preview", "-A")
 	require.Equal(t, 64, r.Code)
-	require.Contains(t, r.Stderr, "which change?")
+	require.Contains(t, r.Stderr, "no change is given")
 	r = admin.landwaiter.Run(t, "", "preview", "--delete", "clusterverificationpolicies/default", "-n", "nowhere")
 	require.Equal(t, 1, r.Code)
 	require.Contains(t, r.Stderr, "namespace nowhere does not exist")

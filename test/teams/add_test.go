@@ -21,7 +21,7 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "iris-green")
 	preview := w.add(t, append(typical("iris-green"), "--dry-run")...)
-	require.Contains(t, w.program.Must(t, append([]string{"tenant", "add", "--dry-run"}, typical("iris-green")...)...), " would be created, 0 would be changed, 0 would stay as they are\n")
+	require.Contains(t, w.program.Must(t, append([]string{"tenant", "add", "--dry-run"}, typical("iris-green")...)...), " would be created, 0 would be changed, 0 would be unchanged\n")
 	require.Empty(t, w.objectsOf(t, "iris-green"), "a dry run writes nothing")
 	require.False(t, w.exists(t, "iris-green"))
 
@@ -43,7 +43,7 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 	require.Equal(t, first.Created, second.Unchanged)
 	require.Equal(t, resourceVersions(before), resourceVersions(w.objectsOf(t, "iris-green")))
 	require.Contains(t, w.program.Must(t, append([]string{"tenant", "add"}, typical("iris-green")...)...),
-		fmt.Sprintf("tenant iris-green: home namespace iris-green, 1 namespace, %d objects: 0 created, 0 changed, %d as they were\n", first.Created, first.Created))
+		fmt.Sprintf("tenant iris-green: home namespace iris-green, 1 namespace, %d objects: 0 created, 0 changed, %d unchanged\n", first.Created, first.Created))
 }
 
 func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *testing.T) {
@@ -149,10 +149,10 @@ func TestAddGivesNobodyWhatClusterResourcesReference(t *testing.T) {
 	refused := w.program.Run(t, "", "tenant", "add", "keeper", "--set", "namespaces=keys-of-all", "--set", "adopt=true", "--landwaiter-account", "lw-elsewhere/landwaiter")
 	require.NotZero(t, refused.Code)
 	require.Contains(t, refused.Stdout+refused.Stderr, "namespace keys-of-all is reserved: take it off Tenant keeper")
-	require.NotContains(t, refused.Stderr, "it is not known which namespace")
+	require.NotContains(t, refused.Stderr, "the namespace of the Secrets and ConfigMaps of cluster resources is unknown")
 
 	suite.Apply(t, w.Cluster, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: landwaiter, namespace: lw-elsewhere, labels: {app.kubernetes.io/name: landwaiter}},
   spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: landwaiter, image: i, args: [serve, --cluster-resource-namespace=$(KEYS)]}]}}}}`)
 	unsure := w.program.Run(t, "", "tenant", "add", "keeper", "--set", "namespaces=keeper", "--dry-run", "--landwaiter-account", "lw-elsewhere/landwaiter")
-	require.Contains(t, unsure.Stderr, "it is not known which namespace has the Secrets and ConfigMaps of cluster resources (serve has $(KEYS)): it is taken to be lw-elsewhere")
+	require.Contains(t, unsure.Stderr, "the namespace of the Secrets and ConfigMaps of cluster resources is unknown (serve has $(KEYS)): lw-elsewhere is assumed")
 }

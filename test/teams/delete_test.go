@@ -30,7 +30,7 @@ func TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise(t *testing.T) {
 	preview := w.program.Run(t, "", "tenant", "delete", "kept")
 	require.Equal(t, 1, preview.Code)
 	require.Contains(t, preview.Stdout, "would be removed, 2 namespaces would be kept")
-	require.Contains(t, preview.Stderr, "nothing was deleted; add --yes to do it")
+	require.Contains(t, preview.Stderr, "nothing was deleted; add --yes to delete")
 	require.NotEmpty(t, w.objectsOf(t, "kept"))
 
 	out := w.program.Must(t, "tenant", "delete", "kept", "--yes")
@@ -125,7 +125,7 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 	}{
 		"none by name":       {[]string{"--tenant-name", "nobody"}, "no namespace has the tenant name nobody"},
 		"none by namespace":  {[]string{"--tenant-namespace", "default"}, "no namespace default belongs to a tenant"},
-		"two of one name":    {[]string{"--tenant-name", "shared"}, "2 namespaces have the tenant name shared (bar, baz): name one by --tenant-namespace"},
+		"two of one name":    {[]string{"--tenant-name", "shared"}, "2 namespaces have the tenant name shared (bar, baz): choose one with --tenant-namespace"},
 		"both, and no match": {[]string{"--tenant-name", "sometenant", "--tenant-namespace", "tenant81"}, "no namespace tenant81 belongs to a tenant of the name sometenant"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -167,12 +167,12 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 	for name, together := range map[string]map[string]hole{
 		"guardrails": {
 			"one only warns": {func(t *testing.T) { w.deniesNothing(t, "tenant-labels") }, "",
-				[]string{"controller-tenant-labels", "guardrail-tenant-labels", "own-labels"}, "does not say Deny"},
+				[]string{"controller-tenant-labels", "guardrail-tenant-labels", "own-labels"}, "instead of Deny"},
 			"one has no binding": {func(t *testing.T) {
 				binding := w.bindingOf("landwaiter-platform-objects")
 				require.NoError(t, w.Client.Delete(suite.Within(t), binding.DeepCopy()))
 				w.putBack(t, binding)
-			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "no ValidatingAdmissionPolicyBinding puts the guardrail in force"},
+			}, "", []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "no ValidatingAdmissionPolicyBinding references the guardrail"},
 			"a piece gives every account too much": {func(t *testing.T) {
 				w.deniesNothing(t, "reconciler-pieces")
 				wide := suite.Object(piece, "rules: [{apiGroups: [''], resources: [limitranges], verbs: [update]}]")

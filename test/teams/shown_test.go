@@ -95,7 +95,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 
 	allowed := ada.Run(t, "", append(explain, image("registry.example.com"))...)
 	require.Equal(t, 0, allowed.Code, allowed.Stdout+allowed.Stderr)
-	require.Contains(t, allowed.Stderr, "those that Landwaiter shows in ConfigMap landwaiter-effective-rules of namespace shown-web, as of 20")
+	require.Contains(t, allowed.Stderr, "the cluster's rules come from ConfigMap landwaiter-effective-rules of namespace shown-web, as of 20")
 	require.Contains(t, allowed.Stdout, "ClusterVerificationPolicy shown")
 	denied := ada.Run(t, "", append(explain, image("other.example.com"))...)
 	require.Equal(t, 1, denied.Code, denied.Stdout+denied.Stderr)
@@ -108,7 +108,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 
 	// A rule of the home namespace holds in the Tenant's other namespaces, so these are judged.
 	home := ada.Run(t, strings.Replace(policy, "{name: own}", "{name: own, namespace: shown}", 1), "preview", "-f", "-", "-n", "shown")
-	require.Contains(t, home.Stderr, "note: shown is the home namespace of a Tenant, whose rules hold in shown-web, too")
+	require.Contains(t, home.Stderr, "note: shown is the home namespace of a Tenant; its rules also apply in shown-web")
 	require.NotContains(t, home.Stdout+home.Stderr, "unseen")
 
 	// What the server may not read, nobody judges with.
@@ -141,7 +141,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 
 	other := eve.Run(t, "", append(explain, image("registry.example.com"))...)
 	require.Equal(t, 2, other.Code, other.Stdout+other.Stderr)
-	require.NotContains(t, other.Stderr, "Landwaiter shows in ConfigMap")
+	require.NotContains(t, other.Stderr, "rules come from ConfigMap")
 
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"rules.json":"{}"}}`))
 	for _, c := range []struct {

@@ -21,9 +21,9 @@ type Exceptions struct {
 // Register declares the flags.
 func (e *Exceptions) Register(f *pflag.FlagSet) {
 	e.declared = true
-	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end")
-	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end")
-	f.DurationVar(&e.BreakGlass, "break-glass", 0, "let annotations of a Namespace allow every image there for at most so long (0: never); needs the guardrails")
+	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "longest time from creation to expiry of an Exception or of a ClusterException with images")
+	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "longest time from creation to expiry of a ClusterException that delegates")
+	f.DurationVar(&e.BreakGlass, "break-glass", 0, "longest break-glass: annotations of a Namespace allow every image there (0: never); requires the guardrails")
 }
 
 // Limits returns what the flags allow. A time that is not more than 0 is an error, except that

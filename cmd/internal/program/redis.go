@@ -14,7 +14,7 @@ import (
 )
 
 // KeyFileUsage is the text of --redis-key-file.
-const KeyFileUsage = "file with the keys that seal entries in Redis: 32 bytes in base64, one per line, the one in use first"
+const KeyFileUsage = "file with the keys that seal entries in Redis: one per line, 32 bytes in base64; the first one seals new entries"
 
 // Redis are the flags of the cache in Redis that replicas share.
 type Redis struct {
@@ -30,13 +30,13 @@ func (r *Redis) Register(f *pflag.FlagSet) {
 
 // RegisterConnection declares the flags of the connection to Redis.
 func (r *Redis) RegisterConnection(f *pflag.FlagSet) {
-	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (empty: none)")
-	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
-	RegisterNamed(f, "redis-option", "mode, ca, client-cert or client-key of Redis (repeatable)", func(v *pflag.FlagSet) {
+	f.StringVar(&r.url, "redis-url", "", "URL of the Redis in which replicas share verdicts, such as rediss://host:6379/0 (empty: none)")
+	f.StringVar(&r.urlFile, "redis-url-file", "", "file with the URL of Redis; use it for a URL with a password")
+	RegisterNamed(f, "redis-option", "connection option of Redis: mode, ca, client-cert or client-key (repeatable)", func(v *pflag.FlagSet) {
 		v.StringVar(&r.mode, "mode", standalone, "standalone, sentinel or cluster")
-		v.StringVar(&r.caFile, "ca", "", "file with CA certificates (PEM) of Redis, instead of the system's")
+		v.StringVar(&r.caFile, "ca", "", "file with CA certificates (PEM) for Redis, instead of the system's")
 		v.StringVar(&r.certFile, "client-cert", "", "file with a client certificate (PEM) for Redis")
-		v.StringVar(&r.certKeyFile, "client-key", "", "file with its key (PEM)")
+		v.StringVar(&r.certKeyFile, "client-key", "", "file with the key of the client certificate (PEM)")
 	})
 }
 
@@ -50,7 +50,7 @@ const maxSettingBytes = 1 << 20
 func (r *Redis) Options() (*service.Redis, error) {
 	if r.url == "" && r.urlFile == "" {
 		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" || r.mode != "" && r.mode != standalone {
-			return nil, errors.New("--redis-key-file and --redis-option mean nothing without --redis-url or --redis-url-file")
+			return nil, errors.New("--redis-key-file and --redis-option require --redis-url or --redis-url-file")
 		}
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func (r *Redis) Options() (*service.Redis, error) {
 		return nil, err
 	}
 	if r.keyFile == "" {
-		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32")
+		return nil, errors.New("Redis requires --redis-key-file: without a key, anyone who can write to Redis could allow images; create one with: openssl rand -base64 32")
 	}
 	keys, err := ReadSetting("--redis-key-file", r.keyFile)
 	if err != nil {
@@ -72,11 +72,11 @@ func (r *Redis) Options() (*service.Redis, error) {
 func (r *Redis) Connection() (cache.Connection, error) {
 	switch {
 	case r.url == "" && r.urlFile == "":
-		return cache.Connection{}, errors.New("which Redis? use --redis-url or --redis-url-file")
+		return cache.Connection{}, errors.New("no Redis is given: use --redis-url or --redis-url-file")
 	case r.url != "" && r.urlFile != "":
-		return cache.Connection{}, errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
+		return cache.Connection{}, errors.New("--redis-url and --redis-url-file cannot be used together")
 	case (r.certFile == "") != (r.certKeyFile == ""):
-		return cache.Connection{}, errors.New("--redis-option client-cert and client-key belong together")
+		return cache.Connection{}, errors.New("--redis-option client-cert and client-key must be used together")
 	}
 	authorities, err1 := ReadSetting("--redis-option ca", r.caFile)
 	certificate, err2 := ReadSetting("--redis-option client-cert", r.certFile)

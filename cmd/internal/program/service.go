@@ -26,18 +26,18 @@ type Service struct {
 // The flag that names the namespace of what Cluster… resources reference.
 const (
 	ClusterResourcesFlag  = "cluster-resource-namespace"
-	ClusterResourcesUsage = "namespace of what Cluster… resources reference (empty: Landwaiter's own, else landwaiter-system)"
+	ClusterResourcesUsage = "namespace of the Secrets, ConfigMaps and ServiceAccounts that Cluster… resources reference (empty: Landwaiter's own, or landwaiter-system)"
 )
 
 // RegisterNetwork declares the flags that say what may be reached, and where it is.
 func (f *Service) RegisterNetwork(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Options.ClusterResourceNamespace, ClusterResourcesFlag, "", ClusterResourcesUsage)
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
-		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
+		"address range of pods and Services in which no registry may be, in addition to private ranges (repeatable)")
 	flags.StringSliceVar(&f.Options.EgressHosts, "egress-host", nil,
-		"host or host:port that certificates and namespaces' TrustStores may name (repeatable; empty: none)")
+		"host or host:port that certificates and TrustStores of namespaces may name (repeatable; empty: none)")
 	flags.StringArrayVar(&f.endpoints, "cloud-endpoint", nil,
-		"HOST=ADDRESS:PORT: connect there for a cloud's service or registry with a private endpoint (repeatable)")
+		"HOST=ADDRESS:PORT of a private endpoint: connect to ADDRESS:PORT for HOST of a cloud (repeatable)")
 }
 
 // Complete returns the Options that the flags ask for. Limits of exceptions are only those of

@@ -182,7 +182,7 @@ func broad(v *view, add func(resource.Finding)) {
 			}
 			s := g.subjects[at]
 			add(resource.Finding{ID: BroadAccess, Severity: resource.Error, Object: g.ObjectRef, Message: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
-				Why:     "whoever reaches the API server decides which images are trusted",
+				Why:     "anyone who can reach the API server decides which images are trusted",
 				Command: g.patch(operation{"test", "/subjects/" + strconv.Itoa(at) + "/name", s.Name}, operation{Op: "remove", Path: "/subjects/" + strconv.Itoa(at)})})
 		}
 	}

@@ -120,7 +120,7 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		f.Message, f.Why = Shown(f.Message), Shown(f.Why) // names and messages in a cluster are anybody's
-		f.Docs = "docs/operate/check.md#" + strings.ToLower(f.ID)
+		f.Docs = "docs/reference/findings.md#" + strings.ToLower(f.ID)
 	}
 	return report
 }

@@ -195,7 +195,7 @@ func TestNoReplicaThatAnswersIsTheWorst(t *testing.T) {
 			require.Contains(t, first.Message, c.what)
 			require.Contains(t, first.Command, c.command)
 			if c.want != check.ConfigIgnores {
-				require.Contains(t, first.Why, "every new pod is refused")
+				require.Contains(t, first.Why, "every new pod is denied")
 			}
 		})
 	}

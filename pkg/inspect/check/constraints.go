@@ -50,14 +50,14 @@ func template(v *view, add func(resource.Finding)) {
 	ref := policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}
 	at := slices.IndexFunc(v.Templates, func(o unstructured.Unstructured) bool { return o.GetName() == templateName })
 	if at < 0 {
-		add(resource.Finding{ID: NoTemplate, Severity: resource.Error, Object: ref, Message: "it does not exist", Why: "without it there can be no constraint, and nobody asks Landwaiter", Command: apply})
+		add(resource.Finding{ID: NoTemplate, Severity: resource.Error, Object: ref, Message: "it does not exist", Why: "without it, there can be no constraint, and Gatekeeper never asks Landwaiter", Command: apply})
 		return
 	}
 	if regoOf(&v.Templates[at]) == libraryRego() {
 		return
 	}
-	add(resource.Finding{ID: TemplateChanged, Severity: resource.Warning, Object: ref, Message: "its Rego is not that of the library of this version",
-		Why: "what it lets pass was not tested", Command: apply, Keep: "library/verified-images/template.yaml in whatever applies it"})
+	add(resource.Finding{ID: TemplateChanged, Severity: resource.Warning, Object: ref, Message: "its Rego differs from this version of the library",
+		Why: "what this Rego admits was not tested", Command: apply, Keep: "library/verified-images/template.yaml, wherever you apply it from"})
 }
 
 // regoOf returns the text of all Rego of a template.
@@ -82,7 +82,7 @@ func regoOf(o *unstructured.Unstructured) string {
 func constraints(v *view, add func(resource.Finding)) {
 	if len(v.Constraints) == 0 {
 		add(resource.Finding{ID: NoConstraint, Severity: resource.Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}, Message: "there is no constraint of kind " + constraintKind,
-			Why: "Gatekeeper asks about nothing, so every image is admitted", Command: applyConstraint})
+			Why: "Gatekeeper never asks Landwaiter, so every image is admitted", Command: applyConstraint})
 		return
 	}
 	var denying []*unstructured.Unstructured
@@ -100,7 +100,7 @@ func constraints(v *view, add func(resource.Finding)) {
 		c := denying[0]
 		entry := operation{"add", "/spec/match/kinds/-", map[string]any{"apiGroups": []string{""}, "kinds": []string{"Pod"}}}
 		add(resource.Finding{ID: ConstraintKinds, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: "no constraint that denies matches Pods",
-			Why: "whoever makes a pod by itself, or by a kind that is not matched, runs any image", Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"})
+			Why: "anyone who creates a Pod directly, or through a kind that is not matched, can run any image", Command: constraintOf(c).patch(entry), Keep: "spec.match.kinds of the constraint"})
 		return
 	}
 	v.constraintLimits(pods, add)
@@ -110,7 +110,7 @@ func constraints(v *view, add func(resource.Finding)) {
 // does not is left as it is, and one that denies is applied.
 func (v *view) nothingDenied() resource.Finding {
 	c := &v.Constraints[0]
-	command, keep := applyConstraint, "a constraint that denies, in whatever applies constraints"
+	command, keep := applyConstraint, "a constraint that denies, wherever you apply constraints from"
 	at := slices.IndexFunc(v.Constraints, func(c unstructured.Unstructured) bool {
 		return !strings.HasSuffix(c.GetName(), "-dryrun") && !strings.HasSuffix(c.GetName(), "-warn")
 	})
@@ -121,7 +121,7 @@ func (v *view) nothingDenied() resource.Finding {
 	}
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
 	return resource.Finding{ID: NothingDenied, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
-		Why: "violations are listed or warned about, and every image is admitted", Command: command, Keep: keep}
+		Why: "violations are only listed or warned about, so every image is admitted", Command: command, Keep: keep}
 }
 
 // denies reports whether a constraint denies at admission.
@@ -175,7 +175,7 @@ func (v *view) constraintLimits(pods []*unstructured.Unstructured, add func(reso
 		}
 	}
 	add(resource.Finding{ID: ConstraintExempt, Severity: resource.Error, Object: constraintOf(pods[widest]).ObjectRef, Message: "no constraint denies everywhere; this one is limited by " + strings.Join(said[widest], ", "),
-		Why: "what the match leaves out is admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"})
+		Why: "objects outside the match are admitted unverified", Command: commands[widest], Keep: "spec.match of the constraint"})
 }
 
 // limits returns the fields of spec.match by which a constraint leaves something out that

@@ -40,10 +40,10 @@ func redisCLI(line string) func(*view, resource.Fact) string {
 
 func factRows() []factRow {
 	return []factRow{
-		{RedisUnreachable, resource.Warning, "replicas share no verdicts, so each verifies alone: answers take longer", restartRedis, "the Secret with the URL of Redis, and the network to it"},
-		{RedisPermissions, resource.Warning, "what the user may not do fails each time, and the cache helps less", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
+		{RedisUnreachable, resource.Warning, "replicas share no verdicts: each verifies every image itself, and answers take longer", restartRedis, "the Secret with the URL of Redis, and the network to it"},
+		{RedisPermissions, resource.Warning, "each denied command fails, and the cache helps less", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
 		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
-		{ClockSkew, resource.Warning, "signatures, certificates and exceptions end too early or too late", restartServe, "the time service of the node that the pod runs on: restarting moves the pod, or shows that the node is mended"},
+		{ClockSkew, resource.Warning, "signatures, certificates and exceptions expire too early or too late", restartServe, "the time service of the pod's node; a restart moves the pod, or shows that the node is fixed"},
 		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", editStore, "the network from Landwaiter's pods, or caBundle and proxy of the ClusterStore"},
 	}
 }
@@ -109,11 +109,11 @@ func unknownFacts(v *view) []resource.Unchecked {
 	case len(ids) == 0:
 		return nil
 	case v.Facts == nil:
-		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "Landwaiter publishes what only the process knows with --reports (the chart's reports.enabled), and has not"}}
+		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "only the process knows this: Landwaiter publishes it with --reports (the chart's reports.enabled), and has not done so"}}
 	case !v.leaseHeld():
-		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "what the process published is old: nobody holds the lease"}}
+		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "the process published this long ago: no replica holds the Lease"}}
 	}
-	return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "the process has not looked at this yet, or has nothing to look at: it has no Redis, or no ClusterStore lists a registry by name"}}
+	return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "the process has not checked this yet, or cannot: it has no Redis, or no ClusterStore lists a registry by name"}}
 }
 
 // facts reads the report of the process.

@@ -51,13 +51,13 @@ func gatekeeperFlags(v *view, add func(resource.Finding)) {
 		}
 		ttl, err := time.ParseDuration(m.last("external-data-provider-response-cache-ttl", defaultCacheTTL.String()))
 		if err == nil && ttl > maxCacheTTL {
-			add(resource.Finding{ID: CacheTTL, Severity: resource.Warning, Object: m.ObjectRef, Message: fmt.Sprintf("Gatekeeper keeps answers for %s", ttl),
-				Why: "for that long a changed policy, a revoked key or a new signature does not count", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
+			add(resource.Finding{ID: CacheTTL, Severity: resource.Warning, Object: m.ObjectRef, Message: fmt.Sprintf("Gatekeeper caches answers for %s", ttl),
+				Why: "for that long, a changed policy, a revoked key or a new signature has no effect", Command: m.set("external-data-provider-response-cache-ttl", maxCacheTTL.String()),
 				Keep: "Gatekeeper's value externaldataProviderResponseCacheTTL: 10s"})
 		}
 		if m.last("enable-external-data", "true") == "false" {
 			add(resource.Finding{ID: ExternalDataDisabled, Severity: resource.Error, Object: m.ObjectRef, Message: "Gatekeeper runs with --enable-external-data=false",
-				Why: "it asks no provider: templates that do fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
+				Why: "it asks no provider: templates that use one fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
 		}
 		v.exemptable(m, add)
 	}
@@ -71,7 +71,7 @@ func (v *view) exemptable(m manager, add func(resource.Finding)) {
 				continue
 			}
 			add(resource.Finding{ID: ExemptableNamespaces, Severity: resource.Warning, Object: m.ObjectRef, Message: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
-				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
+				Why: "anyone who can label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's values controllerManager.exemptNamespaces, exemptNamespacePrefixes and exemptNamespaceSuffixes"})
 		}
 	}
 }
@@ -108,8 +108,8 @@ func audit(v *view, add func(resource.Finding)) {
 	}) {
 		return
 	}
-	f := resource.Finding{ID: AuditOff, Severity: resource.Warning, Object: all[0].ObjectRef, Message: "no Deployment of Gatekeeper audits",
-		Why: "constraints do not say which pods that run already would be denied", Command: "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace " + resource.ShellWord(v.gatekeeperNamespace()) + " --reset-then-reuse-values --set disableAudit=false",
+	f := resource.Finding{ID: AuditOff, Severity: resource.Warning, Object: all[0].ObjectRef, Message: "no Deployment of Gatekeeper runs the audit",
+		Why: "constraints do not list running pods that would be denied", Command: "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace " + resource.ShellWord(v.gatekeeperNamespace()) + " --reset-then-reuse-values --set disableAudit=false",
 		Keep: "Gatekeeper's values disableAudit: false and auditInterval"}
 	for _, m := range all {
 		switch {

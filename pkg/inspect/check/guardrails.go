@@ -36,7 +36,7 @@ func GuardrailIDs() []string {
 	return []string{GuardrailMissing, GuardrailChanged, GuardrailFailsOpen, GuardrailNotDeny}
 }
 
-const guardrailWhy = "teams can then set what makes them a Tenant, or reach into other namespaces"
+const guardrailWhy = "teams can then change the labels that make namespaces theirs, or reach into other namespaces"
 
 // fullname is what the chart's objects are called.
 func (v *view) fullname() string {
@@ -73,9 +73,9 @@ func uncompared(v *view) []resource.Unchecked {
 	if g.Comparable() || !slices.ContainsFunc(GuardrailNames(), func(name string) bool { return g.Policy(name) != nil }) {
 		return nil
 	}
-	why := "the rules of guardrails are only compared in an installation of the usual name, landwaiter, with a ServiceAccount of that name: see docs/operate/check.md"
+	why := "the rules of guardrails are only compared if the release and its ServiceAccount are called landwaiter: see docs/reference/findings.md"
 	if v.serve == nil {
-		why = fmt.Sprintf("no Deployment of namespace %s runs landwaiter-server serve, so the rules of guardrails cannot be compared: say where it is with --landwaiter-account", v.Namespace)
+		why = fmt.Sprintf("no Deployment of namespace %s runs landwaiter-server serve, so the rules of guardrails cannot be compared: use --landwaiter-account", v.Namespace)
 	}
 	return []resource.Unchecked{{IDs: []string{GuardrailChanged}, Why: why}}
 }
@@ -179,7 +179,7 @@ func (g Guardrails) Faults(name string) (found []resource.Finding) {
 	of := builtin("ValidatingAdmissionPolicy", "", live.Name)
 	bindings := slices.DeleteFunc(slices.Clone(g.Bindings), func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName != live.Name })
 	if len(bindings) == 0 {
-		add(resource.Finding{ID: GuardrailMissing, Object: of.ObjectRef, Message: "no ValidatingAdmissionPolicyBinding puts the guardrail in force", Command: g.Install(), Keep: keepGuardrails})
+		add(resource.Finding{ID: GuardrailMissing, Object: of.ObjectRef, Message: "no ValidatingAdmissionPolicyBinding references the guardrail", Command: g.Install(), Keep: keepGuardrails})
 		return found
 	}
 	if live.Spec.FailurePolicy != nil && *live.Spec.FailurePolicy != admissionv1.Fail {
@@ -187,7 +187,7 @@ func (g Guardrails) Faults(name string) (found []resource.Finding) {
 			Command: of.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
 	}
 	if what := g.changed(name, live); what != "" {
-		add(resource.Finding{ID: GuardrailChanged, Object: of.ObjectRef, Message: what, Command: g.Install(), Keep: "use the version of the command and of the chart that belong together"})
+		add(resource.Finding{ID: GuardrailChanged, Object: of.ObjectRef, Message: what, Command: g.Install(), Keep: "use the same version of the command and of the chart"})
 	}
 	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return gap(live, &b) == "" }) { // several add up
 		b := bindings[0]
@@ -196,7 +196,7 @@ func (g Guardrails) Faults(name string) (found []resource.Finding) {
 		if live.Spec.ParamKind != nil {
 			mended["paramRef"] = map[string]any{"name": nil, "namespace": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
 		}
-		add(resource.Finding{ID: GuardrailNotDeny, Object: bound.ObjectRef, Message: "it does not deny everywhere: it " + gap(live, &b),
+		add(resource.Finding{ID: GuardrailNotDeny, Object: bound.ObjectRef, Message: "its binding does not deny everywhere: it " + gap(live, &b),
 			Command: bound.merge(map[string]any{"spec": mended})})
 	}
 	return found
@@ -212,14 +212,14 @@ func (g Guardrails) changed(name string, live *admissionv1.ValidatingAdmissionPo
 	case len(live.Spec.Validations) == 0:
 		return "it has no validations"
 	case m == nil || len(m.ResourceRules) == 0 || len(m.ExcludeResourceRules) > 0:
-		return "it leaves resources out"
+		return "it excludes resources"
 	}
 	shipped, err := shippedGuardrails(g.Release.Namespace, g.ClusterResources)
 	at := slices.IndexFunc(shipped, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == ShippedRelease+"-"+name })
 	if !g.Comparable() || err != nil || at < 0 || rules(live, g.Address) == g.bindable(rules(&shipped[at], g.Address)) {
 		return ""
 	}
-	return "its rules are not those of this version of Landwaiter"
+	return "its rules differ from this version of Landwaiter"
 }
 
 // Names that the embedded guardrails are rendered with.
@@ -313,11 +313,11 @@ func filled[T any](value *T, without T) T {
 func gap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) string {
 	switch m := b.Spec.MatchResources; {
 	case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
-		return fmt.Sprintf("does not say Deny but %v", b.Spec.ValidationActions)
+		return fmt.Sprintf("has validationActions %v instead of Deny", b.Spec.ValidationActions)
 	case m != nil && len(m.ResourceRules)+len(m.ExcludeResourceRules)+terms(m.NamespaceSelector)+terms(m.ObjectSelector) > 0:
-		return "has matchResources, so the guardrail does not hold everywhere"
+		return "has matchResources, so the guardrail does not apply everywhere"
 	case p.Spec.ParamKind != nil && !everyParam(b.Spec.ParamRef):
-		return "does not hold for every " + p.Spec.ParamKind.Kind
+		return "does not apply to every " + p.Spec.ParamKind.Kind
 	}
 	return ""
 }

@@ -43,13 +43,13 @@ func upgrade(release types.NamespacedName, values ...string) string {
 }
 
 // unanswered is what it leads to that no replica runs.
-const unanswered = "nobody answers Gatekeeper, so every new pod is refused"
+const unanswered = "nothing answers Gatekeeper, so every new pod is denied"
 
 func deployment(v *view, add func(resource.Finding)) {
 	p := v.serve
 	if p == nil {
 		add(resource.Finding{ID: NoLandwaiter, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, Message: "no Deployment in it runs landwaiter-server serve",
-			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"})
+			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-account"})
 		return
 	}
 	switch {
@@ -58,10 +58,10 @@ func deployment(v *view, add func(resource.Finding)) {
 			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	case p.known && p.ready == 0:
 		add(resource.Finding{ID: NoReplicas, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
-			Why: unanswered, Command: v.onServe("rollout restart"), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
+			Why: unanswered, Command: v.onServe("rollout restart"), Keep: "if the pods fail again, the cause in kubectl describe pods and kubectl logs"})
 	case p.replicas < 2:
 		add(resource.Finding{ID: SingleReplica, Severity: resource.Warning, Object: p.ObjectRef, Message: fmt.Sprintf("it has %d replicas", p.replicas),
-			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
+			Why: "no pod can be created while this replica restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	}
 	if open, err := strconv.ParseBool(p.last("insecure-no-client-auth", "false")); open || err != nil {
 		ns := v.gatekeeperNamespace()
@@ -72,7 +72,7 @@ func deployment(v *view, add func(resource.Finding)) {
 			operations = append(operations, p.added("--client-ca=secret/"+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
 		}
 		add(resource.Finding{ID: NoClientAuth, Severity: resource.Warning, Object: p.ObjectRef, Message: "it answers any client, without a client certificate",
-			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
+			Why: "anyone who can reach its port can send requests for any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
 	}
 }
 
@@ -86,7 +86,7 @@ func definitions(v *view, add func(resource.Finding)) {
 	}
 	if len(missing) > 0 {
 		add(resource.Finding{ID: CRDsMissing, Severity: resource.Error, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: missing[0]}, Message: "missing: " + named(missing),
-			Why: "Landwaiter waits for all of its kinds before it answers, and denies", Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
+			Why: "until all its kinds exist, Landwaiter does not answer, and images are denied", Command: "kubectl apply --server-side --force-conflicts --kustomize=config/crd", Keep: "the chart's value crds.install: true"})
 	}
 	if v.serve == nil || v.serve.version == "" {
 		return
@@ -94,8 +94,8 @@ func definitions(v *view, add func(resource.Finding)) {
 	for _, d := range v.Definitions {
 		if version := d.Labels["app.kubernetes.io/version"]; version != "" && version != v.serve.version {
 			add(resource.Finding{ID: VersionSkew, Severity: resource.Warning, Object: policy.ObjectRef{Kind: "CustomResourceDefinition", Name: d.Name},
-				Message: fmt.Sprintf("it is of version %s, and the Deployment of %s", version, v.serve.version),
-				Why:     "fields that only one of them knows are dropped or ignored", Command: v.upgrade("crds.install=true"), Keep: "the chart's value crds.install: true"})
+				Message: fmt.Sprintf("it has version %s, and the Deployment has %s", version, v.serve.version),
+				Why:     "fields that only one of them has are dropped or ignored", Command: v.upgrade("crds.install=true"), Keep: "the chart's value crds.install: true"})
 			return
 		}
 	}
@@ -107,12 +107,12 @@ func lease(v *view, add func(resource.Finding)) {
 		return
 	}
 	f := resource.Finding{ID: LeaseStale, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Lease", Namespace: v.Namespace, Name: leaseName},
-		Why: "nobody writes statuses or renews certificates: what the resources say of themselves may be old", Command: "kubectl rollout restart " + v.serve.String()}
+		Why: "no replica writes statuses or renews certificates, so conditions may be out of date", Command: "kubectl rollout restart " + v.serve.String()}
 	switch {
 	case v.Lease == nil:
 		f.Message = "it does not exist"
 	case !v.leaseHeld():
-		f.Message = "nobody has renewed it for more than " + leaseGrace.String()
+		f.Message = "no replica has renewed it for more than " + leaseGrace.String()
 		if v.Lease.Spec.RenewTime != nil {
 			f.Message += ", last at " + v.Lease.Spec.RenewTime.UTC().Format(time.RFC3339)
 		}
@@ -160,7 +160,7 @@ func renamed(v *view, add func(resource.Finding)) {
 			roles[i] = release + "-" + roles[i]
 		}
 		add(resource.Finding{ID: RoleMissing, Severity: resource.Warning, Object: g.ObjectRef,
-			Message: "it names ClusterRole " + g.role.Name + ", which no longer exists", Why: "it grants nothing: what it granted is now in " + strings.Join(roles, ", "),
+			Message: "it references ClusterRole " + g.role.Name + ", which no longer exists", Why: "it grants nothing: its permissions are now in " + strings.Join(roles, ", "),
 			Command: rebound(g.target, roles, g.subjects)})
 	}
 }

@@ -104,7 +104,7 @@ func missingProviders(v *view, add func(resource.Finding)) {
 			continue
 		}
 		f := resource.Finding{ID: ProviderMissing, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("it names the Provider %s, which does not exist", name),
-			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
+			Why: "Gatekeeper cannot ask Landwaiter, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
 		for _, p := range v.ours() {
 			if p.kept && p.path() == "/v1/verify" { // any other may be somebody else's
 				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}), "spec.parameters.provider of the constraint"
@@ -125,8 +125,8 @@ func providerTimeout(v *view, add func(resource.Finding)) {
 		if p.mutates() {
 			keep = fmt.Sprintf("the chart's value provider.mutateTimeoutSeconds: %d", v.fitting(p))
 		}
-		add(resource.Finding{ID: ProviderTimeout, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("Gatekeeper waits %d s for it, and Landwaiter may take %s", p.seconds, ours),
-			Why: "answers that take long come too late: the image is denied, and users do not read why", Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
+		add(resource.Finding{ID: ProviderTimeout, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("Gatekeeper waits %d s for an answer, and Landwaiter may take %s", p.seconds, ours),
+			Why: "a slow answer comes too late: the image is denied, and users do not see why", Command: p.merge(map[string]any{"spec": map[string]any{"timeout": v.fitting(p)}}), Keep: keep})
 	}
 }
 
@@ -144,7 +144,7 @@ func providerURL(v *view, add func(resource.Finding)) {
 			command = v.upgrade("provider.url=")
 		}
 		add(resource.Finding{ID: ProviderURL, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("its url %s %s", p.url, said),
-			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
+			Why: "Gatekeeper gets no usable answer there, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
 	}
 }
 
@@ -179,10 +179,10 @@ func providerAuthority(v *view, add func(resource.Finding)) {
 		}
 		kept := v.serve.last("tls-secret", v.fullname()+"-tls") // the name of the Secret that the chart makes
 		add(resource.Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, Message: "its caBundle " + said,
-			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
+			Why: "Gatekeeper then rejects Landwaiter's certificate, so every image is denied",
 			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
 				resource.ShellWord(kept), resource.ShellWord(v.Namespace), p),
-			Keep: "the chart's value tls.rotate: true keeps it up to date; without it, tls.caBundle"})
+			Keep: "the chart's value tls.rotate: true keeps the CA up to date; otherwise set tls.caBundle"})
 	}
 }
 
@@ -213,9 +213,9 @@ func endOf(bundle []byte, now time.Time) (string, resource.Severity) {
 	}
 	switch {
 	case !last.After(now):
-		return "ended on " + last.UTC().Format(time.DateOnly), resource.Error
+		return "expired on " + last.UTC().Format(time.DateOnly), resource.Error
 	case !last.After(now.Add(trust.Notice)):
-		return "ends on " + last.UTC().Format(time.DateOnly), resource.Warning
+		return "expires on " + last.UTC().Format(time.DateOnly), resource.Warning
 	}
 	return "", ""
 }

@@ -49,11 +49,11 @@ const dependents = "what depends on it is denied"
 func unusable(o v1beta1.Object) string {
 	switch o.(type) {
 	case *v1beta1.Exception, *v1beta1.ClusterException:
-		return "it allows nothing"
+		return "it is ignored"
 	case *v1beta1.ClusterQuota:
-		return "its namespaces and Tenants have the default shares"
+		return "the default shares apply to its namespaces and Tenants"
 	case *v1beta1.Tenant:
-		return "its namespaces are denied, or have other rules than it says: see its conditions"
+		return "its namespaces are denied, or other rules apply there: see its conditions"
 	}
 	return dependents
 }
@@ -114,14 +114,14 @@ func notEffective(v *view, add func(resource.Finding)) {
 		f := resource.Finding{Object: resource.RefOf(o), Message: fmt.Sprintf("it is not effective: %s: %s", c.Reason, c.Message)}
 		switch policy.Reason(c.Reason) {
 		case policy.ReasonUnsatisfiable:
-			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, resource.Error, "every image that it is about is denied", targetOf(o).edit()
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, resource.Error, "every image that it matches is denied", targetOf(o).edit()
 		case policy.ReasonUnused, policy.ReasonAppliesNowhere:
 			if o.GetNamespace() == "" {
 				continue // the next namespace may need it
 			}
-			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "it decides nothing, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "it has no effect, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
 			if why := v.needed(o); why != "" {
-				f.Why, f.Command = "it decides nothing, which its author may not know; but "+why, targetOf(o).edit()
+				f.Why, f.Command = "it has no effect, which its author may not know; but "+why, targetOf(o).edit()
 			}
 		default:
 			continue
@@ -168,12 +168,12 @@ func ends(v *view, add func(resource.Finding)) {
 			continue
 		}
 		f := resource.Finding{ID: TrustEnds, Severity: resource.Warning, Object: resource.RefOf(o), Message: fmt.Sprintf("%s: %s", c.Reason, c.Message),
-			Why: "signatures made with it stop counting", Command: targetOf(o).edit()}
+			Why: "signatures that depend on it become invalid", Command: targetOf(o).edit()}
 		if c.Reason == string(policy.ReasonExpired) {
 			f.Severity = resource.Error
 		}
 		if command := v.renewal(o); command != "" {
-			f.Command, f.Keep = command, "new.pem has the certificates that follow, and those that older signatures still need"
+			f.Command, f.Keep = command, "new.pem contains the next certificates, and those that older signatures still need"
 		}
 		add(f)
 	}
@@ -267,9 +267,9 @@ func unreachable(v *view, add func(resource.Finding)) {
 			added = append(added, v.serve.added("--"+egressFlag+"="+host))
 		}
 		add(resource.Finding{ID: RevocationHostNotAllowed, Severity: resource.Warning, Object: resource.RefOf(o),
-			Message: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s does not have: %s", egressFlag, strings.Join(missing, ", ")),
-			Why:     "nobody knows whether these certificates are revoked, so images whose signatures need them are denied (level Strict) or only reported (Permissive)", Command: v.serve.patch(added...),
-			Keep: "egressHosts of the chart"})
+			Message: fmt.Sprintf("it checks revocation, and certificates that it trusts name hosts that --%s lacks: %s", egressFlag, strings.Join(missing, ", ")),
+			Why:     "the revocation status of these certificates is unknown, so images whose signatures need them are denied (level Strict) or only reported (Permissive)", Command: v.serve.patch(added...),
+			Keep: "the chart's value egressHosts"})
 	}
 }
 

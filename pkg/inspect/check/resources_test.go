@@ -23,7 +23,7 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 	for _, c := range []struct {
 		object v1beta1.Object
 		why    string
-	}{{verifier, "what depends on it is denied"}, {exception, "it allows nothing"}} {
+	}{{verifier, "what depends on it is denied"}, {exception, "it is ignored"}} {
 		inventory := sound(t)
 		inventory.Resources = append(inventory.Resources, c.object)
 		found := false

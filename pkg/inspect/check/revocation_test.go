@@ -59,7 +59,7 @@ func TestHostsThatRevocationNeedsAreNamed(t *testing.T) {
 				require.Empty(t, said)
 				return
 			}
-			require.Equal(t, "it checks revocation, and certificates that it trusts name hosts that --egress-host does not have: "+c.missing, said)
+			require.Equal(t, "it checks revocation, and certificates that it trusts name hosts that --egress-host lacks: "+c.missing, said)
 		})
 	}
 }

@@ -122,7 +122,7 @@ func TestAGuardrailIsComparedInWhateverNamespaceTheReleaseIs(t *testing.T) {
 		require.Empty(t, g.changed(name, g.Policy(name)), name)
 		changed := g.Policy(name).DeepCopy()
 		changed.Spec.Validations[0].Expression = "1 == 1"
-		require.Equal(t, "its rules are not those of this version of Landwaiter", g.changed(name, changed), name)
+		require.Equal(t, "its rules differ from this version of Landwaiter", g.changed(name, changed), name)
 		renamed := Guardrails{Release: types.NamespacedName{Namespace: "elsewhere", Name: "lw"}}
 		require.False(t, renamed.Comparable())
 		require.Empty(t, renamed.changed(name, changed), "another release cannot be compared")
@@ -206,13 +206,13 @@ func TestAGuardrailHoldsOnlyWithAPolicyAndABindingThatDenyEverywhere(t *testing.
 	}{
 		"fails open":      {func(p *policy, _ *binding) { p.Spec.FailurePolicy = &ignore }, GuardrailFailsOpen, "failurePolicy Ignore"},
 		"says nothing":    {func(p *policy, _ *binding) { p.Spec.Validations = nil }, GuardrailChanged, "no validations"},
-		"matches nothing": {func(p *policy, _ *binding) { p.Spec.MatchConstraints.ResourceRules = nil }, GuardrailChanged, "leaves resources out"},
+		"matches nothing": {func(p *policy, _ *binding) { p.Spec.MatchConstraints.ResourceRules = nil }, GuardrailChanged, "excludes resources"},
 		"another name":    {func(p *policy, _ *binding) { p.Name = "x" }, GuardrailMissing, "does not exist"},
 		"not bound":       {func(_ *policy, b *binding) { b.Spec.PolicyName = "x" }, GuardrailMissing, "no ValidatingAdmissionPolicyBinding"},
 		"only audits": {func(_ *policy, b *binding) {
 			b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 		},
-			GuardrailNotDeny, "does not say Deny"},
+			GuardrailNotDeny, "instead of Deny"},
 		"some namespaces": {func(_ *policy, b *binding) {
 			b.Spec.MatchResources = &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 		}, GuardrailNotDeny, "matchResources"},

@@ -27,7 +27,7 @@ const (
 	NamespaceIgnored  = "NamespaceIgnored"
 )
 
-const ignoreLabelUnasked = "whoever may label a namespace can then exempt it from Gatekeeper"
+const ignoreLabelUnasked = "anyone who can label a namespace can then exempt it from Gatekeeper"
 
 func noGatekeeper(v *view, add func(resource.Finding)) {
 	if slices.ContainsFunc(v.hooks, func(h hook) bool { return !h.mutating && !h.label }) {
@@ -35,7 +35,7 @@ func noGatekeeper(v *view, add func(resource.Finding)) {
 	}
 	add(resource.Finding{ID: NoGatekeeper, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.gatekeeperNamespace()},
 		Message: "no validating webhook of Gatekeeper is registered: none is named validation.gatekeeper.sh or has the label gatekeeper.sh/system",
-		Why:     "nobody asks Landwaiter, so every image is admitted",
+		Why:     "Gatekeeper never asks Landwaiter, so every image is admitted",
 		Command: fmt.Sprintf("helm upgrade gatekeeper gatekeeper/gatekeeper --install --namespace %s --create-namespace --reset-then-reuse-values --values config/gatekeeper/values.yaml",
 			resource.ShellWord(v.gatekeeperNamespace())),
 		Keep: "Gatekeeper's values in config/gatekeeper/values.yaml"})
@@ -60,13 +60,13 @@ func failsOpen(v *view, add func(resource.Finding)) {
 		if h.webhook.FailurePolicy == nil || *h.webhook.FailurePolicy == admissionv1.Fail {
 			continue
 		}
-		why := "a pod is admitted unverified when Gatekeeper or Landwaiter does not answer in time"
+		why := "if Gatekeeper or Landwaiter does not answer in time, a pod is admitted unverified"
 		keep := "Gatekeeper's value validatingWebhookFailurePolicy: Fail"
 		switch {
 		case h.label:
 			why, keep = ignoreLabelUnasked, "Gatekeeper's value validatingWebhookCheckIgnoreFailurePolicy: Fail"
 		case h.mutating:
-			why, keep = "a pod keeps its tag when Gatekeeper or Landwaiter does not answer in time", "Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
+			why, keep = "if Gatekeeper or Landwaiter does not answer in time, a pod keeps its tag", "Gatekeeper's value mutatingWebhookFailurePolicy: Fail"
 		}
 		add(resource.Finding{ID: WebhookFailsOpen, Severity: resource.Error, Object: h.ObjectRef, Message: fmt.Sprintf("webhook %s has failurePolicy %s", h.webhook.Name, *h.webhook.FailurePolicy),
 			Why: why, Command: h.set("failurePolicy", "Fail"), Keep: keep})
@@ -136,7 +136,7 @@ func webhookRules(v *view, add func(resource.Finding)) {
 		rule := map[string]any{"apiGroups": []string{""}, "apiVersions": []string{"*"}, "operations": []string{"CREATE", "UPDATE"},
 			"resources": []string{"pods", "pods/ephemeralcontainers"}, "scope": "*"}
 		add(resource.Finding{ID: WebhookRules, Severity: resource.Error, Object: h.ObjectRef, Message: fmt.Sprintf("webhook %s is not called for %s", h.webhook.Name, named(missing)),
-			Why:     "an image that comes that way is not verified, such as that of a container for debugging",
+			Why:     "an image that enters that way is not verified, such as that of a debug container",
 			Command: h.patch(operation{"test", h.path("name"), h.webhook.Name}, operation{"add", h.path("rules/-"), rule}), Keep: "Gatekeeper's values validatingWebhookCustomRules and mutatingWebhookCustomRules"})
 	}
 }
@@ -147,7 +147,7 @@ func webhookMatch(v *view, add func(resource.Finding)) {
 	for _, h := range v.asked() {
 		if s := h.webhook.ObjectSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
 			add(resource.Finding{ID: WebhookObjects, Severity: resource.Error, Object: h.ObjectRef, Message: fmt.Sprintf("webhook %s has the objectSelector %s", h.webhook.Name, metav1.FormatLabelSelector(s)),
-				Why: "whoever makes a pod chooses its labels, and so whether it is verified", Command: h.set("objectSelector", map[string]any{}),
+				Why: "the author of a pod chooses its labels, and so decides whether it is verified", Command: h.set("objectSelector", map[string]any{}),
 				Keep: "Gatekeeper's values validatingWebhookObjectSelector and mutatingWebhookObjectSelector: {}"})
 		}
 		known := knownConditions()
@@ -157,8 +157,8 @@ func webhookMatch(v *view, add func(resource.Finding)) {
 				kept = []admissionv1.MatchCondition{}
 			}
 			add(resource.Finding{ID: WebhookConditions, Severity: resource.Warning, Object: h.ObjectRef,
-				Message: fmt.Sprintf("webhook %s has the matchCondition %s, which is none of Landwaiter's: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
-				Why:     "what the condition leaves out is not verified, and nobody but its author knows what that is",
+				Message: fmt.Sprintf("webhook %s has the matchCondition %s, which is not in config/gatekeeper/values.yaml: %s", h.webhook.Name, h.webhook.MatchConditions[at].Name, h.webhook.MatchConditions[at].Expression),
+				Why:     "objects that the condition excludes are not verified, and only its author knows which they are",
 				Command: h.set("matchConditions", kept), Keep: "Gatekeeper's values validatingWebhookMatchConditions and mutatingWebhookMatchConditions"})
 		}
 	}
@@ -197,7 +197,7 @@ func webhookAuthority(v *view, add func(resource.Finding)) {
 		add(resource.Finding{ID: WebhookCA, Severity: severity, Object: h.ObjectRef, Message: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
 			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
 			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + resource.ShellWord(v.gatekeeperNamespace()),
-			Keep:    "Gatekeeper makes another CA then; with cert-manager, renew the certificate there"})
+			Keep:    "Gatekeeper then creates another CA; with cert-manager, renew the certificate there"})
 	}
 }
 
@@ -205,7 +205,7 @@ func ignoredNamespaces(v *view, add func(resource.Finding)) {
 	for _, n := range v.Namespaces {
 		if value, ok := n.Labels[ignoreLabel]; ok && !slices.Contains(v.exempt(), n.Name) {
 			add(resource.Finding{ID: NamespaceIgnored, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name}, Message: fmt.Sprintf("it has the label %s=%s", ignoreLabel, value),
-				Why: "Gatekeeper is not asked about it, so every image is admitted there", Command: "kubectl label namespace " + resource.ShellWord(n.Name) + " " + ignoreLabel + "-"})
+				Why: "the API server does not ask Gatekeeper about it, so every image is admitted there", Command: "kubectl label namespace " + resource.ShellWord(n.Name) + " " + ignoreLabel + "-"})
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (s *scene) guardrails(ctx context.Context) []Result {
 const (
 	kubeSystem = "kube-system"
 	// apartFix is what to do where controllers have the permissions of kube-controller-manager.
-	apartFix = "start kube-controller-manager with --use-service-account-credentials=true: then each controller has an account of its own, and guardrails hold for all of them"
+	apartFix = "start kube-controller-manager with --use-service-account-credentials=true: then each controller has its own ServiceAccount, and guardrails apply to all of them"
 )
 
 // controllersApart reports whether the controllers of Kubernetes have accounts of their own:
@@ -166,7 +166,7 @@ func (s *scene) accounts(ctx context.Context) []Result {
 			if c.who.user == operator.user && slices.Contains(s.accountsThere, own.user) {
 				continue // the operator is not installed
 			}
-			r = Result{Who: c.who.String(), Outcome: NotTried, Why: "there is no such ServiceAccount", Fix: "name Landwaiter's with --landwaiter-account"}
+			r = Result{Who: c.who.String(), Outcome: NotTried, Why: "there is no such ServiceAccount", Fix: "name Landwaiter's ServiceAccount with --landwaiter-account"}
 		}
 		r.Case, r.Tries = c.id, c.tries
 		results = append(results, r)

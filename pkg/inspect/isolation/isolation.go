@@ -85,7 +85,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 	}
 	results := slices.Concat(s.guardrails(ctx), s.accounts(ctx))
 	if s.skipped > 0 {
-		results = append(results, Result{Case: caseLeftOut, Tries: "act as somebody of every Tenant", Outcome: NotTried,
+		results = append(results, Result{Case: caseLeftOut, Tries: "impersonate someone of every Tenant", Outcome: NotTried,
 			Why: fmt.Sprintf("%d more Tenants were not tried", s.skipped), Fix: "name them one by one with --tenant"})
 	}
 	for _, p := range s.pairs {
@@ -126,8 +126,8 @@ func (s *scene) pair(ctx context.Context, p pair) []Result {
 		}
 	}
 	if len(p.team.people) == 0 {
-		results = append(results, Result{Case: caseNobody, Tries: "act as somebody of the team", Tenant: p.team.tenant.Name, Outcome: NotTried,
-			Why: "the Tenant names no people and no Git account", Fix: "name somebody with --person and --group, or list people in spec.access"})
+		results = append(results, Result{Case: caseNobody, Tries: "impersonate someone of the team", Tenant: p.team.tenant.Name, Outcome: NotTried,
+			Why: "the Tenant names no people and no ServiceAccount for Git", Fix: "name a user with --person and --group, or list people in spec.access"})
 	}
 	return results
 }

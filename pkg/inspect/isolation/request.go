@@ -244,12 +244,12 @@ func classify(err error) answer {
 	case apierrors.IsInvalid(err):
 		return answer{kind: refusedOtherwise, by: bySchema, text: text}
 	case apierrors.IsNotFound(err):
-		return answer{kind: unanswered, text: text, fix: "the object, or its kind, went away: try again"}
+		return answer{kind: unanswered, text: text, fix: "the object or its kind no longer exists: try again"}
 	case apierrors.IsBadRequest(err):
 		if match := webhookText.FindStringSubmatch(message); match != nil {
 			return answer{kind: refusedOtherwise, by: "webhook " + match[1], text: text}
 		}
-		return answer{kind: unanswered, text: text, fix: "a webhook that answers no dry runs, or another version of Kubernetes: see the message"}
+		return answer{kind: unanswered, text: text, fix: "a webhook does not support dry runs, or the Kubernetes version differs: see the message"}
 	case apierrors.IsConflict(err):
 		return answer{kind: unanswered, text: text, fix: "try again"}
 	}

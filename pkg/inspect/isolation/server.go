@@ -39,7 +39,7 @@ type knownRules struct {
 // connect returns the server of a configuration.
 func connect(config *rest.Config) (*server, error) {
 	if config.Impersonate.UserName != "" {
-		return nil, errors.New("this kubeconfig acts as another user already, who cannot act as a team: use one that logs in as yourself")
+		return nil, errors.New("this kubeconfig already impersonates another user, who cannot impersonate a team: use one that logs in as yourself")
 	}
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.Timeout = perSecond, burst, requestTimeout

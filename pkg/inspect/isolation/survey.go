@@ -197,7 +197,7 @@ func choose(tenants []*v1beta1.Tenant, options Options) ([][2]*v1beta1.Tenant, e
 	var other *v1beta1.Tenant
 	if options.Other != "" {
 		if options.Other == options.Tenant {
-			return nil, fmt.Errorf("a team cannot be its own other: name another Tenant than %s", options.Tenant)
+			return nil, fmt.Errorf("--tenant and --other must differ: name another Tenant than %s", options.Tenant)
 		}
 		var err error
 		if other, err = named(options.Other); err != nil {

@@ -50,7 +50,7 @@ func TestEachTeamTriesToReachTheNext(t *testing.T) {
 		"nobody":                {Options{}, nil, nil, ""},
 		"an unknown team":       {Options{Tenant: "x"}, tenants("a"), nil, "there is no Tenant x"},
 		"an unknown other team": {Options{Tenant: "a", Other: "x"}, tenants("a"), nil, "there is no Tenant x"},
-		"itself":                {Options{Tenant: "a", Other: "a"}, tenants("a"), nil, "its own other"},
+		"itself":                {Options{Tenant: "a", Other: "a"}, tenants("a"), nil, "--tenant and --other must differ"},
 		"one that ends":         {Options{}, ending("b", "a", "b", "c"), []string{"a>c", "c>a"}, ""},
 		"one that ends, named":  {Options{Tenant: "b"}, ending("b", "a", "b", "c"), []string{"b>c"}, ""},
 	} {

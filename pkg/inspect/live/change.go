@@ -132,13 +132,13 @@ func ParseDeletion(text string, namespace verify.Namespace) (policy.ObjectRef, e
 	}
 	switch {
 	case !known:
-		return policy.ObjectRef{}, fmt.Errorf("%.200q: %.80q is not a kind that decides about images", text, parts[0])
+		return policy.ObjectRef{}, fmt.Errorf("%.200q: %.80q is not a kind that verdicts depend on", text, parts[0])
 	case !namespaced && len(parts) == 3:
-		return policy.ObjectRef{}, fmt.Errorf("%.200q: a %s belongs to no namespace; write %s/%s", text, ref.Kind, ref.Kind, ref.Name)
+		return policy.ObjectRef{}, fmt.Errorf("%.200q: a %s is cluster-scoped; write %s/%s", text, ref.Kind, ref.Kind, ref.Name)
 	case !namespaced:
 		ref.Namespace = ""
 	case ref.Namespace == "":
-		return policy.ObjectRef{}, fmt.Errorf("%.200q: a %s belongs to a namespace; write %s/NAMESPACE/%s", text, ref.Kind, ref.Kind, ref.Name)
+		return policy.ObjectRef{}, fmt.Errorf("%.200q: a %s is namespaced; write %s/NAMESPACE/%s", text, ref.Kind, ref.Kind, ref.Name)
 	}
 	return ref, nil
 }

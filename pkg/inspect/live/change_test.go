@@ -65,7 +65,7 @@ func TestImagesOfFilesAreThoseOfPodsAndWorkloads(t *testing.T) {
 		"a list of pods":                    {"apiVersion: v1\nkind: PodList\nmetadata: {}\nitems: []\n---\n" + pod, "kind PodList is not read"},
 		"an unknown kind with items":        {"apiVersion: example.com/v1\nkind: Any\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, "Any"},
 		"a kind that is read with items":    {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, `unknown field "items"`},
-		"a kind of Landwaiter with items":   {"apiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, "Verifier team-a/x: for kubectl an object with items is a list"},
+		"a kind of Landwaiter with items":   {"apiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, "Verifier team-a/x: for kubectl, an object with items is a list"},
 		"more documents than anybody reads": {strings.Repeat("---\n"+pod, 1001), "more than 1000 documents"},
 	} {
 		t.Run(name, func(t *testing.T) {

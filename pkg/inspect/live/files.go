@@ -32,7 +32,7 @@ func FileUses(ctx context.Context, paths []string, stdin io.Reader, namespace ve
 		case d.Err != nil && !d.Ignored && d.JSON == nil: // it may have items, as a list has
 			return nil, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
 		case hasItems(d.JSON) || hasItems(d.Foreign):
-			return nil, 0, fmt.Errorf("%s:%d: %s: for kubectl an object with items is a list, and only apiVersion v1, kind List is read as one; change apiVersion and kind, or write the items as documents of their own", d.File, d.Line, d.Source)
+			return nil, 0, fmt.Errorf("%s:%d: %s: for kubectl, an object with items is a list, but only apiVersion v1, kind List is supported: change apiVersion and kind, or write each item as a document", d.File, d.Line, d.Source)
 		case !d.Ignored:
 			others++
 			continue

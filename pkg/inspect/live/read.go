@@ -125,7 +125,7 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		right := listing(kind, level)
 		switch {
 		case meta.IsNoMatchError(err) && kind.Name == v1beta1.KindClusterVerifier:
-			return errors.New("the cluster has no resources of Landwaiter: install it, or use --config-dir for files")
+			return errors.New("the cluster has no CRDs of Landwaiter: install it, or use --config-dir for files")
 		case meta.IsNoMatchError(err): // of a later version than the cluster has: there are none
 		case apierrors.IsForbidden(err) && all:
 			for _, namespace := range r.scope {
@@ -172,7 +172,7 @@ func (r *reading) list(ctx context.Context, list client.ObjectList, namespace st
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			if n++; n > maxObjects {
-				return fmt.Errorf("there are more than %d; look at one namespace at a time", maxObjects)
+				return fmt.Errorf("there are more than %d; use --namespace to cover one namespace at a time", maxObjects)
 			}
 			return do(item.DeepCopyObject())
 		})
@@ -303,7 +303,7 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 
 // unsent says why a Secret is not used for a change.
 func unsent(secret, by policy.ObjectRef) string {
-	return fmt.Sprintf("the change would let %s send %s to servers that do not get it now; if you trust the change, give --send-secrets", by, secret)
+	return fmt.Sprintf("the change would let %s send %s to servers that do not receive it today; if you trust the change, use --send-secrets", by, secret)
 }
 
 // presentIn returns the Secrets and the like that need not be read.

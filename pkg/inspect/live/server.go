@@ -125,7 +125,7 @@ func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (refused, e
 		return found, nil
 	}
 	allowed, err := q.review(ctx, source)
-	unknown := fmt.Sprintf("whether Landwaiter may read %s is not known: ", source)
+	unknown := fmt.Sprintf("it is unknown whether Landwaiter may read %s: ", source)
 	account := fmt.Sprintf("ServiceAccount %s/%s", q.server.Namespace, q.server.Account)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
@@ -135,7 +135,7 @@ func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (refused, e
 		return nil, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
 	case allowed:
 	case q.server.Guessed:
-		refused = policy.HiddenError(unknown + fmt.Sprintf("%s may not, and you may not read which account Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace)))
+		refused = policy.HiddenError(unknown + fmt.Sprintf("%s may not, and you may not read which ServiceAccount Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace)))
 	default:
 		refused = q.refused(source)
 	}

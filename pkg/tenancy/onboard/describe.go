@@ -33,7 +33,7 @@ type Description struct {
 // it is not checked; see [Complete].
 func (d Description) Tenant() (*v1beta1.Tenant, error) {
 	if d.SharedSource && d.DemoNamespace == "" {
-		return nil, errors.New("--shared-source means nothing without --tenant-namespace")
+		return nil, errors.New("--shared-source requires --tenant-namespace")
 	}
 	tenant := &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTenant},
 		ObjectMeta: metav1.ObjectMeta{Name: d.Name}}

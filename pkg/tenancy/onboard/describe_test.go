@@ -44,7 +44,7 @@ func TestADescriptionIsATenant(t *testing.T) {
 
 func TestADescriptionThatContradictsItselfIsRefused(t *testing.T) {
 	for message, given := range map[string]Description{
-		"--shared-source means nothing without --tenant-namespace": {Name: "a", SharedSource: true},
+		"--shared-source requires --tenant-namespace":              {Name: "a", SharedSource: true},
 		"two home namespaces for one Tenant":                       {Name: "a", DemoNamespace: "b", Settings: settings("homeNamespace=c")},
 		"two sources for one Tenant":                               {Name: "a", DemoNamespace: "b", SharedSource: true, Settings: settings("reconciler.source.url=https://example.com/x")},
 		"--tenant-namespace needs --set reconciler.source.url=URL": {Name: "a", DemoNamespace: "b"},

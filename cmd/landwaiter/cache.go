@@ -138,7 +138,7 @@ func newCacheShow(shared *cacheFlags) *cobra.Command {
 		Short: "Count the keys of each namespace in Redis, or list the verdicts of one",
 		Long: `Show counts the keys of each namespace in Redis, and the bytes of their values; "-" is
 cluster scope. With a namespace, or --cluster-scope, it opens its cached verdicts with the
-keys that seal them, and lists them. That is for cluster admins: whoever has the key file can
+keys that seal them, and lists them. That is for cluster admins: anyone who has the key file can
 also make verdicts. Teams ask the Kubernetes API and "landwaiter verify --explain" instead.
 
 A value that does not open is listed as UNOPENED with the reason: a key that is no longer

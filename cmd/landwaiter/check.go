@@ -47,7 +47,7 @@ changes nothing. It finds what lets images in that should be denied, what will b
 trust that developers can change. docs/operate/check.md explains each finding. The ClusterRole
 landwaiter-checker may read all of it and no Secret; a cluster admin binds it by hand.
 
---tenants compares each Tenant with the cluster, --tenant one of them. Whoever may not
+--tenants compares each Tenant with the cluster, --tenant one of them. Anyone who may not
 list Tenants checks a namespace (-n) and the home namespace of its Tenant, if the server
 runs with --show-effective-rules.
 

@@ -48,9 +48,9 @@ the Kubernetes API.`,
 func newOptions() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
-		Short: "List the flags of every command: which cluster, as whom, in which namespace",
+		Short: "List the flags of every command: which cluster, which user, which namespace",
 		Long: `Options lists the flags that every command has. They are those of kubectl: which
-kubeconfig file, context, cluster and user, as whom (--as), and in which namespace.
+kubeconfig file, context, cluster and user, whom to impersonate (--as), and the namespace.
 
 Exit codes: 0, or 64 if the command line is wrong.`,
 		Example: "  landwaiter options",

@@ -98,7 +98,7 @@ func (s *shared) check(cmd *cobra.Command, _ []string) error {
 func hideShared(root *cobra.Command) {
 	flags, usage := root.PersistentFlags(), root.UsageFunc()
 	root.SetUsageTemplate(root.UsageTemplate() + `
-Use "{{.Root.CommandPath}} options" for flags that say which cluster is meant, as whom and in which namespace.
+Use "{{.Root.CommandPath}} options" for flags that say which cluster, user and namespace are meant.
 `)
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		before := map[*pflag.Flag]pflag.Flag{}

@@ -21,7 +21,7 @@ func newSupport(by person) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "support",
-		Short: "Write an archive for whoever is asked for help",
+		Short: "Write an archive for the people you ask for help",
 		Long: `Support writes one archive (.tar.gz): versions, how the programs run, the conditions of
 resources, what check finds, Events, and the metrics of each pod. It reads with your
 permissions, and lists in the archive what you may not read; the ClusterRole

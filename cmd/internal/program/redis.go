@@ -59,7 +59,7 @@ func (r *Redis) Options() (*service.Redis, error) {
 		return nil, err
 	}
 	if r.keyFile == "" {
-		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32")
+		return nil, errors.New("Redis needs --redis-key-file: without a key, anyone who can write to Redis could allow images; make one with: openssl rand -base64 32")
 	}
 	keys, err := ReadSetting("--redis-key-file", r.keyFile)
 	if err != nil {

@@ -71,7 +71,7 @@ func (v *view) exemptable(m manager, add func(resource.Finding)) {
 				continue
 			}
 			add(resource.Finding{ID: ExemptableNamespaces, Severity: resource.Warning, Object: m.ObjectRef, Message: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
-				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
+				Why: "anyone who may label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
 		}
 	}
 }

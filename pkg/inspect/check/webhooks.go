@@ -27,7 +27,7 @@ const (
 	NamespaceIgnored  = "NamespaceIgnored"
 )
 
-const ignoreLabelUnasked = "whoever may label a namespace can then exempt it from Gatekeeper"
+const ignoreLabelUnasked = "anyone who may label a namespace can then exempt it from Gatekeeper"
 
 func noGatekeeper(v *view, add func(resource.Finding)) {
 	if slices.ContainsFunc(v.hooks, func(h hook) bool { return !h.mutating && !h.label }) {

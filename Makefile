@@ -23,6 +23,9 @@ E2E_ARGS  ?=
 SOAK      ?= 10m
 PART      ?=
 LOOK      ?=
+KUBERNETES ?=
+GATEKEEPER ?=
+WARNINGS  ?=
 CLOUDS    := aws,azure,gcp
 # Without kustomize's loader of Go plugins and gRPC's traces: nothing here uses them, and the linker
 # keeps every method of every type with them, half of the binary.
@@ -33,7 +36,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off)
 # Compilers and linters take a fifth less time with more memory; programs of make e2e get Go's default.
 demo build test lint generate e2e: export GOGC := 400
 
-.PHONY: help demo build test lint verify generate docs fuzz mutants bench e2e nightly soak dev image release clean
+.PHONY: help demo build test lint verify words generate docs fuzz mutants bench e2e nightly soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,13 +63,16 @@ lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the f
 	"$$lint" run --build-tags $(CLOUDS) ./cmd/... ./pkg/... ./test/evidence; "$$lint" run --build-tags nightly ./test/evidence; \
 	cd test/library/gator; "$$lint" run ./... # the middle two have files tagged !e2e
 
-verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
+words: ## Check the sentences of pages, comments, help and messages with Vale (WARNINGS=1 prints warnings too)
+	@WARNINGS="$(WARNINGS)" test/tools/words.sh
+
+verify: lint words ## Check format, lint, words, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/reference/*.md | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/reference/*.md docs/reference/*/*.md NOTICE | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
-	@for module in . config/tools test/library/gator test/tools/charts test/tools/cluster test/tools/lint; do \
+	@for module in . config/tools test/library/gator test/tools/charts test/tools/cluster test/tools/lint test/tools/vale; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
@@ -112,7 +118,7 @@ e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run
 	go -C test/library/gator test -timeout 5m ./...
 
 nightly: ## Run slow tests, fuzzing, mutants, oldest versions; resumes (PART="oldest fuzz" runs these); ends with a table
-	test/tools/nightly.sh $(PART)
+	KUBERNETES="$(KUBERNETES)" GATEKEEPER="$(GATEKEEPER)" test/tools/nightly.sh $(PART)
 
 soak: ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth
 	@test/tools/packages.sh

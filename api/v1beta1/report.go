@@ -53,7 +53,7 @@ func ReportAbout(name string) string {
 }
 
 // IsOwnReport reports whether a report, of a source, is as Landwaiter writes it: by name, label and
-// field managers. Whoever may write reports in the namespace can imitate all of them.
+// field managers. Anyone who may write reports in the namespace can imitate all of them.
 func IsOwnReport(r metav1.Object, source string) bool {
 	about, managers := ReportAbout(r.GetName()), r.GetManagedFields()
 	return about != "" && r.GetLabels()[LabelReport] == about && source == ReportSource && len(managers) > 0 &&

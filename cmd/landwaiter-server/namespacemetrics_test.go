@@ -22,7 +22,7 @@ func namespacesOf(family *dto.MetricFamily) map[string]float64 {
 	return found
 }
 
-// Whoever may ask Landwaiter may name any namespace, in keys and in paths.
+// Anyone who may ask Landwaiter may name any namespace, in keys and in paths.
 func TestAFloodOfMadeUpNamespacesTakesNoSeriesFromRealOnes(t *testing.T) {
 	metrics := freePort(t)
 	s := startServe(t, "--metrics-address", metrics)

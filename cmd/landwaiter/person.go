@@ -34,7 +34,7 @@ func bounded(parent context.Context, config *rest.Config, timeout time.Duration)
 	}
 }
 
-// person says which cluster commands reach, as whom, and in which namespace, by the flags of
+// person says which cluster commands reach, as which user, and in which namespace, by the flags of
 // kubectl, and what else all commands have.
 type person struct {
 	*genericclioptions.ConfigFlags

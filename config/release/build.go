@@ -157,7 +157,7 @@ func (b *builder) checkToolchain(ctx context.Context) error {
 // committed. `git describe --dirty` does not look at files that were never added, which
 // the compiler reads and the chart packs all the same.
 func (b *builder) checkCommitted(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "git", "status", "--porcelain", "--ignored", "--", "api", "charts/landwaiter", "cmd", "config", "library", "pkg", "go.mod", "go.sum")
+	command := exec.CommandContext(ctx, "git", "status", "--porcelain", "--ignored", "--", "api", "charts/landwaiter", "cmd", "config", "library", "pkg", "go.mod", "go.sum", "LICENSE", "NOTICE")
 	command.Dir = b.root
 	found, err := command.Output()
 	if err != nil {

@@ -83,6 +83,13 @@ func (m *maker) release(ctx context.Context) (files, error) {
 		return nil, err
 	}
 	made := files{fmt.Sprintf("%s-%s.tgz", about.Name, about.Version): {content: packed}}
+	for _, name := range []string{"LICENSE", "NOTICE"} { // who passes a binary on needs both
+		text, err := fs.ReadFile(checkout, name)
+		if err != nil {
+			return nil, fmt.Errorf("read the licences: %w", err)
+		}
+		made[name] = file{content: text}
+	}
 	if err := m.releaseImages(ctx, made); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func TestReleaseIsTheSameBytesTwice(t *testing.T) {
 	second, err := newMaker(t).release(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, first, second)
-	require.Equal(t, []string{"SHA256SUMS", "images.txt", "landwaiter-0.1.0.tgz",
+	require.Equal(t, []string{"LICENSE", "NOTICE", "SHA256SUMS", "images.txt", "landwaiter-0.1.0.tgz",
 		"landwaiter_0.1.0_darwin_amd64", "landwaiter_0.1.0_darwin_amd64.cdx.json", "landwaiter_0.1.0_darwin_arm64", "landwaiter_0.1.0_darwin_arm64.cdx.json",
 		"landwaiter_0.1.0_image-full.oci.tar", "landwaiter_0.1.0_image.oci.tar",
 		"landwaiter_0.1.0_linux_amd64", "landwaiter_0.1.0_linux_amd64.cdx.json", "landwaiter_0.1.0_linux_arm64", "landwaiter_0.1.0_linux_arm64.cdx.json",
@@ -82,7 +82,7 @@ func TestSignsNothingThatIsNotCommitted(t *testing.T) {
 	git("commit", "--quiet", "--message", "all")
 	write("cosign.key") // no part of a release
 	require.NoError(t, b.checkCommitted(t.Context()))
-	for _, name := range []string{"charts/landwaiter/values.mine.yaml", "charts/landwaiter/values.yaml.swp", "cmd/extra.go"} {
+	for _, name := range []string{"charts/landwaiter/values.mine.yaml", "charts/landwaiter/values.yaml.swp", "cmd/extra.go", "NOTICE"} {
 		write(name)
 		require.ErrorContains(t, b.checkCommitted(t.Context()), name)
 		require.NoError(t, os.Remove(filepath.Join(folder, name)))

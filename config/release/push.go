@@ -81,7 +81,7 @@ func openRepository(ref registry.Reference) (*remote.Repository, error) {
 }
 
 // push copies the image with a tag of a layout, and what refers to it or to its parts,
-// into a repository. The tag comes last: whoever can pull by it finds everything.
+// into a repository. The tag comes last: anyone who can pull by it finds everything.
 func push(ctx context.Context, source oras.ReadOnlyGraphTarget, tag string, target *remote.Repository, targetTag string) (ocispec.Descriptor, error) {
 	index, err := source.Resolve(ctx, tag)
 	if err != nil {

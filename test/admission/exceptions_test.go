@@ -52,7 +52,7 @@ func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
 	two.Spec.Containers[1].Image = w.signed
 	require.NoError(t, w.Client.Create(suite.Within(t), two, client.DryRunAll))
 
-	// It ends although the verdict is cached: whoever is asked before the end caches it. A
+	// It ends although the verdict is cached: anyone who is asked before the end caches it. A
 	// machine that is busy needs longer to be asked.
 	var until time.Time
 	for lasts, cached := 4*time.Second, false; !cached; lasts *= 2 {

@@ -67,7 +67,7 @@ func TestATeamUsesImagesOfItsRegistriesAlone(t *testing.T) {
 	require.NoError(t, w.try(t.Context(), home, own))
 	require.NoError(t, w.try(t.Context(), other, lookalike), "other teams have other lists")
 
-	// A container for debugging comes by a subresource of a pod that runs.
+	// A subresource of a running pod adds a container for debugging.
 	running := suite.Pod(home, "running", own)
 	require.NoError(t, w.Client.Create(suite.Within(t), running))
 	_, err = w.debug(t, running, lookalike, client.DryRunAll)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // What a forge and its scanners read names files and targets that exist, so that none of it goes stale unnoticed.
@@ -41,4 +43,25 @@ func TestWhatTheForgeReadsNamesFilesAndTargetsThatAreThere(t *testing.T) {
 		}
 	}
 	require.True(t, insights)
+}
+
+// Artifact Hub lists the kinds of a chart from an annotation, in a text that Helm does not read.
+func TestTheChartListsEveryKindForArtifactHub(t *testing.T) {
+	var chart struct{ Annotations map[string]string }
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "charts/landwaiter/Chart.yaml")), &chart))
+	var listed []struct{ Kind, Version, Name, DisplayName, Description string }
+	require.NoError(t, yaml.UnmarshalStrict([]byte(chart.Annotations["artifacthub.io/crds"]), &listed))
+	kinds := v1beta1.Kinds()
+	require.Len(t, listed, len(kinds))
+	names := map[string]string{}
+	for _, kind := range kinds {
+		names[kind.Name] = kind.Plural + "." + v1beta1.GroupVersion.Group
+	}
+	for _, entry := range listed {
+		require.Equal(t, names[entry.Kind], entry.Name)
+		require.Equal(t, v1beta1.GroupVersion.Version, entry.Version)
+		require.NotEmpty(t, entry.Description, entry.Kind)
+		delete(names, entry.Kind)
+	}
+	require.Empty(t, names)
 }

@@ -39,6 +39,34 @@ func TestOldestVersionsAreThoseThatAreTested(t *testing.T) {
 	require.Equal(t, gatekeeper, number(t, "docs/howto/install.md", `Gatekeeper 3\.(\d+)`))
 }
 
+// The forge runs what make nightly PART=versions can build: each Kubernetes with each Gatekeeper.
+func TestTheForgeTestsEveryPairOfVersions(t *testing.T) {
+	var workflow struct {
+		Jobs map[string]struct {
+			Strategy struct {
+				Matrix struct{ Kubernetes, Gatekeeper []string }
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".github/workflows/ci.yaml")), &workflow))
+	matrix := workflow.Jobs["versions"].Strategy.Matrix
+	for variable, named := range map[string][]string{"KUBERNETES": matrix.Kubernetes, "GATEKEEPER": matrix.Gatekeeper} {
+		_, cases, found := strings.Cut(read(t, "test/tools/nightly.sh"), "case ${"+variable+":-} in\n")
+		require.True(t, found, variable)
+		cases, _, _ = strings.Cut(cases, "  *)")
+		var known []string
+		for _, line := range regexp.MustCompile(`(?m)^  ([a-z]+)\)`).FindAllStringSubmatch(cases, -1) {
+			known = append(known, line[1])
+		}
+		require.ElementsMatch(t, known, named, variable)
+	}
+	minor := func(module string) int {
+		return number(t, "test/tools/"+module+"/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`)
+	}
+	require.Less(t, minor("oldest"), minor("middle"))
+	require.Less(t, minor("middle"), minor("cluster"))
+}
+
 // The commands that free a cluster exempt what Gatekeeper's values exempt.
 func TestStuckClusterIsFreedWithTheExemptionsOfTheValues(t *testing.T) {
 	type match struct{ Name, Expression string }

@@ -104,7 +104,7 @@ func TestRedirectsGoThroughTheProxyOnlyToHostsThatTheClusterStoreAdds(t *testing
 	p.requireOnly(t, "registry.corp.example:443")
 	s.write(t, "cluster", store("", "corp", []string{"registry.corp.example"}, authority, `proxy: {additionalHosts: ["*.example.net"]}`))
 	s.requireVerdict(t, gatekeeper.Allowed, "team-a", "registry.corp.example"+r.image)
-	s.requireVerdict(t, undecided, "team-a", "cdn.example.net"+r.image) // an image of that host is nobody's
+	s.requireVerdict(t, undecided, "team-a", "cdn.example.net"+r.image) // no Store lists that host
 	p.requireOnly(t, "registry.corp.example:443", "cdn.example.net:443")
 }
 

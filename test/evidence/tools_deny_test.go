@@ -97,7 +97,7 @@ func TestDeniesTamperedPayload(t *testing.T) {
 	}
 }
 
-// Changed and stored anew, so that every digest is right but the signed one.
+// Changed and stored again, so that every digest is right but the signed one.
 func TestDeniesPayloadThatWasRewritten(t *testing.T) {
 	registry, _, key, img := signed(t, v2Tag())
 	other := push(t, registry, repository, "v2")

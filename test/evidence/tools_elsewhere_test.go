@@ -148,7 +148,7 @@ func TestCosign2KeepsReferrersWithTheImage(t *testing.T) {
 	}
 }
 
-// Whoever may write to a repository of evidence may file a signature under any digest.
+// Anyone who may write to a repository of evidence may file a signature under any digest.
 func TestASignatureFiledUnderAnotherDigestProvesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		format format

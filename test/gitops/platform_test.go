@@ -28,7 +28,7 @@ import (
 
 // platform is what an admin begins with: a cluster that has nothing, a Git server, and a
 // registry with charts. The layouts share it, one after the other: the cluster moves to the tree
-// of the next, as if it were bootstrapped anew.
+// of the next, as if it were bootstrapped again.
 type platform struct {
 	*cluster.Cluster
 	git      *flux.GitServer

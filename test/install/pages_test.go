@@ -78,7 +78,7 @@ func newReader(t *testing.T, linkCosign func(folder string) error) *reader {
 	r.runner = &page.Runner{Dir: checkout, Progress: testLog{t}, Substitutions: r.substitutions(), Environment: []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "KUBECONFIG=" + r.Kubeconfig(),
 		"COSIGN_PASSWORD=asked for", "SSL_CERT_FILE=" + authority, cluster.EndAtOnce,
-		// Port 9 is nobody's; Go leaves loopback addresses out of proxying.
+		// Nothing listens on port 9. Go leaves loopback addresses out of proxying.
 		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9",
 	}}
 	r.runner.StandIns = r.standIns(t)

@@ -174,7 +174,7 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// BenchmarkChange compiles one of 1,000 namespaces anew.
+// BenchmarkChange compiles one of 1,000 namespaces again.
 func BenchmarkChange(b *testing.B) {
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(b, err)

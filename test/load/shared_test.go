@@ -36,7 +36,7 @@ func BenchmarkRedisWarm(b *testing.B) {
 		e.allowed(b, team(0))
 		n++
 	}
-	require.LessOrEqual(b, e.registry.Count()-asked, n, "a read that was late is worked out anew")
+	require.LessOrEqual(b, e.registry.Count()-asked, n, "a read that was late is worked out again")
 	b.ReportMetric(float64(e.RedisStats().RoundTrips.Load()-before)/float64(n), "round-trips")
 }
 

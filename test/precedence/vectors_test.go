@@ -32,7 +32,7 @@ import (
 )
 
 // vector is a world as it was written in v1alpha1, with real evidence, and the verdicts that it
-// had then. Resources have names in capital letters in place of what each run makes anew.
+// had then. Resources have names in capital letters in place of what each run creates.
 type vector struct {
 	Resources string
 	Verdicts  map[string]string // by namespace and repository
@@ -47,7 +47,7 @@ const (
 type lab struct {
 	registry *fixture.Registry
 	images   map[string]fixture.Image
-	names    *strings.Replacer // of what runs make anew
+	names    *strings.Replacer // of what each run creates
 	now      time.Time
 	// translate makes a frozen resource one of today.
 	translate func(json []byte) ([]byte, error)

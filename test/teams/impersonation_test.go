@@ -42,7 +42,7 @@ func (w *arena) secretsOfHome(ctx context.Context, t *testing.T, config *rest.Co
 	return err
 }
 
-// Whoever may edit a namespace may act as every account in it. That is why a Tenant's
+// Anyone who may edit a namespace may act as every account in it. That is why a Tenant's
 // account is in the home namespace, where developers have no permissions.
 func TestADeveloperCannotActAsTheAccountOfHome(t *testing.T) {
 	w := attacked(t)

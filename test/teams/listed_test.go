@@ -51,7 +51,7 @@ func (w *installation) listed(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Whoever has the operator's account cannot say that there is a Tenant: another account
+// Anyone who has the operator's account cannot say that there is a Tenant: another account
 // does.
 func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	w := installed(t)

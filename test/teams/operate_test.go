@@ -79,7 +79,7 @@ func TestRightsFollowATenantAndItsNamespaces(t *testing.T) {
 	w.provisioned(t, "follow", metav1.ConditionTrue, "Provisioned")
 	require.True(t, equipped("follow-d")(w.objectsOf(t, "follow")))
 
-	// Taken off, it loses the bindings, and is nobody's.
+	// Taken off, it loses the bindings and belongs to no Tenant.
 	w.patchTenant(t, "follow", `{"spec":{"namespaces":["follow-a"]}}`)
 	w.follows(t, "follow", func(objects map[string]*unstructured.Unstructured) bool {
 		for name := range objects {

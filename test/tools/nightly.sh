@@ -63,6 +63,30 @@ oldest() {
     go test -count=1 -p 1 -timeout 15m -tags e2e -run "$core|Pinned" -skip "$newer" ./test/admission
 }
 
+# versions runs the core on one Kubernetes and one Gatekeeper: KUBERNETES is oldest, middle
+# or current, and GATEKEEPER is oldest or current. It runs only when it is named.
+versions() {
+  cluster
+  local current=$LANDWAITER_CLUSTER_TOOLS tests="$core|Pinned" kubernetes gatekeeper
+  local -a skip=()
+  case ${KUBERNETES:-} in
+  oldest) kubernetes=$(test/tools/oldest/build.sh) skip=(-skip "$newer") ;;
+  middle) kubernetes=$(test/tools/middle/build.sh) ;;
+  current) kubernetes=$current ;;
+  *) echo "versions: set KUBERNETES to oldest, middle or current" >&2; return 64 ;;
+  esac
+  case ${GATEKEEPER:-} in
+  oldest) gatekeeper=$(test/tools/oldest/build.sh) tests=$core; export LANDWAITER_WITHOUT_PINNING=1 ;;
+  current) gatekeeper=$current ;;
+  *) echo "versions: set GATEKEEPER to oldest or current" >&2; return 64 ;;
+  esac
+  rm -rf bin/versions
+  mkdir -p bin/versions
+  ln -s "$kubernetes"/kube* "$gatekeeper"/gatekeeper* bin/versions/
+  LANDWAITER_CLUSTER_TOOLS=$PWD/bin/versions \
+    go test -count=1 -p 1 -timeout 15m -tags e2e -run "$tests" "${skip[@]}" ./test/admission
+}
+
 # mutants breaks the guard of each published incident, and what each suite is about.
 mutants() {
   cluster
@@ -86,7 +110,7 @@ properties() {
 # tidy checks that the modules of tools that only this run builds have all that the tools need.
 # What go mod tidy needs besides, for tests of their dependencies, proxies do not have any more.
 tidy() {
-  for module in test/tools test/tools/flux test/tools/oras test/tools/sigstore test/tools/oldest test/tools/oldest/gatekeeper; do
+  for module in test/tools test/tools/flux test/tools/oras test/tools/sigstore test/tools/middle test/tools/oldest test/tools/oldest/gatekeeper; do
     go -C "$module" list -mod=readonly -deps tool >/dev/null
   done
 }
@@ -100,7 +124,7 @@ parts() {
 # run PART runs one part.
 run() {
   case $1 in
-  trees | tidy | properties | fuzz | mutants | oldest) "$1" ;;
+  trees | tidy | properties | fuzz | mutants | oldest | versions) "$1" ;;
   *) tagged "$(test/tools/tagged.sh nightly | grep "/$1\$")" ;;
   esac
 }
@@ -127,7 +151,7 @@ ln -sfn "$tree" bin/nightly/latest
 all=$(parts)
 chosen=${*:-$all}
 for part in $chosen; do
-  grep -qx "$part" <<<"$all" || { echo "nightly: there is no part $part; the parts are:" $all >&2; exit 64; }
+  [[ $part == versions ]] || grep -qx "$part" <<<"$all" || { echo "nightly: there is no part $part; the parts are:" $all >&2; exit 64; }
 done
 for part in $chosen; do
   if [[ $# == 0 ]] && grep -qs '^passed' "$results/$part"; then
@@ -137,7 +161,7 @@ for part in $chosen; do
   echo "nightly: === $part ($(date -u +%H:%M:%SZ)), log in $results/$part.log"
   began=$SECONDS result=passed
   # A shell of its own, so that set -e holds in it.
-  "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties tidy run); core='$core'; newer='$newer'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
+  "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties tidy versions run); core='$core'; newer='$newer'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
   if [[ -z ${LANDWAITER_RECORD:-} && $(key) != "$tree" ]]; then
     echo "nightly: files changed while $part ran; start again" >&2
     exit 1

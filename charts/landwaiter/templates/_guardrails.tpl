@@ -15,7 +15,7 @@ a namespace satisfies it. */}}
 authorizer.group('landwaiter.dev').resource('tenantlabels').check('manage').allowed()
 {{- end -}}
 
-{{/* Who may make namespaces: whoever is bound to the ClusterRole namespace-maker. */}}
+{{/* Who may make namespaces: anyone who is bound to the ClusterRole namespace-maker. */}}
 {{- define "landwaiter.makesNamespaces" -}}
 authorizer.group('landwaiter.dev').resource('tenantlabels').check('create').allowed()
 {{- end -}}

@@ -155,7 +155,7 @@ func (r Requirement) match(findings []Finding) Verdict {
 	if !r.holds(findings, true) {
 		return r.denied(findings)
 	}
-	// Whoever can push evidence must not be able to hide some behind a limit.
+	// Anyone who can push evidence must not be able to hide some behind a limit.
 	if i := slices.IndexFunc(findings, func(f Finding) bool { return f.Incomplete }); i >= 0 {
 		return Verdict{Policy: r.source, Remediation: findings[i].Remediation,
 			Reason: fmt.Sprintf("the expression of %s needs all evidence, and some was not read: %s", r.sourceName(), findings[i].Message)}

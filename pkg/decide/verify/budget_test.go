@@ -210,7 +210,7 @@ func TestAConditionNeverHoldsForEvidenceThatFoundNoMemory(t *testing.T) {
 	}
 }
 
-// Whoever can push to a repository must not be able to hide a signature behind the
+// Anyone who can push to a repository must not be able to hide a signature behind the
 // limits, and so make an expression hold that demands its absence.
 func TestSignaturesBeyondTheLimitNeverMakeAConditionHold(t *testing.T) {
 	r := newRegistry()

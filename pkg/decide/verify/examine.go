@@ -175,7 +175,7 @@ type trace struct {
 	looked []Looked
 }
 
-// start begins a stage that is nobody's in particular.
+// start begins a stage without a verifier.
 func (t *trace) start(name, detail string) (end func()) {
 	return t.begin(Stage{Name: name, Detail: detail})
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // checkRevocation refuses a verified chain for its first certificate that is revoked,
-// or else for the first one whose status is not known: "If the revocation status of any
+// or else for the first one whose status is not known. "If the revocation status of any
 // of the certificates is revoked or cannot be determined (revocation unavailable), fail
 // this step" (trust store and trust policy specification, "Certificate Revocation
 // Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists

@@ -1,5 +1,5 @@
 // Package intake bounds what strangers send, and reads it once, before any library parses
-// it. Evidence is not signed until it is verified, so whoever can push to a repository
+// it. Evidence is not signed until it is verified, so anyone who can push to a repository
 // chooses its bytes. Scanning takes time in proportion to the bytes and memory in
 // proportion to the allowed depth. The package is pure, and verifies no signature.
 package intake

@@ -89,10 +89,10 @@ func checkCount(content []byte, name string, limit int) error {
 	return nil
 }
 
-// checkDocument refuses a document that two readers could take for different things: with a
-// name twice, with a name that only encoding/json takes for one of the specification, of
-// another media type than stated, or with members of another kind of document. is reports
-// whether a media type is of the wanted kind.
+// checkDocument refuses a document that two readers could take for different things. Such a
+// document has a name twice, or one that only encoding/json takes for a name of the
+// specification; another media type than stated; or members of another kind of document. is
+// reports whether a media type is of the wanted kind.
 func checkDocument(content []byte, mediaType string, is func(string) bool, foreign ...string) error {
 	if err := scanJSON(content, jsonLimits{depth: maxDepth, values: maxManifestValues, members: maxMembers}); err != nil {
 		return err

@@ -48,7 +48,7 @@ func factRows() []factRow {
 	}
 }
 
-// restartRedis returns the command for the Redis of the chart; another one is nobody's here.
+// restartRedis returns the command for the Redis of the chart; no finding is about another one.
 func restartRedis(v *view, _ resource.Fact) string {
 	for _, p := range programs(v.Landwaiters) {
 		if p.Name == v.fullname()+"-redis" {

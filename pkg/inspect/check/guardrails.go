@@ -130,8 +130,8 @@ func GuardrailNames() []string {
 	return names
 }
 
-// Needs reports whether an installation needs a guardrail: without the operator there is nobody
-// whom those of the operator limit.
+// Needs reports whether an installation needs a guardrail: without the operator those of the operator
+// limit nobody.
 func (g Guardrails) Needs(name string) bool {
 	return g.Operated || !strings.HasPrefix(name, "operator-")
 }

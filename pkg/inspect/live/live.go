@@ -65,7 +65,7 @@ func (s State) Judging(by Decider) Judge {
 	}
 }
 
-// WithoutBreakGlass leaves break-glass out of s, for whoever does not know whether the server
+// WithoutBreakGlass leaves break-glass out of s, for anyone who does not know whether the server
 // lets it count, and why. Where it would be in force now, a denial is then Undecided.
 func (s *State) WithoutBreakGlass(why string, now time.Time) {
 	s.unsure = map[verify.Namespace]string{}

@@ -71,7 +71,7 @@ type Choice struct {
 	Why     string             `json:"why"`
 }
 
-// Running is an image of a workload that is not simply allowed.
+// Running is an image of a workload that is not plainly allowed.
 type Running struct {
 	Workload    string `json:"workload"`
 	Container   string `json:"container"`

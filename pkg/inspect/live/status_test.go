@@ -124,7 +124,7 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	require.Len(t, all.Namespaces[1].Denied, 2)
 }
 
-// Whoever has signed the image and sees it run need not look at the denial any more.
+// Anyone who has signed the image and sees it run need not look at the denial any more.
 func TestADenialOfAnImageThatIsAllowedByNowNeedsNoAttention(t *testing.T) {
 	denied := today().Add(-2 * time.Hour)
 	for name, c := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// Seal encrypts and authenticates values in an untrusted store: whoever can write to the
+// Seal encrypts and authenticates values in an untrusted store: anyone who can write to the
 // store can neither forge a value, nor move one to another key, namespace or UID, nor extend
 // its expiry. Each UID of a namespace has two keys, one that encrypts (AES-256-CTR, NIST
 // SP 800-38A) and one that authenticates (HMAC-SHA256, RFC 2104), so that a key for reading

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Whoever can write to Redis chooses every byte of a value, and which key it stands under.
+// Anyone who can write to Redis chooses every byte of a value, and which key it stands under.
 func FuzzSealOpensOnlyWhatWasSealedForTheKey(f *testing.F) {
 	seal, err := ParseSeal(fixture.NewSealKey())
 	require.NoError(f, err)

@@ -56,7 +56,7 @@ func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 	return content, nil
 }
 
-// refused returns an error for the identity of this process where it is nobody's to use.
+// refused returns an error where no source may use the identity of this process.
 func (f *Fetcher) refused(as Identity) error {
 	if _, ambient := as.(pod); ambient && !f.options.UnsafePod {
 		return problem("it is read with the cloud identity of Landwaiter's pod, which this machine does not have; its own is never used")

@@ -37,7 +37,7 @@ type Source struct {
 	Root string
 	// Authority is a PEM bundle of CAs for the server, in addition to the system's.
 	Authority string
-	// As is who asks. Nil is nobody.
+	// As is the identity that asks. Nil sends no credentials.
 	As Identity
 }
 
@@ -175,9 +175,9 @@ type ownWords struct{ error }
 // Unwrap returns the error.
 func (o ownWords) Unwrap() error { return o.error }
 
-// Identity is as whom a source is fetched: with credentials that a resource gives, as a
-// ServiceAccount, or as the pod of this process. The types are of this package alone, so
-// nobody else can make one but by [Given], [ServiceAccount] and [Pod]. Nil is nobody, which
+// Identity is who fetches a source: the holder of credentials that a resource gives, a
+// ServiceAccount, or the pod of this process. The types are of this package alone, so
+// nobody else can make one but by [Given], [ServiceAccount] and [Pod]. Nil sends no credentials, which
 // suffices for public repositories.
 type Identity interface{ identity() }
 

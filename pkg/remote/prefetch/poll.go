@@ -35,7 +35,7 @@ type PollOptions[O, K comparable] struct {
 	// owner for all keys.
 	Owner func(key K) O
 	// Apart reports whether an owner is not counted in MaxFetches, so that its fetches
-	// never wait for those of others. It is for what all share; nil is nobody.
+	// never wait for those of others. It is for what all share; nil counts every owner.
 	Apart func(owner O) bool
 }
 

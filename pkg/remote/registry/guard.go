@@ -18,10 +18,10 @@ import (
 // errOverloaded is transient: a retry may find a shorter queue.
 var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting")
 
-// backOffKey makes a pause that a host asks for apply to one account, whoever named the
-// host: an account can make a registry ask for pauses, by a flood, with a credential that
-// is past its limit or by a repository that proxies to another server, and must not silence
-// another with them.
+// backOffKey makes a pause that a host asks for apply to one account, no matter who named
+// the host. An account can make a registry ask for pauses: by a flood, with a credential that
+// is past its limit, or by a repository that proxies to another server. It must not silence
+// another account with them.
 type backOffKey struct {
 	account verify.Account
 	host    string

@@ -71,7 +71,7 @@ func TestAListKeepsLittleOfEachDescriptor(t *testing.T) {
 	require.Less(t, kept, 64<<10)
 }
 
-// Whoever can push a manifest under another digest algorithm, which the registry then
+// Anyone who can push a manifest under another digest algorithm, which the registry then
 // states, must not make a list that stopped at its limit pass for complete.
 func TestAListPastItsLimitSaysSoBesideAnotherFailure(t *testing.T) {
 	h := hostile.New()

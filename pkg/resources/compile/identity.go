@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
+// identityOf returns the identity that fetches a resource: that of the credentials in a Secret, a
 // ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
 // may leave out.
 func identityOf(owner verify.Namespace, field string, secret *v1beta1.Reference, as *v1beta1.CloudServiceAccount, m Referenced) (external.Identity, error) {
@@ -90,7 +90,7 @@ func secretIdentity(ref v1beta1.Reference, m Referenced) (external.Identity, err
 	return as, nil
 }
 
-// registryIdentity returns as whom a store logs in.
+// registryIdentity returns the identity that a store logs in with.
 func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity, m Referenced) (external.Identity, error) {
 	const field = "spec.identity"
 	as, provider := identity.ServiceAccount, identity.Provider
@@ -115,7 +115,7 @@ func registryIdentity(owner verify.Namespace, identity v1beta1.RegistryIdentity,
 	return identityOf(owner, field, identity.SecretRef, as, m)
 }
 
-// vaultIdentity returns as whom Vault is read.
+// vaultIdentity returns the identity that reads Vault.
 func vaultIdentity(owner verify.Namespace, v v1beta1.VaultSource, m Referenced) (external.Identity, error) {
 	const field = "spec.source.vault"
 	if err := exactlyOne(field, member{"tokenSecretKeyRef", v.TokenSecretKeyRef != nil}, member{"serviceAccount", v.ServiceAccount != nil}); err != nil {

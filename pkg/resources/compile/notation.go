@@ -105,7 +105,7 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 		return nil, fmt.Errorf("spec.notation.signingAuthorities.%w", err)
 	}
 	if as == nil {
-		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities says as whom AWS Signer is asked: set spec.awsSigner there, " + orIgnore)
+		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities configures the identity for AWS Signer: set spec.awsSigner there, " + orIgnore)
 	}
 	revoked := revokers.AWSSigner(stores.owner(), as)
 	made.Revoked = func(ctx context.Context, job notation.AWSJob) ([]string, error) {

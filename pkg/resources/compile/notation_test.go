@@ -27,7 +27,7 @@ func certificates(t *testing.T, kind, more string) string {
 	return "type: " + kind + "\n" + more + "source:\n  inline: |\n    " + strings.ReplaceAll(strings.TrimSpace(string(root.CertificatePEM)), "\n", "\n    ")
 }
 
-// asked collects as whom AWS Signer is asked, and for whom.
+// asked collects the identities that ask AWS Signer, and for whom.
 type asked struct {
 	namespaces []verify.Namespace
 	identities []external.Identity
@@ -68,7 +68,7 @@ func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
 		"signing authority":               {"", authorities + ", trustedIdentities: [\"*\"]", ""},
 		"AWS Signer":                      {access, authorities + ", " + aws, ""},
 		"AWS Signer without revocation":   {"", authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}", ""},
-		"nobody who asks AWS Signer":      {"", authorities + ", " + aws, "says as whom AWS Signer is asked: set spec.awsSigner there"},
+		"nobody who asks AWS Signer":      {"", authorities + ", " + aws, "configures the identity for AWS Signer: set spec.awsSigner there"},
 		"no signing authorities":          {"", "signingAuthorities: {trustStoreRefs: []}, trustedIdentities: [\"*\"]", "spec.notation.signingAuthorities.trustStoreRefs is empty"},
 		"AWS Signer without its root":     {"", "trustStoreRefs: [{name: certificates}], " + aws, "needs spec.notation.signingAuthorities"},
 		"AWS Signer and certificates":     {access, "trustStoreRefs: [{name: certificates}], " + authorities + ", " + aws, "no spec.notation.trustStoreRefs"},

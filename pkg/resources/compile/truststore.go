@@ -31,7 +31,7 @@ type TrustStore struct {
 	Open         bool      // the text is in the resource or a ConfigMap
 	FetchedAt    time.Time // zero for trust material in the cluster
 	fetchedEnds  []trust.End
-	awsSigner    external.Identity // as whom AWS Signer is asked; nil if nobody is named
+	awsSigner    external.Identity // the identity for AWS Signer; nil if none is named
 	Text         []byte
 	Fingerprint  string // changes whenever the store's meaning changes
 	Err          error
@@ -59,7 +59,7 @@ func NewTrustStore(e Entry[v1beta1.TrustStoreSpec], m Referenced) *TrustStore {
 	return t
 }
 
-// awsSignerIdentity returns as whom a trust store has AWS Signer asked.
+// awsSignerIdentity returns the identity that asks AWS Signer for a trust store.
 func awsSignerIdentity(owner verify.Namespace, spec v1beta1.TrustStoreSpec, m Referenced) (external.Identity, error) {
 	if spec.Type != v1beta1.TrustStoreTypeSigningAuthorities {
 		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1beta1.TrustStoreTypeSigningAuthorities)

@@ -1,7 +1,7 @@
 // Package lint finds what is wrong with resources in files, before a cluster has them. It
 // runs what an API server with the CRDs of landwaiter.dev runs (schema, unknown
 // fields, rules in CEL), then reports what compiling says, each with file, line and field.
-// It decides nothing about images, refuses to reach out to anything, and refuses to call
+// It decides nothing about images, refuses to make network requests, and refuses to call
 // files without resources correct.
 package lint
 

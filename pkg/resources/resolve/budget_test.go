@@ -140,7 +140,7 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 	require.Len(t, problems, 4)
 	require.Contains(t, snapshot.For("team-a").Layers[0].Judge.Why(), "too many rules or patterns")
 
-	// Of the cluster: whoever has none of their own is denied.
+	// Of the cluster: anyone who has none of their own is denied.
 	for i := range documents {
 		documents[i] = strings.NewReplacer("kind: TrustStore", "kind: ClusterTrustStore", "kind: Verifier", "kind: ClusterVerifier", ", namespace: team-a", "").Replace(documents[i])
 	}

@@ -34,7 +34,7 @@ type Exposure struct {
 
 // String returns the exposure as one sentence, without the resource.
 func (f Exposure) String() string {
-	return fmt.Sprintf("whoever may write %ss in the namespace, such as with the role edit, can change %s, which %s names, and %s; %s",
+	return fmt.Sprintf("anyone who may write %ss in the namespace, such as with the role edit, can change %s, which %s names, and %s; %s",
 		f.Object.Kind, f.Object, f.Field, f.Allows, f.Fix)
 }
 

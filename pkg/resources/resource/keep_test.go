@@ -68,7 +68,7 @@ func TestAStatusPastTheLimitIsForgotten(t *testing.T) {
 	require.Equal(t, policyOf(10), p)
 }
 
-// Whoever may write statuses may add conditions, and each has 32 KiB.
+// Anyone who may write statuses may add conditions, and each has 32 KiB.
 func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 	long := strings.Repeat("x", 30_000)
 	ready := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: strings.Repeat("x", 2<<10) + "…", ObservedGeneration: 3}

@@ -28,7 +28,7 @@ func TestOneTenantHoldsANamespace(t *testing.T) {
 		"the older one keeps what two list": {[]*v1beta1.Tenant{made(2, "a", "a", "", "shop"), made(1, "b", "b", "", "shop")},
 			map[string]string{"shop": "b", "a": "a", "b": "b"}},
 		"of one age, the first by name": {[]*v1beta1.Tenant{made(1, "b", "b", "", "shop"), made(1, "a", "a", "", "shop")}, map[string]string{"shop": "a"}},
-		"listed beats a prefix, whoever is older": {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "b", "", "team-x")},
+		"listed beats a prefix, no matter who is older": {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "b", "", "team-x")},
 			map[string]string{"team-x": "b", "team-y": "a"}},
 		"a home namespace beats a prefix":               {[]*v1beta1.Tenant{made(1, "a", "a", "team-"), made(2, "b", "team-b", "")}, map[string]string{"team-b": "b"}},
 		"prefixes that overlap: the older one's counts": {[]*v1beta1.Tenant{made(1, "a", "a", "iris-green-"), made(2, "b", "b", "iris-")}, map[string]string{"iris-green-x": "a", "iris-x": "", "b": "b"}},

@@ -25,7 +25,7 @@ func declared(names ...string) resource.Objects {
 	return o
 }
 
-// Gatekeeper's keys and paths name any namespace: whoever may ask chooses it.
+// Gatekeeper's keys and paths name any namespace: anyone who may ask chooses it.
 func TestMadeUpNamespacesTakeNoPlaceInMetrics(t *testing.T) {
 	s, _ := registered(t)
 	require.Equal(t, "other", s.NamespaceLabel("team-a"), "nothing exists before the first snapshot")

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// A backup tool restores statuses, and whoever may write a status may forge one. What another
+// A backup tool restores statuses, and anyone who may write a status may forge one. What another
 // manager owns, an apply does not remove; the writer must neither leave it there nor write for ever.
 func TestWhatOthersWroteIntoStatusesIsRemovedOnce(t *testing.T) {
 	for name, forge := range map[string]func(*v1beta1.TrustStoreStatus){

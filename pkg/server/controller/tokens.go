@@ -46,7 +46,7 @@ func NewTokens(config *rest.Config) (*Tokens, error) {
 }
 
 // Token implements [external.Tokens]. It refuses a token that the API server itself would
-// accept, whoever has configured it so.
+// accept, no matter who configured it so.
 func (t *Tokens) Token(ctx context.Context, namespace, name, audience string) (string, error) {
 	account := "ServiceAccount " + namespace + "/" + name
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: new(int64(tokenSeconds))}}

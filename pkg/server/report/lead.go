@@ -180,7 +180,7 @@ func changes(ctx context.Context, what string, o metav1.ListOptions, follow func
 }
 
 // readNotes folds the Events of all replicas that there are, and then those that come until the
-// watch ends. Whoever may write Events can make large ones, so it reads a few at a time and keeps
+// watch ends. Anyone who may write Events can make large ones, so it reads a few at a time and keeps
 // none, unlike an informer.
 func (t *term) readNotes(ctx context.Context) (err error) {
 	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
@@ -196,7 +196,7 @@ func (t *term) readNotes(ctx context.Context) (err error) {
 	})
 }
 
-// noted takes over the note of an Event. Whoever may write Events in a namespace can forge
+// noted takes over the note of an Event. Anyone who may write Events in a namespace can forge
 // one, about that namespace.
 func (t *term) noted(object runtime.Object) {
 	e, ok := object.(*corev1.Event)

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
-// Whoever may write reports in a namespace can make many and large ones with our label.
+// Anyone who may write reports in a namespace can make many and large ones with our label.
 func TestOthersReportsAreReadAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, server, runs, log := newReporter(t)

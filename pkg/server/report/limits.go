@@ -44,7 +44,7 @@ const (
 	maxAhead = 5 * time.Minute
 
 	// undecidedFor is how long an image may be undecided before its last result gives way to
-	// an error: a registry's outage of minutes is nobody's change.
+	// an error: nobody changed anything in a registry's outage of minutes.
 	undecidedFor = 5 * time.Minute
 	// undecidedNew is the same for an image that was never decided.
 	undecidedNew = 30 * time.Second

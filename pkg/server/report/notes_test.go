@@ -118,7 +118,7 @@ func TestTheFirstDenialOfAnImageIsWrittenAtOnce(t *testing.T) {
 			r.Observe(ctx, admission("t", key(t, "team-a", fmt.Sprintf("r.example.com/app:%d", i))))
 		}
 		synctest.Wait()
-		require.Len(t, server.events, accountNotesAtOnce, "whoever is killed now has lost none of them")
+		require.Len(t, server.events, accountNotesAtOnce, "a server that is killed now has lost none of them")
 		stop()
 		require.NoError(t, <-done)
 	})

@@ -105,7 +105,7 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 func sourceOf(source policy.ObjectRef) string { return policy.Shown(source.String(), maxNameBytes) }
 
 // load takes over what a report says, which the last leader wrote, and returns how many bytes
-// that is, of what runs at most limit. Other writers' reports are replaced. Whoever may write
+// that is, of what runs at most limit. Other writers' reports are replaced. Anyone who may write
 // reports in the namespace can imitate ours, so what one says never leaves the namespace.
 func (s *space) load(r *openreports.Report, now time.Time, limit int) (taken int) {
 	s.written[r.Name] = written{version: r.ResourceVersion}

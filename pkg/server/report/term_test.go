@@ -275,7 +275,7 @@ func TestANamespaceThatIsGoneIsForgotten(t *testing.T) {
 	})
 }
 
-// Whoever may write Events in a namespace can forge one, and advice is a command to copy.
+// Anyone who may write Events in a namespace can forge one, and advice is a command to copy.
 func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, server, _, _ := newReporter(t)

@@ -227,7 +227,7 @@ func (p Provider) is(live *unstructured.Unstructured, bundle string) bool {
 	return url == p.URL && timeout == p.TimeoutSeconds && current == bundle && owned
 }
 
-// apply makes the object, or takes over its fields from whoever has changed them.
+// apply makes the object, or takes over its fields from those who changed them.
 func (r *Rotation) apply(ctx context.Context, p Provider, bundle string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

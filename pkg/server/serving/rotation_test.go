@@ -212,7 +212,7 @@ func TestTheOverlapOutlivesALostLease(t *testing.T) {
 		k.remove(t, tlsSecret())
 		synctest.Wait()
 		_, err := k.CoreV1().Secrets(own).Get(t.Context(), "landwaiter-tls", metav1.GetOptions{})
-		require.Error(t, err, "whoever does not lead writes nothing")
+		require.Error(t, err, "a server that does not lead writes nothing")
 	})
 }
 

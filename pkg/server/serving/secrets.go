@@ -137,7 +137,7 @@ func (o *overlappingCA) read(now time.Time) ([][]byte, time.Time, error) {
 }
 
 // overlap joins a value with the one before it for some time after a change:
-// whoever is known by the old value changes over at another time.
+// a client that uses the old value changes over at another time.
 type overlap struct {
 	length time.Duration
 

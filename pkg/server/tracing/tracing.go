@@ -5,7 +5,7 @@
 // It refuses to cost a request anything: spans are made after the answer was sent,
 // are bounded for each request, and are dropped and counted if the collector does not
 // keep up. It refuses to name images unless it is asked to, and takes no trace from a
-// client: whoever may ask could otherwise write into the traces of others, or have all
+// client: anyone who may ask could otherwise write into the traces of others, or have all
 // of its own kept.
 package tracing
 

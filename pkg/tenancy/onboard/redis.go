@@ -22,7 +22,7 @@ func RedisACL(tenant *v1beta1.Tenant, existing []string) []string {
 	user := tenant.Name
 	if slices.Contains([]string{"default", "landwaiter"}, user) {
 		// Those users exist, and one of them is Landwaiter's own. No Tenant's name has an
-		// underscore, so this one is nobody else's.
+		// underscore, so no Tenant has this one.
 		user = "tenant_" + user
 	}
 	var patterns []string

@@ -8,7 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// account of the team's Git repository. It lives in the home namespace, because whoever may edit a
+// account of the team's Git repository. It lives in the home namespace, because anyone who may edit a
 // namespace may act as every account in it.
 func (r *rendering) account() {
 	if r.Spec.Reconciler == nil {

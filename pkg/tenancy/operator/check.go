@@ -125,7 +125,7 @@ func (c *checker) orphans() {
 	}
 }
 
-// check --tenantss one Tenant.
+// tenant checks one Tenant.
 func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	if text := c.tenants.Conflict(tenant); text != "" {
 		c.add(tenant.Name, resource.Finding{ID: findingConflict, Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, Message: text, Fix: "take it off one of them"})
@@ -350,7 +350,7 @@ func (c *checker) applier(tenant *v1beta1.Tenant, object *unstructured.Unstructu
 	case account != want && home:
 		f.Message, f.Fix = fmt.Sprintf("acts as ServiceAccount %s and not as the team's", account), "set spec.serviceAccountName to "+want
 	case account != want:
-		f.Message = fmt.Sprintf("acts as ServiceAccount %s, which whoever may edit the namespace may use", account)
+		f.Message = fmt.Sprintf("acts as ServiceAccount %s, which anyone who may edit the namespace may use", account)
 		f.Fix = fmt.Sprintf("move it to the home namespace %s, where it acts as %s", tenant.Spec.HomeNamespace, want)
 	default:
 		return

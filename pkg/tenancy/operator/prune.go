@@ -54,7 +54,7 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, re
 	return nil
 }
 
-// withdraw removes a Tenant's bindings in namespaces that have become reserved: whoever has
+// withdraw removes a Tenant's bindings in namespaces that have become reserved: anyone who has
 // them could change what the whole cluster trusts. The binding by which Landwaiter reads there
 // stays: the chart needs one of the same name.
 func (e *Engine) withdraw(ctx context.Context, existing *inventory, report *Report) error {

@@ -94,8 +94,8 @@ func replaced(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
-// maxSaid bounds what is kept of a value: more than a label or a name may have, so what is cut
-// is nobody's name.
+// maxSaid bounds what is kept of a value: more than a label or a name may have, so no
+// name is ever cut.
 const maxSaid = 254
 
 // saidLabelNames are fixed: a team's account may make up more with the same prefixes.

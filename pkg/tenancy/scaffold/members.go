@@ -166,7 +166,7 @@ type Edit struct {
 }
 
 // apply returns the text with the entries. Everything else stays as it is, comments and
-// order included: the text is only added to, never written anew from what was parsed.
+// order included: the text is only added to, never rewritten from what was parsed.
 func (e Edit) apply(text string) (string, error) {
 	text, err := addEntry(text, "resources", e.Resource, e.Resource)
 	if err != nil || e.Patch == "" {

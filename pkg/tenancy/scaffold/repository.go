@@ -54,7 +54,7 @@ func (r Repository) by() string { return "platform scaffold " + r.Tenant.Name }
 
 func (r *Repository) complete() error {
 	if r.Tenant = r.Tenant.DeepCopy(); r.Tenant.Spec.Reconciler == nil {
-		// Whoever has a repository of their own has an account that applies it.
+		// Anyone who has a repository of their own has an account that applies it.
 		r.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	}
 	r.Layout = cmp.Or(r.Layout, LayoutFlux)

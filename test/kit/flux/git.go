@@ -117,7 +117,7 @@ func (g *GitServer) guard(next http.Handler) http.Handler {
 			return
 		}
 		user, password, _ := request.BasicAuth()
-		// A token counts whoever is named beside it, as at other Git hosts.
+		// A token counts anyone who is named beside it, as at other Git hosts.
 		if want == "" || user != name && user != "git" || subtle.ConstantTimeCompare([]byte(password), []byte(want)) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			http.Error(w, "no such repository, or not with this password", http.StatusUnauthorized)

@@ -1,5 +1,5 @@
-// Package generated holds generated text to what it is generated from: a test
-// compares, and with [UpdateVariable] set it writes, as `make generate` does.
+// Package generated holds generated text to what it is generated from. Tests call [Check]
+// to compare both; with [UpdateVariable] set it writes, as `make generate` does.
 package generated
 
 import (

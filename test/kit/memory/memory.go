@@ -16,7 +16,7 @@ func Allocated(call func()) int {
 // InUse returns the bytes on the heap that are still reachable.
 func InUse() int {
 	runtime.GC()
-	runtime.GC() // what only a pool or a finaliser held after the first one
+	runtime.GC() // what only a pool or a finalizer held after the first one
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int(stats.HeapAlloc)

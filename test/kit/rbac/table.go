@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// Cell is one cell of the table of the chart's ClusterRoles: whether whoever is bound to a
+// Cell is one cell of the table of the chart's ClusterRoles: whether anyone who is bound to a
 // role may do something where the binding holds. Anywhere else, nobody may.
 type Cell struct {
 	Role  string

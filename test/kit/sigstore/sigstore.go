@@ -1,5 +1,5 @@
-// Package sigstore provides in-process Sigstore instances for tests: a certificate
-// authority, a transparency log and a timestamp authority, based on the virtual instance
+// Package sigstore provides in-process Sigstore instances for tests: a CA, a
+// transparency log and a timestamp authority, based on the virtual instance
 // of sigstore-go. If the options of a signature say so, certificates have SCTs of separate
 // certificate transparency logs.
 package sigstore

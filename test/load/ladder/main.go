@@ -1,7 +1,7 @@
-// Command ladder starts the program itself, a registry and a Redis on this machine,
-// asks as Gatekeeper does (HTTP/1.1, TLS 1.3, a client certificate, at most 10
-// connections that are kept, or a handshake for each call as Gatekeeper up to 3.21),
-// and writes what it measured as a table and as JSON. Every answer is checked: a
+// Command ladder starts the program itself, a registry and a Redis on this machine, and
+// asks as Gatekeeper does: HTTP/1.1, TLS 1.3, a client certificate, at most 10 connections
+// that are kept, or a handshake for each call as Gatekeeper up to 3.21. It writes what it
+// measured as a table and as JSON. Every answer is checked: a
 // wrong one, or a request that fails where none may, ends it with 1.
 //
 //	go build -o bin/ ./cmd/landwaiter-server && go run ./test/load/ladder

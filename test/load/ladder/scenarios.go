@@ -83,7 +83,7 @@ func (s *stage) fill(ctx context.Context, url string, namespaces int) error {
 func warm(ctx context.Context, s *stage) ([]figure, error) {
 	var figures []figure
 	for _, n := range []int{1, 100, 1000} {
-		// A denial would end within the run, and be worked out anew.
+		// A denial would end within the run, and be worked out again.
 		p, err := s.provide(ctx, n, "--ttl", "deny=1h")
 		if err != nil {
 			return nil, err
@@ -217,7 +217,7 @@ func (s *stage) throttle() *atomic.Int64 {
 }
 
 // throttled has a registry that takes 200 requests a second and refuses the rest.
-// Whoever is left undecided asks again.
+// A client with an undecided image asks again.
 func throttled(ctx context.Context, s *stage) ([]figure, error) {
 	const namespaces = 20
 	p, err := s.provide(ctx, namespaces)

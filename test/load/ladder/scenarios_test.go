@@ -12,7 +12,7 @@ func TestEveryScenarioRunsWithoutAWrongAnswer(t *testing.T) {
 	byName := measured(t, ".")
 	require.Len(t, byName, 8+6+1+2+1+2+4+3*2+2)
 	onlyRedis := byName["warm in Redis only"]
-	require.Less(t, onlyRedis.RegistryRequests, onlyRedis.Requests, "a read that takes too long is worked out anew, but few are")
+	require.Less(t, onlyRedis.RegistryRequests, onlyRedis.Requests, "a read that takes too long is worked out again, but few are")
 	require.Positive(t, byName["warm, 1000 namespaces"].ThroughputOverBare)
 	verified := byName["admission, 10 clients: VerifiedImages, Landwaiter"]
 	require.Positive(t, verified.AddedOverYardstick)

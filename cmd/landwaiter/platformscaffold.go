@@ -36,9 +36,8 @@ wrote, and adds them to the lists of its environments, groups or clusters. With 
 team's own repository. It contacts no cluster.
 
 You can run it again. --set adds to the Tenant of the tree: lists grow, other values are replaced.
---filename replaces the Tenant. If you edit tenant.yaml, the other files follow. Edited files stay
-unless you give --force; so does an application of the layout arc. With --own, repeat all flags but
---place.
+--filename replaces the Tenant. If you edit tenant.yaml, the other files follow. An application of
+the layout arc stays; so do edited files without --force. With --own, repeat all flags but --place.
 
 --git-auth creates the Secret with which Flux reads the team's repository. "ssh=KNOWN_HOSTS"
 creates a key and prints the public key; "token=FILE" uses a token. The Secret is written to

@@ -141,10 +141,17 @@ func OnlyCommands(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s; see %s --help", text, cmd.CommandPath())
 }
 
-// suggestFlag adds to the error about an unknown flag which one was meant.
+// suggestFlag adds to the error about an unknown flag which one was meant. It says so if the command takes
+// files without a flag.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
-	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
+	if !errors.As(err, &missing) {
+		return err
+	}
+	if name := missing.GetSpecifiedName(); strings.Contains(cmd.Use, "FILE") && (name == "f" || name == "filename") {
+		return fmt.Errorf("files are arguments of %s: leave out the flag before them", cmd.CommandPath())
+	}
+	if missing.GetSpecifiedShortnames() != "" {
 		return err
 	}
 	var names []string

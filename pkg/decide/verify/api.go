@@ -31,7 +31,7 @@ var dns1123Label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // Kubernetes requires of a namespace.
 func ParseNamespace(s string) (Namespace, error) {
 	if !dns1123Label.MatchString(s) {
-		return "", fmt.Errorf("namespace %.80q is not a DNS-1123 label", s)
+		return "", fmt.Errorf("namespace %.80q is not a DNS-1123 label: use lower-case letters, digits and hyphens, at most 63", s)
 	}
 	return Namespace(s), nil
 }

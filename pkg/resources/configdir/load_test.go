@@ -431,6 +431,12 @@ func TestRefusesTooManyFilesAndTooMuchText(t *testing.T) {
 		_, _, err := Load(t.Context(), filepath.Join(t.TempDir(), "gone"))
 		require.ErrorContains(t, err, "open the directory with resources")
 	})
+	t.Run("a file", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "rules.yaml")
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		_, _, err := Load(t.Context(), file)
+		require.EqualError(t, err, file+" is not a directory: give the directory that has the file")
+	})
 }
 
 func TestNamesAtMostTwentyOfManyErrors(t *testing.T) {

@@ -27,6 +27,9 @@ var errChanging = errors.New("the directory changes while it is read")
 // of each directory before reading it. The error concerns the directory as a whole.
 func scanDir(dir string, onDir func(path string)) (scan, error) {
 	root, err := os.OpenRoot(dir)
+	if info, unknown := os.Stat(dir); unknown == nil && !info.IsDir() {
+		return scan{}, fmt.Errorf("%s is not a directory: give the directory that has the file", dir)
+	}
 	if err != nil {
 		return scan{}, fmt.Errorf("open the directory with resources: %w", err)
 	}

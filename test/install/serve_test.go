@@ -55,9 +55,10 @@ func TestServeAnswersWithoutAClusterAsItsPageSays(t *testing.T) {
 	ask := strings.ReplaceAll(lines[3], "localhost:8443", fmt.Sprintf("localhost:%d", ports[0]))
 	var answer []byte
 	suite.Eventually(t, func(ctx context.Context) (err error) {
-		answer, err = command(ctx, ask).Output()
+		if answer, err = command(ctx, ask).Output(); err == nil && !strings.Contains(string(answer), `"key":"[team-a]registry.example.com/team-a/app:v1"`) {
+			err = fmt.Errorf("the resources are not loaded yet: %s", answer)
+		}
 		return err
 	})
-	require.Contains(t, string(answer), `"key":"[team-a]registry.example.com/team-a/app:v1"`)
 	require.Contains(t, string(answer), "VerificationPolicy team-a/nothing")
 }

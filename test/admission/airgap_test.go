@@ -169,7 +169,7 @@ func TestTrustIsExportedOnlyFromAVerifiedCopy(t *testing.T) {
 	}
 	first := export()
 	require.Equal(t, 0, first.Code, first)
-	require.Contains(t, first.Stderr, "TUF role targets, version 1 ends at")
+	require.Contains(t, first.Stderr, "TUF role targets, version 1 expires at")
 	require.Equal(t, first.Stdout, export().Stdout, "Git shows a change only where there is one")
 	rules := t.TempDir()
 	r := export("--timestamp-authorities", "--out", rules)

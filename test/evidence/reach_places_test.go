@@ -69,7 +69,7 @@ func TestAMirrorThatIsBehindDeniesUnlessTheOriginMayFillIn(t *testing.T) {
 
 	stdout, code := explain(t, s, "team-a", signed.Reference.String(), "--compare-origin")
 	require.Equal(t, 1, code, stdout)
-	require.Contains(t, stdout, "LOOKED AT")
+	require.Contains(t, stdout, "LOCATIONS")
 	require.Contains(t, stdout, "the origin has 1 signatures or attestations that the other repositories lack")
 	stdout, _ = explain(t, s, "team-a", missing.Reference.Name()+":v1", "--compare-origin")
 	require.Contains(t, stdout, "and the mirror lacks it")

@@ -75,16 +75,23 @@ func appIn(dir, folder string) (App, error) {
 	if ofHelmOperator(releases[0]) {
 		return App{}, nil
 	}
-	for _, kind := range []string{"HelmRepository", "OCIRepository", "GitRepository"} {
-		sources, err := existing(dir, file, kind)
-		if err != nil {
-			return App{}, err
-		}
-		if len(sources) > 0 {
-			return App{Name: name, Chart: chartOf(sources[0], releases[0])}, nil
-		}
+	sources, err := chartSources(dir, file)
+	if err != nil || len(sources) == 0 {
+		return App{}, err
 	}
-	return App{}, nil
+	return App{Name: name, Chart: chartOf(sources[0], releases[0])}, nil
+}
+
+// chartSources returns the objects of a file of dir that charts can come from.
+func chartSources(dir, file string) (sources []*yaml.Node, err error) {
+	for _, kind := range []string{"HelmRepository", "OCIRepository", "GitRepository"} {
+		found, err := existing(dir, file, kind)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, found...)
+	}
+	return sources, nil
 }
 
 // chartOf reads what [chartSource] wrote.

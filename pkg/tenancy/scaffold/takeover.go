@@ -72,28 +72,25 @@ func (team *Team) keepSharedChart(dir string) error {
 	if i := slices.IndexFunc(releases, ofHelmOperator); i >= 0 {
 		return &RefusedError{base + ": " + helmOperator(base, releases[i])}
 	}
-	for _, kind := range []string{"HelmRepository", "OCIRepository", "GitRepository"} {
-		sources, err := existing(dir, base, kind)
-		if err != nil {
-			return err
+	sources, err := chartSources(dir, base)
+	if err != nil {
+		return err
+	}
+	for _, source := range sources {
+		url, version := textAt(source, "spec", "url"), "*"
+		if url == "" {
+			continue
 		}
-		for _, source := range sources {
-			spec := field(source, "spec")
-			if spec == nil || textOf(spec, "url") == "" {
-				continue
-			}
-			url, version := textOf(spec, "url"), "*"
-			if len(releases) > 0 {
-				version = chartOf(source, releases[0]).Version
-			}
-			switch asked := team.App.Chart; {
-			case asked.URL == "":
-				team.App.Chart = Chart{URL: url, Version: version}
-			case strings.TrimSuffix(asked.URL, "/") != strings.TrimSuffix(url, "/"):
-				return &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants, not %s: leave --app-chart out, or edit it there", folder, url, strings.TrimSuffix(asked.URL, "/"))}
-			case asked.Version != "*" && asked.Version != version:
-				return &RefusedError{fmt.Sprintf("%s has version %s of its chart for all tenants, not %s: leave --app-chart out, or edit it there", folder, version, asked.Version)}
-			}
+		if len(releases) > 0 {
+			version = chartOf(source, releases[0]).Version
+		}
+		switch asked := team.App.Chart; {
+		case asked.URL == "":
+			team.App.Chart = Chart{URL: url, Version: version}
+		case strings.TrimSuffix(asked.URL, "/") != strings.TrimSuffix(url, "/"):
+			return &RefusedError{fmt.Sprintf("%s has the chart %s for all tenants, not %s: leave --app-chart out, or edit it there", folder, url, strings.TrimSuffix(asked.URL, "/"))}
+		case asked.Version != "*" && asked.Version != version:
+			return &RefusedError{fmt.Sprintf("%s has version %s of its chart for all tenants, not %s: leave --app-chart out, or edit it there", folder, version, asked.Version)}
 		}
 	}
 	return nil

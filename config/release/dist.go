@@ -14,14 +14,18 @@ import (
 	"slices"
 	"strings"
 
+	intoto "github.com/in-toto/attestation/go/v1"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // Names of files in a release.
 const (
-	sumsFile      = "SHA256SUMS"
-	signatureFile = sumsFile + ".sigstore.json"
-	imagesFile    = "images.txt"
+	sumsFile       = "SHA256SUMS"
+	signatureFile  = sumsFile + ".sigstore.json"
+	imagesFile     = "images.txt"
+	provenanceFile = "provenance.json"
+	// attestationFile is provenanceFile in a signed envelope.
+	attestationFile = "provenance.sigstore.json"
 )
 
 // imagePlatforms are those of images, and binaryPlatforms those of binaries: on macOS
@@ -64,7 +68,7 @@ func (m *maker) addVariant(ctx context.Context, l *layout, v variant, platforms 
 	return nil
 }
 
-// release returns every file of a release but the signature.
+// release returns every file of a release but the signatures.
 func (m *maker) release(ctx context.Context) (files, error) {
 	checkout := os.DirFS(m.root)
 	helm, err := fs.Sub(checkout, "charts/landwaiter")
@@ -90,10 +94,14 @@ func (m *maker) release(ctx context.Context) (files, error) {
 		}
 		made[name] = file{content: text}
 	}
-	if err := m.releaseImages(ctx, made); err != nil {
+	artifacts, err := m.releaseImages(ctx, made)
+	if err != nil {
 		return nil, err
 	}
 	if err := m.releaseBinaries(ctx, made); err != nil {
+		return nil, err
+	}
+	if err := m.releaseProvenance(ctx, made, artifacts); err != nil {
 		return nil, err
 	}
 	made[sumsFile] = file{content: sums(made)}
@@ -120,33 +128,63 @@ func (m *maker) releaseBinaries(ctx context.Context, made files) error {
 	return nil
 }
 
+// releaseProvenance adds the provenance of all files so far and of images.
+func (m *maker) releaseProvenance(ctx context.Context, made files, images []*intoto.ResourceDescriptor) error {
+	artifacts := images
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		artifacts = append(artifacts, artifact(name, made[name].sum()))
+	}
+	// The compiler is the same for all programs: checkToolchain sees to it.
+	built, err := m.build(ctx, server, imagePlatforms()[0], variants()["default"], m.origin)
+	if err != nil {
+		return err
+	}
+	text, err := describeBuild(artifacts, built.info.GoVersion, m.origin)
+	if err != nil {
+		return err
+	}
+	made[provenanceFile] = file{content: text}
+	return nil
+}
+
 // releaseImages adds an image layout for each variant, and a list of their digests, so
-// that the signature of the sums holds for images in a registry too.
-func (m *maker) releaseImages(ctx context.Context, made files) error {
+// that the signature of the sums holds for images in a registry too. It returns the images.
+func (m *maker) releaseImages(ctx context.Context, made files) ([]*intoto.ResourceDescriptor, error) {
 	var digests strings.Builder
+	var artifacts []*intoto.ResourceDescriptor
 	for _, name := range slices.Sorted(maps.Keys(variants())) {
 		v, l := variants()[name], newLayout()
 		tag := m.number() + v.suffix
 		if err := m.addVariant(ctx, l, v, imagePlatforms(), tag); err != nil {
-			return err
+			return nil, err
 		}
+		images, err := l.imageArtifacts(l.entries[0], tag)
+		if err != nil {
+			return nil, err
+		}
+		artifacts = append(artifacts, images...)
 		fmt.Fprintf(&digests, "%s  %s\n", l.entries[0].Digest, tag)
 		packed, err := pack(l.files(), true, m.created)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		made[fmt.Sprintf("%s_%s_image%s.oci.tar", product, m.number(), v.suffix)] = file{content: packed}
 	}
 	made[imagesFile] = file{content: []byte(digests.String())}
-	return nil
+	return artifacts, nil
+}
+
+// sum is the SHA-256 of a file's content in lower-case hex.
+func (f file) sum() string {
+	sum := sha256.Sum256(f.content)
+	return hex.EncodeToString(sum[:])
 }
 
 // sums returns the SHA-256 of each file as sha256sum prints them.
 func sums(of files) []byte {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		sum := sha256.Sum256(of[name].content)
-		fmt.Fprintf(&out, "%s  %s\n", hex.EncodeToString(sum[:]), name)
+		fmt.Fprintf(&out, "%s  %s\n", of[name].sum(), name)
 	}
 	return []byte(out.String())
 }
@@ -187,7 +225,8 @@ type signer struct {
 	key    string // file, or a URL of a key management service
 }
 
-// sign signs the sums in a folder, without a transparency log, and checks the result.
+// sign signs the sums and the provenance in a folder, without a transparency log, and
+// checks both signatures.
 func (s signer) sign(ctx context.Context, folder string) error {
 	scratch, err := os.MkdirTemp("", "landwaiter-sign-")
 	if err != nil {
@@ -196,11 +235,14 @@ func (s signer) sign(ctx context.Context, folder string) error {
 	defer func() { _ = os.RemoveAll(scratch) }() // it is only scratch
 	config, public := filepath.Join(scratch, "signing-config.json"), filepath.Join(scratch, "cosign.pub")
 	bundle, signed := filepath.Join(folder, signatureFile), filepath.Join(folder, sumsFile)
+	attestation, statement := filepath.Join(folder, attestationFile), filepath.Join(folder, provenanceFile)
 	for _, args := range [][]string{
 		{"signing-config", "create", "--out", config},
 		{"public-key", "--key", s.key, "--outfile", public},
 		{"sign-blob", "--key", s.key, "--signing-config", config, "--bundle", bundle, "--yes", signed},
 		{"verify-blob", "--key", public, "--bundle", bundle, "--insecure-ignore-tlog", signed},
+		{"attest-blob", "--key", s.key, "--signing-config", config, "--bundle", attestation, "--yes", "--statement", statement},
+		{"verify-blob-attestation", "--key", public, "--bundle", attestation, "--insecure-ignore-tlog", "--type", provenanceType, filepath.Join(folder, imagesFile)},
 	} {
 		command := exec.CommandContext(ctx, s.cosign, args...) //nolint:gosec // the program and key that a maintainer names
 		command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stderr, os.Stderr

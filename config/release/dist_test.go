@@ -21,7 +21,7 @@ func TestReleaseIsTheSameBytesTwice(t *testing.T) {
 	require.Equal(t, []string{"LICENSE", "NOTICE", "SHA256SUMS", "images.txt", "landwaiter-0.1.0.tgz",
 		"landwaiter_0.1.0_darwin_amd64", "landwaiter_0.1.0_darwin_amd64.cdx.json", "landwaiter_0.1.0_darwin_arm64", "landwaiter_0.1.0_darwin_arm64.cdx.json",
 		"landwaiter_0.1.0_image-full.oci.tar", "landwaiter_0.1.0_image.oci.tar",
-		"landwaiter_0.1.0_linux_amd64", "landwaiter_0.1.0_linux_amd64.cdx.json", "landwaiter_0.1.0_linux_arm64", "landwaiter_0.1.0_linux_arm64.cdx.json",
+		"landwaiter_0.1.0_linux_amd64", "landwaiter_0.1.0_linux_amd64.cdx.json", "landwaiter_0.1.0_linux_arm64", "landwaiter_0.1.0_linux_arm64.cdx.json", "provenance.json",
 	}, slices.Sorted(maps.Keys(first)))
 	require.Equal(t, len(first)-1, strings.Count(string(first[sumsFile].content), "\n"), "a sum for each of the others")
 

@@ -24,7 +24,7 @@ const root = "../.."
 // newMaker returns a maker that has built everything already.
 func newMaker(t *testing.T) *maker {
 	t.Helper()
-	m := &maker{origin: origin{version: "v0.1.0", revision: "abc", created: noon}, roots: []byte("roots"),
+	m := &maker{origin: origin{version: "v0.1.0", revision: commit, created: noon}, roots: []byte("roots"),
 		builder:     builder{root: root, progress: io.Discard, built: map[string]binary{}},
 		rootsModule: &debug.Module{Path: rootsModule, Version: "v1.0.0", Sum: "h1:" + strings.Repeat("A", 43) + "="}}
 	for _, p := range binaryPlatforms() {
@@ -67,7 +67,7 @@ func checkImage(t *testing.T, from oras.ReadOnlyGraphTarget, tag string) {
 	require.NoError(t, err)
 	index := fetch[ocispec.Index](t, from, d)
 	require.Equal(t, "v0.1.0", index.Annotations[ocispec.AnnotationVersion])
-	require.Equal(t, "abc", index.Annotations[ocispec.AnnotationRevision])
+	require.Equal(t, commit, index.Annotations[ocispec.AnnotationRevision])
 	require.Equal(t, "2026-03-01T12:00:00Z", index.Annotations[ocispec.AnnotationCreated])
 	require.Len(t, index.Manifests, 2)
 	for i, p := range imagePlatforms() {

@@ -24,7 +24,7 @@ import (
 
 const usage = `Usage:
   release image -image NAME:TAG [-out FOLDER] [-push]   build an OCI image layout, and push it
-  release push -layout PATH -tag TAG NAME:TAG           push an image of a layout (folder or tar)
+  release push -layout PATH [-tag TAG] [-attestation FILE] NAME:TAG   push an image of a layout (folder or tar)
   release dist -out FOLDER (-cosign PATH -key KEY | -unsigned)   make a release
   release certificates                                  print the images' public CAs`
 
@@ -134,7 +134,7 @@ func runImage(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return nil
 	}
 	for _, suffix := range names {
-		if err := pushTo(ctx, *out, tag+suffix, *name+suffix, stdout); err != nil {
+		if err := pushTo(ctx, *out, tag+suffix, nil, *name+suffix, stdout); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func example(name, tag string) string {
 }
 
 // pushTo pushes one image, and says by which digest it can be signed and deployed.
-func pushTo(ctx context.Context, layout, tag, name string, stdout io.Writer) error {
+func pushTo(ctx context.Context, layout, tag string, attestation []byte, name string, stdout io.Writer) error {
 	ref, err := parseName(name)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func pushTo(ctx context.Context, layout, tag, name string, stdout io.Writer) err
 	if err != nil {
 		return err
 	}
-	d, err := push(ctx, source, tag, target, ref.Reference)
+	d, err := push(ctx, source, tag, attestation, target, ref.Reference)
 	if err != nil {
 		return err
 	}
@@ -176,6 +176,7 @@ func runPush(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	set.SetOutput(stderr)
 	layout := set.String("layout", "bin/image", "image layout, a folder or a tar file")
 	tag := set.String("tag", "", "tag in the layout (default: that of the name)")
+	attestation := set.String("attestation", "", "signed provenance to attach to the image: "+attestationFile+" of the release")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -188,7 +189,14 @@ func runPush(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			return err
 		}
 	}
-	return pushTo(ctx, *layout, *tag, set.Arg(0), stdout)
+	var bundle []byte
+	if *attestation != "" {
+		var err error
+		if bundle, err = os.ReadFile(*attestation); err != nil {
+			return fmt.Errorf("read the provenance: %w", err)
+		}
+	}
+	return pushTo(ctx, *layout, *tag, bundle, set.Arg(0), stdout)
 }
 
 func runDist(ctx context.Context, args []string, stdout, stderr io.Writer) error {

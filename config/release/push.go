@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -81,8 +82,9 @@ func openRepository(ref registry.Reference) (*remote.Repository, error) {
 }
 
 // push copies the image with a tag of a layout, and what refers to it or to its parts,
-// into a repository. The tag comes last: anyone who can pull by it finds everything.
-func push(ctx context.Context, source oras.ReadOnlyGraphTarget, tag string, target *remote.Repository, targetTag string) (ocispec.Descriptor, error) {
+// into a repository, and attaches an attestation to the index and each part unless it is nil.
+// The tag comes last: anyone who can pull by it finds everything.
+func push(ctx context.Context, source oras.ReadOnlyGraphTarget, tag string, attestation []byte, target *remote.Repository, targetTag string) (ocispec.Descriptor, error) {
 	index, err := source.Resolve(ctx, tag)
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("find %s in the image layout: %w", tag, err)
@@ -96,8 +98,50 @@ func push(ctx context.Context, source oras.ReadOnlyGraphTarget, tag string, targ
 			return ocispec.Descriptor{}, fmt.Errorf("push %s: %w", tag, err)
 		}
 	}
+	if attestation != nil {
+		created, err := createdOf(ctx, source, index)
+		if err != nil {
+			return ocispec.Descriptor{}, err
+		}
+		for _, subject := range append(parts, index) {
+			if err := attach(ctx, target, subject, attestation, created); err != nil {
+				return ocispec.Descriptor{}, fmt.Errorf("attach the provenance of %s: %w", tag, err)
+			}
+		}
+	}
 	if _, err := oras.Copy(ctx, source, tag, target, targetTag, oras.DefaultCopyOptions); err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("push %s: %w", tag, err)
 	}
 	return index, nil
+}
+
+// bundleType is the media type of a Sigstore bundle, and of the artifact that has one.
+const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// attach pushes a Sigstore bundle as a referrer of an image (cosign's BUNDLE_SPEC.md). With
+// the same time it is the same artifact, however often it is pushed.
+func attach(ctx context.Context, target oras.Target, subject ocispec.Descriptor, bundle []byte, created string) error {
+	layer, err := oras.PushBytes(ctx, target, bundleType, bundle)
+	if err != nil {
+		return err
+	}
+	_, err = oras.PackManifest(ctx, target, oras.PackManifestVersion1_1, bundleType, oras.PackManifestOptions{
+		Subject: &ocispec.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
+		Layers:  []ocispec.Descriptor{layer},
+		ManifestAnnotations: map[string]string{ocispec.AnnotationCreated: created,
+			"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": provenanceType}})
+	return err
+}
+
+// createdOf returns when an index was made, which every index of this program says.
+func createdOf(ctx context.Context, source content.Fetcher, index ocispec.Descriptor) (string, error) {
+	text, err := content.FetchAll(ctx, source, index)
+	if err != nil {
+		return "", fmt.Errorf("read the index: %w", err)
+	}
+	var read ocispec.Index
+	if err := json.Unmarshal(text, &read); err != nil {
+		return "", fmt.Errorf("read the index: %w", err)
+	}
+	return read.Annotations[ocispec.AnnotationCreated], nil
 }

@@ -128,7 +128,7 @@ func TestTheCommandsOfThePageOnSitesWithoutANetworkWork(t *testing.T) {
 	w.apply(t, policy(ns, "images", `{rules: [{images: ["`+w.Registry.Host()+`/airgap/keyless"], require: [{anyOf: [release]}]}, {images: ["**"], require: [{anyOf: [notation]}]}]}`))
 	w.admitted(t, ns, byIdentity)
 	said := w.conditionOf(t, v1beta1.ConditionExpiresSoon, &v1beta1.ClusterTrustStore{}, "", "company", metav1.ConditionTrue, "Expiring")
-	require.Contains(t, said.Message, "TUF role targets, version 1 ends at")
+	require.Contains(t, said.Message, "TUF role targets, version 1 expires at")
 
 	section("Revocation lists")
 	w.apply(t, header(ns, "TrustStore", "signers")+"spec:\n  type: Certificates\n  source:\n    inline: |\n"+indent(string(ca.CertificatePEM)))

@@ -189,7 +189,7 @@ func (n namedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, err
 // explainList says why a list of the Verifier does not tell whether a certificate is revoked.
 func explainList(name string, list *x509.RevocationList) error {
 	return verify.Refuse(policy.ReasonRevocationUnknown,
-		fmt.Sprintf("it is not known whether certificate %q is revoked: the Verifier's revocation list, which ends at %s, has ended, is not signed by the issuer, or has an extension that is not understood",
+		fmt.Sprintf("it is not known whether certificate %q is revoked: the Verifier's revocation list, which expires at %s, has expired, is not signed by the issuer, or has an extension that is not understood",
 			name, list.NextUpdate.UTC().Format(time.RFC3339)),
 		"put the issuer's current list into the trust store that spec.notation.revocationListTrustStoreRefs names")
 }

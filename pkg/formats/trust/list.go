@@ -141,7 +141,7 @@ func EncodeRevocationLists(content []byte, now time.Time) ([]byte, error) {
 	var text bytes.Buffer
 	for _, list := range lists {
 		if !list.NextUpdate.After(now) {
-			return nil, fmt.Errorf("the revocation list of %.100q ended at %s", list.Issuer.String(), list.NextUpdate.UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf("the revocation list of %.100q expired at %s", list.Issuer.String(), list.NextUpdate.UTC().Format(time.RFC3339))
 		}
 		if err := pem.Encode(&text, &pem.Block{Type: listBlock, Bytes: list.Raw}); err != nil {
 			return nil, fmt.Errorf("write a revocation list: %w", err)

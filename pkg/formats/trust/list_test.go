@@ -119,7 +119,7 @@ func TestListsAreCarriedAsPEMAndNotAfterTheirEnd(t *testing.T) {
 		require.True(t, bytes.Equal(text, encoded), name)
 	}
 	_, err = trust.EncodeRevocationLists(text, now.Add(2*time.Hour))
-	require.ErrorContains(t, err, "ended at")
+	require.ErrorContains(t, err, "expired at")
 	_, err = trust.EncodeRevocationLists([]byte("x"), now)
 	require.ErrorContains(t, err, "damaged")
 	parsed, err := trust.ParseRevocationLists(text)

@@ -27,9 +27,9 @@ func (e Ends) Due(now time.Time) (texts []string, passed bool) {
 	due := slices.DeleteFunc(slices.Clone(e.List), func(end trust.End) bool { return !end.Due(now) })
 	slices.SortStableFunc(due, func(a, b trust.End) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Part, b.Part)) })
 	return MapSlice(due, func(end trust.End) string {
-		verb := "ends"
+		verb := "expires"
 		if !end.At.After(now) {
-			verb = "ended"
+			verb = "expired"
 		}
 		return fmt.Sprintf("%s %s at %s", end.Part, verb, end.At.UTC().Format(time.RFC3339))
 	}), len(due) > 0 && !due[0].At.After(now)
@@ -88,7 +88,7 @@ func keptEnds(value external.Value) []trust.End {
 	ends := roleEnds(value.Roles)
 	if !value.KeptUntil.IsZero() {
 		kept := value.KeptUntil.Sub(value.FetchedAt)
-		ends = append(ends, trust.End{Part: "what was fetched last, since fetching fails,", At: value.KeptUntil.UTC(), Notice: max(kept-failingFor, kept/2)})
+		ends = append(ends, trust.End{Part: "the trust material that was fetched last, because fetching fails,", At: value.KeptUntil.UTC(), Notice: max(kept-failingFor, kept/2)})
 	}
 	return ends
 }

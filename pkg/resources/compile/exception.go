@@ -302,7 +302,7 @@ func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most 
 	case mandatory != "" && mandatory != "true" && mandatory != "false":
 		return nil, fmt.Errorf("annotation %s is %.40q, it must be true or false", v1beta1.AnnotationBreakGlassOverrideMandatory, mandatory)
 	case !from.Before(until):
-		return nil, fmt.Errorf("it ends at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("it expires at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
 	case until.Sub(from) > most:
 		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --break-glass is %s; let it end earlier", until.Sub(from), most))
 	}

@@ -59,14 +59,14 @@ func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 	}{
 		"keys have no end":               {[]string{written.Object("ClusterTrustStore", "", "x", written.InlineKey(string(written.NewKey(t).PEM)))}, "ClusterTrustStore x", "!NoExpiry", "nothing in it has an end"},
 		"certificates that last":         {[]string{written.Object("ClusterTrustStore", "", "x", inline("Certificates", later))}, "ClusterTrustStore x", "!NotExpiring", "30 days"},
-		"one that ends soon":             {[]string{written.Object("ClusterTrustStore", "", "x", inline("Certificates", later+soon))}, "ClusterTrustStore x", "Expiring", `CN=soon,O=Landwaiter Fixtures,ST=WA,C=US" ends at ` + now.Add(20*endsDay).Format(time.RFC3339) + "; replace it in time"},
-		"one that has ended comes first": {[]string{written.Object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x", "Expired", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" ended at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
+		"one that ends soon":             {[]string{written.Object("ClusterTrustStore", "", "x", inline("Certificates", later+soon))}, "ClusterTrustStore x", "Expiring", `CN=soon,O=Landwaiter Fixtures,ST=WA,C=US" expires at ` + now.Add(20*endsDay).Format(time.RFC3339) + "; replace it in time"},
+		"one that has ended comes first": {[]string{written.Object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x", "Expired", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" expired at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
 		"a namespace's":                  {[]string{written.Namespace("team-a", "1"), written.Object("TrustStore", "team-a", "x", inline("Certificates", soon))}, "TrustStore team-a/x", "Expiring", "soon"},
 		"a root whose CAs end":           {[]string{written.Object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x", "Expiring", `CA "`},
 		"one that cannot be read":        {[]string{written.Object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")}, "ClusterTrustStore x", "?ExpiryUnknown", "Ready"},
 		"a ConfigMap without roles":      {[]string{configMap(""), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
 		"exported roles that last":       {[]string{configMap(roles(100 * endsDay)), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
-		"an exported role ends soon":     {[]string{configMap(roles(5 * endsDay)), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "Expiring", "TUF role root, version 14 ends at"},
+		"an exported role ends soon":     {[]string{configMap(roles(5 * endsDay)), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "Expiring", "TUF role root, version 14 expires at"},
 		"roles that nobody can read":     {[]string{configMap("yes"), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap landwaiter-system/exported cannot be read"},
 		"roles without an end":           {[]string{configMap(`[{"role":"root"}]`), written.Object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "export the ConfigMap again"},
 		"a store without a bundle":       {[]string{written.Object("ClusterStore", "", "x", "registries: [r.example.com]")}, "ClusterStore x", "!NoExpiry", ""},
@@ -132,7 +132,7 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 			}
 			if c.ref == "ClusterVerifier v" {
 				condition, _ := report.ExpiresSoon(now.Add(11 * endsDay))
-				require.Contains(t, condition.Message, "TUF role root, version 3 ends at")
+				require.Contains(t, condition.Message, "TUF role root, version 3 expires at")
 			}
 		})
 	}

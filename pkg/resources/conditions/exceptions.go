@@ -126,5 +126,5 @@ func (r Report) EffectiveAt(now time.Time) Condition {
 	if r.Until.IsZero() || now.Before(r.Until) {
 		return r.Effective
 	}
-	return Condition{Reason: policy.ReasonExpired, Message: fmt.Sprintf("it ended at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
+	return Condition{Reason: policy.ReasonExpired, Message: fmt.Sprintf("it expired at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
 }

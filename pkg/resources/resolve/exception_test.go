@@ -85,7 +85,7 @@ func TestAClusterExceptionIsForItsNamespacesAlone(t *testing.T) {
 	report := written.ReportOn(t, s, "ClusterException named")
 	require.True(t, report.Ready.True)
 	require.Equal(t, conditions.Condition{True: true, Reason: policy.ReasonInForce, Message: "it allows its images until 2026-11-22T13:00:00Z in shop; mandatory policies hold"}, report.EffectiveAt(soon))
-	require.Equal(t, conditions.Condition{Reason: policy.ReasonExpired, Message: "it ended at 2026-11-22T13:00:00Z and allows nothing; delete it"}, report.EffectiveAt(born.Add(time.Hour)))
+	require.Equal(t, conditions.Condition{Reason: policy.ReasonExpired, Message: "it expired at 2026-11-22T13:00:00Z and allows nothing; delete it"}, report.EffectiveAt(born.Add(time.Hour)))
 	require.Empty(t, conditions.Ended(s, soon))
 	require.Len(t, conditions.Ended(s, born.Add(time.Hour)), 2)
 }

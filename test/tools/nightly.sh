@@ -53,7 +53,7 @@ tagged() {
 oldest() {
   cluster
   local current=$LANDWAITER_CLUSTER_TOOLS tools
-  tools=$(test/tools/oldest/build.sh)
+  tools=$(test/tools/older.sh oldest)
   LANDWAITER_CLUSTER_TOOLS=$tools LANDWAITER_WITHOUT_PINNING=1 \
     go test -count=1 -p 1 -timeout 15m -tags e2e -run "$core" -skip "$newer" ./api/... ./test/admission
   rm -rf bin/oldest
@@ -63,22 +63,22 @@ oldest() {
     go test -count=1 -p 1 -timeout 15m -tags e2e -run "$core|Pinned" -skip "$newer" ./test/admission
 }
 
-# versions runs the core on one Kubernetes and one Gatekeeper: KUBERNETES is oldest, middle
-# or current, and GATEKEEPER is oldest or current. It runs only when it is named.
+# versions runs the core on one Kubernetes and one Gatekeeper: KUBERNETES and GATEKEEPER are
+# oldest, middle or current. It runs only when it is named.
 versions() {
   cluster
   local current=$LANDWAITER_CLUSTER_TOOLS tests="$core|Pinned" kubernetes gatekeeper
   local -a skip=()
   case ${KUBERNETES:-} in
-  oldest) kubernetes=$(test/tools/oldest/build.sh) skip=(-skip "$newer") ;;
-  middle) kubernetes=$(test/tools/middle/build.sh) ;;
+  oldest) kubernetes=$(test/tools/older.sh oldest) skip=(-skip "$newer") ;;
+  middle) kubernetes=$(test/tools/older.sh middle) ;;
   current) kubernetes=$current ;;
   *) echo "versions: set KUBERNETES to oldest, middle or current" >&2; return 64 ;;
   esac
   case ${GATEKEEPER:-} in
-  oldest) gatekeeper=$(test/tools/oldest/build.sh) tests=$core; export LANDWAITER_WITHOUT_PINNING=1 ;;
+  oldest | middle) gatekeeper=$(test/tools/older.sh "$GATEKEEPER") tests=$core; export LANDWAITER_WITHOUT_PINNING=1 ;;
   current) gatekeeper=$current ;;
-  *) echo "versions: set GATEKEEPER to oldest or current" >&2; return 64 ;;
+  *) echo "versions: set GATEKEEPER to oldest, middle or current" >&2; return 64 ;;
   esac
   rm -rf bin/versions
   mkdir -p bin/versions
@@ -110,7 +110,7 @@ properties() {
 # tidy checks that the modules of tools that only this run builds have all that the tools need.
 # What go mod tidy needs besides, for tests of their dependencies, proxies do not have any more.
 tidy() {
-  for module in test/tools test/tools/flux test/tools/oras test/tools/sigstore test/tools/middle test/tools/oldest test/tools/oldest/gatekeeper; do
+  for module in test/tools test/tools/flux test/tools/oras test/tools/sigstore test/tools/middle test/tools/middle/gatekeeper test/tools/oldest test/tools/oldest/gatekeeper; do
     go -C "$module" list -mod=readonly -deps tool >/dev/null
   done
 }

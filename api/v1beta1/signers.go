@@ -22,8 +22,8 @@ type Keys struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Inline string `json:"inline,omitempty"`
 
-	// TrustStoreRefs name trust stores of type PublicKeys. A signature by any of
-	// their keys is valid.
+	// TrustStoreRefs reference trust stores of type PublicKeys. A signature by any of their keys is
+	// valid.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

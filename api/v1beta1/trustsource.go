@@ -70,7 +70,8 @@ type VaultSource struct {
 	// TokenSecretKeyRef names the key of a Secret with a token.
 	// +optional
 	TokenSecretKeyRef *KeyReference `json:"tokenSecretKeyRef,omitempty"`
-	// ServiceAccount logs in as a ServiceAccount, with a short-lived token.
+	// ServiceAccount references the ServiceAccount that Landwaiter uses to log in, with short-lived
+	// tokens.
 	// +optional
 	ServiceAccount *VaultServiceAccount `json:"serviceAccount,omitempty"`
 	// CABundle is trusted for the server, in addition to the system's certificates.

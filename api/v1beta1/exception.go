@@ -10,9 +10,9 @@ const EveryNamespace = "*"
 // Annotations of a Namespace that admit every image until a given time, if serve runs with
 // --break-glass. A guardrail ensures that only the platform can set them.
 const (
-	// AnnotationBreakGlassFrom is the time at which break-glass begins, in RFC 3339 format.
+	// AnnotationBreakGlassFrom is when break-glass begins, in RFC 3339.
 	AnnotationBreakGlassFrom = "landwaiter.dev/break-glass-from"
-	// AnnotationBreakGlassUntil is the time at which break-glass expires, in RFC 3339 format.
+	// AnnotationBreakGlassUntil is when break-glass expires, in RFC 3339.
 	AnnotationBreakGlassUntil = "landwaiter.dev/break-glass-until"
 	// AnnotationBreakGlassReason is the reason for break-glass.
 	AnnotationBreakGlassReason = "landwaiter.dev/break-glass-reason"
@@ -30,9 +30,9 @@ type ExceptionSpec struct {
 	// Until is a string, not a time, because API servers accept times that Go cannot parse. One
 	// object that cannot be decoded would block the watch of all objects.
 
-	// Until is the time at which the exception expires, in RFC 3339 format, such as
-	// 2026-12-31T18:00:00Z. It can be at most --max-exception after the exception was created, or
-	// --max-delegation with delegate. Landwaiter ignores an exception that expires later.
+	// Until is the time at which the exception expires, in RFC 3339, such as 2026-12-31T18:00:00Z.
+	// It can be at most --max-exception after the exception was created, or --max-delegation with
+	// delegate. Landwaiter ignores an exception that expires later.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Until string `json:"until"`

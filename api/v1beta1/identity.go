@@ -12,7 +12,7 @@ const (
 	RegistryProviderGHCR RegistryProvider = "GHCR"
 )
 
-// RegistryIdentity configures the login to the registries of a cloud provider or of GitHub. If a
+// RegistryIdentity configures the login to the registries of a cloud or of GitHub. If a
 // ClusterStore sets neither secretRef nor serviceAccount, Landwaiter logs in with the identity
 // of its own pod.
 // +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount

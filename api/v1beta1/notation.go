@@ -89,7 +89,7 @@ type NotationVerifier struct {
 	Overrides *NotationOverrides `json:"overrides,omitempty"`
 
 	// Timestamps configures trust in RFC 3161 timestamps. If a signature has a trusted timestamp,
-	// its certificates only need to have been valid when it was made.
+	// its certificates only need to have been valid when the signature was made.
 	// +optional
 	Timestamps *NotationTimestamps `json:"timestamps,omitempty"`
 
@@ -133,9 +133,9 @@ type AWSSignerProfiles struct {
 	// +kubebuilder:validation:items:Pattern=`^arn:(aws|aws-cn|aws-us-gov):signer:[a-z]{2}(-[a-z]+)+-[0-9]{1,2}:[0-9]{12}:/signing-profiles/[a-zA-Z0-9_]{2,64}(/[a-zA-Z0-9]{10})?$`
 	Profiles []string `json:"profiles"`
 
-	// Revocation is Check (the default) or Ignore. With Check, Landwaiter queries AWS Signer for
-	// revoked signatures, profiles and certificates, and prefetches the answers. Check requires the
-	// image landwaiter:full, and awsSigner in one of the trust stores.
+	// Revocation is Check (the default) or Ignore. With Check, Landwaiter asks AWS Signer whether
+	// the signature, its profile or a certificate is revoked. Landwaiter prefetches the answers.
+	// Check requires the image landwaiter:full, and awsSigner in one of the trust stores.
 	// +optional
 	// +kubebuilder:default=Check
 	Revocation RevocationMode `json:"revocation,omitempty"`

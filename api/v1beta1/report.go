@@ -77,7 +77,7 @@ const (
 )
 
 // The properties of results. All are strings, and are omitted if they have no value. Times are
-// in RFC 3339 format, in UTC. In a result, `policy` is the resource that decided, such as
+// in RFC 3339, in UTC. In a result, `policy` is the resource that decided, such as
 // "VerificationPolicy team-a/release", and `message` is the reason. `timestamp` is PropertySince
 // or PropertyLast, and `resources` are the workloads.
 const (

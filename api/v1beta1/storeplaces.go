@@ -54,7 +54,7 @@ type Evidence struct {
 // EvidenceRepository is a repository with signatures and attestations, under tags or as OCI
 // referrers.
 type EvidenceRepository struct {
-	// Repository with its host. Landwaiter replaces {repository} with the image's repository, and
+	// Repository with its host. {repository} is replaced with the image's repository, and
 	// {registry} with the image's host. Without these placeholders, all images share the
 	// repository, as with COSIGN_REPOSITORY.
 	// +kubebuilder:validation:MinLength=1

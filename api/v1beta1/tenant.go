@@ -284,7 +284,7 @@ type TenantIsolation struct {
 // TenantVerification defines which resources apply to a team's images.
 type TenantVerification struct {
 	// PolicyLevel is the nearest level that applies: Namespace, Tenant (the home namespace) or
-	// Cluster. Landwaiter ignores rules at nearer levels.
+	// Cluster. Landwaiter ignores resources at nearer levels.
 	// +optional
 	// +kubebuilder:default=Namespace
 	PolicyLevel PolicyLevel `json:"policyLevel,omitempty"`

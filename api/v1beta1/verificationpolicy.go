@@ -69,8 +69,7 @@ const (
 // VerificationPolicySpec defines which evidence images need.
 type VerificationPolicySpec struct {
 	// Rules are evaluated in order, and the first rule that matches the image decides. If a
-	// namespace has several policies, their rules are evaluated in the order of the names of the
-	// policies.
+	// namespace has several policies, they are evaluated in the order of their names.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -34,12 +34,12 @@ func newOperate(shared *sharedFlags) *cobra.Command {
 		Use:   "operate",
 		Short: "Run the operator, which provisions the objects of Tenants",
 		Long: `Operate creates the objects of every Tenant (namespaces, ServiceAccount, bindings, quotas, network
-policies, Flux objects) and reverts changes by others. It does the same as "landwaiter tenant
-add", with its own ServiceAccount, and reports failures in the condition Provisioned. It only
-serves health and metrics.
+policies, Flux objects) and reverts changes by others. It does the same as "landwaiter tenant add",
+with its own ServiceAccount, and reports failures in the condition Provisioned. It only serves
+health and metrics.
 
-It never takes over an existing namespace: only an admin can do this, with "landwaiter tenant add
---set adopt=true".
+It never takes over an existing namespace: only an admin can do this, with
+"landwaiter tenant add --set adopt=true".
 
 Its ServiceAccount can bind roles. Two ValidatingAdmissionPolicies, the operator guardrails,
 confine the ServiceAccount to tenant namespaces and to the specs of Tenants. At startup and every

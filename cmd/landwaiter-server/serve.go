@@ -53,11 +53,10 @@ func newServe(shared *sharedFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
-		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS. It reads
-resources from the Kubernetes API of its cluster, or of the cluster in KUBECONFIG, or from files
-(--config-dir). It applies changed resources and certificates without a restart.
-docs/reference/server.md explains flags with named values. On SIGTERM or SIGINT, it finishes the
-requests in flight and exits.`,
+		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS. It reads resources from
+the Kubernetes API of its cluster, or of the cluster in KUBECONFIG, or from files (--config-dir). It applies
+changed resources and certificates without a restart. docs/reference/server.md explains flags with named
+values. On SIGTERM or SIGINT, it finishes the requests in flight and exits.`,
 		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
     --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,

@@ -21,8 +21,7 @@ func newPlatformCheck(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Find problems in a platform's repository before a cluster applies it",
-		Long: `Check builds every kustomization of a tree, and follows Flux's objects from each cluster's folder. It
-finds:
+		Long: `Check builds each kustomization, and follows Flux's objects from each cluster's folder. It finds:
 
   builds       kustomizations that do not build; paths, sources and dependencies that do not exist;
                circular dependencies; remote bases; unknown fields

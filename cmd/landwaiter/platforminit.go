@@ -32,8 +32,7 @@ values. --filename replaces all settings. To remove a setting, edit the file fir
 
 You can run init again, also with a newer version. It only replaces files that nobody edited. If
 there is a new version of an edited file, init shows what --force would undo, and writes nothing.
-It never changes files that others maintain, such as the files of "flux bootstrap" and the lists
-of tenants.
+It never changes files that others maintain, such as files of "flux bootstrap" and tenant lists.
 
 With enforcement=deny, the tree needs a policy or Verifier that can allow an image; otherwise, no
 pod would start. If there is none, init writes nothing and names what is missing. Images in

@@ -35,10 +35,9 @@ func newPlatformScaffold(by person) *cobra.Command {
 wrote. It adds them to the lists of the environments, groups or clusters there. With --own, DIR is
 the team's own repository. Scaffold contacts no cluster.
 
-You can run scaffold again. In the Tenant of the tree, --set adds entries to lists, and replaces
-other values. --filename replaces the Tenant. If you edit tenant.yaml, scaffold updates the other
-files. It keeps an application of the layout arc and, without --force, edited files. With --own,
-repeat all flags except --place.
+You can run it again. --set adds entries to lists of the Tenant in the tree, and replaces other values.
+--filename replaces the Tenant. If you edit tenant.yaml, scaffold updates the other files. It keeps edited
+files (without --force) and applications of the layout arc. With --own, repeat all flags except --place.
 
 --git-auth creates the Secret that Flux uses to read the team's repository. "ssh=KNOWN_HOSTS"
 creates a key and prints the public key; "token=FILE" uses a token. Scaffold writes the Secret to
@@ -72,15 +71,15 @@ Exit codes (64 and 69: see landwaiter --help):
 	uses(cmd, 0, flagOutput, flagAccount, flagDryRun, flagForce)
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
-	f.StringVar(&flags.layout, "layout", "", "with --own: flux, groups, arc or demo (empty: the layout of the tree with --filename, or flux)")
+	f.StringVar(&flags.layout, "layout", "", "with --own: flux, groups, arc or demo (empty: as in the tree of --filename, or flux)")
 	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster to add the team to (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application, with --own or in layout arc (empty: podinfo with --own, otherwise none)")
-	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of the application's chart: https://…, https://….git or oci://… (empty: none)")
+	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of the app's chart: https://…, https://….git or oci://… (empty: none)")
 	f.BoolVar(&flags.app.Shared, "shared", false, "in layout arc, make the application an overlay of base-deployments/APP")
 	f.BoolVar(&flags.withoutHelm, "without-helm", false, "in layout arc, leave the application to the team's own repository")
 	f.StringVar(&flags.signingKey, "signing-key", "", "with --own, file with the public key for the team's images (empty: no rules)")
-	f.StringVar(&flags.images, "images", "", "with --own, images that are signed with the key, such as registry.example.com/team/** (empty: none)")
-	f.StringVar(&flags.login, "git-auth", "", "create the login for the team's repository: ssh=KNOWN_HOSTS, or token=FILE (- for standard input)")
+	f.StringVar(&flags.images, "images", "", "with --own, images signed with the key, such as registry.example.com/team/** (empty: none)")
+	f.StringVar(&flags.login, "git-auth", "", "create the repository's login: ssh=KNOWN_HOSTS, or token=FILE (- for standard input)")
 	f.StringVar(&flags.loginOut, "git-auth-out", "", "new file outside the tree for the login in plain text")
 	return cmd
 }

@@ -21,8 +21,8 @@ const (
 	AnnotationBreakGlassOverrideMandatory = "landwaiter.dev/break-glass-override-mandatory"
 )
 
-// ExceptionSpec allows images until a given time although policies deny them. An exception
-// applies to images, not pods: every denied image of a pod needs one.
+// ExceptionSpec allows images until a given time although policies deny them. Every denied image
+// of a pod needs an exception.
 // +kubebuilder:validation:ExactlyOneOf=images;delegate
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideMandatory) || !self.overrideMandatory || has(self.images)",message="overrideMandatory: true is for images: nobody can delegate what mandatory policies deny"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !('*' in self.namespaces) || size(self.namespaces) == 1",message="\"*\" is every namespace, so it must be the only entry of spec.namespaces"
@@ -30,9 +30,9 @@ type ExceptionSpec struct {
 	// Until is a string, not a time, because API servers accept times that Go cannot parse. One
 	// object that cannot be decoded would block the watch of all objects.
 
-	// Until is the time at which the exception expires, in RFC 3339, such as 2026-12-31T18:00:00Z.
-	// It can be at most --max-exception after the exception was created, or --max-delegation with
-	// delegate. Landwaiter ignores an exception that expires later.
+	// Until is when the exception expires, in RFC 3339, such as 2026-12-31T18:00:00Z. It can be at
+	// most --max-exception after the exception was created, or --max-delegation with delegate.
+	// Landwaiter ignores an exception that expires later.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Until string `json:"until"`

@@ -29,8 +29,7 @@ type RegistryIdentity struct {
 	// and privateKey of a GitHub App for GHCR.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
-	// ServiceAccount references the ServiceAccount that Landwaiter uses to log in, with short-lived
-	// tokens.
+	// ServiceAccount to log in with, using short-lived tokens.
 	// +optional
 	ServiceAccount *CloudServiceAccount `json:"serviceAccount,omitempty"`
 }
@@ -83,7 +82,7 @@ type AzureIdentity struct {
 
 // GoogleIdentity is a workload identity of Google Cloud.
 type GoogleIdentity struct {
-	// Provider is the workload identity provider, in the format
+	// Provider is the workload identity provider, as
 	// projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER. The tokens
 	// have the provider's full name as their audience.
 	// +kubebuilder:validation:MinLength=1
@@ -107,8 +106,7 @@ type AWSSignerAccess struct {
 	// SecretRef references a Secret with accessKeyID and secretAccessKey.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
-	// ServiceAccount references the ServiceAccount that Landwaiter uses for requests, with
-	// short-lived tokens.
+	// ServiceAccount to send requests with, using short-lived tokens.
 	// +optional
 	ServiceAccount *CloudServiceAccount `json:"serviceAccount,omitempty"`
 }

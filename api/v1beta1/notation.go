@@ -49,7 +49,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.timestamps) || has(self.trustStoreRefs)",message="spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself"
 type NotationVerifier struct {
 	// TrustStoreRefs reference trust stores of type Certificates. The signer's certificate must
-	// chain to a certificate in one of these trust stores (signing scheme notary.x509).
+	// chain to one of their certificates (signing scheme notary.x509).
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reports are objects of the OpenReports API, not of this group. This file only defines the
-// names and values in Landwaiter's reports, for code that writes or reads reports.
+// Reports are objects of the OpenReports API, not of this group. This file defines names and
+// values in Landwaiter's reports, for code that writes or reads them.
 const (
 	// ReportGroup, ReportVersion, ReportKind and ReportResource name the kind of a report.
 	ReportGroup    = "openreports.io"
@@ -91,19 +91,19 @@ const (
 	PropertyContainerType = "containerType"
 	// PropertyRemediation describes how to fix the problem.
 	PropertyRemediation = "remediation"
-	// PropertySince is the time at which the verdict last changed.
+	// PropertySince is when the verdict last changed.
 	PropertySince = "since"
 	// PropertyLastResult and PropertyLastSince are the result before ReportError and its
 	// PropertySince.
 	PropertyLastResult = "lastResult"
 	PropertyLastSince  = "lastSince"
-	// PropertyException is the exception that allows the image. PropertyExceptionEnds is the time
-	// at which the exception expires.
+	// PropertyException is the exception that allows the image. PropertyExceptionEnds is when the
+	// exception expires.
 	PropertyException     = "exception"
 	PropertyExceptionEnds = "exceptionEnds"
 	// PropertyCount is how often an image was denied. PropertyFirst and PropertyLast are the times
 	// of the first and last denial. PropertyTraceID identifies a request in the log: the first of
-	// the most recent denials for the same reason. These properties are only in ReportDenied.
+	// the most recent denials for the same reason. All are only in ReportDenied.
 	PropertyCount   = "count"
 	PropertyFirst   = "first"
 	PropertyLast    = "last"

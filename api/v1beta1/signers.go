@@ -91,7 +91,7 @@ type Thresholds struct {
 	// +kubebuilder:validation:Maximum=8
 	// +kubebuilder:default=1
 	SignedCertificateTimestamps *int32 `json:"signedCertificateTimestamps,omitempty"`
-	// Timestamps is the number of timestamps by logs or timestamp authorities that the signature
+	// Timestamps is the number of timestamps (by logs or timestamp authorities) that the signature
 	// must have.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

@@ -58,8 +58,8 @@ type TrustStoreStatus struct {
 	// +optional
 	// +listType=atomic
 	Fingerprints []string `json:"fingerprints,omitempty"`
-	// FetchedAt is the time at which the trust material was last fetched. It is only set for
-	// sources outside the cluster.
+	// FetchedAt is when the trust material was last fetched. It is only set for sources outside the
+	// cluster.
 	// +optional
 	FetchedAt *metav1.Time `json:"fetchedAt,omitempty"`
 }

@@ -49,8 +49,7 @@ type StoreSpec struct {
 	// +optional
 	Identity *RegistryIdentity `json:"identity,omitempty"`
 
-	// CABundle contains certificates that are trusted for these registries, in addition to the
-	// system's certificates.
+	// CABundle is trusted for these registries, in addition to the system's certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 
@@ -60,8 +59,7 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	AdditionalCABundles []CABundle `json:"additionalCABundles,omitempty"`
 
-	// ClientCertificate is the certificate that Landwaiter presents to these registries, and to no
-	// other host.
+	// ClientCertificate is only presented to these registries.
 	// +optional
 	ClientCertificate *ClientCertificate `json:"clientCertificate,omitempty"`
 

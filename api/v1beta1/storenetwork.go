@@ -26,8 +26,7 @@ type Proxy struct {
 	// SecretRef references a Secret with username and password for the proxy.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
-	// CABundle contains certificates that are trusted for an https proxy, in addition to the
-	// system's certificates.
+	// CABundle is trusted for an https proxy, in addition to the system's certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 	// NoProxy lists hosts of this store that Landwaiter contacts directly. As in the environment

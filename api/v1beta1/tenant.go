@@ -127,8 +127,7 @@ type TenantSpec struct {
 	// +optional
 	Access TenantAccess `json:"access,omitempty"`
 
-	// Reconciler configures the team's GitOps account. If it is omitted, the team has no such
-	// account.
+	// Reconciler configures the team's GitOps account. If omitted, the team has no such account.
 	// +optional
 	Reconciler *TenantReconciler `json:"reconciler,omitempty"`
 
@@ -196,8 +195,7 @@ type TenantReconciler struct {
 	// CreateNamespaces allows the account to create and delete namespaces with namespacePrefix.
 	// +optional
 	CreateNamespaces bool `json:"createNamespaces,omitempty"`
-	// Source is the repository that Flux applies. If it is omitted, the operator creates no Flux
-	// objects.
+	// Source is the repository that Flux applies. If omitted, the operator creates no Flux objects.
 	// +optional
 	Source *TenantSource `json:"source,omitempty"`
 	// Path in the repository.
@@ -307,8 +305,8 @@ const (
 type TenantNamespace struct {
 	// Name of the namespace.
 	Name string `json:"name"`
-	// State is Active or Home. If the Tenant cannot use the namespace, it is Conflict (the
-	// namespace belongs to another Tenant), Missing or Terminating.
+	// State is Active or Home. If the Tenant cannot use the namespace, State is Conflict (it
+	// belongs to another Tenant), Missing or Terminating.
 	State NamespaceState `json:"state"`
 }
 

@@ -42,8 +42,7 @@ type KMSSource struct {
 	// AWS; tenantID, clientID and clientSecret for Azure; credentials.json for Google Cloud.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
-	// ServiceAccount references the ServiceAccount that Landwaiter uses to read the key, with
-	// short-lived tokens.
+	// ServiceAccount to read the key with, using short-lived tokens.
 	// +optional
 	ServiceAccount *CloudServiceAccount `json:"serviceAccount,omitempty"`
 }
@@ -69,18 +68,15 @@ type VaultSource struct {
 	// TokenSecretKeyRef references a token in a key of a Secret.
 	// +optional
 	TokenSecretKeyRef *KeyReference `json:"tokenSecretKeyRef,omitempty"`
-	// ServiceAccount references the ServiceAccount that Landwaiter uses to log in, with short-lived
-	// tokens.
+	// ServiceAccount to log in with, using short-lived tokens.
 	// +optional
 	ServiceAccount *VaultServiceAccount `json:"serviceAccount,omitempty"`
-	// CABundle contains certificates that are trusted for the server, in addition to the system's
-	// certificates.
+	// CABundle is trusted for the server, in addition to the system's certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 }
 
-// VaultServiceAccount is a ServiceAccount that Landwaiter uses to log in to Vault, with the auth
-// method kubernetes.
+// VaultServiceAccount logs in to Vault as a ServiceAccount, with the auth method kubernetes.
 type VaultServiceAccount struct {
 	Reference `json:",inline"`
 	// Role in Vault to log in with. It must be bound to the ServiceAccount, and have the audience
@@ -111,8 +107,7 @@ type TUFSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Root string `json:"root,omitempty"`
-	// CABundle contains certificates that are trusted for the mirror, in addition to the system's
-	// certificates.
+	// CABundle is trusted for the mirror, in addition to the system's certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 }

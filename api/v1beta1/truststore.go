@@ -50,8 +50,8 @@ type TrustStoreSpec struct {
 	// +optional
 	Hash HashAlgorithm `json:"hash,omitempty"`
 
-	// AWSSigner configures the identity for querying AWS Signer about revoked signatures. Only the
-	// type SigningAuthorities can have this field.
+	// AWSSigner configures the identity for querying AWS Signer about revoked signatures. It is
+	// only for type SigningAuthorities.
 	// +optional
 	AWSSigner *AWSSignerAccess `json:"awsSigner,omitempty"`
 }

@@ -81,7 +81,7 @@ const (
 // "VerificationPolicy team-a/release", and `message` is the reason. `timestamp` is PropertySince
 // or PropertyLast, and `resources` are the workloads.
 const (
-	// PropertyImage is the image reference in the pod, in normalised form. PropertyDigest is the
+	// PropertyImage is the image reference in the pod, in normalized form. PropertyDigest is the
 	// digest that the verdict applies to.
 	PropertyImage  = "image"
 	PropertyDigest = "digest"

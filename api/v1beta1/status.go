@@ -19,9 +19,9 @@ const (
 	ConditionExpiresSoon = "ExpiresSoon"
 )
 
-// AnnotationTUFRoles is the annotation of a ConfigMap by landwaiter trust export that lists the
-// metadata its content was verified with, and when this metadata expires. Only the condition
-// ExpiresSoon uses it.
+// AnnotationTUFRoles is the annotation that landwaiter trust export sets on a ConfigMap. It
+// lists the metadata that verified the content, and when this metadata expires. Only the
+// condition ExpiresSoon uses it.
 const AnnotationTUFRoles = "landwaiter.dev/tuf-roles"
 
 // Status contains the status fields of all kinds.

@@ -4,45 +4,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EveryNamespace in the list of a ClusterException stands for all namespaces.
+// EveryNamespace in the list of a ClusterException selects all namespaces.
 const EveryNamespace = "*"
 
-// Annotations of a Namespace that let every image in for a time, if serve has
-// --break-glass. A guardrail lets only the platform set them.
+// Annotations of a Namespace that admit every image until a given time, if serve runs with
+// --break-glass. A guardrail ensures that only the platform can set them.
 const (
-	// AnnotationBreakGlassFrom is when it begins, in RFC 3339.
+	// AnnotationBreakGlassFrom is when break-glass begins, in RFC 3339.
 	AnnotationBreakGlassFrom = "landwaiter.dev/break-glass-from"
-	// AnnotationBreakGlassUntil is when it ends, in RFC 3339.
+	// AnnotationBreakGlassUntil is when break-glass expires, in RFC 3339.
 	AnnotationBreakGlassUntil = "landwaiter.dev/break-glass-until"
-	// AnnotationBreakGlassReason says why.
+	// AnnotationBreakGlassReason is the reason for break-glass.
 	AnnotationBreakGlassReason = "landwaiter.dev/break-glass-reason"
-	// AnnotationBreakGlassOverrideMandatory is "true" if mandatory policies are not asked either.
+	// AnnotationBreakGlassOverrideMandatory is "true" if break-glass also overrides mandatory
+	// policies.
 	AnnotationBreakGlassOverrideMandatory = "landwaiter.dev/break-glass-override-mandatory"
 )
 
-// ExceptionSpec lets images in for a time although policies deny them. Every image of a
-// pod needs its own.
+// ExceptionSpec allows images until a given time although policies deny them. Every denied image
+// of a pod needs an exception.
 // +kubebuilder:validation:ExactlyOneOf=images;delegate
 // +kubebuilder:validation:XValidation:rule="!has(self.overrideMandatory) || !self.overrideMandatory || has(self.images)",message="overrideMandatory: true is for images: nobody can delegate what mandatory policies deny"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !('*' in self.namespaces) || size(self.namespaces) == 1",message="\"*\" is every namespace, so it must be the only entry of spec.namespaces"
 type ExceptionSpec struct {
-	// Until is a string, not a time: an API server accepts times that Go does not read, and one
-	// object that cannot be read would hold up the watch of all.
+	// Until is a string, not a time, because API servers accept times that Go cannot parse. One
+	// object that cannot be decoded would block the watch of all objects.
 
-	// Until is when the exception expires, in RFC 3339, such as 2026-12-31T18:00:00Z. It may
-	// be at most --max-exception after the object was created, or --max-delegation with
-	// delegate; an object that expires later is ignored.
+	// Until is when the exception expires, in RFC 3339, such as 2026-12-31T18:00:00Z. It can be at
+	// most --max-exception after the exception was created, or --max-delegation with delegate.
+	// Landwaiter ignores an exception that expires later.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Until string `json:"until"`
 
-	// Reason is the reason that reports and logs show.
+	// Reason for the exception. Reports and logs show it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.reason must be one line of printable characters"
 	Reason string `json:"reason"`
 
-	// Ticket tracks the work that makes the exception unnecessary.
+	// Ticket references the work that makes the exception unnecessary.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -50,7 +51,7 @@ type ExceptionSpec struct {
 	Ticket string `json:"ticket,omitempty"`
 
 	// Images that are allowed: patterns as in a Verifier, or host/repository@sha256:… for one
-	// digest. A ClusterException must delegate those of an Exception to its namespace.
+	// digest. For an Exception, a ClusterException must delegate these images to the namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -59,8 +60,8 @@ type ExceptionSpec struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images,omitempty"`
 
-	// Namespaces that the exception applies to. "*" alone is every namespace. Only a
-	// ClusterException has them: an Exception applies to its own namespace.
+	// Namespaces that the exception applies to. A single "*" selects every namespace. Only a
+	// ClusterException can set this field: an Exception applies to its own namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -70,21 +71,20 @@ type ExceptionSpec struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 
 	// OverrideMandatory allows the images even if a mandatory policy denies them. Only a
-	// ClusterException has it.
+	// ClusterException can set this field.
 	// +optional
 	OverrideMandatory bool `json:"overrideMandatory,omitempty"`
 
-	// Delegate lets namespaces have Exceptions of their own, and allows no image itself. Only
-	// a ClusterException has it.
+	// Delegate permits namespaces to have their own Exceptions, and does not itself allow any
+	// image. Only a ClusterException can set this field.
 	// +optional
 	Delegate *ExceptionDelegation `json:"delegate,omitempty"`
 }
 
-// ExceptionDelegation says who may write Exceptions, and for what.
+// ExceptionDelegation defines which namespaces can have Exceptions, and for which images.
 // +kubebuilder:validation:XValidation:rule="has(self.namespaces) || has(self.tenants)",message="set namespaces, tenants or both: otherwise the delegation is for nobody"
 type ExceptionDelegation struct {
-	// Images that Exceptions may allow. An image must match both the Exception and the
-	// delegation.
+	// Images that Exceptions can allow. An image must match both the Exception and the delegation.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -92,7 +92,8 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images"`
 
-	// Namespaces whose Exceptions count, each in these namespaces only.
+	// Namespaces that can have Exceptions. These Exceptions only apply in namespaces of this
+	// delegation.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -101,7 +102,8 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// Tenants, each with all its namespaces and its home namespace.
+	// Tenants that can have Exceptions, in the home namespace and all other namespaces of the
+	// Tenant.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -110,14 +112,14 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Tenants []string `json:"tenants,omitempty"`
 
-	// MaxDuration is how long after its creation an Exception may expire, such as 168h. The
-	// default is --max-exception, which it cannot exceed.
+	// MaxDuration is the maximum time from the creation of an Exception to its expiry, such as
+	// 168h. The default and maximum is --max-exception.
 	// +optional
 	MaxDuration Duration `json:"maxDuration,omitempty"`
 }
 
-// Exception allows images in its namespace for a time although policies deny them. A
-// ClusterException must delegate the images to the namespace. An Exception never passes a
+// Exception allows images in its namespace until a given time although policies deny them. A
+// ClusterException must delegate the images to the namespace. An Exception never overrides a
 // mandatory policy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -151,8 +153,8 @@ type ExceptionList struct {
 	Items           []Exception `json:"items"`
 }
 
-// ClusterException allows images for a time although policies deny them, or delegates that
-// to namespaces.
+// ClusterException allows images until a given time although policies deny them, or permits
+// namespaces to have their own Exceptions.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcex

@@ -1,7 +1,6 @@
-// Package v1beta1 holds the resources of the group landwaiter.dev: verifiers,
-// stores, trust stores and verification policies, each as a namespaced kind and a
-// Cluster kind, and quotas for namespaces. It holds types only; package compile
-// implements their semantics.
+// Package v1beta1 contains the resources of the group landwaiter.dev: verifiers, stores, trust
+// stores and verification policies, each as a namespaced kind and a Cluster kind, and quotas for
+// namespaces. It contains types only; package compile implements their semantics.
 // +kubebuilder:object:generate=true
 // +groupName=landwaiter.dev
 package v1beta1

@@ -31,7 +31,7 @@ const (
 	TimestampModeAfterCertificateExpiry TimestampMode = "AfterCertificateExpiry"
 )
 
-// OverrideAction selects whether a failed check denies or is only reported.
+// OverrideAction selects whether a failed check denies the image or is only reported.
 // +kubebuilder:validation:Enum=Enforce;Log
 type OverrideAction string
 
@@ -48,29 +48,27 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || (has(self.signingAuthorities) && !has(self.trustStoreRefs))",message="spec.notation.awsSigner needs signingAuthorities with AWS's root and no trustStoreRefs"
 // +kubebuilder:validation:XValidation:rule="!has(self.timestamps) || has(self.trustStoreRefs)",message="spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself"
 type NotationVerifier struct {
-	// TrustStoreRefs name trust stores of type Certificates. The signer's certificate
-	// must chain to one of them (signing scheme notary.x509).
+	// TrustStoreRefs reference trust stores of type Certificates. The signer's certificate must
+	// chain to one of their certificates (signing scheme notary.x509).
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs,omitempty"`
 
-	// SigningAuthorities sign on behalf of others and state the time of signing (signing
-	// scheme notary.x509.signingAuthority). trustStoreRefs and signingAuthorities each verify
-	// signatures of their own scheme only.
+	// SigningAuthorities sign on behalf of others and certify the signing time (signing scheme
+	// notary.x509.signingAuthority). trustStoreRefs and signingAuthorities each apply only to
+	// signatures with their own signing scheme.
 	// +optional
 	SigningAuthorities *NotationSigningAuthorities `json:"signingAuthorities,omitempty"`
 
-	// AWSSigner accepts signatures that AWS Signer made for these profiles, and no
-	// others.
+	// AWSSigner accepts only signatures that AWS Signer made with these signing profiles.
 	// +optional
 	AWSSigner *AWSSignerProfiles `json:"awsSigner,omitempty"`
 
-	// TrustedIdentities are the subjects of signing certificates, such as
-	// "x509.subject: C=DE, O=Example, CN=release"; "*" alone trusts every
-	// certificate that chains to a trust store. With awsSigner the default is "*",
-	// because the profile names the signer.
+	// TrustedIdentities are the subjects of signing certificates, such as "x509.subject: C=DE,
+	// O=Example, CN=release"; a single "*" trusts every certificate that chains to a trust store.
+	// With awsSigner, the default is "*", because the signing profile identifies the signer.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -80,32 +78,32 @@ type NotationVerifier struct {
 	// +kubebuilder:validation:XValidation:rule="!('*' in self) || self.size() == 1",message="\"*\" trusts every identity, so it must be the only entry of trustedIdentities"
 	TrustedIdentities []string `json:"trustedIdentities,omitempty"`
 
-	// Level is Strict, or Permissive, which tolerates expired signatures and
-	// certificates, missing timestamps and revoked certificates.
+	// Level is Strict or Permissive. Permissive tolerates expired signatures and certificates,
+	// missing timestamps and revoked certificates.
 	// +optional
 	// +kubebuilder:default=Strict
 	Level NotationLevel `json:"level,omitempty"`
 
-	// Overrides of single checks of the level.
+	// Overrides of individual checks of the level.
 	// +optional
 	Overrides *NotationOverrides `json:"overrides,omitempty"`
 
-	// Timestamps configures trust in RFC 3161 timestamps. With a trusted timestamp,
-	// certificates only need to have been valid when the signature was made.
+	// Timestamps configures trust in RFC 3161 timestamps. If a signature has a trusted timestamp,
+	// its certificates only need to have been valid when the signature was made.
 	// +optional
 	Timestamps *NotationTimestamps `json:"timestamps,omitempty"`
 
-	// Revocation of certificates is Check or Ignore. Check uses OCSP and revocation
-	// lists, for the signer and for timestamp authorities; level Strict enforces the
-	// result, Permissive only reports it. Answers are prefetched, and only from responders
-	// that a cluster admin lists. The default is Check; with awsSigner it is Ignore,
-	// because AWS Signer is asked instead.
+	// Revocation is Check or Ignore. Check uses OCSP and revocation lists to check the certificates
+	// of signers and timestamp authorities. The level Strict enforces the result; Permissive only
+	// reports it. Landwaiter prefetches answers, and only from responders that a cluster admin
+	// lists. The default is Check. With awsSigner, the default is Ignore, because Landwaiter
+	// queries AWS Signer instead.
 	// +optional
 	Revocation RevocationMode `json:"revocation,omitempty"`
 
-	// RevocationListTrustStoreRefs name trust stores of type RevocationLists. If revocation is
-	// Check and one of their lists covers a certificate, Landwaiter checks it with the newest
-	// such list and makes no request.
+	// RevocationListTrustStoreRefs reference trust stores of type RevocationLists. If revocation is
+	// Check and one of these lists covers a certificate, Landwaiter uses the newest such list and
+	// sends no request.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -113,21 +111,21 @@ type NotationVerifier struct {
 	RevocationListTrustStoreRefs []TrustStoreRef `json:"revocationListTrustStoreRefs,omitempty"`
 }
 
-// NotationSigningAuthorities configures which signing authorities are trusted.
+// NotationSigningAuthorities defines which signing authorities are trusted.
 type NotationSigningAuthorities struct {
-	// TrustStoreRefs name trust stores of type SigningAuthorities.
+	// TrustStoreRefs reference trust stores of type SigningAuthorities.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
 }
 
-// AWSSignerProfiles selects signatures of AWS Signer. AWS's root certifies the
-// signatures of every AWS customer, so only the profile says who signed.
+// AWSSignerProfiles selects signatures of AWS Signer. The same AWS root certifies the signatures
+// of all AWS customers, so only the signing profile identifies the signer.
 type AWSSignerProfiles struct {
 	// Profiles are ARNs of signing profiles, such as
-	// "arn:aws:signer:eu-west-1:123456789012:/signing-profiles/release". An ARN without
-	// a version stands for every version of the profile. There are no wildcards.
+	// "arn:aws:signer:eu-west-1:123456789012:/signing-profiles/release". An ARN without a version
+	// matches every version of the profile. Wildcards are not supported.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -135,17 +133,18 @@ type AWSSignerProfiles struct {
 	// +kubebuilder:validation:items:Pattern=`^arn:(aws|aws-cn|aws-us-gov):signer:[a-z]{2}(-[a-z]+)+-[0-9]{1,2}:[0-9]{12}:/signing-profiles/[a-zA-Z0-9_]{2,64}(/[a-zA-Z0-9]{10})?$`
 	Profiles []string `json:"profiles"`
 
-	// Revocation asks AWS Signer whether it has revoked the signature, its profile or a
-	// certificate: Check (the default) or Ignore. Check requires the image
-	// landwaiter:full, and awsSigner in one of the trust stores. Answers are prefetched.
+	// Revocation is Check (the default) or Ignore. With Check, Landwaiter asks AWS Signer whether
+	// the signature, its profile or a certificate is revoked. Landwaiter prefetches the answers.
+	// Check requires the image landwaiter:full, and awsSigner in one of the trust stores.
 	// +optional
 	// +kubebuilder:default=Check
 	Revocation RevocationMode `json:"revocation,omitempty"`
 }
 
-// NotationTimestamps configures which timestamps are trusted and when one is required.
+// NotationTimestamps defines which timestamps are trusted, and when a signature requires a
+// timestamp.
 type NotationTimestamps struct {
-	// TrustStoreRefs name trust stores of type TimestampAuthorities.
+	// TrustStoreRefs reference trust stores of type TimestampAuthorities.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -158,17 +157,17 @@ type NotationTimestamps struct {
 	VerifyTimestamp TimestampMode `json:"verifyTimestamp,omitempty"`
 }
 
-// NotationOverrides override single checks of the level. Integrity and authenticity
-// are always enforced. The level applies to checks that are omitted.
+// NotationOverrides override individual checks of the level. Integrity and authenticity are
+// always enforced. The level applies to omitted checks.
 type NotationOverrides struct {
-	// Expiry of the signature, as set by its signer.
+	// Expiry checks the expiry that the signer set in the signature.
 	// +optional
 	Expiry OverrideAction `json:"expiry,omitempty"`
-	// AuthenticTimestamp checks that certificates were valid when the signature was
-	// made or, without a timestamp, are valid now.
+	// AuthenticTimestamp checks that certificates were valid when the signature was made. Without a
+	// timestamp, they must be valid now.
 	// +optional
 	AuthenticTimestamp OverrideAction `json:"authenticTimestamp,omitempty"`
-	// Revocation of certificates, if it is checked.
+	// Revocation checks certificates for revocation, unless spec.notation.revocation is Ignore.
 	// +optional
 	Revocation OverrideAction `json:"revocation,omitempty"`
 }

@@ -10,34 +10,35 @@ const (
 	TrustStoreKindClusterTrustStore TrustStoreKind = KindClusterTrustStore
 )
 
-// TrustStoreRef names a trust store.
+// TrustStoreRef references a trust store.
 type TrustStoreRef struct {
 	// Name of the trust store.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Kind is TrustStore, in the resource's own namespace, or ClusterTrustStore. The
-	// default has the scope of the resource: TrustStore in a Verifier,
-	// ClusterTrustStore in a ClusterVerifier, which cannot reference a TrustStore.
+	// Kind is TrustStore (in the namespace of the Verifier) or ClusterTrustStore. The default is
+	// TrustStore in a Verifier, and ClusterTrustStore in a ClusterVerifier. A ClusterVerifier
+	// cannot reference a TrustStore.
 	// +optional
 	Kind TrustStoreKind `json:"kind,omitempty"`
 }
 
-// Reference names a Secret or a ServiceAccount in the resource's own namespace. Those of
-// Cluster kinds are in the namespace that --cluster-resource-namespace names, by default
-// Landwaiter's own, and those of a Tenant in its home namespace.
+// Reference references a Secret or a ServiceAccount in the namespace of the resource. For
+// Cluster kinds, the object is in the namespace of --cluster-resource-namespace, by default
+// Landwaiter's own. For a Tenant, the object is in the home namespace.
 type Reference struct {
-	// Name of the object, in the resource's namespace (Cluster kinds:
-	// --cluster-resource-namespace; a Tenant: its home namespace).
+	// Name of the object in the resource's namespace (for Cluster kinds, in
+	// --cluster-resource-namespace; for a Tenant, in its home namespace).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
-// KeyReference names a key of a Secret or ConfigMap, which is where that of a [Reference] is.
+// KeyReference references a key of a Secret or ConfigMap. The object is in the namespace that
+// [Reference] describes.
 type KeyReference struct {
-	// Name of the object, in the resource's namespace (Cluster kinds:
-	// --cluster-resource-namespace; a Tenant: its home namespace).
+	// Name of the object in the resource's namespace (for Cluster kinds, in
+	// --cluster-resource-namespace; for a Tenant, in its home namespace).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -47,18 +48,18 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// CABundle holds PEM certificates that are trusted in addition to the system's.
+// CABundle contains PEM certificates that are trusted in addition to the system's certificates.
 // +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef
 type CABundle struct {
-	// Inline is PEM text.
+	// Inline contains the certificates as PEM text.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretKeyRef names a key of a Secret with PEM text.
+	// SecretKeyRef references PEM text in a key of a Secret.
 	// +optional
 	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
-	// ConfigMapKeyRef names a key of a ConfigMap with PEM text.
+	// ConfigMapKeyRef references PEM text in a key of a ConfigMap.
 	// +optional
 	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
 }

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reports are objects of the OpenReports API. Landwaiter's own resources are not: this file
-// only names what its reports say, for those who write and those who read them.
+// Reports are objects of the OpenReports API, not of this group. This file defines names and
+// values in Landwaiter's reports, for code that writes or reads them.
 const (
 	// ReportGroup, ReportVersion, ReportKind and ReportResource name the kind of a report.
 	ReportGroup    = "openreports.io"
@@ -19,29 +19,28 @@ const (
 	// ReportSource is the source of every report and result, and the field manager and
 	// reporting component of reports and Events.
 	ReportSource = "landwaiter"
-	// LabelReport says what a report is about: ReportRunning or ReportDenied. Readers
-	// select by it, and then look at names.
+	// LabelReport is the label with the subject of a report: ReportRunning or ReportDenied. Readers
+	// select reports by this label, and then check the names.
 	LabelReport = "landwaiter.dev/report"
-	// ReportRunning and ReportDenied are the values of LabelReport and, in results, the
-	// rule.
+	// ReportRunning and ReportDenied are the values of LabelReport, and of the rule in results.
 	ReportRunning = "running"
 	ReportDenied  = "denied"
-	// ReportNameRunning is the name of the report on what runs in a namespace. If that is
-	// more than one object may hold, the next ones are called ReportNameRunning + "-1" to
-	// "-9". ReportNameDenied is the name of the one report on what was denied there.
+	// ReportNameRunning is the name of the report about running images in a namespace. If one
+	// report cannot contain all results, the next reports are called ReportNameRunning + "-1" to
+	// "-9". ReportNameDenied is the name of the single report about denied images in a namespace.
 	ReportNameRunning = "landwaiter-running"
 	ReportNameDenied  = "landwaiter-denied"
 	// ReportCategory is the category of every result.
 	ReportCategory = "Image verification"
 )
 
-// IsolationImage is the repository that check --isolation names in its dry runs of pods. Its
-// host is reserved to never exist (RFC 6761, section 6.4), so nobody's image is denied by that
-// name, and reports leave it out.
+// IsolationImage is the repository that check --isolation uses in its dry runs of pods. The host
+// can never exist (RFC 6761, section 6.4), so no real image has this name. Reports omit denials
+// of this image.
 const IsolationImage = "registry.invalid/landwaiter-isolation"
 
-// ReportAbout returns what a report of a name is about, ReportRunning or ReportDenied, and ""
-// for every name that Landwaiter gives no report about a namespace.
+// ReportAbout returns the subject of the report with a name: ReportRunning or ReportDenied. It
+// returns "" if Landwaiter never gives a report about a namespace this name.
 func ReportAbout(name string) string {
 	switch n, numbered := strings.CutPrefix(name, ReportNameRunning+"-"); {
 	case name == ReportNameDenied:
@@ -52,8 +51,8 @@ func ReportAbout(name string) string {
 	return ""
 }
 
-// IsOwnReport reports whether a report, of a source, is as Landwaiter writes it: by name, label and
-// field managers. Anyone who may write reports in the namespace can imitate all of them.
+// IsOwnReport reports whether the name, label, source and field managers of a report are as
+// Landwaiter writes them. Anyone who can write reports in the namespace can imitate all of them.
 func IsOwnReport(r metav1.Object, source string) bool {
 	about, managers := ReportAbout(r.GetName()), r.GetManagedFields()
 	return about != "" && r.GetLabels()[LabelReport] == about && source == ReportSource && len(managers) > 0 &&
@@ -62,60 +61,61 @@ func IsOwnReport(r metav1.Object, source string) bool {
 
 // The results of a report, in the words of the OpenReports API.
 const (
-	// ReportPass is an image that is verified and allowed.
+	// ReportPass means that the image is verified and allowed.
 	ReportPass = "pass"
-	// ReportFail is an image that is or was denied.
+	// ReportFail means that the image is or was denied.
 	ReportFail = "fail"
-	// ReportWarn is an image that is allowed with a warning, or by an exception although a
+	// ReportWarn means that the image is allowed with a warning, or by an exception although a
 	// policy denies it.
 	ReportWarn = "warn"
-	// ReportError is an image whose evidence cannot be read: undecided for a while.
-	// Properties say what was decided last.
+	// ReportError means that the evidence of the image cannot be read, so the image is undecided
+	// for a while. Properties contain the previous result.
 	ReportError = "error"
-	// ReportSkip is an image that policies allow without verifying anything. It also
-	// marks the one result, without resources, that says how many are left out.
+	// ReportSkip means that policies allow the image without verification. It also marks the one
+	// result without resources, which contains the number of omitted results.
 	ReportSkip = "skip"
 )
 
-// The properties of results. All are strings, absent if there is nothing to say; times are
-// RFC 3339 in UTC. `policy` and `message` of a result are the resource that decided, such
-// as "VerificationPolicy team-a/release", and the reason; `timestamp` is PropertySince or
-// PropertyLast; `resources` are the workloads.
+// The properties of results. All are strings, and are omitted if they have no value. Times are
+// in RFC 3339, in UTC. In a result, `policy` is the resource that decided, such as
+// "VerificationPolicy team-a/release", and `message` is the reason. `timestamp` is PropertySince
+// or PropertyLast, and `resources` are the workloads.
 const (
-	// PropertyImage is the normalised reference as the pod names it, PropertyDigest the
-	// digest that the verdict is about.
+	// PropertyImage is the image reference in the pod, in normalized form. PropertyDigest is the
+	// digest that the verdict applies to.
 	PropertyImage  = "image"
 	PropertyDigest = "digest"
-	// PropertyContainer is the container or volume that has the image, PropertyContainerType where
-	// it is in the pod: initContainer, container, ephemeralContainer or volume. In
-	// ReportRunning only.
+	// PropertyContainer is the container or volume with the image. PropertyContainerType is its
+	// type: initContainer, container, ephemeralContainer or volume. Both are only in ReportRunning.
 	PropertyContainer     = "container"
 	PropertyContainerType = "containerType"
-	// PropertyRemediation says what to do.
+	// PropertyRemediation describes how to fix the problem.
 	PropertyRemediation = "remediation"
-	// PropertySince is since when the verdict has been what it is.
+	// PropertySince is when the verdict last changed.
 	PropertySince = "since"
-	// PropertyLastResult and PropertyLastSince are the result before ReportError.
+	// PropertyLastResult and PropertyLastSince are the result before ReportError and its
+	// PropertySince.
 	PropertyLastResult = "lastResult"
 	PropertyLastSince  = "lastSince"
-	// PropertyException names the exception that allows the image, and
-	// PropertyExceptionEnds is its end.
+	// PropertyException is the exception that allows the image. PropertyExceptionEnds is when the
+	// exception expires.
 	PropertyException     = "exception"
 	PropertyExceptionEnds = "exceptionEnds"
-	// PropertyCount is how often an image was denied, PropertyFirst and PropertyLast when,
-	// PropertyTraceID names a request that the log has: the first of the last denials for
-	// the same reason. In ReportDenied only.
+	// PropertyCount is how often an image was denied. PropertyFirst and PropertyLast are the times
+	// of the first and last denial. PropertyTraceID identifies a request in the log: the first of
+	// the most recent denials for the same reason. All are only in ReportDenied.
 	PropertyCount   = "count"
 	PropertyFirst   = "first"
 	PropertyLast    = "last"
 	PropertyTraceID = "traceID"
-	// PropertyMatched says how resources of a denial were found: by namespace and image.
-	// PropertyNote says what else to know: a dry run looks like a denial.
+	// PropertyMatched describes how the resources of a denial were found: by namespace and image.
+	// PropertyNote is a hint that a dry run looks like a denial.
 	PropertyMatched = "matched"
 	PropertyNote    = "note"
-	// PropertyCounters is for Landwaiter alone: the parts of PropertyCount by replica.
+	// PropertyCounters is internal: the parts of PropertyCount by replica.
 	PropertyCounters = "counters"
-	// PropertyLeftOut is how many results a report has no room for, in a result of its own.
+	// PropertyLeftOut is the number of results that did not fit into a report. It is in a separate
+	// result.
 	PropertyLeftOut = "leftOut"
 )
 

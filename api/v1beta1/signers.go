@@ -1,29 +1,29 @@
 package v1beta1
 
-// Signers defines whose signatures count: those by keys, or those by identities.
+// Signers defines which signers are trusted, by keys or by identities.
 type Signers struct {
-	// Keys trusts signatures by these keys.
+	// Keys trusts signatures made with these keys.
 	// +optional
 	Keys *Keys `json:"keys,omitempty"`
 
-	// Keyless trusts identities instead of keys.
+	// Keyless trusts signers by their identities instead of keys.
 	// +optional
 	Keyless *Keyless `json:"keyless,omitempty"`
 }
 
-// Keys trusts signatures by public keys.
+// Keys trusts signatures that match public keys.
 // +kubebuilder:validation:ExactlyOneOf=inline;trustStoreRefs
 // +kubebuilder:validation:XValidation:rule="!has(self.rootTrustStoreRef) || !has(self.insecureIgnoreTransparencyLog) || !self.insecureIgnoreTransparencyLog",message="rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one"
 type Keys struct {
-	// Inline holds the keys themselves, 1 to 16 as PEM text. A signature by any of them is
+	// Inline contains 1 to 16 public keys as PEM text. A signature made with any of these keys is
 	// valid.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32768
 	Inline string `json:"inline,omitempty"`
 
-	// TrustStoreRefs name trust stores of type PublicKeys. A signature by any of
-	// their keys is valid.
+	// TrustStoreRefs reference trust stores of type PublicKeys. A signature made with any of their
+	// keys is valid.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -35,20 +35,20 @@ type Keys struct {
 
 // TransparencyLog defines which transparency log must contain a signature.
 type TransparencyLog struct {
-	// RootTrustStoreRef names a trust store of type SigstoreRoot, with the transparency
-	// logs and, for keyless, the CAs that are trusted. The default is Sigstore's
-	// public-good root.
+	// RootTrustStoreRef references a trust store of type SigstoreRoot. It contains the trusted
+	// transparency logs and, for keyless, the trusted CAs. The default is Sigstore's public-good
+	// root.
 	// +optional
 	RootTrustStoreRef *TrustStoreRef `json:"rootTrustStoreRef,omitempty"`
 
-	// InsecureIgnoreTransparencyLog accepts signatures that are not in a transparency log.
-	// Keyless signatures then need a trusted timestamp. Signatures by keys need none, so
-	// nobody can tell when they were made.
+	// InsecureIgnoreTransparencyLog accepts signatures that are not in a transparency log. Keyless
+	// signatures then need a trusted timestamp. Signatures made with keys need no timestamp, so
+	// their signing time is unknown.
 	// +optional
 	InsecureIgnoreTransparencyLog bool `json:"insecureIgnoreTransparencyLog,omitempty"`
 }
 
-// Keyless trusts signers by the identity that an identity provider vouches for.
+// Keyless trusts signers by an identity that an identity provider confirmed.
 type Keyless struct {
 	// Identities that are trusted. A signer must match at least one.
 	// +listType=atomic
@@ -58,13 +58,13 @@ type Keyless struct {
 
 	TransparencyLog `json:",inline"`
 
-	// InsecureIgnoreSCT accepts certificates without a signed certificate timestamp,
-	// for a CA without a certificate transparency log.
+	// InsecureIgnoreSCT accepts certificates without a signed certificate timestamp. Use it for a
+	// CA without a certificate transparency log.
 	// +optional
 	InsecureIgnoreSCT bool `json:"insecureIgnoreSCT,omitempty"`
 
-	// Expression in CEL that must be true of the signer. Its variables are issuer,
-	// subject and claims: the certificate's extensions, such as
+	// Expression is a CEL expression that must be true for the signer. Its variables are issuer,
+	// subject and claims. The extensions of the certificate are in claims, such as
 	// claims.sourceRepositoryURI.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -77,21 +77,22 @@ type Keyless struct {
 	Thresholds *Thresholds `json:"thresholds,omitempty"`
 }
 
-// Thresholds are numbers of different logs and timestamp authorities.
+// Thresholds are minimum numbers of different logs and timestamp authorities.
 type Thresholds struct {
-	// TransparencyLogs that must have the signature.
+	// TransparencyLogs is the number of transparency logs that must contain the signature.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=8
 	// +kubebuilder:default=1
 	TransparencyLogs *int32 `json:"transparencyLogs,omitempty"`
-	// SignedCertificateTimestamps that the certificate must have.
+	// SignedCertificateTimestamps is the number of these timestamps that the certificate must have.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=8
 	// +kubebuilder:default=1
 	SignedCertificateTimestamps *int32 `json:"signedCertificateTimestamps,omitempty"`
-	// Timestamps, of logs or timestamp authorities, that the signature must have.
+	// Timestamps is the number of timestamps (by logs or timestamp authorities) that the signature
+	// must have.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=8
@@ -103,22 +104,22 @@ type Thresholds struct {
 // +kubebuilder:validation:ExactlyOneOf=issuer;issuerRegExp
 // +kubebuilder:validation:ExactlyOneOf=subject;subjectRegExp
 type Identity struct {
-	// Issuer is the identity provider's URL.
+	// Issuer is the URL of the identity provider.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Issuer string `json:"issuer,omitempty"`
-	// IssuerRegExp is an anchored RE2 expression for the issuer.
+	// IssuerRegExp is an RE2 expression that must match the whole issuer.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	IssuerRegExp string `json:"issuerRegExp,omitempty"`
-	// Subject is the signer's name.
+	// Subject is the name of the signer.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Subject string `json:"subject,omitempty"`
-	// SubjectRegExp is an anchored RE2 expression for the subject.
+	// SubjectRegExp is an RE2 expression that must match the whole subject.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -6,26 +6,25 @@ import (
 
 // Types of conditions.
 const (
-	// ConditionReady is True if the resource is valid and everything that it
-	// references exists and is Ready. While it is False, images that depend on the
-	// resource are denied.
+	// ConditionReady is True if the resource is valid and everything that it references exists and
+	// is Ready. While Ready is False, images that depend on the resource are denied.
 	ConditionReady = "Ready"
-	// ConditionEffective is True if the resource takes part in decisions. Otherwise its
-	// reason says why not. It does not describe health: tools that wait for a resource
-	// should wait for Ready.
+	// ConditionEffective is True if the resource affects decisions. Otherwise, the reason explains
+	// why not. Effective does not describe health: tools that wait for a resource should wait for
+	// Ready.
 	ConditionEffective = "Effective"
-	// ConditionExpiresSoon is True if something in the resource ends within its notice,
-	// which is 30 days for certificates, or has ended. It says nothing about Ready: what
-	// has ended is judged for each signature. Only resources with trust material have it.
+	// ConditionExpiresSoon is True if trust material in the resource has expired, or expires within
+	// a notice period: 30 days for certificates. It does not affect Ready, because Landwaiter
+	// checks the expiry for each signature. Only resources with trust material have this condition.
 	ConditionExpiresSoon = "ExpiresSoon"
 )
 
-// AnnotationTUFRoles is the annotation of a ConfigMap by landwaiter trust export that says
-// which metadata its content was verified with, and when that expires. It only feeds the
-// condition ExpiresSoon.
+// AnnotationTUFRoles is the annotation that landwaiter trust export sets on a ConfigMap. It
+// lists the metadata that verified the content, and when this metadata expires. Only the
+// condition ExpiresSoon uses it.
 const AnnotationTUFRoles = "landwaiter.dev/tuf-roles"
 
-// Status holds the status fields common to all kinds.
+// Status contains the status fields of all kinds.
 type Status struct {
 	// Conditions of the types Ready and Effective. Resources with trust material also have
 	// ExpiresSoon.
@@ -43,7 +42,7 @@ type Status struct {
 type VerifierStatus struct {
 	Status `json:",inline"`
 
-	// Fingerprints of the keys that the verifier holds itself ("sha256:" of the public key).
+	// Fingerprints of the keys in the verifier itself ("sha256:" and the hash of the public key).
 	// +optional
 	// +listType=atomic
 	Fingerprints []string `json:"fingerprints,omitempty"`
@@ -54,13 +53,13 @@ type VerifierStatus struct {
 type TrustStoreStatus struct {
 	Status `json:",inline"`
 
-	// Fingerprints of the first 16 keys or certificates ("sha256:" of the public key),
-	// or of a trusted root ("sha256:" of the text).
+	// Fingerprints of the first 16 keys or certificates ("sha256:" and the hash of the public key),
+	// or of a trusted root ("sha256:" and the hash of the text).
 	// +optional
 	// +listType=atomic
 	Fingerprints []string `json:"fingerprints,omitempty"`
-	// FetchedAt is when the trust material was last fetched. It is only set for sources
-	// outside the cluster.
+	// FetchedAt is when the trust material was last fetched. It is only set for sources outside the
+	// cluster.
 	// +optional
 	FetchedAt *metav1.Time `json:"fetchedAt,omitempty"`
 }

@@ -4,16 +4,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StoreSpec configures access to registries. Those that a ClusterStore lists may have private
-// addresses.
+// StoreSpec configures access to registries. Registries that a ClusterStore lists can have
+// private addresses.
 // +kubebuilder:validation:AtMostOneOf=identity;imagePullSecrets;imagePullSecretsFrom
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || self.registries.all(r, !r.contains('*'))",message="spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host"
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || !has(self.proxy) || !has(self.proxy.url)",message="spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only"
 type StoreSpec struct {
-	// Registries that the store applies to, as host or host:port. If several stores of a level
-	// list a registry, the first by name applies. In a ClusterStore, "*" stands
-	// for any characters within one label of the host, such as
-	// "*.dkr.ecr.*.amazonaws.com"; a host that is listed itself comes first.
+	// Registries that the store applies to, as host or host:port. If several stores of a level list
+	// a registry, the first by name applies. In a ClusterStore, "*" matches any characters within
+	// one label of the host, such as "*.dkr.ecr.*.amazonaws.com". An exact host takes precedence
+	// over a pattern.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -21,36 +21,35 @@ type StoreSpec struct {
 	// +kubebuilder:validation:items:MaxLength=255
 	Registries []string `json:"registries"`
 
-	// Mirrors are read in place of these registries, the first that has the image.
-	// Policies still see the image's own name.
+	// Mirrors that Landwaiter reads instead of these registries. It uses the first mirror that has
+	// the image. Policies still apply to the image's own name.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4
 	Mirrors []Mirror `json:"mirrors,omitempty"`
 
-	// Evidence names the repositories of signatures and attestations. The default is the
-	// image's own repository.
+	// Evidence defines the repositories of signatures and attestations. The default is the image's
+	// own repository.
 	// +optional
 	Evidence *Evidence `json:"evidence,omitempty"`
 
-	// ImagePullSecrets hold credentials, as for pods. Each credential is only sent to
-	// its own host.
+	// ImagePullSecrets contain registry credentials, as for pods. Landwaiter sends each credential
+	// only to its own host.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []Reference `json:"imagePullSecrets,omitempty"`
 
-	// ImagePullSecretsFrom uses the pull secrets of a ServiceAccount instead, as pods do.
+	// ImagePullSecretsFrom uses the pull secrets of a ServiceAccount, as pods do.
 	// +optional
 	ImagePullSecretsFrom *ImagePullSecretsFrom `json:"imagePullSecretsFrom,omitempty"`
 
-	// Identity logs in with a cloud identity, or as a GitHub App, instead. The clouds
-	// require the image landwaiter:full.
+	// Identity logs in with a cloud identity or as a GitHub App instead of using pull secrets.
+	// Cloud identities require the image landwaiter:full.
 	// +optional
 	Identity *RegistryIdentity `json:"identity,omitempty"`
 
-	// CABundle is trusted for these registries, in addition to the system's
-	// certificates.
+	// CABundle is trusted for these registries, in addition to the system's certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 
@@ -60,21 +59,23 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	AdditionalCABundles []CABundle `json:"additionalCABundles,omitempty"`
 
-	// ClientCertificate is presented to these registries, and to no other host.
+	// ClientCertificate is only presented to these registries.
 	// +optional
 	ClientCertificate *ClientCertificate `json:"clientCertificate,omitempty"`
 
-	// Proxy is used for these registries, by the Stores of namespaces too. The default
-	// is that of the environment (HTTPS_PROXY, NO_PROXY). Only a ClusterStore has it.
+	// Proxy is the HTTP proxy for these registries, also for the Stores of namespaces. The default
+	// is the proxy in the environment (HTTPS_PROXY, NO_PROXY). Only a ClusterStore can set this
+	// field.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`
 
-	// InsecurePlainHTTP accesses these registries without TLS. Only a ClusterStore has it.
+	// InsecurePlainHTTP accesses these registries without TLS. Only a ClusterStore can set this
+	// field.
 	// +optional
 	InsecurePlainHTTP bool `json:"insecurePlainHTTP,omitempty"`
 }
 
-// Store gives its namespace access to registries.
+// Store configures access to registries for its namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lws
@@ -108,8 +109,8 @@ type StoreList struct {
 	Items           []Store `json:"items"`
 }
 
-// ClusterStore gives access to registries: to namespaces without a Store that lists the
-// registry, and to mandatory policies.
+// ClusterStore configures access to registries for namespaces without a Store that lists the
+// registry, and for mandatory policies.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcs

@@ -1,62 +1,62 @@
 package v1beta1
 
-// MirrorFallback says what happens if a mirror lacks an image or does not answer.
+// MirrorFallback selects what happens if a mirror does not have an image or does not respond.
 // +kubebuilder:validation:Enum=Never;Origin
 type MirrorFallback string
 
 // The fallbacks of mirrors.
 const (
-	// MirrorFallbackNever only reads mirrors.
+	// MirrorFallbackNever reads only mirrors.
 	MirrorFallbackNever MirrorFallback = "Never"
 	// MirrorFallbackOrigin also reads the registry that the image names.
 	MirrorFallbackOrigin MirrorFallback = "Origin"
 )
 
-// Mirror is a registry that has copies of images.
+// Mirror is a registry that contains copies of images.
 type Mirror struct {
-	// Host of the mirror, as host or host:port. Its login, certificates and proxy are
-	// those of the store that lists it among its registries; without one, this store's
-	// pull secrets and CA bundles count for it.
+	// Host of the mirror, as host or host:port. If a store lists this host in registries, the
+	// login, certificates and proxy of that store apply. Otherwise, the pull secrets and CA bundles
+	// of this store apply.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[^{}/]+$`
 	Host string `json:"host"`
 
-	// Path is the repository at the mirror. {repository} stands for the image's
-	// repository, {registry} for its host, with "_" before a port.
+	// Path is the path of the repository on the mirror. Landwaiter replaces {repository} with the
+	// image's repository, and {registry} with the image's host, with "_" before a port.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:default="{repository}"
 	Path string `json:"path,omitempty"`
 
-	// Fallback is Never, or Origin. Origin also reads the registry that the image names if the
-	// mirror lacks an image or a signature, or does not answer.
+	// Fallback is Never or Origin. Origin also reads the registry that the image names if the
+	// mirror does not have an image or a signature, or does not respond.
 	// +optional
 	// +kubebuilder:default=Never
 	Fallback MirrorFallback `json:"fallback,omitempty"`
 }
 
-// Evidence says where signatures and attestations of images are.
+// Evidence defines where Landwaiter looks for signatures and attestations of images.
 type Evidence struct {
-	// Repositories that are also read. Signatures are about a digest, so any repository may
-	// contain them.
+	// Repositories in which Landwaiter also looks for evidence. Signatures apply to a digest, so
+	// any repository can contain them.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
 	Repositories []EvidenceRepository `json:"repositories"`
 
-	// Exclusive leaves out the image's own repository and its mirrors.
+	// Exclusive excludes the image's own repository and its mirrors.
 	// +optional
 	Exclusive bool `json:"exclusive,omitempty"`
 }
 
-// EvidenceRepository is a repository with signatures and attestations, by tag or as OCI
+// EvidenceRepository is a repository with signatures and attestations, under tags or as OCI
 // referrers.
 type EvidenceRepository struct {
-	// Repository with its host. {repository} stands for the image's repository,
-	// {registry} for its host. Without either, all images share the repository, as with
-	// COSIGN_REPOSITORY.
+	// Repository with its host. {repository} is replaced with the image's repository, and
+	// {registry} with the image's host. Without these placeholders, all images share the
+	// repository, as with COSIGN_REPOSITORY.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[^{}/]+/.+$`

@@ -6,32 +6,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels and annotations of objects that belong to Tenants. They are output, for
-// selectors and guardrails: membership comes from Tenants alone.
+// Labels and annotations of objects that belong to Tenants. They are for selectors and
+// guardrails only. The spec of a Tenant defines which namespaces belong to the Tenant.
 const (
-	// LabelTenant is set to a Tenant's name on its namespaces and objects.
+	// LabelTenant contains the name of a Tenant, on its namespaces and objects.
 	LabelTenant = Group + "/tenant"
-	// LabelHomeNamespace is set to a Tenant's name on a home namespace whose Tenant has others: it keeps no
-	// workloads.
+	// LabelHomeNamespace contains the name of a Tenant, on its home namespace if the Tenant also
+	// has other namespaces. Such a home namespace contains no workloads.
 	LabelHomeNamespace = Group + "/home-namespace"
 	// LabelFluxTenant is the label that Flux's own tools set and read.
 	LabelFluxTenant = "toolkit.fluxcd.io/tenant"
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.
 	LabelOwner    = Group + "/owner"
 	OwnerPlatform = "platform"
-	// LabelPiece is on ClusterRoles whose rules every account of a Tenant gets by the default role.
-	// Only the platform may set it.
+	// LabelPiece marks ClusterRoles. The default role for the accounts of Tenants contains their
+	// rules. Only the platform can set this label.
 	LabelPiece = Group + "/aggregate-to-reconciler"
-	// AnnotationCreated marks a namespace that was made for a Tenant: only such a
-	// namespace is ever deleted with its Tenant.
+	// AnnotationCreated marks a namespace that was created for a Tenant. Only such a namespace can
+	// be deleted with its Tenant.
 	AnnotationCreated = Group + "/created"
 	// AnnotationAdopted marks a namespace that existed before its Tenant.
 	AnnotationAdopted = Group + "/adopted"
-	// AnnotationForm of a Tenant names its objects as another tool does.
+	// AnnotationForm of a Tenant selects another tool's names for the objects of the Tenant.
 	AnnotationForm = Group + "/form"
 )
 
-// NamespaceReclaimPolicy says what happens to the namespaces of a deleted Tenant.
+// NamespaceReclaimPolicy selects what happens to the namespaces of a deleted Tenant.
 // +kubebuilder:validation:Enum=Retain;DeleteCreated
 type NamespaceReclaimPolicy string
 
@@ -52,7 +52,7 @@ const (
 	PodSecurityPrivileged PodSecurity = "Privileged"
 )
 
-// NetworkIsolation says whether namespaces begin with a default-deny.
+// NetworkIsolation selects whether namespaces have a NetworkPolicy that denies by default.
 // +kubebuilder:validation:Enum=Deny;Open
 type NetworkIsolation string
 
@@ -62,7 +62,7 @@ const (
 	NetworkIsolationOpen NetworkIsolation = "Open"
 )
 
-// PolicyLevel is the nearest level whose resources count for a Tenant's namespaces.
+// PolicyLevel is the nearest level that applies to the namespaces of a Tenant.
 // +kubebuilder:validation:Enum=Namespace;Tenant;Cluster
 type PolicyLevel string
 
@@ -91,14 +91,13 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || (!self.namespacePrefix.startsWith('kube-') && ['kube-system', 'flux-system', 'gatekeeper-system'].all(n, !n.startsWith(self.namespacePrefix)))",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.reconciler) || !has(self.reconciler.createNamespaces) || !self.reconciler.createNamespaces || has(self.namespacePrefix)",message="spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make"
 type TenantSpec struct {
-	// HomeNamespace is the namespace of the team's rules, keys, logins and Git account. It is
-	// one of the Tenant's namespaces without being listed.
+	// HomeNamespace is the namespace that contains the team's rules, keys, logins and Git account.
+	// It belongs to the Tenant even if namespaces does not list it.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	HomeNamespace string `json:"homeNamespace"`
 
-	// Namespaces of the team. If several Tenants list a namespace, the oldest Tenant has
-	// it.
+	// Namespaces of the team. If several Tenants list a namespace, it belongs to the oldest Tenant.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128
@@ -106,29 +105,29 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// NamespacePrefix gives the Tenant every namespace whose name begins with it. It ends
-	// with a dash.
+	// NamespacePrefix adds every namespace with this prefix to the Tenant. The prefix ends with a
+	// dash.
 	// +optional
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][-a-z0-9]*-$`
 	NamespacePrefix string `json:"namespacePrefix,omitempty"`
 
-	// Adopt labels and provisions namespaces that exist and that no Tenant has.
+	// Adopt labels and provisions existing namespaces that do not belong to another Tenant.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// NamespaceReclaimPolicy is Retain, or DeleteCreated, which deletes the namespaces that
-	// were created for the Tenant.
+	// NamespaceReclaimPolicy is Retain or DeleteCreated. When the Tenant is deleted, DeleteCreated
+	// deletes the namespaces that were created for the Tenant.
 	// +optional
 	// +kubebuilder:default=Retain
 	NamespaceReclaimPolicy NamespaceReclaimPolicy `json:"namespaceReclaimPolicy,omitempty"`
 
-	// Access gives people roles in the namespaces of the Tenant.
+	// Access grants roles in the namespaces of the Tenant.
 	// +optional
 	Access TenantAccess `json:"access,omitempty"`
 
-	// Reconciler configures the team's GitOps account. Without it, the team has none.
+	// Reconciler configures the team's GitOps account. If omitted, the team has no such account.
 	// +optional
 	Reconciler *TenantReconciler `json:"reconciler,omitempty"`
 
@@ -143,19 +142,19 @@ type TenantSpec struct {
 	Verification TenantVerification `json:"verification,omitempty"`
 }
 
-// TenantAccess lists who works in a team.
+// TenantAccess lists the members of a team by role.
 type TenantAccess struct {
-	// Admins have the role admin in the home namespace and in all others of the Tenant.
+	// Admins have the role admin in all namespaces of the Tenant, including the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Admins []TenantSubject `json:"admins,omitempty"`
-	// Developers have the role edit in the Tenant's namespaces, never in the home namespace.
+	// Developers have the role edit in all namespaces of the Tenant except the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Developers []TenantSubject `json:"developers,omitempty"`
-	// Viewers have the role view in the Tenant's namespaces, never in the home namespace.
+	// Viewers have the role view in all namespaces of the Tenant except the home namespace.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -168,7 +167,7 @@ type TenantAccess struct {
 type TenantSubject struct {
 	// Kind is User, Group or ServiceAccount.
 	Kind SubjectKind `json:"kind"`
-	// Name of the user or group as the API server knows it, or of the ServiceAccount.
+	// Name of the ServiceAccount, or of the user or group as in the API server.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -179,24 +178,24 @@ type TenantSubject struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// TenantReconciler is the account that applies a team's Git repository.
+// TenantReconciler configures the account that applies a team's Git repository.
 type TenantReconciler struct {
-	// ServiceAccount in the home namespace; the default is the Tenant's name.
+	// ServiceAccount in the home namespace. The default is the name of the Tenant.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="pods that name no account run as default and would have its permissions; name another"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// ClusterRole that is bound to the account in the home namespace and in all others of the Tenant.
+	// ClusterRole that is bound to the account in all namespaces of the Tenant, including the home
+	// namespace.
 	// +optional
 	// +kubebuilder:default=landwaiter-reconciler
 	// +kubebuilder:validation:MaxLength=253
 	ClusterRole string `json:"clusterRole,omitempty"`
-	// CreateNamespaces lets the account create and delete namespaces with the prefix.
+	// CreateNamespaces allows the account to create and delete namespaces with namespacePrefix.
 	// +optional
 	CreateNamespaces bool `json:"createNamespaces,omitempty"`
-	// Source is the repository that Flux applies. Without it, the operator creates no Flux
-	// object.
+	// Source is the repository that Flux applies. If omitted, the operator creates no Flux objects.
 	// +optional
 	Source *TenantSource `json:"source,omitempty"`
 	// Path in the repository.
@@ -204,12 +203,13 @@ type TenantReconciler struct {
 	// +kubebuilder:default="./"
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path,omitempty"`
-	// Variables that Flux substitutes, from the ConfigMap tenant-vars.
+	// Variables that Flux substitutes in manifests. The ConfigMap tenant-vars contains them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Variables map[string]Variable `json:"variables,omitempty"`
-	// VariablesFrom lists Secrets in the home namespace whose keys Flux also substitutes. If
-	// several have a key, the last one wins; Variables win over all of them.
+	// VariablesFrom lists Secrets in the home namespace with further variables. If several Secrets
+	// contain a variable, the last Secret takes precedence. The field variables takes precedence
+	// over all Secrets.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -217,11 +217,11 @@ type TenantReconciler struct {
 	VariablesFrom []VariablesSource `json:"variablesFrom,omitempty"`
 }
 
-// VariablesSource is a Secret in the home namespace with values that Flux substitutes.
+// VariablesSource is a Secret in the home namespace with variables that Flux substitutes.
 type VariablesSource struct {
-	// SecretRef names the Secret.
+	// SecretRef references the Secret.
 	SecretRef Reference `json:"secretRef"`
-	// Optional lets Flux apply the repository while the Secret does not exist.
+	// Optional allows Flux to apply the repository if the Secret does not exist.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -236,8 +236,8 @@ type TenantSource struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https|ssh|oci)://[^@ ]+$') || self.matches('^ssh://git@[^@ ]+$')",message="begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef"
 	URL string `json:"url"`
-	// Branch of a Git repository, or tag of an OCI artifact; the default is main for Git
-	// and latest for OCI.
+	// Branch of a Git repository, or tag of an OCI artifact. The default is main for Git and latest
+	// for OCI.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	Branch string `json:"branch,omitempty"`
@@ -245,33 +245,32 @@ type TenantSource struct {
 	// +optional
 	// +kubebuilder:default="1m"
 	Interval Duration `json:"interval,omitempty"`
-	// SecretRef names a Secret in the home namespace with credentials for the source.
+	// SecretRef references a Secret in the home namespace with credentials for the source.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
-	// Exclude has patterns, one a line as in .gitignore, of files that Flux leaves out of what it
-	// fetches. They replace those that Flux leaves out by default.
+	// Exclude contains patterns of files that Flux ignores in the source, one per line as in
+	// .gitignore. They replace Flux's default patterns.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Exclude string `json:"exclude,omitempty"`
 }
 
-// TenantIsolation bounds what pods of a team can do.
+// TenantIsolation restricts what the pods of a team can do.
 type TenantIsolation struct {
-	// PodSecurity is the level of the Pod Security Standards that is enforced.
+	// PodSecurity is the enforced level of the Pod Security Standards.
 	// +optional
 	// +kubebuilder:default=Restricted
 	PodSecurity PodSecurity `json:"podSecurity,omitempty"`
-	// Network is Deny, which denies traffic other than DNS and that within the team, or
-	// Open.
+	// Network is Deny or Open. Deny allows only DNS and traffic within the team.
 	// +optional
 	// +kubebuilder:default=Deny
 	Network NetworkIsolation `json:"network,omitempty"`
-	// Quota of each of the Tenant's namespaces, as in a ResourceQuota.
+	// Quota for each namespace of the Tenant, as in a ResourceQuota.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Quota map[corev1.ResourceName]resource.Quantity `json:"quota,omitempty"`
-	// Registries whose images the team may use, as prefixes that end with a slash. The
-	// default is no limit.
+	// Registries from which the team can use images, as prefixes that end with a slash. By default,
+	// all registries are allowed.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -280,16 +279,16 @@ type TenantIsolation struct {
 	Registries []string `json:"registries,omitempty"`
 }
 
-// TenantVerification says whose resources decide about a team's images.
+// TenantVerification defines which resources apply to a team's images.
 type TenantVerification struct {
-	// PolicyLevel is the nearest level whose resources count: Namespace, Tenant (those in
-	// the home namespace) or Cluster.
+	// PolicyLevel is the nearest level that applies: Namespace, Tenant (the home namespace) or
+	// Cluster. Landwaiter ignores resources at nearer levels.
 	// +optional
 	// +kubebuilder:default=Namespace
 	PolicyLevel PolicyLevel `json:"policyLevel,omitempty"`
 }
 
-// NamespaceState says what a namespace is to a Tenant.
+// NamespaceState is the state of a namespace of a Tenant.
 // +kubebuilder:validation:Enum=Home;Active;Conflict;Missing;Terminating
 type NamespaceState string
 
@@ -297,7 +296,7 @@ type NamespaceState string
 const (
 	NamespaceHome        NamespaceState = "Home"
 	NamespaceActive      NamespaceState = "Active"
-	NamespaceConflict    NamespaceState = "Conflict"    // another Tenant has it
+	NamespaceConflict    NamespaceState = "Conflict"    // it belongs to another Tenant
 	NamespaceMissing     NamespaceState = "Missing"     // it does not exist
 	NamespaceTerminating NamespaceState = "Terminating" // it is being deleted
 )
@@ -306,12 +305,12 @@ const (
 type TenantNamespace struct {
 	// Name of the namespace.
 	Name string `json:"name"`
-	// State is Active or Home, or why not: Conflict (another Tenant has it), Missing or Terminating.
+	// State is Active or Home. If the Tenant cannot use the namespace, State is Conflict (it
+	// belongs to another Tenant), Missing or Terminating.
 	State NamespaceState `json:"state"`
 }
 
-// ConditionProvisioned is True if everything that a Tenant stands for exists. Only the
-// operator writes it.
+// ConditionProvisioned is True if all objects of a Tenant exist. Only the operator sets it.
 const ConditionProvisioned = "Provisioned"
 
 // TenantStatus is the observed state of a Tenant.
@@ -325,8 +324,8 @@ type TenantStatus struct {
 	Namespaces []TenantNamespace `json:"namespaces,omitempty"`
 }
 
-// Tenant is a team with namespaces. The resources in its home namespace apply in all of
-// them, and it is one quota owner.
+// Tenant is a team and its namespaces. The resources in the home namespace apply to all of these
+// namespaces. The namespaces share one quota.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwt

@@ -3,48 +3,46 @@ package v1beta1
 // TrustSource is the source of trust material.
 // +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef;kms;vault;tuf
 type TrustSource struct {
-	// Inline is the text itself.
+	// Inline contains the text itself.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretKeyRef names a key of a Secret with the text.
+	// SecretKeyRef references the text in a key of a Secret.
 	// +optional
 	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
-	// ConfigMapKeyRef names a key of a ConfigMap with the text.
+	// ConfigMapKeyRef references the text in a key of a ConfigMap.
 	// +optional
 	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
-	// KMS names a key in a key management service. It requires the image
-	// landwaiter:full.
+	// KMS references a key in a key management service. It requires the image landwaiter:full.
 	// +optional
 	KMS *KMSSource `json:"kms,omitempty"`
-	// Vault names a key, or certificates, in HashiCorp Vault.
+	// Vault references a key, or certificates, in HashiCorp Vault.
 	// +optional
 	Vault *VaultSource `json:"vault,omitempty"`
-	// TUF names a Sigstore TUF repository. {} is the public-good one.
+	// TUF references a Sigstore TUF repository. {} selects Sigstore's public-good repository.
 	// +optional
 	TUF *TUFSource `json:"tuf,omitempty"`
 }
 
-// KMSSource is a key in a key management service. With neither secretRef nor serviceAccount a
-// ClusterTrustStore reads it as Landwaiter's own pod.
+// KMSSource is a key in a key management service. If a ClusterTrustStore sets neither secretRef
+// nor serviceAccount, Landwaiter reads the key with the identity of its own pod.
 // +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
 // +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('awskms:') || !has(self.serviceAccount) || has(self.serviceAccount.aws)",message="a uri of awskms needs serviceAccount.aws if it has a serviceAccount"
 // +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('azurekms:') || !has(self.serviceAccount) || has(self.serviceAccount.azure)",message="a uri of azurekms needs serviceAccount.azure if it has a serviceAccount"
 // +kubebuilder:validation:XValidation:rule="!self.uri.startsWith('gcpkms:') || !has(self.serviceAccount) || has(self.serviceAccount.google)",message="a uri of gcpkms needs serviceAccount.google if it has a serviceAccount"
 type KMSSource struct {
-	// URI such as "awskms:///alias/release", "azurekms://vault.vault.azure.net/key" or
+	// URI of the key, such as "awskms:///alias/release", "azurekms://vault.vault.azure.net/key" or
 	// "gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^(awskms|azurekms|gcpkms)://`
 	URI string `json:"uri"`
-	// SecretRef names a Secret with credentials: accessKeyID, secretAccessKey and
-	// region for AWS; tenantID, clientID and clientSecret for Azure; credentials.json for
-	// Google Cloud.
+	// SecretRef references a Secret with credentials: accessKeyID, secretAccessKey and region for
+	// AWS; tenantID, clientID and clientSecret for Azure; credentials.json for Google Cloud.
 	// +optional
 	SecretRef *Reference `json:"secretRef,omitempty"`
-	// ServiceAccount reads the key as a ServiceAccount, with a short-lived token.
+	// ServiceAccount to read the key with, using short-lived tokens.
 	// +optional
 	ServiceAccount *CloudServiceAccount `json:"serviceAccount,omitempty"`
 }
@@ -52,12 +50,12 @@ type KMSSource struct {
 // VaultSource is a key, or certificates, in HashiCorp Vault.
 // +kubebuilder:validation:ExactlyOneOf=tokenSecretKeyRef;serviceAccount
 type VaultSource struct {
-	// Address of the server, https.
+	// Address of the server, beginning with https://.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^https://`
 	Address string `json:"address"`
-	// Path to read, with its mount, such as "transit/keys/release" for keys or
+	// Path to read, including the mount, such as "transit/keys/release" for keys or
 	// "pki/cert/ca_chain" for certificates.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -67,10 +65,10 @@ type VaultSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	VaultNamespace string `json:"vaultNamespace,omitempty"`
-	// TokenSecretKeyRef names the key of a Secret with a token.
+	// TokenSecretKeyRef references a token in a key of a Secret.
 	// +optional
 	TokenSecretKeyRef *KeyReference `json:"tokenSecretKeyRef,omitempty"`
-	// ServiceAccount logs in as a ServiceAccount, with a short-lived token.
+	// ServiceAccount to log in with, using short-lived tokens.
 	// +optional
 	ServiceAccount *VaultServiceAccount `json:"serviceAccount,omitempty"`
 	// CABundle is trusted for the server, in addition to the system's certificates.
@@ -78,16 +76,15 @@ type VaultSource struct {
 	CABundle *CABundle `json:"caBundle,omitempty"`
 }
 
-// VaultServiceAccount logs in at Vault as a ServiceAccount, with Vault's auth method
-// kubernetes.
+// VaultServiceAccount logs in to Vault as a ServiceAccount, with the auth method kubernetes.
 type VaultServiceAccount struct {
 	Reference `json:",inline"`
-	// Role in Vault to log in with. It must be bound to the ServiceAccount and have the
-	// audience vault://HOST, with the host of the address.
+	// Role in Vault to log in with. It must be bound to the ServiceAccount, and have the audience
+	// vault://HOST, where HOST is the host in address.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Role string `json:"role"`
-	// Mount of the auth method.
+	// Mount path of the auth method.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
@@ -95,11 +92,11 @@ type VaultServiceAccount struct {
 	Mount string `json:"mount,omitempty"`
 }
 
-// TUFSource names a TUF repository with a trusted_root.json. The default is Sigstore's
-// public-good one.
+// TUFSource references a TUF repository with a trusted_root.json. The default is Sigstore's
+// public-good repository.
 // +kubebuilder:validation:XValidation:rule="has(self.mirror) == has(self.root)",message="mirror and root go together; leave out both for the public-good repository"
 type TUFSource struct {
-	// Mirror is the address of the repository, https.
+	// Mirror is the https address of the repository.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

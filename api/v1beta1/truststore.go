@@ -29,7 +29,7 @@ const (
 	HashAlgorithmSHA512 HashAlgorithm = "SHA512"
 )
 
-// TrustStoreSpec is named trust material.
+// TrustStoreSpec defines trust material.
 // +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
@@ -37,26 +37,26 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
 // +kubebuilder:validation:XValidation:rule="(has(self.source.inline) ? size(self.source.inline) : 0) + (has(self.source.tuf) ? (has(self.source.tuf.root) ? size(self.source.tuf.root) : 0) + (has(self.source.tuf.caBundle) && has(self.source.tuf.caBundle.inline) ? size(self.source.tuf.caBundle.inline) : 0) : 0) + (has(self.source.vault) && has(self.source.vault.caBundle) && has(self.source.vault.caBundle.inline) ? size(self.source.vault.caBundle.inline) : 0) <= 88000",message="spec holds more than 96 KiB: put the text into a ConfigMap or a Secret"
 type TrustStoreSpec struct {
-	// Type of the trust material: PublicKeys, Certificates, SigningAuthorities (certificates of
-	// notation's signing authorities), TimestampAuthorities (root certificates) and
-	// RevocationLists are PEM text, SigstoreRoot is a trusted_root.json.
+	// Type of the trust material. PublicKeys, Certificates, SigningAuthorities (certificates of
+	// notation's signing authorities), TimestampAuthorities (root certificates) and RevocationLists
+	// are PEM text. SigstoreRoot is a trusted_root.json.
 	Type TrustStoreType `json:"type"`
 
 	// Source of the trust material.
 	Source TrustSource `json:"source"`
 
-	// Hash algorithm of signatures by these keys. The default is that of cosign:
-	// SHA256, or for ECDSA P-384 and P-521 also the hash of matching strength.
+	// Hash algorithm of signatures made with these keys. The default is as in cosign: SHA256 and,
+	// for ECDSA P-384 and P-521, also the hash of matching strength.
 	// +optional
 	Hash HashAlgorithm `json:"hash,omitempty"`
 
-	// AWSSigner configures the identity that asks AWS Signer about revoked signatures, for
-	// type SigningAuthorities.
+	// AWSSigner configures the identity for querying AWS Signer about revoked signatures. It is
+	// only for type SigningAuthorities.
 	// +optional
 	AWSSigner *AWSSignerAccess `json:"awsSigner,omitempty"`
 }
 
-// TrustStore holds keys and certificates that Verifiers of its namespace trust.
+// TrustStore contains keys and certificates that Verifiers in its namespace trust.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lwts
@@ -94,7 +94,7 @@ type TrustStoreList struct {
 	Items           []TrustStore `json:"items"`
 }
 
-// ClusterTrustStore holds keys and certificates that Verifiers of every namespace may
+// ClusterTrustStore contains keys and certificates that Verifiers in every namespace can
 // reference.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -12,7 +12,7 @@ type DefaultAction string
 const (
 	DefaultActionDeny    DefaultAction = "Deny"
 	DefaultActionAllow   DefaultAction = "Allow"
-	DefaultActionInherit DefaultAction = "Inherit" // the next level judges
+	DefaultActionInherit DefaultAction = "Inherit" // the next level decides
 )
 
 // EnforcementAction is the action for images that a policy does not allow.
@@ -25,7 +25,7 @@ const (
 	EnforcementActionWarn EnforcementAction = "Warn"
 )
 
-// RuleAction is the action of a rule on its images.
+// RuleAction is the action of a rule for its images.
 // +kubebuilder:validation:Enum=Require;Allow;Deny
 type RuleAction string
 
@@ -36,7 +36,7 @@ const (
 	RuleActionDeny    RuleAction = "Deny"
 )
 
-// IndexMode selects what proves an image index (a multi-platform image).
+// IndexMode selects how an image index (a multi-platform image) is verified.
 // +kubebuilder:validation:Enum=Itself;ItselfOrEveryManifest
 type IndexMode string
 
@@ -56,7 +56,7 @@ const (
 	PolicyScopeMandatory PolicyScope = "Mandatory"
 )
 
-// TagAction says what happens to the tags of pods' images.
+// TagAction selects what happens to the tags of images in pods.
 // +kubebuilder:validation:Enum=Pin;Leave
 type TagAction string
 
@@ -66,41 +66,41 @@ const (
 	TagActionLeave TagAction = "Leave"
 )
 
-// VerificationPolicySpec defines how findings become a verdict.
+// VerificationPolicySpec defines which evidence images need.
 type VerificationPolicySpec struct {
-	// Rules are tried in order; the first whose images match decides. Rules of
-	// several policies of a namespace are tried in the order of the policies' names.
+	// Rules are evaluated in order, and the first rule that matches the image decides. If a
+	// namespace has several policies, they are evaluated in the order of their names.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Rules []PolicyRule `json:"rules,omitempty"`
 
-	// DefaultAction applies to images that no rule matches: Deny, Allow, or Inherit. With
-	// Inherit, the next level alone decides: the Tenant, then the cluster.
+	// DefaultAction applies to images that no rule matches: Deny, Allow or Inherit. With Inherit,
+	// only the next level decides: the Tenant, then the cluster.
 	// +optional
 	// +kubebuilder:default=Deny
 	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
 
-	// EnforcementAction is Deny or Warn. A policy that warns only adds warnings:
-	// other policies decide as if it did not exist.
+	// EnforcementAction is Deny or Warn. A policy with Warn only adds warnings. Other policies
+	// decide as if this policy did not exist.
 	// +optional
 	// +kubebuilder:default=Deny
 	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
 
-	// Tags is Pin, which lets the operator add the digest to images of new pods, or Leave. Pin
-	// wins within a level. If no policy of a level sets tags, the next level decides; the
+	// Tags is Pin or Leave. Pin allows the operator to add the digest to images of new pods. Within
+	// a level, Pin takes precedence. If no policy of a level sets tags, the next level decides. The
 	// default is Leave.
 	// +optional
 	Tags TagAction `json:"tags,omitempty"`
 
-	// Scope is Fallback, for namespaces without their own policy, or Mandatory, for every
-	// namespace in addition to its own policy. The default is Fallback. Only a
-	// ClusterVerificationPolicy has it.
+	// Scope is Fallback (for namespaces without their own policy) or Mandatory (for every
+	// namespace, in addition to its own policy). The default is Fallback. Only a
+	// ClusterVerificationPolicy can set this field.
 	// +optional
 	Scope PolicyScope `json:"scope,omitempty"`
 }
 
-// PolicyRule states the requirements for some images.
+// PolicyRule defines the requirements for some images.
 // +kubebuilder:validation:XValidation:rule="has(self.require) == (self.action == 'Require')",message="action Require needs require, and no other action may have it"
 type PolicyRule struct {
 	// Images that the rule applies to, as in a Verifier.
@@ -111,21 +111,22 @@ type PolicyRule struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images"`
 
-	// Action is Require, which allows an image if all entries of require hold; Allow,
-	// which allows it without verification; or Deny.
+	// Action is Require, Allow or Deny. Require allows an image that satisfies all entries of
+	// require. Allow allows an image without verification.
 	// +optional
 	// +kubebuilder:default=Require
 	Action RuleAction `json:"action,omitempty"`
 
-	// Require lists requirements, all of which must hold.
+	// Require lists requirements. The image must satisfy all of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Require []Requirement `json:"require,omitempty"`
 
-	// Index selects what proves an image index: Itself, or ItselfOrEveryManifest, which
-	// also accepts an index if each of its manifests is proven.
+	// Index is Itself or ItselfOrEveryManifest. With Itself, an image index itself must satisfy the
+	// rule. ItselfOrEveryManifest also accepts an index if each of its manifests satisfies the
+	// rule.
 	// +optional
 	// +kubebuilder:default=Itself
 	Index IndexMode `json:"index,omitempty"`
@@ -134,7 +135,7 @@ type PolicyRule struct {
 // Requirement is one requirement of a rule.
 // +kubebuilder:validation:ExactlyOneOf=anyOf;allOf;types;expression
 type Requirement struct {
-	// AnyOf names verifiers. At least one must be satisfied.
+	// AnyOf lists verifiers by name. At least one of them must be satisfied.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -142,7 +143,7 @@ type Requirement struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	AnyOf []string `json:"anyOf,omitempty"`
-	// AllOf names verifiers. All must be satisfied.
+	// AllOf lists verifiers by name. All of them must be satisfied.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -150,20 +151,20 @@ type Requirement struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	AllOf []string `json:"allOf,omitempty"`
-	// Types of verifiers. At least one verifier of these types that applies to the
-	// image must be satisfied.
+	// Types of verifiers. Of the verifiers with these types that apply to the image, at least one
+	// must be satisfied.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Types []VerifierType `json:"types,omitempty"`
-	// Expression in CEL that must be true. Its variable findings lists what the
-	// verifiers that apply to the image have proven.
+	// Expression is a CEL expression that must be true. Its variable findings contains the results
+	// of the verifiers that apply to the image.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`
-	// AtLeast is the number of different signers required.
+	// AtLeast is the minimum number of different signers.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
@@ -171,7 +172,7 @@ type Requirement struct {
 	AtLeast *int32 `json:"atLeast,omitempty"`
 }
 
-// VerificationPolicy says which evidence images of its namespace need.
+// VerificationPolicy defines which evidence images in its namespace need.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lwvp
@@ -203,8 +204,9 @@ type VerificationPolicyList struct {
 	Items           []VerificationPolicy `json:"items"`
 }
 
-// ClusterVerificationPolicy says which evidence images need in namespaces without their
-// own policy. A mandatory one applies to every namespace, in addition to its own policy.
+// ClusterVerificationPolicy defines which evidence images need in namespaces without their own
+// policy. A mandatory policy applies to every namespace, in addition to the namespace's own
+// policy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcvp

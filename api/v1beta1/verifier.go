@@ -20,8 +20,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.notation) == (self.type == 'Notation')",message="spec.type Notation needs spec.notation, and no other type may have it"
 // +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.type Attestation needs spec.attestation, and no other type may have it"
 type VerifierSpec struct {
-	// Images that the verifier applies to: "**" for all, or patterns of host and
-	// repository such as "registry.example.com/team-a/**".
+	// Images that the verifier applies to: "**" for all images, or patterns of host and repository,
+	// such as "registry.example.com/team-a/**".
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -31,10 +31,10 @@ type VerifierSpec struct {
 	// +kubebuilder:default={"**"}
 	Images []string `json:"images,omitempty"`
 
-	// Type of the evidence. The field of that name configures the check.
+	// Type of the evidence. The field with the same name configures the check.
 	Type VerifierType `json:"type"`
 
-	// Cosign checks cosign signatures: legacy ones and Sigstore bundles.
+	// Cosign checks cosign signatures: legacy signatures and Sigstore bundles.
 	// +optional
 	Cosign *CosignVerifier `json:"cosign,omitempty"`
 
@@ -58,8 +58,8 @@ type CosignVerifier struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 256 && size(self[k]) <= 1024)",message="a name has more than 256 characters, or a value more than 1024"
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// MatchRepository requires that the signature names the image's own repository.
-	// Leave it off if images are mirrored.
+	// MatchRepository requires that the signature contains the name of the image's own repository.
+	// Do not enable it if images are mirrored.
 	// +optional
 	MatchRepository bool `json:"matchRepository,omitempty"`
 }
@@ -69,12 +69,12 @@ type CosignVerifier struct {
 type AttestationVerifier struct {
 	Signers `json:",inline"`
 
-	// PredicateType that the statement must have, exactly.
+	// PredicateType is the exact predicate type that the statement must have.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	PredicateType string `json:"predicateType"`
 
-	// Expression in CEL that must be true. Its variables are predicate, predicateType,
+	// Expression is a CEL expression that must be true. Its variables are predicate, predicateType,
 	// now and signer.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

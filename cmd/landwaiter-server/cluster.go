@@ -50,15 +50,15 @@ type clusterFlags struct {
 func (c *clusterFlags) register(f *pflag.FlagSet) {
 	o := &c.controller
 	program.RegisterNamed(f, "cluster-role", "names of ClusterRoles, by use (repeatable)", func(v *pflag.FlagSet) {
-		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader", "ClusterRole that grants reading a namespace's Secrets and ConfigMaps, for messages")
+		v.StringVar(&o.ReferenceReaderRole, "reference-reader", "landwaiter-reference-reader", "ClusterRole that grants permission to read a namespace's Secrets and ConfigMaps; for messages only")
 		v.StringVar(&o.OperatedRole, "operated-tenants", "", "ClusterRole in which serve lists the existing Tenants for the operator guardrails (empty: none)")
-		v.StringVar(&c.providerSuffix, "provider-suffix", "", "suffix of the ClusterRole that owns a --provider-object: object NAME requires ClusterRole NAME+suffix, and is deleted with it (empty: no owner)")
+		v.StringVar(&c.providerSuffix, "provider-suffix", "", "suffix of the ClusterRole that owns a --provider-object: object NAME requires ClusterRole NAME+suffix, and is deleted with this ClusterRole (empty: no owner)")
 	})
-	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "maintain ConfigMap landwaiter-effective-rules in each namespace of a Tenant; requires the guardrails")
-	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of workloads when they change, and re-verify those of running pods before their verdict expires")
+	f.BoolVar(&o.ShowRules, "show-effective-rules", false, "maintain ConfigMap landwaiter-effective-rules in each tenant namespace; requires the guardrails")
+	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of changed workloads, and re-verify images of running pods before the verdict expires")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events into each namespace; implies --warm-up")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in --own-namespace with the serving certificate, instead of --tls-dir")
-	f.BoolVar(&c.rotate, "rotate-certificates", false, "create and renew the certificate in --tls-secret, and maintain every --provider-object with its CA")
+	f.BoolVar(&c.rotate, "rotate-certificates", false, "create and renew the certificate in --tls-secret, and write its CA into every --provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in --own-namespace through which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the created certificate (repeatable)")
 	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as landwaiter-verify=/v1/verify (repeatable)")

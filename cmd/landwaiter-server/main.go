@@ -15,13 +15,13 @@ func newRoot() *cobra.Command {
 	var shared sharedFlags
 	root := &cobra.Command{
 		Use:   "landwaiter-server",
-		Short: "Decide which container images may enter a Kubernetes cluster",
-		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper. If a namespace has
-no resources of its own, those of its Tenant or of the cluster apply. This is the server; people
-use landwaiter.
+		Short: "Decide which container images a Kubernetes cluster admits",
+		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper. If a namespace has no
+resources, the resources of its Tenant or of the cluster apply. This is the server; people use
+landwaiter.
 
 Exit codes:
-  0   the program ended as asked
+  0   the program exited as requested
   64  the command line is wrong, or a file that it names cannot be used
   69  something that the program needs failed, such as the address to listen on`,
 		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt`,

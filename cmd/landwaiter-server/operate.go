@@ -34,16 +34,17 @@ func newOperate(shared *sharedFlags) *cobra.Command {
 		Use:   "operate",
 		Short: "Run the operator, which provisions the objects of Tenants",
 		Long: `Operate creates the objects of every Tenant (namespaces, ServiceAccount, bindings, quotas, network
-policies, Flux objects) and reverts what others change. It does the same as "landwaiter tenant add",
-with a ServiceAccount of its own, and reports failures in the condition Provisioned. It only serves
+policies, Flux objects) and reverts changes by others. It does the same as "landwaiter tenant add",
+with its own ServiceAccount, and reports failures in the condition Provisioned. It only serves
 health and metrics.
 
-It never takes over an existing namespace: only an admin does, with
+It never takes over an existing namespace: only an admin can do this, with
 "landwaiter tenant add --set adopt=true".
 
-Its ServiceAccount may bind roles. The operator guardrails, two ValidatingAdmissionPolicies, confine it
-to namespaces of Tenants and to the specs of Tenants. At its start and every minute, it sends
-dry-run requests that the guardrails must refuse. If one is not refused, it ends.`,
+Its ServiceAccount can bind roles. Two ValidatingAdmissionPolicies, the operator guardrails,
+confine the ServiceAccount to tenant namespaces and to the specs of Tenants. At startup and every
+minute, operate sends dry-run requests that the guardrails must refuse. If a request is not
+refused, operate exits.`,
 		Example: `  landwaiter-server operate --own-namespace landwaiter-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,20 +63,20 @@ dry-run requests that the guardrails must refuse. If one is not refused, it ends
 
 func (o *operateFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
-	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that no Tenant may have, in addition to system namespaces (repeatable)")
+	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that cannot belong to a Tenant, in addition to system namespaces (repeatable)")
 	g, m := &o.options.Guardrail, &o.options.Mutation
 	program.RegisterNamed(f, "guardrail", "operator guardrails, and how often to test them (repeatable)", func(v *pflag.FlagSet) {
-		v.StringVar(&g.Policy, "namespaces", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this ServiceAccount to namespaces of Tenants")
+		v.StringVar(&g.Policy, "namespaces", "landwaiter-operator-guardrail", "ValidatingAdmissionPolicy that confines this ServiceAccount to tenant namespaces")
 		v.StringVar(&g.Tenants, "tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this ServiceAccount to the spec of each Tenant")
 		v.DurationVar(&g.Interval, "interval", guardrailInterval, "how often to test the operator guardrails, at least every minute")
 	})
 	f.BoolVar(&o.options.InsecureNoGuardrail, "insecure-no-guardrail", false, "run without the operator guardrails; anyone who takes over this ServiceAccount controls every namespace")
 	program.RegisterNamed(f, "mutation", "maintain the objects that pin tags, with limit=N and timeout-seconds=N (omitted: none)", func(v *pflag.FlagSet) {
-		v.IntVar(&m.Limit, "limit", mutationLimit, "maximum sets of Provider and Assign objects for Stores of teams; each slows down every admission in the cluster (0: only those of the cluster)")
+		v.IntVar(&m.Limit, "limit", mutationLimit, "maximum number of sets of Provider and Assign objects for Stores of teams; each set slows down every admission in the cluster (0: only the sets of the cluster)")
 		v.Int64Var(&m.Objects.TimeoutSeconds, "timeout-seconds", 1, "seconds that Gatekeeper waits for the digest of a tag")
 	})
 	f.Lookup("mutation").DefValue = "" // the values count only if the flag is given
-	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace whose tags are never pinned (repeatable)")
+	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace in which tags are never pinned (repeatable)")
 }
 
 // take adds what the flags of both commands say.

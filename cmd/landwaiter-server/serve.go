@@ -54,9 +54,9 @@ func newServe(shared *sharedFlags) *cobra.Command {
 		Use:   "serve [--config-dir DIR]",
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
 		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS. It reads resources from
-the Kubernetes API of its cluster, or of the one in KUBECONFIG, or from files (--config-dir). It applies
-changes of resources and certificates without a restart. docs/reference/server.md explains flags with named
-values. On SIGTERM or SIGINT, it finishes the requests in flight and ends.`,
+the Kubernetes API of its cluster, or of the cluster in KUBECONFIG, or from files (--config-dir). It applies
+changed resources and certificates without a restart. docs/reference/server.md explains flags with named
+values. On SIGTERM or SIGINT, it finishes the requests in flight and exits.`,
 		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
     --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
@@ -107,7 +107,7 @@ values. On SIGTERM or SIGINT, it finishes the requests in flight and ends.`,
 func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
 	f.StringVar(&options.Address, "address", ":8443", "HTTPS address for Gatekeeper")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any certificate that the client CA signed)")
-	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer clients without a client certificate")
+	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "accept clients without a client certificate")
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer mutation with repository@digest, as Ratify does, instead of repository:tag@digest")
 	program.RegisterNamed(f, "timeout", "time limits of answers and of the shutdown (repeatable)", func(v *pflag.FlagSet) {
 		v.DurationVar(&options.VerifyTimeout, "verify", provider.DefaultVerifyTimeout, "time limit of a verify answer; keep it below Gatekeeper's webhook timeout")
@@ -120,12 +120,12 @@ func registerServerFlags(f *pflag.FlagSet, options *provider.Options) {
 // registerEngineFlags declares the flags of caches and their TTLs, and those that limit a namespace's share.
 func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Duration) {
 	program.RegisterNamed(f, "limit", "limits of parallel work and memory (repeatable)", func(v *pflag.FlagSet) {
-		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified in parallel; further images get a system error at once")
+		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified in parallel; further images get a system error immediately")
 		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified in parallel")
 		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
-		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most as much as it leaves to others")
-		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace and second, with a burst of twice as many; the rest waits")
-		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace and second, with a burst of the same size; the rest waits")
+		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most as much as remains for other namespaces")
+		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace and second, with a burst of twice as many; further requests wait")
+		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace and second, with a burst of the same size; further reads wait")
 		v.IntVar(&o.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 	})
 	program.RegisterNamed(f, "ttl", "how long a result is cached (repeatable)", func(v *pflag.FlagSet) {

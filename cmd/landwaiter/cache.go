@@ -30,7 +30,7 @@ func newCache(by person) *cobra.Command {
 	cmd := group("cache", "Inspect and purge the cache that replicas share in Redis", newCacheShow(flags), newCachePurge(flags))
 	f := cmd.PersistentFlags()
 	flags.redis.RegisterConnection(f)
-	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "use the keys of cluster scope instead of those of a namespace")
+	f.BoolVar(&flags.clusterScope, "cluster-scope", false, "use the keys of cluster scope instead of the keys of a namespace")
 	for _, sub := range cmd.Commands() {
 		uses(sub, time.Minute, flagOutput)
 	}
@@ -97,8 +97,8 @@ func newCachePurge(flags *cacheFlags) *cobra.Command {
 		Use:   "purge (--namespace NS | --cluster-scope)",
 		Short: "Remove the keys of a namespace from Redis",
 		Long: `Purge removes every key of one namespace, or of cluster scope. Entries in the memory of replicas
-stay until they expire. The server verifies an image again at its next request. The exit code is 0
-even if there were no keys.`,
+stay until they expire. The server verifies each image again at the next request. The exit code is
+0 even if there were no keys.`,
 		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -136,15 +136,15 @@ func newCacheShow(shared *cacheFlags) *cobra.Command {
 	flags := showFlags{cacheFlags: shared}
 	cmd := &cobra.Command{
 		Use:   "show [--namespace NS | --cluster-scope] [--image REPOSITORY[@DIGEST]]",
-		Short: "Count the keys of each namespace in Redis, or list the verdicts of one",
-		Long: `Show counts the keys of each namespace in Redis, and the bytes of their values. "-" stands for
-cluster scope. With --namespace or --cluster-scope, it opens the cached verdicts with the keys of
---redis-key-file, and lists them. This is for cluster admins: anyone with the key file can forge
-verdicts. Teams use "landwaiter verify --explain" instead.
+		Short: "Count the keys of each namespace in Redis, or list the verdicts of one namespace",
+		Long: `Show counts the keys of each namespace in Redis, and the bytes of their values. "-" means cluster
+scope. With --namespace or --cluster-scope, show opens the cached verdicts with the keys of
+--redis-key-file, and lists them. This is only for cluster admins, because anyone with the key
+file can forge verdicts. Teams can use "landwaiter verify --explain" instead.
 
-A value that does not open is listed as UNOPENED with the reason: the file no longer has its key,
-or someone else wrote it. The server never uses it as a verdict. The exit code is 0 even if there
-is nothing to show.`,
+A value that cannot be opened is listed as UNOPENED with the reason: the file no longer contains
+the key, or someone else wrote the value. The server never uses such a value as a verdict. The
+exit code is 0 even if there is nothing to show.`,
 		Example: `  landwaiter cache show --redis-url rediss://redis.example:6379/0
   landwaiter cache show --namespace team-a --redis-url-file redis-url --redis-key-file redis-key
   landwaiter cache show -n team-a --image registry.example.com/team-a/app --redis-url-file redis-url --redis-key-file redis-key`,
@@ -159,7 +159,7 @@ is nothing to show.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.keyFile, "redis-key-file", "", program.KeyFileUsage)
 	f.StringVar(&flags.image, "image", "", "list only the verdicts of one repository, or of one digest in it (empty: all)")
-	f.IntVar(&flags.limit, "limit", defaultShown, "maximum number of verdicts to list; the rest is counted")
+	f.IntVar(&flags.limit, "limit", defaultShown, "maximum number of verdicts to list; further verdicts are only counted")
 	return cmd
 }
 

@@ -41,27 +41,27 @@ func newCheck(by person) *cobra.Command {
 	flags := checkFlags{by: by}
 	cmd := &cobra.Command{
 		Use:   "check [--tenants | --tenant NAME | --isolation | FILE|DIR|-...]",
-		Short: "Find what is wrong with an installation, its Tenants or files, and how to fix it",
-		Long: `Check reads how Gatekeeper and Landwaiter are installed, with your permissions, and changes
-nothing. It finds what admits images that should be denied, what will break, and trust material
-that developers can change. docs/reference/findings.md explains each finding. The ClusterRole
-landwaiter-checker grants all permissions that check needs, and none for Secrets.
+		Short: "Find problems in an installation, its Tenants or files, and how to fix them",
+		Long: `Check reads the installation of Gatekeeper and Landwaiter with your permissions, and changes
+nothing. It finds settings that wrongly admit images, problems that are about to occur, and trust
+material that developers can change. docs/reference/findings.md explains each finding. The
+ClusterRole landwaiter-checker grants all permissions that check needs, and none for Secrets.
 
---tenants compares every Tenant with the cluster, --tenant one of them. If you may not list
-Tenants, check compares one namespace (-n) and its Tenant's home namespace. For that, the server
-must run with --show-effective-rules.
+--tenants compares every Tenant with the cluster, --tenant only the named Tenant. Without
+permission to list Tenants, check compares one namespace (-n) and the home namespace of its
+Tenant, if the server runs with --show-effective-rules.
 
---isolation impersonates the people and ServiceAccounts of each Tenant, and requests what they
-must not reach. All requests are dry runs. It reads no Secret.
+--isolation impersonates the people and ServiceAccounts of each Tenant, and sends requests that
+must be refused. All requests are dry runs. It reads no Secrets.
 
-Check validates FILE, DIR and - (standard input) as an API server does (schema, unknown fields,
-rules), then compiles them as Landwaiter does. It contacts no server. A note is about what files
-alone cannot show. Check also reads landwaiter.dev/v1alpha1.
+Check validates FILE, DIR and - (standard input) like an API server (schema, unknown fields,
+rules), and then compiles them like Landwaiter. It contacts no server. A note describes what check
+cannot determine from files alone. Check also reads landwaiter.dev/v1alpha1.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  nothing is wrong
-  1  there are errors or warnings; with --strict: or notes
-  2  a check could not be made`,
+  1  there are errors or warnings or, with --strict, notes
+  2  a check was not possible`,
 		Example: `  landwaiter check
   landwaiter check --tenant iris-green -o json
   kubectl get landwaiter --all-namespaces -o yaml | landwaiter check -`,
@@ -77,14 +77,14 @@ Exit codes (64 and 69: see landwaiter --help):
 	f := cmd.Flags()
 	f.BoolVar(&flags.tenants, "tenants", false, "compare all Tenants with the cluster")
 	f.StringVar(&flags.tenant, "tenant", "", "compare this Tenant with the cluster; with --isolation, impersonate only its people and ServiceAccounts")
-	f.BoolVar(&flags.tries, "isolation", false, "try with impersonated dry runs what teams must not be able to do")
+	f.BoolVar(&flags.tries, "isolation", false, "impersonate teams, and send dry-run requests that must be refused")
 	f.StringVar(&flags.isolation.Other, "other", "", "with --isolation, the only Tenant to try to reach")
 	f.StringVar(&flags.isolation.As, "person", "", "with --isolation, another user of --tenant to impersonate")
 	f.StringSliceVar(&flags.isolation.Groups, "group", nil, "group of the user of --person (repeatable)")
-	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper; used if its webhook names no Service")
+	f.StringVar(&flags.options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper, for a webhook that references no Service")
 	f.StringSliceVar(&flags.options.Exempt, "exempt-namespace", nil, "namespace that you exempt on purpose, in addition to system namespaces (repeatable)")
 	f.StringVar(&flags.clusterResources, program.ClusterResourcesFlag, "", "namespace of the Secrets that Cluster… resources in files reference")
-	f.BoolVar(&flags.strict, "strict", false, "also exit with 1 for notes")
+	f.BoolVar(&flags.strict, "strict", false, "also exit with code 1 if there are notes")
 	return cmd
 }
 

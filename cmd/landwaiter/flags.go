@@ -32,7 +32,7 @@ type serviceFlags struct {
 
 // registerServer declares the flags that say where the server is and how it runs.
 func (f *serviceFlags) registerServer(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "FLAG or FLAG=VALUE of landwaiter-server serve that changes verdicts, such as egress-host=ocsp.example.com (repeatable)")
+	cmd.Flags().StringArrayVar(&f.given, "serve-flag", nil, "flag of landwaiter-server serve that changes verdicts, FLAG or FLAG=VALUE, such as egress-host=ocsp.example.com (repeatable)")
 }
 
 // parseServed reads which server is meant, and its flags that are given with --serve-flag.

@@ -24,23 +24,23 @@ func newRoot() *cobra.Command {
 	by := newPerson()
 	root := &cobra.Command{
 		Use:   "landwaiter",
-		Short: "Verify container images, and set up what decides which may enter a Kubernetes cluster",
-		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper. If a namespace has
-no resources of its own, those of its Tenant or of the cluster apply. This program is for people
-and CI; landwaiter-server answers Gatekeeper.
+		Short: "Verify container images, and set up the rules that admit images to a Kubernetes cluster",
+		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper. If a namespace has no
+resources, the resources of its Tenant or of the cluster apply. This program is for people and CI;
+landwaiter-server answers Gatekeeper.
 
 Exit codes of every command:
   0   the answer is yes, or the work is done
   1   the answer is no: an image is denied, something is wrong or missing, or a change is refused
-  2   no known answer is no, but something is unknown: a registry did not answer, or you lack a
-      permission
+  2   nothing is known to be denied or wrong, but something is unknown: a registry did not respond,
+      or you lack a permission
   64  the command line is wrong, or a file that it names cannot be used
   69  something that the command needs failed, such as the Kubernetes API`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter check ./config/samples`,
 	}
 	by.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's" // the glossary's word
+	root.PersistentFlags().Lookup("certificate-authority").Usage = "File with the certificate of the CA that signed the API server's certificate" // the glossary's word
 	by.register(root.PersistentFlags())
 	root.PersistentPreRunE = by.check
 	hideShared(root)
@@ -51,8 +51,8 @@ func newOptions() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
 		Short: "List the flags of every command: cluster, user and namespace",
-		Long: `Options lists the flags that every command has. They are kubectl's flags for the kubeconfig
-file, the context, the cluster, the user (also --as) and the namespace.`,
+		Long: `Options lists the flags that every command has. They are kubectl's flags for the kubeconfig file,
+the context, the cluster, the user (including --as) and the namespace.`,
 		Example: "  landwaiter options",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

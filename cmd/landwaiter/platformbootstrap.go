@@ -15,16 +15,16 @@ func newPlatformBootstrap() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
-		Short: "Print Flux, locked down, and the shared source of flux-multitenant-demo",
+		Short: "Print Flux with a lockdown, and the shared source of flux-multitenant-demo",
 		Long: `Bootstrap reads the output of "flux install --export", locks Flux down, adds the source that the
 tenants share, and prints everything for "kubectl apply". It contacts no cluster.
 
-Apply the output twice: the first run creates the CRDs, and kubectl then knows the kind of the
-source. You can apply it again at any time, also after an upgrade of Flux.
+Apply the output twice: kubectl only knows the kind of the source after the first run has created
+the CRDs. You can apply it again at any time, also after an upgrade of Flux.
 
 With the lockdown, a tenant's Kustomization cannot use a source in another namespace, so
 "landwaiter tenant add" copies the source into the tenant's home namespace. --shared-source omits
-that part of the lockdown, as the demo does; then any team can use every source.`,
+that part of the lockdown, as the demo does. Any team can then use every source.`,
 		Example: `  flux install --export | landwaiter platform bootstrap -f - --git-url https://github.com/example/demo > flux.yaml
   kubectl apply --server-side -f flux.yaml || kubectl apply --server-side -f flux.yaml`,
 		Args: cobra.NoArgs,
@@ -50,6 +50,6 @@ that part of the lockdown, as the demo does; then any team can use every source.
 	f.StringVar(&made.URL, "git-url", "", "https or ssh URL of the repository that the tenants share")
 	f.StringVar(&made.Branch, "git-branch", "main", "branch of the repository")
 	f.StringSliceVar(&made.IgnorePaths, "ignore-paths", nil, "files of the repository that Flux ignores, as in .gitignore (repeatable)")
-	f.BoolVar(&made.SharedSource, "shared-source", false, "let Kustomizations of teams use sources in other namespaces")
+	f.BoolVar(&made.SharedSource, "shared-source", false, "allow Kustomizations of teams to use sources in other namespaces")
 	return cmd
 }

@@ -20,24 +20,24 @@ import (
 func newPlatformCheck(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR",
-		Short: "Find what is wrong with a platform's repository before a cluster applies it",
-		Long: `Check builds every kustomization of a tree, and follows Flux from each cluster's folder. It finds:
+		Short: "Find problems in a platform's repository before a cluster applies it",
+		Long: `Check builds each kustomization, and follows Flux's objects from each cluster's folder. It finds:
 
-  builds       what does not build; paths, sources and dependencies that do not exist; circular
-               dependencies; remote bases; unknown fields
+  builds       kustomizations that do not build; paths, sources and dependencies that do not exist;
+               circular dependencies; remote bases; unknown fields
   order        objects that are applied twice; manifests and folders that nothing applies;
                namespaces that nothing creates
   permissions  Kustomizations and HelmReleases without a ServiceAccount; bindings that give a
-               team's ServiceAccount more than its role; a Flux that is not locked down
-  Tenants      Tenants in conflict; namespaces of a Tenant without objects
-  Landwaiter   resources that would be refused; policies that require what the tree does not
-               have; constraints that deny every image, those of Flux or ExternalSecrets of
-               the platform
+               team's ServiceAccount more than its role; Flux without the lockdown
+  Tenants      Tenants in conflict; tenant namespaces that lack objects of their Tenant
+  Landwaiter   resources that would be refused; policies that require objects that the tree does
+               not contain; constraints that deny every image, Flux's images or ExternalSecrets
+               of the platform
   secrets      Secrets and keys in plain text
-  charts       charts that nothing verifies
+  charts       charts without verification
 
-Check only reads files. It follows no link, runs no plugin and no Helm, and fetches nothing, so it
-can check files of strangers.
+Check only reads files. It does not follow links, run plugins or Helm, or fetch anything, so you
+can also check untrusted files.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  there are no findings

@@ -14,9 +14,9 @@ func newPlatformInit(by person) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Write a platform's repository: Gatekeeper, Landwaiter, policies and Flux, in order",
-		Long: `Init writes a tree of files. Flux applies them in this order: CRDs, Gatekeeper and Landwaiter,
-templates, constraints, guardrails, tenants. It contacts no cluster.
+		Short: "Write a platform's repository with Gatekeeper, Landwaiter, policies and Flux",
+		Long: `Init writes a tree of files, and contacts no cluster. Flux applies the files in this order: CRDs,
+Gatekeeper and Landwaiter, templates, constraints, guardrails, tenants.
 
 Layouts (--layout):
   flux    a folder for each environment, as in flux2-multi-tenancy
@@ -24,31 +24,31 @@ Layouts (--layout):
   arc     a folder for each application and tenant, as in soft multi-tenancy with Arc
   demo    flux-multitenant-demo
 
-The file .landwaiter.yaml of the tree has its settings: environments, groups, clusters, constraints,
-enforcement, githubOrg, allowedSources, sopsAge (or sopsPGP, sopsKMS), operator, sharedSource,
-secretStores, landwaiterImage, checkSHA256, and for the charts landwaiter and gatekeeper url,
-version, digest and verify. --set adds: lists grow, other values are replaced. --filename replaces
-all settings. To remove one, edit the file first.
+The file .landwaiter.yaml of the tree contains the settings: environments, groups, clusters,
+constraints, enforcement, githubOrg, allowedSources, sopsAge (or sopsPGP, sopsKMS), operator,
+sharedSource, secretStores, landwaiterImage, checkSHA256, and, for the charts landwaiter and
+gatekeeper, url, version, digest and verify. --set adds entries to lists, and replaces other
+values. --filename replaces all settings. To remove a setting, edit the file first.
 
 You can run init again, also with a newer version. It only replaces files that nobody edited. If
-an edited file has a new version, init shows what --force would undo, and writes nothing. It never
-changes files that others continue, such as those of "flux bootstrap" and the lists of tenants.
+there is a new version of an edited file, init shows what --force would undo, and writes nothing.
+It never changes files that others maintain, such as files of "flux bootstrap" and tenant lists.
 
-With enforcement=deny, the tree needs a policy or Verifier that can allow an image; otherwise no
+With enforcement=deny, the tree needs a policy or Verifier that can allow an image; otherwise, no
 pod would start. If there is none, init writes nothing and names what is missing. Images in
-exemptNamespaces are not verified; Flux's are among them. Rules for teams exclude
+exemptNamespaces, including Flux's images, are not verified. Rules for teams do not apply in
 infrastructureNamespaces.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  the tree is written
-  1  someone edited a file, the tree would deny every image or those of Flux, or Flux would delete
-     what a team has`,
+  1  someone edited a file, the tree would deny every image or Flux's images, or Flux would delete
+     objects of a team`,
 		Example: `  landwaiter platform init fleet --set githubOrg=example
   landwaiter platform init fleet --layout groups --set 'groups=[infra-ops, dev]' --set clusters=dev/iris-dev`,
 		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error { return writePlatform(cmd, by, args[0], file, told) },
 	}
-	cmd.Flags().StringVar((*string)(&told.Layout), "layout", "", "layout: flux, groups, arc or demo (empty: that of the tree, or flux)")
+	cmd.Flags().StringVar((*string)(&told.Layout), "layout", "", "layout: flux, groups, arc or demo (empty: the layout of the tree, or flux)")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "file that replaces .landwaiter.yaml of the tree, or - for standard input")
 	cmd.Flags().StringArrayVar(&told.Settings.Values, "set", nil, "FIELD=VALUE to add to .landwaiter.yaml, such as environments=dev or enforcement=deny (repeatable)")
 	uses(cmd, 0, flagOutput, flagDryRun, flagForce)

@@ -32,21 +32,21 @@ func newPlatformScaffold(by person) *cobra.Command {
 		Use:   "scaffold DIR [NAME]",
 		Short: "Write a team's part of the platform's repository, or the team's own repository",
 		Long: `Scaffold writes a Tenant and its objects into DIR, a repository that "landwaiter platform init"
-wrote, and adds them to the lists of its environments, groups or clusters. With --own, DIR is the
-team's own repository. It contacts no cluster.
+wrote. It adds them to the lists of the environments, groups or clusters there. With --own, DIR is
+the team's own repository. Scaffold contacts no cluster.
 
-You can run it again. --set adds to the Tenant of the tree: lists grow, other values are replaced.
---filename replaces the Tenant. If you edit tenant.yaml, the other files follow. An application of
-the layout arc stays; so do edited files without --force. With --own, repeat all flags but --place.
+You can run it again. --set adds entries to lists of the Tenant in the tree, and replaces other values.
+--filename replaces the Tenant. If you edit tenant.yaml, scaffold updates the other files. It keeps edited
+files (without --force) and applications of the layout arc. With --own, repeat all flags except --place.
 
---git-auth creates the Secret with which Flux reads the team's repository. "ssh=KNOWN_HOSTS"
-creates a key and prints the public key; "token=FILE" uses a token. The Secret is written to
---git-auth-out. If the tree has sopsAge, sopsPGP or sopsKMS, it is encrypted into the tree.
+--git-auth creates the Secret that Flux uses to read the team's repository. "ssh=KNOWN_HOSTS"
+creates a key and prints the public key; "token=FILE" uses a token. Scaffold writes the Secret to
+--git-auth-out or, if the tree has sopsAge, sopsPGP or sopsKMS, encrypted into the tree.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  the tree is written
-  1  someone edited a file, the home namespace would change, another team has a namespace, or Flux
-     would delete what the team has`,
+  1  someone edited a file, the home namespace would change, a namespace belongs to another team, or
+     Flux would delete objects of the team`,
 		Example: `  landwaiter platform scaffold fleet -f iris-green.yaml --place staging
   landwaiter platform scaffold arc shop --app web --app-chart oci://registry.example.com/charts/web@1.2.0
   landwaiter platform scaffold iris-green --own -f fleet/tenants/base/iris-green/tenant.yaml`,
@@ -71,14 +71,14 @@ Exit codes (64 and 69: see landwaiter --help):
 	uses(cmd, 0, flagOutput, flagAccount, flagDryRun, flagForce)
 	f := cmd.Flags()
 	f.BoolVar(&flags.own, "own", false, "write the team's own repository")
-	f.StringVar(&flags.layout, "layout", "", "with --own: flux, groups, arc or demo (empty: that of the tree of --filename, or flux)")
+	f.StringVar(&flags.layout, "layout", "", "with --own: flux, groups, arc or demo (empty: as in the tree of --filename, or flux)")
 	f.StringSliceVar(&flags.places, "place", nil, "environment, group or cluster to add the team to (repeatable; none: all)")
 	f.StringVar(&flags.app.Name, "app", "", "application, with --own or in layout arc (empty: podinfo with --own, otherwise none)")
-	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of its chart: https://…, https://….git or oci://… (empty: none)")
+	f.StringVar(&flags.chart, "app-chart", "", "URL[@VERSION] of the app's chart: https://…, https://….git or oci://… (empty: none)")
 	f.BoolVar(&flags.app.Shared, "shared", false, "in layout arc, make the application an overlay of base-deployments/APP")
 	f.BoolVar(&flags.withoutHelm, "without-helm", false, "in layout arc, leave the application to the team's own repository")
 	f.StringVar(&flags.signingKey, "signing-key", "", "with --own, file with the public key for the team's images (empty: no rules)")
-	f.StringVar(&flags.images, "images", "", "with --own, images that the key signs, such as registry.example.com/team/** (empty: none)")
+	f.StringVar(&flags.images, "images", "", "with --own, images signed with the key, such as registry.example.com/team/** (empty: none)")
 	f.StringVar(&flags.login, "git-auth", "", "create the repository's login: ssh=KNOWN_HOSTS, or token=FILE (- for standard input)")
 	f.StringVar(&flags.loginOut, "git-auth-out", "", "new file outside the tree for the login in plain text")
 	return cmd

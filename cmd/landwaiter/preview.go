@@ -39,33 +39,33 @@ func newPreview(by person) *cobra.Command {
 	flags := previewFlags{service: serviceFlags{by: by}}
 	cmd := &cobra.Command{
 		Use:   "preview {-f NEW.yaml | --delete KIND/NAME}... [-n NS | -A]",
-		Short: "Show how a change of resources would affect the images that run",
-		Long: `Preview verifies the images of running pods and of workloads twice: with the cluster's
-resources as they are, and with the objects of NEW.yaml applied and those of --delete removed.
-It prints the images whose verdict would change, why, and what to do, then the totals of each
-namespace. It changes nothing.
+		Short: "Show how a change of resources would affect running images",
+		Long: `Preview verifies the images of running pods and of workloads twice: with the cluster's current
+resources, and as if you had applied NEW.yaml and removed the objects of --delete. If the verdict
+of an image would change, preview prints the image, the reason and the fix. It then prints the
+totals of each namespace. It changes nothing.
 
-Preview reads the cluster with your permissions. If you lack one, the rows that depend on it are
-UNKNOWN and name it; all other rows are exact. If you may not read cluster resources, preview
-takes them from ConfigMap landwaiter-effective-rules of the namespace, which serve writes with
---show-effective-rules. docs/howto/preview.md lists the roles to bind.
+Preview reads the cluster with your permissions. If you lack a permission, the rows that depend on
+it are UNKNOWN and name it; all other rows are exact. Without permission to read cluster
+resources, preview reads them from ConfigMap landwaiter-effective-rules in the namespace, which
+serve writes with --show-effective-rules. docs/howto/preview.md lists the roles to bind.
 
-NEW.yaml may contain all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
-ServiceAccounts that they need. Objects without a namespace get that of -n. An object that an API
-server would refuse is an error. To verify manifests, use "landwaiter verify -f".
+NEW.yaml can contain all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
+ServiceAccounts that they need. Objects without a namespace get the namespace of -n. An object
+that an API server would refuse is an error. To verify manifests, use "landwaiter verify -f".
 
-Your machine contacts the registries. Some flags of the server change verdicts: repeat them with
---serve-flag. If you may read the server's Deployment, preview takes the flags about exceptions
-and break-glass from it. It never uses your machine's cloud identity, "docker login" or Vault
-token. Without --send-secrets, the change cannot send a Secret to another server.
+Your machine contacts the registries. Some flags of the server change verdicts: repeat these flags
+with --serve-flag. If you can read the server's Deployment, preview reads the flags for exceptions
+and break-glass there. It never uses your machine's cloud identity, "docker login" or Vault token.
+Without --send-secrets, the change cannot send a Secret to another server.
 
-Cluster-scoped objects can affect every namespace: use -A. With -n of a Tenant's home namespace,
-preview covers the Tenant's other namespaces too.
+Cluster-scoped objects can affect every namespace: use -A. If -n is a Tenant's home namespace,
+preview also covers the Tenant's other namespaces.
 
 Exit codes (64 and 69: see landwaiter --help):
-  0  no image that runs would be newly denied, and nothing is unknown
-  1  an image that runs would be newly denied
-  2  something is unknown, and no known image would be newly denied`,
+  0  no running image would be newly denied, and nothing is unknown
+  1  a running image would be newly denied
+  2  something is unknown, and no image is known to be newly denied`,
 		Example: `  landwaiter preview -f stricter.yaml --all-namespaces
   landwaiter preview -f new-key.yaml -n team-a --all
   landwaiter preview --delete clusterverificationpolicy/default -A -o json`,
@@ -85,8 +85,8 @@ Exit codes (64 and 69: see landwaiter --help):
 	registerAll(cmd, &flags.allNamespaces)
 	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the changed objects, or - for standard input (repeatable)")
 	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object to remove (repeatable)")
-	cmd.Flags().BoolVar(&flags.all, "all", false, "also print images whose verdict does not change")
-	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "let the change send Secrets of the cluster to servers that do not receive them today")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "also print images with an unchanged verdict")
+	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "allow the change to send Secrets of the cluster to servers that do not receive them now")
 	uses(cmd, 10*time.Minute, flagOutput, flagAccount)
 	return cmd
 }

@@ -71,8 +71,8 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 func (f *serviceFlags) registerRules(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files (empty: read the cluster)")
 	f.registerServer(cmd)
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "verify nothing if a resource has a problem, or if no file has an object in the namespace")
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with the Pods and workloads whose images to verify, or - for standard input (repeatable)")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "verify nothing if a resource has a problem, or if no file contains an object in the namespace")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads that contain the images, or - for standard input (repeatable)")
 }
 
 // checkImages refuses a command line without images, or that names them in two ways.

@@ -30,15 +30,15 @@ func newStatus(by person) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show denied images, images that run and fail, and the rules that apply",
-		Long: `Status reads the reports and resources of a namespace with your permissions, and changes
-nothing. It shows images that run and fail, images that were denied in the last seven days with
-the reason and the fix, exceptions in use and when they expire, resources that are not ready, not
-effective or about to expire, and the level that applies for each kind.
+		Short: "Show denied images, running images that fail verification, and the rules that apply",
+		Long: `Status reads the reports and resources of a namespace with your permissions, and changes nothing.
+It shows running images that fail verification, and images that were denied in the last seven
+days, with the reason and the fix. It also shows exceptions in use and their expiry, resources
+that are not ready, not effective or about to expire, and the level that applies for each kind.
 
-"serve --reports" writes the reports. Status ignores a report that anyone else has changed. The
-roles view, edit and admin of a namespace may read its reports. The last lines name what is not
-shown because you lack a permission.
+"serve --reports" writes the reports. Status ignores reports that anyone else has changed. To read
+the reports of a namespace, you need the role view, edit or admin there. If you lack permissions,
+the last lines list what is not shown.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  nothing needs attention

@@ -22,14 +22,15 @@ func newSupport(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support",
 		Short: "Write a support archive",
-		Long: `Support writes one archive (.tar.gz) for the people who help you: versions, how the programs
-run, the conditions of resources, the findings of check, Events, and the metrics of each pod. It
-reads with your permissions, and lists in the archive what you may not read. The ClusterRole
-landwaiter-checker lacks "list" for events and pods, and "get" for pods/proxy (metrics).
+		Long: `Support writes one archive (.tar.gz) for the people who help you. It contains versions, how the
+programs run, the conditions of resources, the findings of check, Events, and the metrics of each
+pod. Support reads with your permissions, and lists in the archive what you cannot read. In
+addition to the ClusterRole landwaiter-checker, you need "list" for events and pods, and "get" for
+pods/proxy (metrics).
 
-The archive contains no Secret, no ConfigMap and no spec of a resource. In the rest, "(redacted)"
-replaces what looks like a password, a token or a private key. Names of namespaces, registries
-and images stay: look through the archive before you send it.`,
+The archive contains no Secrets, no ConfigMaps and no spec of a resource. "(redacted)" replaces
+text that looks like a password, a token or a private key. Names of namespaces, registries and
+images stay: review the archive before you send it.`,
 		Example: `  landwaiter support
   landwaiter support --file /tmp/landwaiter.tar.gz`,
 		Args: noArguments,

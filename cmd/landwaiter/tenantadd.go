@@ -55,27 +55,27 @@ func newTenantAdd(by person) *cobra.Command {
 		Use:   "add NAME",
 		Short: "Onboard a team: apply its Tenant and the objects of the Tenant",
 		Long: `Add applies a Tenant and its objects (namespaces, ServiceAccount, bindings, quotas, network
-policies, Flux objects) with your permissions. You can run it again: it keeps what is right,
-restores what differs, and removes what the Tenant no longer needs.
+policies, Flux objects) with your permissions. You can run add again: it keeps correct objects,
+restores changed objects, and removes objects that the Tenant no longer needs.
 
 "--set FIELD=VALUE" sets a field below spec: FIELD is a path with dots, VALUE is YAML. For a list,
-a single VALUE is one entry; for access, a name is a group. If the Tenant exists, --set adds to
-it: lists grow, other values are replaced, and the rest stays. --filename replaces the whole
-Tenant. With both, --set changes the Tenant of the file.
+VALUE can be a single entry; for access, a plain name is a group. If the Tenant exists, --set adds
+entries to lists, and replaces other values. --filename replaces the whole Tenant. With both
+flags, --set changes the Tenant of the file.
 
-Then add waits up to ten seconds for Kubernetes' quota controller: until it has counted the
-namespaces, the API server may refuse the team's resources. --wait waits up to --timeout, and
-also until the team's rules are in force.
+Then, add waits up to ten seconds for Kubernetes' quota controller. Until the controller has
+counted the namespaces, the API server may refuse the team's resources. With --wait, add waits up
+to --timeout, and also until the team's rules apply.
 
-Add takes over an existing namespace without a Tenant only with "--set adopt=true", for this run,
-or with spec.adopt in a file.
+To take over an existing namespace without a Tenant, use "--set adopt=true" (for this run only) or
+spec.adopt in a file.
 
---tenant-namespace and --tenant-name create the objects of flux-multitenant-demo under its names.
+--tenant-namespace and --tenant-name create objects with the names from flux-multitenant-demo.
 Without a source, the Tenant gets a copy of GitRepository flux-system/default. --shared-source
-uses that object itself, which requires Flux with --no-cross-namespace-refs=false.
+uses the GitRepository itself, which requires Flux with --no-cross-namespace-refs=false.
 
 Exit codes (64 and 69: see landwaiter --help):
-  0  everything is as the Tenant says
+  0  everything matches the Tenant
   1  something differs, or the API server refused a change`,
 		Example: `  landwaiter tenant add iris-green --set namespaces=iris-green-web --set access.admins=iris-green-admins
   landwaiter tenant add iris-green --set isolation.quota.pods=50
@@ -113,7 +113,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	flags.register(cmd)
 	flags.registerDemo(cmd)
 	uses(cmd, 5*time.Minute, flagOutput, flagAccount, flagDryRun)
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant are in force")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant apply")
 	return cmd
 }
 

@@ -40,12 +40,12 @@ func newTenantDelete(by person) *cobra.Command {
 		Use:   "delete NAME | --tenant-name NAME | --tenant-namespace NAMESPACE",
 		Short: "Delete a Tenant and the objects of the Tenant",
 		Long: `Delete removes a Tenant's Flux objects, then its mutation objects, then its bindings and
-ServiceAccounts, then the Tenant. Workloads, quotas and network policies stay. Namespaces stay
-too, unless spec.namespaceReclaimPolicy is DeleteCreated or you give --delete-namespaces. Then
-delete removes the namespaces that were created for the Tenant, and never an adopted one.
+ServiceAccounts, then the Tenant. Workloads, quotas and network policies stay. If
+spec.namespaceReclaimPolicy is DeleteCreated, or with --delete-namespaces, delete also removes the
+namespaces that were created for the Tenant. It never removes an adopted namespace.
 
-Without --yes, it only prints what would happen. If the operator runs, the operator does the
-work, and this command waits for it.
+Without --yes, delete only prints what would happen. If the operator is running, it deletes the
+objects, and this command waits for it.
 
 --tenant-name and --tenant-namespace find the Tenant by a namespace, as ctrl.py of
 flux-multitenant-demo does. Exactly one namespace must match.
@@ -83,9 +83,9 @@ Exit codes (64 and 69: see landwaiter --help):
 	uses(cmd, 5*time.Minute, flagOutput, flagAccount)
 	refuses(cmd, flagDryRun, "without --yes, it only prints what would happen")
 	f := cmd.Flags()
-	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant-name label")
-	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that holds this namespace")
-	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were created for the Tenant, whatever spec.namespaceReclaimPolicy says")
+	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant with the namespace that has this tenant-name label")
+	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that this namespace belongs to")
+	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were created for the Tenant, regardless of spec.namespaceReclaimPolicy")
 	f.BoolVar(&flags.yes, "yes", false, "delete; without this flag, only print what would happen")
 	return cmd
 }

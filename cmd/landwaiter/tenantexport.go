@@ -40,22 +40,21 @@ func newTenantExport(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export NAME",
 		Short: "Print a Tenant and its objects for Git or kubectl, or its access rules for Redis",
-		Long: `Export prints a Tenant of the cluster and its objects. With --set or --filename, which describe
-the Tenant, it needs no cluster. It then covers the home namespace and the listed namespaces;
-"tenant add" or the operator provisions those that only namespacePrefix covers. With both flags,
---set changes the Tenant of the file.
+		Long: `Export prints a Tenant of the cluster and the objects of the Tenant. If --set or --filename
+describes the Tenant, export needs no cluster. The output then covers the home namespace and the
+listed namespaces; "tenant add" or the operator provisions namespaces that only namespacePrefix
+covers. With both flags, --set changes the Tenant of the file.
 
 Formats (--format):
   objects    the Tenant and its objects, in the order in which to apply them
   tenant     the Tenant alone, for the operator
-  flux       the bytes of "flux create tenant NAME --with-namespace=HOME_NAMESPACE --export"; the
-             role is cluster-admin unless reconciler.clusterRole names another
-  redis-acl  commands for redis-cli that create a user who may only read the keys of the
+  flux       the exact output of "flux create tenant NAME --with-namespace=HOME_NAMESPACE --export";
+             the role is cluster-admin unless reconciler.clusterRole names another role
+  redis-acl  commands for redis-cli that create a user with only read access to the keys of the
              Tenant's namespaces; replace PASSWORD
 
-For redis-acl, the files should contain all Tenants. If another Tenant lists a namespace with
-the prefix, the rules name the namespaces one by one: run the command again for each new
-namespace.
+For redis-acl, the files should contain all Tenants. If another Tenant lists a namespace with the
+prefix, the rules list every namespace by name: run the command again for each new namespace.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  the output is complete

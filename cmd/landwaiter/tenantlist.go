@@ -26,11 +26,11 @@ func newTenantList(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--namespaces]",
 		Short: "List the Tenants of a cluster, or their namespaces",
-		Long: `List prints the Tenants of a cluster. NAMESPACES does not count the home namespace. READY and
-PROVISIONED show the conditions, with the reason unless it is True. A dash means that the
-condition is missing; only the operator writes Provisioned.
+		Long: `List prints the Tenants of a cluster. The number in NAMESPACES does not include the home
+namespace. READY and PROVISIONED show the conditions, and the reason if a condition is not True. A
+dash means that the condition is missing; only the operator sets Provisioned.
 
-With --namespaces, it prints the namespaces with the label of a Tenant, or with the label
+With --namespaces, list prints the namespaces that have the label of a Tenant, or the label
 tenant-name of flux-multitenant-demo.`,
 		Example: `  landwaiter tenant list
   landwaiter tenant list --namespaces -o json`,

@@ -37,23 +37,24 @@ func newTrustExport(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print a verified Sigstore root, timestamp authorities and revocation lists as a ConfigMap",
-		Long: `Export reads a TUF repository, by default Sigstore's public one, and verifies it as a TrustStore
-with spec.source.tuf does. It prints a ConfigMap with the trusted root, and the ClusterTrustStore
-that uses it. Apply them where the cluster cannot reach the repository. Both are for the cluster
-resource namespace: that of -n, or of --landwaiter-account. --mirror may be a directory with a
-copy of the repository. Export verifies it too; its metadata must not have expired.
+		Long: `Export reads a TUF repository (by default, Sigstore's public repository), and verifies it like a
+TrustStore with spec.source.tuf. It prints a ConfigMap with the trusted root, and a
+ClusterTrustStore that references the ConfigMap. Apply both in clusters that cannot reach the
+repository. They use the cluster resource namespace: the namespace of -n, or of
+--landwaiter-account. --mirror can be a directory with a copy of the repository. Export also
+verifies this copy; the metadata in it must not have expired.
 
 --timestamp-authorities adds the root certificates of the timestamp authorities, for Notation.
---revocation-list adds certificate revocation lists from a file or an address. The cluster
-verifies them by the certificate of their issuer.
+--revocation-list adds certificate revocation lists from a file or a URL. The cluster verifies
+each list with the certificate of its issuer.
 
-Equal trust material gives equal output. Expiry dates are printed on standard error and in a
-comment; in the cluster, the condition ExpiresSoon warns. If anything is not verified, export
-prints and writes nothing.
+The same trust material always produces the same output. Export prints expiry dates to standard
+error and into a comment; in the cluster, the condition ExpiresSoon warns. If export cannot verify
+something, it prints and writes nothing.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  the trust material is printed
-  1  it is refused: not signed by the repository's keys, incomplete or expired`,
+  1  the trust material is refused: not signed by the repository's keys, incomplete or expired`,
 		Example: `  landwaiter trust export --out sigstore.yaml
   landwaiter trust export --mirror ./tuf-copy --root ./root.json --name company --timestamp-authorities
   landwaiter trust export --skip-root --name revocation --revocation-list http://crl.example.com/ca.crl`,
@@ -62,15 +63,15 @@ Exit codes (64 and 69: see landwaiter --help):
 	}
 	uses(cmd, 0, flagAccount)
 	own := cmd.Flags()
-	own.StringVar(&flags.mirror, "mirror", "", "https URL of a TUF repository, or a directory with a copy of one (empty: Sigstore's)")
-	own.StringVar(&flags.root, "root", "", "file with the repository's initial root.json (empty: Sigstore's)")
-	own.StringVar(&flags.authority, "ca", "", "file with CA certificates for --mirror, in addition to the system's (empty: none)")
-	own.BoolVar(&flags.skipRoot, "skip-root", false, "export only --revocation-list, and read no TUF repository")
+	own.StringVar(&flags.mirror, "mirror", "", "https URL of a TUF repository, or a directory with a copy of the repository (empty: Sigstore's repository)")
+	own.StringVar(&flags.root, "root", "", "file with the repository's initial root.json (empty: Sigstore's root.json)")
+	own.StringVar(&flags.authority, "ca", "", "file with CA certificates for --mirror, in addition to the system's certificates (empty: none)")
+	own.BoolVar(&flags.skipRoot, "skip-root", false, "export only the lists of --revocation-list, and read no TUF repository")
 	own.BoolVar(&flags.timestamps, "timestamp-authorities", false, "add the roots of the timestamp authorities as a ClusterTrustStore for Notation")
-	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) URL of a certificate revocation list, DER or PEM (repeatable; none: no lists)")
+	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) URL of a certificate revocation list in DER or PEM format (repeatable; none: no lists)")
 	own.StringVar(&flags.name, "name", "sigstore", "name of the ConfigMap and of the ClusterTrustStores")
 	own.StringVar(&flags.out, "out", "", "file to write, or a directory for NAME.yaml (empty: standard output)")
-	own.BoolVar(&flags.configMapOnly, "config-map-only", false, "print no ClusterTrustStores")
+	own.BoolVar(&flags.configMapOnly, "config-map-only", false, "print the ConfigMap without ClusterTrustStores")
 	return cmd
 }
 

@@ -26,27 +26,27 @@ func newVerify(by person) *cobra.Command {
 	flags := verifyFlags{serviceFlags: serviceFlags{by: by}}
 	cmd := &cobra.Command{
 		Use:   "verify [--explain | --digest] {IMAGE... | -f FILE}",
-		Short: "Verify images as the server would, by the resources of a cluster or of files",
+		Short: "Verify images as the server would, with the resources of a cluster or of files",
 		Long: `Verify decides about each IMAGE as the server would for a pod in the namespace. With -f, it
 decides about the images of Pods and workloads in files. It reads the resources of the cluster
-with your permissions. With --config-dir, it reads them from files and needs no cluster; without
---namespace, only cluster resources then apply.
+with your permissions. With --config-dir, it reads the resources from files and needs no cluster.
+If you then omit --namespace, only cluster resources apply.
 
---explain also shows which resources apply, what was found, and how long each step took.
---digest only resolves tags to digests, as mutation does. If there is neither a cluster nor
---config-dir, --digest asks the registry anonymously.
+--explain also shows which resources apply, what was found, and how long each step took. --digest
+only resolves tags to digests, as mutation does. Without a cluster and --config-dir, --digest
+queries the registry anonymously.
 
 If you lack a permission that a verdict depends on, the image is undecided, and the reason names
-the permission. Some flags of the server change verdicts: repeat them with --serve-flag. If you
-may read the server's Deployment, verify takes the flags about exceptions and break-glass from
-it. For a cluster's resources, verify never uses your machine's cloud identity, "docker login" or
+the permission. Some flags of the server change verdicts: repeat these flags with --serve-flag. If
+you can read the server's Deployment, verify reads the flags for exceptions and break-glass there.
+For resources of a cluster, verify never uses your machine's cloud identity, "docker login" or
 Vault token.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  every image is allowed; with --digest: every tag has a digest
-  1  an image is denied; with --digest: it does not exist, or the registry refuses access
-  2  an image is undecided; with --strict: a resource has a problem, or no file has an object in
-     the namespace`,
+  1  an image is denied; with --digest: an image does not exist, or the registry refuses access
+  2  an image is undecided; with --strict: a resource has a problem, or no file contains an object
+     in the namespace`,
 		Example: `  landwaiter verify --namespace team-a --explain registry.example.com/team-a/app:v1
   kustomize build overlays/production | landwaiter verify -n team-a -f -
   landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
@@ -56,8 +56,8 @@ Exit codes (64 and 69: see landwaiter --help):
 	uses(cmd, 30*time.Second, flagOutput, flagAccount)
 	f := cmd.Flags()
 	f.BoolVar(&flags.explain, "explain", false, "show which resources apply to each image, what was found, and how long each step took")
-	f.BoolVar(&flags.digest, "digest", false, "resolve each tag to its digest, and verify nothing")
-	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also list what the image's own registry has and the mirrors and evidence repositories lack")
+	f.BoolVar(&flags.digest, "digest", false, "only resolve each tag to its digest, without verification")
+	f.BoolVar(&flags.compare, "compare-origin", false, "with --explain, also list evidence in the image's own registry that mirrors and evidence repositories lack")
 	return cmd
 }
 

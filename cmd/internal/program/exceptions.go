@@ -23,7 +23,7 @@ func (e *Exceptions) Register(f *pflag.FlagSet) {
 	e.declared = true
 	f.DurationVar(&e.Longest, "max-exception", service.DefaultMaxException, "longest time from creation to expiry of an Exception or of a ClusterException with images")
 	f.DurationVar(&e.LongestDelegation, "max-delegation", service.DefaultMaxDelegation, "longest time from creation to expiry of a ClusterException that delegates")
-	f.DurationVar(&e.BreakGlass, "break-glass", 0, "longest break-glass: annotations of a Namespace allow every image there (0: never); requires the guardrails")
+	f.DurationVar(&e.BreakGlass, "break-glass", 0, "longest break-glass, in which annotations of a Namespace admit every image (0: never); requires the guardrails")
 }
 
 // Limits returns what the flags allow. A time that is not more than 0 is an error, except that

@@ -14,7 +14,7 @@ import (
 )
 
 // KeyFileUsage is the text of --redis-key-file.
-const KeyFileUsage = "file with the keys that seal entries in Redis: one per line, 32 bytes in base64; the first one seals new entries"
+const KeyFileUsage = "file with the keys that seal entries in Redis: one per line, 32 bytes in base64; the first key seals new entries"
 
 // Redis are the flags of the cache in Redis that replicas share.
 type Redis struct {
@@ -34,7 +34,7 @@ func (r *Redis) RegisterConnection(f *pflag.FlagSet) {
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with the URL of Redis; use it for a URL with a password")
 	RegisterNamed(f, "redis-option", "connection option of Redis: mode, ca, client-cert or client-key (repeatable)", func(v *pflag.FlagSet) {
 		v.StringVar(&r.mode, "mode", standalone, "standalone, sentinel or cluster")
-		v.StringVar(&r.caFile, "ca", "", "file with CA certificates (PEM) for Redis, instead of the system's")
+		v.StringVar(&r.caFile, "ca", "", "file with CA certificates (PEM) for Redis, instead of the system's certificates")
 		v.StringVar(&r.certFile, "client-cert", "", "file with a client certificate (PEM) for Redis")
 		v.StringVar(&r.certKeyFile, "client-key", "", "file with the key of the client certificate (PEM)")
 	})

@@ -33,11 +33,11 @@ const (
 func (f *Service) RegisterNetwork(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Options.ClusterResourceNamespace, ClusterResourcesFlag, "", ClusterResourcesUsage)
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
-		"address range of pods and Services in which no registry may be, in addition to private ranges (repeatable)")
+		"address range of pods and Services that cannot contain a registry, in addition to private ranges (repeatable)")
 	flags.StringSliceVar(&f.Options.EgressHosts, "egress-host", nil,
-		"host or host:port that certificates and TrustStores of namespaces may name (repeatable; empty: none)")
+		"host or host:port that certificates and TrustStores of namespaces can reference (repeatable; empty: none)")
 	flags.StringArrayVar(&f.endpoints, "cloud-endpoint", nil,
-		"HOST=ADDRESS:PORT of a private endpoint: connect to ADDRESS:PORT for HOST of a cloud (repeatable)")
+		"HOST=ADDRESS:PORT of a private endpoint: connect to ADDRESS:PORT instead of the cloud's HOST (repeatable)")
 }
 
 // Complete returns the Options that the flags ask for. Limits of exceptions are only those of

@@ -102,5 +102,5 @@ func sayShown(stderr io.Writer, shown *live.Shown) {
 	if !shown.At.IsZero() {
 		asOf = ", as of " + shown.At.UTC().Format(time.RFC3339)
 	}
-	program.Say(stderr, "note: you may not list all cluster resources, so the cluster's rules come from ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
+	program.Say(stderr, "note: you cannot list all cluster resources, so the cluster's rules come from ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
 }

@@ -107,7 +107,7 @@ const levelUnknown = "unknown"
 // that may apply, that it is not known.
 func printableChoice(c printedChoice, known bool) printedChoice {
 	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
-		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all resources that may apply"}
+		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you cannot read all resources that may apply"}
 	}
 	c.Applied = append([]printedRef{}, c.Applied...)
 	return c

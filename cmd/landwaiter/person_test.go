@@ -36,9 +36,9 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 	})
 	require.Len(t, lines, 5)
 	require.Contains(t, lines[0], "landwaiter-tenant-reader")
-	require.Contains(t, lines[0], "you may not list tenants.landwaiter.dev; ask")
-	require.Contains(t, lines[1], "you may not list verifiers, stores in namespace a; ask")
-	require.Contains(t, lines[2], "you may not list reports.openreports.io in namespace a; ask")
+	require.Contains(t, lines[0], "you cannot list tenants.landwaiter.dev; ask")
+	require.Contains(t, lines[1], "you cannot list verifiers, stores in namespace a; ask")
+	require.Contains(t, lines[2], "you cannot list reports.openreports.io in namespace a; ask")
 	require.Contains(t, lines[3], "--resource-name=key")
 	require.Contains(t, lines[4], "--resource-name=pull")
 
@@ -48,13 +48,13 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 		right("list", "landwaiter.dev", "stores", "", ""), // in all namespaces
 	})
 	require.Len(t, lines, 2, "another role grants them")
-	require.Contains(t, lines[0], "you may not list clusterverifiers, clusterstores; ask")
+	require.Contains(t, lines[0], "you cannot list clusterverifiers, clusterstores; ask")
 	require.Contains(t, lines[1], "ClusterRole landwaiter-reader")
 }
 
 func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
 	choice := printedChoice{Kind: "Store", Level: resolve.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
-	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all resources that may apply"}, printableChoice(choice, true))
+	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you cannot read all resources that may apply"}, printableChoice(choice, true))
 	choice.Applied[0].Name = "hub"
 	require.Equal(t, resolve.LevelCluster, printableChoice(choice, true).Level)
 	require.Equal(t, levelUnknown, printableChoice(choice, false).Level)
@@ -106,8 +106,8 @@ func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
 
 func TestCheckNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you may not list things"}}}))
-	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-checker has the permissions to check an installation: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
+	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you cannot list things"}}}))
+	require.Equal(t, "not checked: you cannot list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-checker has the permissions to check an installation: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
 	out.Reset()
 	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}))
 	require.NotContains(t, out.String(), "landwaiter-checker")

@@ -82,7 +82,7 @@ func TestCommandsToCopyAreNotBroken(t *testing.T) {
 	s := newScreen(&out)
 	s.row("Store team-a-web/registry", "not Ready", "AccessDenied", "Secret team-a-web/pull cannot be read: landwaiter has no permission to read it; grant it with: "+grant+"; 3 images depend on it")
 	s.row("team-a-web", "Deployment/web", "registry.example.com/team-a/web/app:v1", "ALLOWED", "DENIED", "no signature was found. To fix: "+sign)
-	s.wrapped("", "    ", "not shown: you may not list pods; run: "+grant)
+	s.wrapped("", "    ", "not shown: you cannot list pods; run: "+grant)
 	require.NoError(t, s.flush())
 	require.Equal(t, 2, strings.Count(out.String(), grant), out.String())
 	require.Contains(t, out.String(), sign)

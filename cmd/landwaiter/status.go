@@ -198,7 +198,7 @@ func showNamespace(s *screen, n printedNamespace) {
 		s.row(c.Kind, levelOf(c)+": "+cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
 	}
 	if len(unknown) > 0 {
-		s.row("not known", strings.Join(unknown, ", ")+": you may not read all resources that may apply")
+		s.row("not known", strings.Join(unknown, ", ")+": you cannot read all resources that may apply")
 	}
 	mandatory := cmp.Or(strings.Join(n.Mandatory, ", "), "-")
 	if slices.Contains(n.Hidden, v1beta1.KindClusterVerificationPolicy) {

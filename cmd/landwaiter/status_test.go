@@ -50,7 +50,7 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status.Rights = []live.Right{{Verb: "list"}}
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printableStatus(status)))
-	for _, text := range []string{"not known  VerificationPolicy: you may not read all", "mandatory  not known", "note: the cluster has no reports", "someone else wrote or changed are not shown: 2", "not all of its reports were read", "not shown: you may not list"} {
+	for _, text := range []string{"not known  VerificationPolicy: you cannot read all", "mandatory  not known", "note: the cluster has no reports", "someone else wrote or changed are not shown: 2", "not all of its reports were read", "not shown: you cannot list"} {
 		require.Contains(t, out.String(), text)
 	}
 }

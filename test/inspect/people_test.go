@@ -67,11 +67,11 @@ func (w *teams) testAdminFindsDenial(t *testing.T) {
 	require.NotEmpty(t, n.Denied[0].Last)
 	require.NotEmpty(t, n.Denied[0].TraceID)
 	// What an admin of a team may not read is said.
-	require.Contains(t, strings.Join(s.NotShown, "\n"), "you may not list")
+	require.Contains(t, strings.Join(s.NotShown, "\n"), "you cannot list")
 
 	r := w.asks(t, w.admin.landwaiter, "status")
 	require.Equal(t, 1, r.Code, r.Stderr)
-	for _, text := range []string{"NAMESPACE " + w.irisWeb, "DENIED IN THE LAST SEVEN DAYS", "a dry run looks the same", "To fix: cosign sign --key", "not shown: you may not list"} {
+	for _, text := range []string{"NAMESPACE " + w.irisWeb, "DENIED IN THE LAST SEVEN DAYS", "a dry run looks the same", "To fix: cosign sign --key", "not shown: you cannot list"} {
 		require.Contains(t, strings.Join(strings.Fields(r.Stdout+r.Stderr), " "), text)
 	}
 	require.Contains(t, w.asks(t, w.admin.kubectl, "get", "reports.openreports.io", "-o", "yaml").Stdout, "no signature was found")

@@ -130,10 +130,10 @@ spec:
 	_, rows, r = w.previews(t, ada, change, "-n", "team-b")
 	require.Equal(t, 2, r.Code)
 	require.Empty(t, rows)
-	require.Contains(t, r.Stdout, "you may not list pods in namespace team-b")
+	require.Contains(t, r.Stdout, "you cannot list pods in namespace team-b")
 	refused := ada.landwaiter.Run(t, change, "preview", "-f", "-", "-A")
 	require.Equal(t, 2, refused.Code, refused.Stderr)
-	require.Contains(t, refused.Stderr, "you may not list namespaces; ask a cluster admin to bind ClusterRole landwaiter-reader")
+	require.Contains(t, refused.Stderr, "you cannot list namespaces; ask a cluster admin to bind ClusterRole landwaiter-reader")
 	require.Empty(t, refused.Stdout)
 }
 
@@ -150,13 +150,13 @@ func TestEachMissingRightIsNamedAndNothingIsGuessed(t *testing.T) {
 	truth := map[string]string{"shared/app:v1": "allowed", "team-a/unsigned:v1": "denied"}
 	require.Equal(t, 0, r.Code, "%s%s", r.Stdout, r.Stderr)
 	for _, c := range []struct{ resource, says string }{
-		{"clusterverificationpolicies", "you may not list clusterverificationpolicies.landwaiter.dev"},
-		{"clusterstores", "you may not list clusterstores.landwaiter.dev"},
-		{"verifiers", "you may not list verifiers.landwaiter.dev in namespace team-a"},
-		{"truststores", "you may not list truststores.landwaiter.dev in namespace team-a"},
-		{"verificationpolicies", "you may not list verificationpolicies.landwaiter.dev in namespace team-a"},
-		{"tenants", "you may not list tenants.landwaiter.dev"},
-		{"pods", "you may not list pods in namespace team-a"},
+		{"clusterverificationpolicies", "you cannot list clusterverificationpolicies.landwaiter.dev"},
+		{"clusterstores", "you cannot list clusterstores.landwaiter.dev"},
+		{"verifiers", "you cannot list verifiers.landwaiter.dev in namespace team-a"},
+		{"truststores", "you cannot list truststores.landwaiter.dev in namespace team-a"},
+		{"verificationpolicies", "you cannot list verificationpolicies.landwaiter.dev in namespace team-a"},
+		{"tenants", "you cannot list tenants.landwaiter.dev"},
+		{"pods", "you cannot list pods in namespace team-a"},
 	} {
 		t.Run(c.resource, func(t *testing.T) {
 			less := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "without-" + c.resource}}
@@ -224,7 +224,7 @@ func TestVerifyAndExplainAskTheClusterWithTheRightsOfWhoAsks(t *testing.T) {
 	require.Contains(t, r.Stdout, "@sha256:")
 	r = ada.landwaiter.Run(t, "", "verify", "-n", "team-b", w.image("shared/web:v1"))
 	require.Equal(t, 2, r.Code, "%s%s", r.Stdout, r.Stderr)
-	require.Contains(t, strings.Join(strings.Fields(r.Stdout), " "), "you may not list")
+	require.Contains(t, strings.Join(strings.Fields(r.Stdout), " "), "you cannot list")
 	everywhere := w.somebody(t, "eve", readsEverything())
 	r = everywhere.landwaiter.Run(t, "", "verify", "-n", "nowhere", w.image("shared/base:v1"))
 	require.Equal(t, 1, r.Code, r.Stdout)

@@ -131,7 +131,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	check := ada.Run(t, "", "check", "--tenant", "shown", "-n", "shown-web")
 	require.Equal(t, 2, check.Code, check.Stdout+check.Stderr)
 	require.Contains(t, check.Stdout, "0 findings")
-	require.Contains(t, check.Stdout, "not checked: you may not list Tenants and namespaces:\n    Conflict, Drift, LeftoverBinding, NoTenant\n")
+	require.Contains(t, check.Stdout, "not checked: you cannot list Tenants and namespaces:\n    Conflict, Drift, LeftoverBinding, NoTenant\n")
 	require.Contains(t, check.Stdout, "GuardrailMissing")
 	require.NotContains(t, check.Stdout, "NoDefaultDeny")
 	require.NotContains(t, check.Stdout+check.Stderr, "unseen")

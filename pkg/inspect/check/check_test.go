@@ -231,7 +231,7 @@ func TestNothingThatWasNotReadIsSound(t *testing.T) {
 		check.SourceNamespaces, check.SourceResources, check.SourceGuardrails, check.SourceDefinitions, check.SourceRights, check.SourceLease, check.SourceFacts} {
 		t.Run(string(source), func(t *testing.T) {
 			i := sound(t)
-			i.Unread[source] = check.Unread{Missing: "list x", Why: "you may not list x"}
+			i.Unread[source] = check.Unread{Missing: "list x", Why: "you cannot list x"}
 			report := check.Examine(i, schema.New())
 			require.Empty(t, report.Findings)
 			require.Equal(t, "list x", report.Unchecked[0].Missing)

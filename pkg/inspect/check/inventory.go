@@ -194,7 +194,7 @@ func (r *reader) not(source Source, right, namespace string, err error) {
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err):
 	case apierrors.IsForbidden(err):
-		r.into.Unread[source] = Unread{Missing: right, Why: "you may not " + right}
+		r.into.Unread[source] = Unread{Missing: right, Why: "you cannot " + right}
 	case errors.Is(err, errTooMany):
 		r.into.Unread[source] = Unread{Why: right + ": " + err.Error()}
 	case r.failed == nil: // the others fail alike

@@ -46,7 +46,7 @@ func TestTheDeploymentSaysHowServeRuns(t *testing.T) {
 		says   string
 	}{
 		"another namespace":           {reader(nil, deployment.DeepCopy()), "no Deployment in namespace other runs landwaiter-server serve"},
-		"somebody without permission": {reader(apierrors.NewForbidden(appsv1.Resource("deployments"), "", nil)), "you may not list deployments.apps in namespace other"},
+		"somebody without permission": {reader(apierrors.NewForbidden(appsv1.Resource("deployments"), "", nil)), "you cannot list deployments.apps in namespace other"},
 	} {
 		serve, why, err := check.ReadServe(t.Context(), c.reader, "other")
 		require.NoError(t, err, name)

@@ -144,7 +144,7 @@ func (r Right) String() string {
 	if r.Namespace != "" {
 		where = " in namespace " + r.Namespace
 	}
-	return fmt.Sprintf("you may not %s %s%s; %s", r.Verb, object, where, r.Remedy())
+	return fmt.Sprintf("you cannot %s %s%s; %s", r.Verb, object, where, r.Remedy())
 }
 
 // Remedy says who can grant the permission, and how.

@@ -349,7 +349,7 @@ func (l *lab) weaker(t require.TestingT, right refusal, image string, full, seen
 		require.Equal(t, AnswerOf(full), got, "without permission to read %v, %s: %s (in truth: %s)", right, image, seen.Verdict.Reason, full.Verdict.Reason)
 		return
 	}
-	require.Contains(t, seen.Verdict.Reason+seen.Verdict.Warning, "you may not", "what is unknown names the permission, %v", right)
+	require.Contains(t, seen.Verdict.Reason+seen.Verdict.Warning, "you cannot", "what is unknown names the permission, %v", right)
 }
 
 // Each check previews ten times, so there are few unless -rapid.checks asks for more.

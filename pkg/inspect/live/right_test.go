@@ -15,16 +15,16 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 		right Right
 		want  string
 	}{
-		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you may not list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader"},
-		{Right{Verb: "list", Resource: ours("tenants")}, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader"},
-		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you may not list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
-		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you may not list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
-		{Right{Verb: "list", Resource: ours("verifiers")}, "you may not list verifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-reader"},
-		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you may not list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-reader"},
-		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you may not get namespaces/team-a; ask a cluster admin to bind ClusterRole landwaiter-reader"},
+		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you cannot list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader"},
+		{Right{Verb: "list", Resource: ours("tenants")}, "you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader"},
+		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you cannot list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
+		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you cannot list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
+		{Right{Verb: "list", Resource: ours("verifiers")}, "you cannot list verifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-reader"},
+		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you cannot list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-reader"},
+		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you cannot get namespaces/team-a; ask a cluster admin to bind ClusterRole landwaiter-reader"},
 		{
 			Right{Verb: "get", Resource: schema.GroupResource{Resource: "secrets"}, Namespace: "team-a", Name: "key"},
-			"you may not get secrets/key in namespace team-a; to grant it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and bind the role to yourself",
+			"you cannot get secrets/key in namespace team-a; to grant it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and bind the role to yourself",
 		},
 	} {
 		require.Equal(t, c.want, c.right.String())

@@ -129,13 +129,13 @@ func (q *readable) ask(ctx context.Context, source policy.ObjectRef) (refused, e
 	account := fmt.Sprintf("ServiceAccount %s/%s", q.server.Namespace, q.server.Account)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		refused = policy.HiddenError(unknown + fmt.Sprintf("no resource with this reference is ready yet, and you may not create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
+		refused = policy.HiddenError(unknown + fmt.Sprintf("no resource with this reference is ready yet, and you cannot create localsubjectaccessreviews.authorization.k8s.io in namespace %s; ask an admin of the namespace, and if it cannot: %s",
 			source.Namespace, q.server.grant(source.Namespace)))
 	case err != nil:
 		return nil, fmt.Errorf("ask whether %s may read %s: %w", account, source, err)
 	case allowed:
 	case q.server.Guessed:
-		refused = policy.HiddenError(unknown + fmt.Sprintf("%s may not, and you may not read which ServiceAccount Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace)))
+		refused = policy.HiddenError(unknown + fmt.Sprintf("%s cannot do so, and you cannot read which ServiceAccount Landwaiter's Deployment has; if it is this one: %s", account, q.server.grant(source.Namespace)))
 	default:
 		refused = q.refused(source)
 	}

@@ -167,7 +167,7 @@ func TestWithoutRightsAndWithoutWhatIsShownTheErrorNamesBoth(t *testing.T) {
 	state, err := l.person(w, refusal{v1beta1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 	require.NoError(t, err)
 	require.Nil(t, state.Shown)
-	require.Equal(t, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader; or to run serve with --show-effective-rules, which shows it in ConfigMap team/landwaiter-effective-rules",
+	require.Equal(t, "you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader; or to run serve with --show-effective-rules, which shows it in ConfigMap team/landwaiter-effective-rules",
 		state.Objects.Hidden[0].Why)
 	newer := l.shown(t, world{"tenant": shownTenant()})
 	newer.Data[resource.ShownKey] = `{"version":"landwaiter.dev/effective-rules/v9"}`

@@ -205,13 +205,13 @@ func TestStatusNamesTheRightsThatAreMissing(t *testing.T) {
 		missing = append(missing, right.String())
 	}
 	text := strings.Join(missing, "\n")
-	require.Contains(t, text, "you may not list reports.openreports.io in namespace team")
-	require.Contains(t, text, "you may not list clusterverificationpolicies.landwaiter.dev")
+	require.Contains(t, text, "you cannot list reports.openreports.io in namespace team")
+	require.Contains(t, text, "you cannot list clusterverificationpolicies.landwaiter.dev")
 	require.Equal(t, []string{"ClusterVerificationPolicy", "Tenant"}, s.Namespaces[0].Hidden)
 	require.True(t, s.Namespaces[0].Unread)
 
 	_, err := reads(t, []string{"Namespace"}).Status(t.Context(), Scope{All: true}, today())
-	require.ErrorContains(t, err, "you may not list namespaces")
+	require.ErrorContains(t, err, "you cannot list namespaces")
 }
 
 func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {

@@ -94,7 +94,7 @@ func installation() (*check.Inventory, []client.Object) {
 	store.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Invalid", Message: "cannot connect to https://ann:hunter2@proxy.example.com", ObservedGeneration: 2}}
 	inventory := &check.Inventory{Options: check.Options{Namespace: "landwaiter-system"}, Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
 		Landwaiters: []appsv1.Deployment{deployment}, Resources: []v1beta1.Object{store},
-		Unread: map[check.Source]check.Unread{check.SourceRights: {Missing: "list clusterroles", Why: "you may not list clusterroles"}}}
+		Unread: map[check.Source]check.Unread{check.SourceRights: {Missing: "list clusterroles", Why: "you cannot list clusterroles"}}}
 	pod := &corev1.Pod{ObjectMeta: meta("landwaiter-0")}
 	pod.Spec.Containers = []corev1.Container{{Name: "landwaiter", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8082}}}}
 	return inventory, []client.Object{
@@ -164,7 +164,7 @@ func TestAnArchiveHasWhatHelpsAndNoSecret(t *testing.T) {
 		"findings.json":            {`"id": "ResourceNotReady"`},
 		"events.json":              {`"message": "ours"`, `"reason": "Failed"`},
 		"metrics/landwaiter-0.txt": {"landwaiter_build_info"},
-		"missing.json":             {"you may not list clusterroles"},
+		"missing.json":             {"you cannot list clusterroles"},
 		"README.txt":               {"Look through it before you send it"},
 	} {
 		for _, part := range parts {
@@ -178,12 +178,12 @@ func TestAnArchiveHasWhatHelpsAndNoSecret(t *testing.T) {
 
 func TestWhatMayNotBeReadIsListed(t *testing.T) {
 	inventory, objects := installation()
-	refused := errors.New("you may not: token=hunter2")
+	refused := errors.New("you cannot: token=hunter2")
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
 	blind := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused }})
 	files := collected(t, blind, inventory, http.StatusOK)
 	require.JSONEq(t, "[]", files["events.json"])
-	for _, part := range []string{"events of all namespaces: you may not: token=(redacted)", "events of namespace landwaiter-system", "pods of namespace landwaiter-system"} {
+	for _, part := range []string{"events of all namespaces: you cannot: token=(redacted)", "events of namespace landwaiter-system", "pods of namespace landwaiter-system"} {
 		require.Contains(t, files["missing.json"], part)
 	}
 	files = collected(t, c, inventory, http.StatusForbidden)

@@ -133,7 +133,7 @@ func awsError(who string, err error) error {
 	if errors.As(err, &refused) {
 		switch refused.ErrorCode() {
 		case "AccessDeniedException":
-			return problemf("%s refuses access: the identity may not read this", who)
+			return problemf("%s refuses access: the identity cannot read this", who)
 		case "NotFoundException":
 			return problemf("%s has no such key", who)
 		case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch":

@@ -227,7 +227,7 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
 	o := written.Objects(t, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris-dev-a", "1"), written.Object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
 	o.Person = true
-	o.Hidden = []resource.Hidden{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Why: "you may not get it"}}
+	o.Hidden = []resource.Hidden{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Why: "you cannot get it"}}
 	snapshot, _ := written.Compiled(o)
 	require.Equal(t, policy.Undecided, written.Verdict(t, snapshot, "iris-dev-a", "r.example.com/app").Outcome())
 	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "other"}, Err: errors.New("unknown field")}}

@@ -27,6 +27,7 @@ import (
 // applies, with the commands of the page and the real kubectl, source- and kustomize-controller.
 // The test plays what `flux install --export` prints, GitHub, and the nodes: no pod runs.
 func TestTheDemosRepositoryIsTakenOverAndRuns(t *testing.T) {
+	ofPlatforms.enter(t)
 	const name = "flux-multitenant-demo"
 	p, err := newPlatform(suite.Within(t), suite.ForTest(t))
 	require.NoError(t, err)

@@ -24,6 +24,7 @@ import (
 // team are installed by the real helm-controller, the latter as the team's account. Played are
 // `flux bootstrap` and the nodes.
 func TestFromAnEmptyFolder(t *testing.T) {
+	ofPlatforms.enter(t)
 	p := platforms(t).follow(t, "fleet", func(b page.Block) bool {
 		return b.Page == "docs/tutorials/platform-in-git.md"
 	})

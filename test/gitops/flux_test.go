@@ -20,6 +20,23 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
+// lane is for tests that run beside those of other lanes. Flux waits more than it computes, so
+// two lanes take little more time than one.
+type lane chan struct{}
+
+// ofPlatforms has one test at a time: each moves a cluster to a tree of its own, or uses objects whose names
+// pages give. ofTeams has two: each has teams of its own.
+var ofPlatforms, ofTeams = make(lane, 1), make(lane, 2)
+
+// enter lets the test wait for its turn. Tests without a lane run before, alone, because they change what all
+// teams have.
+func (l lane) enter(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	l <- struct{}{}
+	t.Cleanup(func() { <-l })
+}
+
 // running is a world with the locked-down controllers and a Git server.
 type running struct {
 	*world

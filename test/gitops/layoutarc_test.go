@@ -15,6 +15,7 @@ import (
 // with a repository of its own; then the cluster joins a group. Played are `flux bootstrap`, which
 // stands for Azure's assignment, and the nodes.
 func TestTheLayoutArcIsAppliedToTheEnd(t *testing.T) {
+	ofPlatforms.enter(t)
 	p := platforms(t).follow(t, "arc", func(b page.Block) bool { return layout(b, "arc") })
 	p.publishApp(t, "app1")
 	inGit := map[string]string{}

@@ -19,6 +19,7 @@ import (
 // chart of external-secrets is not here, and nothing waits for it. Played are `flux bootstrap`
 // and the nodes.
 func TestTheLayoutGroupsIsAppliedToTheEnd(t *testing.T) {
+	ofPlatforms.enter(t)
 	p := platforms(t).follow(t, "iris", func(b page.Block) bool { return layout(b, "groups") })
 	green := p.team(t, "iris-green", "iris-green-clusters")
 

@@ -22,6 +22,7 @@ const platformKustomization = `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind
   spec: {interval: 10m, retryInterval: 1s, timeout: 2s, prune: true, serviceAccountName: kustomize-controller, path: ./%s, sourceRef: {kind: GitRepository, name: %s}%s}}`
 
 func TestTenantsWaitUntilPoliciesAreReady(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	melon := fresh("melon")
 	platform, tenants, policies, waits := melon+"-platform", melon+"-tenants", melon+"-policies", melon+"-waits"

@@ -45,6 +45,7 @@ func pgpKey(t *testing.T) (setting, entry, private string, env []string) {
 // the platform's own key decrypts the login that is in its tree, and the login opens the
 // repository. The steps before tenants are not there.
 func TestALoginThatThePlatformEncryptedOpensAPrivateRepository(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	server, err := r.git.StartSSH(t.Context())
 	require.NoError(t, err)

@@ -112,6 +112,7 @@ func sourceOfRed(namespace string) string {
 }
 
 func TestRedCannotTouchGreen(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	quota := []string{"--set", "reconciler.createNamespaces=true", "--set", "isolation.quota.pods=5"}
 	names := strings.NewReplacer("iris-green", fresh("iris-green"), "iris-red", fresh("iris-red"))

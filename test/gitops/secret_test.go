@@ -29,6 +29,7 @@ func encrypted(t *testing.T, manifest string) (text, key string) {
 }
 
 func TestAnEncryptedSecretIsDecryptedAndWhatTheRepositoryDropsIsDeleted(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	name := fresh("fig")
 	web := name + "-web"
@@ -62,6 +63,7 @@ func TestAnEncryptedSecretIsDecryptedAndWhatTheRepositoryDropsIsDeleted(t *testi
 // Flux deletes what it has applied while the account still may. What is in a namespace that
 // the platform keeps would stay forever otherwise.
 func TestDeletingATenantLetsFluxFinishBeforeItsAccountGoes(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	grape, guava := fresh("grape"), fresh("guava")
 	for name, args := range map[string][]string{grape: {"--delete-namespaces"}, guava: nil} {

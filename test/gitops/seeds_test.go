@@ -20,6 +20,7 @@ import (
 // The scenario of flux-multitenant-demo with the lockdown: the source is in the tenant's
 // namespace, the account is named, and the last section ends in a refusal.
 func TestTheDemoIsTheSeeds(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	foo, tenant := fresh("foo"), fresh("sometenant")
 	shared := r.repository(t, foo+"-demo", demo())
@@ -38,6 +39,7 @@ func TestTheDemoIsTheSeeds(t *testing.T) {
 // applies it for. Flux, locked down, is in the cluster: TestTheDemosRepositoryIsTakenOverAndRuns
 // has the commands that install it.
 func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
+	ofPlatforms.enter(t)
 	r := controllers(t)
 	demo := follow(t, r.Kubeconfig(), page.Substitution{Page: "https://github.com/example/", Test: r.git.URL(), Why: "the repository is on the test's Git server"})
 	of := func(marks ...page.Mark) func(page.Block) bool {
@@ -62,6 +64,7 @@ func TestTheLayoutDemoIsAppliedToTheEnd(t *testing.T) {
 // A tenant of the demo's own script has no account, a source in another namespace, and a binding that
 // gives the namespace's account default everything.
 func TestTheDemosTenantsAreTakenOver(t *testing.T) {
+	ofPlatforms.enter(t)
 	r := controllers(t)
 	foo, tenant := fresh("foo"), fresh("sometenant")
 	dir := t.TempDir()

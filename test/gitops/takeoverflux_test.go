@@ -21,6 +21,7 @@ import (
 // Flux has applied the team of flux2-multi-tenancy, and then sees the repository as docs/howto/gitops-take-over.md
 // takes it over. The steps before tenants, with Kyverno first and Gatekeeper then, are not there.
 func TestATakenOverTeamKeepsWhatRunsAndLosesClusterAdmin(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	name := fresh("apps")
 	repository := r.repository(t, name+"-team", map[string]string{"staging/app.yaml": configMap("apps", "app")})

@@ -14,6 +14,7 @@ import (
 )
 
 func TestATenantsRepositoryStaysInItsNamespaces(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	lime, name := fresh("lime"), fresh("kiwi")
 	web := name + "-web"
@@ -40,6 +41,7 @@ func TestATenantsRepositoryStaysInItsNamespaces(t *testing.T) {
 // The last section of flux-multitenant-demo, and the fallback of the lockdown: where nobody
 // is named, Flux acts as the account default, which has no permissions.
 func TestWithoutAnAccountNothingIsApplied(t *testing.T) {
+	ofTeams.enter(t)
 	r := controllers(t)
 	baz := fresh("baz")
 	shared := r.repository(t, baz, map[string]string{

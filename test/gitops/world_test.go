@@ -8,6 +8,7 @@ package gitops
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -26,7 +27,12 @@ import (
 
 var parts = suite.New("gitops")
 
-func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "32"); err != nil { // lanes say how many run at once, and a test that waits for one must not keep others
+		panic(err)
+	}
+	os.Exit(parts.Run(m))
+}
 
 // world is a cluster with Gatekeeper, Flux's CRDs, and the chart's roles, guardrails
 // and operator's account, but without Landwaiter. Each test has teams of its own.

@@ -12,7 +12,7 @@ const (
 	ReasonInvalid           Reason = "Invalid"           // the resource cannot be used as it is
 	ReasonNotFound          Reason = "NotFound"          // a referenced object, image or credential does not exist
 	ReasonReferenceNotReady Reason = "ReferenceNotReady" // a referenced resource cannot be used
-	ReasonAccessDenied      Reason = "AccessDenied"      // Landwaiter may not read a referenced object, or the registry refuses access
+	ReasonAccessDenied      Reason = "AccessDenied"      // Landwaiter cannot read a referenced object, or the registry refuses access
 	ReasonUnreadable        Reason = "Unreadable"        // a referenced object, or the spec itself, cannot be read now
 	ReasonLimitExceeded     Reason = "LimitExceeded"     // there is more evidence, or more to compile, than the limit
 	ReasonDuplicate         Reason = "Duplicate"         // several files declare the same object
@@ -25,7 +25,7 @@ const (
 
 // Reasons of the condition Effective.
 const (
-	ReasonInForce        Reason = "InForce"        // the resource takes part in decisions
+	ReasonInForce        Reason = "InForce"        // the resource is used for decisions
 	ReasonOnlyWarns      Reason = "OnlyWarns"      // the policy adds warnings and denies nothing
 	ReasonDenies         Reason = "Denies"         // the resource cannot be used, so whatever depends on it is denied
 	ReasonOverridden     Reason = "Overridden"     // a namespace's own resources, or ones earlier by name, apply instead
@@ -46,11 +46,11 @@ const (
 
 // Reasons of the condition ExpiresSoon.
 const (
-	ReasonExpiring    Reason = "Expiring"    // something in the resource ends within its notice
-	ReasonExpired     Reason = "Expired"     // something in the resource has ended and is still there
-	ReasonNotExpiring Reason = "NotExpiring" // nothing in the resource ends within its notice
-	ReasonNoExpiry    Reason = "NoExpiry"    // nothing in the resource has an end
-	// ReasonExpiryUnknown says that the trust material, or what it says of its end, cannot be read.
+	ReasonExpiring    Reason = "Expiring"    // something in the resource expires within its notice
+	ReasonExpired     Reason = "Expired"     // something in the resource has expired
+	ReasonNotExpiring Reason = "NotExpiring" // nothing in the resource expires within its notice
+	ReasonNoExpiry    Reason = "NoExpiry"    // nothing in the resource expires
+	// ReasonExpiryUnknown: the trust material, or its expiry, cannot be read.
 	ReasonExpiryUnknown Reason = "ExpiryUnknown"
 )
 

@@ -56,7 +56,7 @@ func (s suiteRun) sound(t *testing.T, of suite, mutants []mutant) {
 	for _, m := range mutants {
 		tests = append(tests, m.test)
 	}
-	out, err := s.test(t, of, strings.Join(tests, "|"))
+	out, err := s.test(t, of, strings.Join(tests, "|"), "")
 	require.NoError(t, err, "without a fault: %s", out)
 	require.NotContains(t, out, "no tests to run")
 }
@@ -69,7 +69,7 @@ func (s suiteRun) notices(t *testing.T, m mutant) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, []byte(faulty), 0o600))
 	t.Cleanup(func() { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) })
-	out, err := s.test(t, m.suite(), m.test)
+	out, err := s.test(t, m.suite(), m.test, "30s")
 	var failed *exec.ExitError
 	require.ErrorAs(t, err, &failed, "the suite passes with a fault in %s:\n%s", m.file, out)
 	require.True(t, strings.Contains(out, "--- FAIL: "+m.test) || strings.Contains(out, "panic: "), "the test did not run:\n%s", out)
@@ -96,8 +96,10 @@ func copyTree(t *testing.T, name string) string {
 type suiteRun struct{ dir string }
 
 // test runs tests of a suite with what its run sets, and with the program of the tree as it
-// is now: the fault of the last mutant is still in it.
-func (s suiteRun) test(t *testing.T, of suite, names string) (string, error) {
+// is now: the fault of the last mutant is still in it. Each wait of the tests ends after
+// patience, or after their own if it is empty: a test that meets a fault may wait in vain, and
+// one that meets none must not fail because another suite runs too.
+func (s suiteRun) test(t *testing.T, of suite, names, patience string) (string, error) {
 	t.Helper()
 	if of.tag != "" {
 		s.build(t, of)
@@ -107,6 +109,9 @@ func (s suiteRun) test(t *testing.T, of suite, names string) (string, error) {
 		for _, name := range []string{"NIGHTLY", "SOAK", "TEAMS", "PODS"} {
 			args = append(args, "-u", "LANDWAITER_"+name)
 		}
+	}
+	if patience != "" {
+		args = append(args, "LANDWAITER_PATIENCE="+patience)
 	}
 	args = append(args, "go", "test", "-count=1", "-timeout", maxSuite.String(), "-tags", of.tag, "-run", "^("+names+")$", "./"+of.folder)
 	return s.command(t, args[0], args[1:]...)
@@ -131,7 +136,7 @@ func (s suiteRun) command(t *testing.T, name string, args ...string) (string, er
 	command.Dir = s.dir
 	program := filepath.Join(s.dir, "bin/landwaiter")
 	server := program + "-server"
-	command.Env = append(os.Environ(), "LANDWAITER_PATIENCE=30s", "LANDWAITER_BINARY="+program, "LANDWAITER_FULL_BINARY="+program,
+	command.Env = append(os.Environ(), "LANDWAITER_BINARY="+program, "LANDWAITER_FULL_BINARY="+program,
 		"LANDWAITER_SERVER="+server, "LANDWAITER_PLAIN_SERVER="+server, "LANDWAITER_FULL_SERVER="+server)
 	out, err := command.CombinedOutput()
 	return string(out), err

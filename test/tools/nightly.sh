@@ -90,7 +90,7 @@ versions() {
 # mutants breaks the guard of each published incident, and what each suite is about.
 mutants() {
   cluster
-  go test -tags mutants -count=1 -timeout 60m -v -run '^Test(WithoutItsGuardEachTestFails|EverySuiteNoticesItsMutant)$' ./test/arch
+  go test -tags mutants -count=1 -timeout 100m -v -run '^Test(WithoutItsGuardEachTestFails|EverySuiteNoticesItsMutant)$' ./test/arch
 }
 
 fuzz() { test/tools/fuzz.sh "${FUZZTIME:-10s}"; }

@@ -22,7 +22,7 @@ import (
 )
 
 // shownOutcomes bounds the table of tenant add; -o json has all.
-const shownOutcomes = 12
+const shownOutcomes = 20
 
 // quotaPatience is how long tenant add waits for Kubernetes' quota controller without --wait.
 const quotaPatience = 10 * time.Second

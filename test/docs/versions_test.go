@@ -55,16 +55,17 @@ func TestTheForgeTestsEveryPairOfVersions(t *testing.T) {
 		require.True(t, found, variable)
 		cases, _, _ = strings.Cut(cases, "  *)")
 		var known []string
-		for _, line := range regexp.MustCompile(`(?m)^  ([a-z]+)\)`).FindAllStringSubmatch(cases, -1) {
-			known = append(known, line[1])
+		for _, line := range regexp.MustCompile(`(?m)^  ([a-z |]+)\)`).FindAllStringSubmatch(cases, -1) {
+			known = append(known, strings.Split(line[1], " | ")...)
 		}
 		require.ElementsMatch(t, known, named, variable)
 	}
-	minor := func(module string) int {
-		return number(t, "test/tools/"+module+"/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`)
-	}
-	require.Less(t, minor("oldest"), minor("middle"))
-	require.Less(t, minor("middle"), minor("cluster"))
+	minor := func(module, of string) int { return number(t, "test/tools/"+module+"/go.mod", of+` v\d\.(\d+)\.`) }
+	const kubernetes, gatekeeper = `k8s\.io/kubernetes`, `gatekeeper/v3`
+	require.Less(t, minor("oldest", kubernetes), minor("middle", kubernetes))
+	require.Less(t, minor("middle", kubernetes), minor("cluster", kubernetes))
+	require.Less(t, minor("oldest/gatekeeper", gatekeeper), minor("middle/gatekeeper", gatekeeper))
+	require.Less(t, minor("middle/gatekeeper", gatekeeper), minor("cluster", gatekeeper))
 }
 
 // The commands that free a cluster exempt what Gatekeeper's values exempt.

@@ -31,13 +31,20 @@ func newKey(t *testing.T) (s signer, public string) {
 	return s, filepath.Join(keys, "cosign.pub")
 }
 
-func TestSignsARelease(t *testing.T) {
-	s, public := newKey(t)
+// writeRelease returns a folder with a signed release.
+func writeRelease(t *testing.T, s signer) string {
+	t.Helper()
 	folder := t.TempDir()
 	made, err := newMaker(t).release(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, made.write(folder))
 	require.NoError(t, s.sign(t.Context(), folder))
+	return folder
+}
+
+func TestSignsARelease(t *testing.T) {
+	s, public := newKey(t)
+	folder := writeRelease(t, s)
 	cosign := func(args ...string) error {
 		command := exec.CommandContext(t.Context(), s.cosign, append(args, "--key", public, "--insecure-ignore-tlog")...)
 		command.Dir = folder
@@ -60,11 +67,7 @@ func TestSignsARelease(t *testing.T) {
 func TestCosignAndLandwaiterVerifyTheProvenanceOfAnImage(t *testing.T) {
 	s, public := newKey(t)
 	_, other := newKey(t)
-	folder := t.TempDir()
-	made, err := newMaker(t).release(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, made.write(folder))
-	require.NoError(t, s.sign(t.Context(), folder))
+	folder := writeRelease(t, s)
 	r := startRegistry(t, fixture.RegistryOptions{})
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	image := r.Host() + "/landwaiter/landwaiter:0.1.0"

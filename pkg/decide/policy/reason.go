@@ -20,6 +20,7 @@ const (
 	ReasonConflict          Reason = "Conflict"          // another Tenant or ClusterQuota has what this one claims
 	ReasonNotDelegated      Reason = "NotDelegated"      // no ClusterException delegates to the namespace what an Exception is for
 	ReasonTooLong           Reason = "TooLong"           // an exception would last longer than it may
+	ReasonNeverReached      Reason = "NeverReached"      // a ClusterQuota gives more than a flag of serve allows
 	ReasonUnwatched         Reason = "Unwatched"         // changes of files are only detected by rescans
 )
 

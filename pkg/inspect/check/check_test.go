@@ -287,6 +287,8 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 		"no other one decides":          {[]v1beta1.Object{idle(verifier("team-a", "v")), idle(verifier("team-a", "w"))}, []string{"kubectl edit", "kubectl edit"}},
 		"a home namespace":              {[]v1beta1.Object{home, idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl edit"}},
 		"a TrustStore":                  {[]v1beta1.Object{idle(keys)}, []string{"kubectl delete"}},
+		"a ClusterQuota":                {[]v1beta1.Object{idle(&v1beta1.ClusterQuota{TypeMeta: metav1.TypeMeta{Kind: "ClusterQuota"}, ObjectMeta: named("", "gold")})}, []string{"kubectl edit"}},
+		"a ClusterVerifier":             {[]v1beta1.Object{idle(&v1beta1.ClusterVerifier{TypeMeta: metav1.TypeMeta{Kind: "ClusterVerifier"}, ObjectMeta: named("", "v")})}, nil},
 		"a TrustStore, broken Verifier": {[]v1beta1.Object{idle(keys), broken}, []string{"kubectl edit"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -116,6 +116,10 @@ func notEffective(v *view, add func(resource.Finding)) {
 		case policy.ReasonUnsatisfiable:
 			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, resource.Error, "every image that it matches is denied", targetOf(o).edit()
 		case policy.ReasonUnused, policy.ReasonAppliesNowhere:
+			if _, quota := o.(*v1beta1.ClusterQuota); quota { // it names what it is for
+				f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "whoever it is for has the default quota", targetOf(o).edit()
+				break
+			}
 			if o.GetNamespace() == "" {
 				continue // the next namespace may need it
 			}

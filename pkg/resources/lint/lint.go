@@ -244,7 +244,7 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 // a note: that resource has a finding, or is not among the files.
 func (c *checker) severity(p resource.Problem) resource.Severity {
 	switch p.Reason {
-	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere, policy.ReasonExpired:
+	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere, policy.ReasonNeverReached, policy.ReasonExpired:
 		return resource.Note
 	case policy.ReasonNotDelegated:
 		if !c.has("ClusterException", "") {

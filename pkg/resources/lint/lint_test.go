@@ -253,11 +253,11 @@ func TestAQuotaForNobodyIsNoted(t *testing.T) {
 	quota := func(spec string) string {
 		return "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterQuota\nmetadata: {name: q}\nspec: " + spec + "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"
 	}
-	for name, c := range map[string]struct{ text, says string }{
-		"of nobody":                 {quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "none of its namespaces and Tenants exists"},
-		"of nobody in the files":    {strings.TrimSuffix(quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"), ""},
-		"of somebody":               {quota("{namespaces: [team-a, team-z], maxInFlight: 256}"), ""},
-		"more than anybody can get": {quota("{namespaces: [team-a], maxInFlight: 257}"), "a quota owner gets at most half of --limit in-flight, which is 512 by default"},
+	for name, c := range map[string]struct{ text, says, id string }{
+		"of nobody":                 {quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "none of its namespaces and Tenants exists", "AppliesNowhere"},
+		"of nobody in the files":    {strings.TrimSuffix(quota("{namespaces: [team-z], tenants: [gone], maxInFlight: 64}"), "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n"), "", ""},
+		"of somebody":               {quota("{namespaces: [team-a, team-z], maxInFlight: 256}"), "", ""},
+		"more than anybody can get": {quota("{namespaces: [team-a], maxInFlight: 257}"), "a quota owner gets at most half of --limit in-flight, which is 512 by default", "NeverReached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), conditions.Check)
@@ -267,6 +267,7 @@ func TestAQuotaForNobodyIsNoted(t *testing.T) {
 				return
 			}
 			require.Len(t, report.Findings, 1)
+			require.Equal(t, c.id, report.Findings[0].ID)
 			require.Equal(t, resource.Note, report.Findings[0].Severity)
 			require.Contains(t, report.Findings[0].Message, c.says)
 			require.NotEmpty(t, report.Findings[0].Fix)

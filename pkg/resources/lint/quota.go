@@ -2,7 +2,6 @@ package lint
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -12,7 +11,7 @@ import (
 // unknowable reports whether a problem is that a ClusterQuota names nobody, in files that have no objects of the
 // kinds that it names: the cluster may have them all.
 func (c *checker) unknowable(p resource.Problem, resources []v1beta1.Object) bool {
-	if p.Reason != policy.ReasonAppliesNowhere || p.Source.Kind != v1beta1.KindClusterQuota || strings.HasPrefix(p.Message, "spec.") {
+	if p.Reason != policy.ReasonAppliesNowhere || p.Source.Kind != v1beta1.KindClusterQuota {
 		return false
 	}
 	return !slices.ContainsFunc(resources, func(o v1beta1.Object) bool {

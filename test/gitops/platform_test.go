@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -222,6 +223,9 @@ func (p *platform) leave(t *testing.T) {
 	}
 	for i := range list.Items {
 		require.NoError(t, client.IgnoreNotFound(p.Client.Delete(suite.Within(t), &list.Items[i])))
+		// Flux would only remove its finalizer once a health check has ended, which may take five minutes. What is
+		// suspended deletes nothing.
+		require.NoError(t, client.IgnoreNotFound(p.Client.Patch(suite.Within(t), &list.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
 	}
 	suite.Eventually(t, func(ctx context.Context) error {
 		if err := p.Client.List(ctx, list, client.InNamespace(flux.Namespace)); err != nil || len(list.Items) == 0 {

@@ -61,7 +61,7 @@ func (c *clusterFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "create and renew the certificate in --tls-secret, and write its CA into every --provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in --own-namespace through which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the created certificate (repeatable)")
-	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as landwaiter-verify=/v1/verify (repeatable)")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as landwaiter-verdict=/v1/verdict (repeatable)")
 }
 
 // take adds what the flags of both commands say.
@@ -111,7 +111,7 @@ func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, 
 	for _, text := range c.providerObjects {
 		name, path, _ := strings.Cut(text, "=")
 		if name == "" || !strings.HasPrefix(path, "/") {
-			return nil, fmt.Errorf("--provider-object is %q, it must be NAME=PATH, such as landwaiter-verify=/v1/verify", text)
+			return nil, fmt.Errorf("--provider-object is %q, it must be NAME=PATH, such as landwaiter-verdict=/v1/verdict", text)
 		}
 		answer := options.VerifyTimeout
 		if strings.HasSuffix(path, "/mutate") {

@@ -59,7 +59,7 @@ changed resources and certificates without a restart. docs/reference/server.md e
 values. On SIGTERM or SIGINT, it finishes the requests in flight and exits.`,
 		Example: `  landwaiter-server serve --config-dir /etc/landwaiter --tls-dir /etc/tls --client-ca gatekeeper-ca.crt
   landwaiter-server serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
-    --provider-object landwaiter-verify=/v1/verify --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
+    --provider-object landwaiter-verdict=/v1/verdict --client-ca secret/gatekeeper-system/gatekeeper-webhook-server-cert`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := shared.logger(cmd)

@@ -64,7 +64,7 @@ func realPod(b *testing.B, images int) ast.Value {
 	}
 	input := with(podReview("team-a", object{"containers": list, "serviceAccountName": "default", "restartPolicy": "Always",
 		"volumes": []any{object{"name": "kube-api-access-x", "projected": object{"sources": []any{object{"serviceAccountToken": object{"path": "token"}}}}}}}),
-		object{"provider": "landwaiter-verify"})
+		object{"provider": "landwaiter-verdict"})
 	text, err := json.Marshal(input)
 	require.NoError(b, err)
 	var plain any
@@ -104,7 +104,7 @@ func BenchmarkManyContainers(b *testing.B) {
 		for i := range images {
 			images[i] = realImage(i)
 		}
-		input := with(podReview("team-a", pod(images...)), object{"provider": "landwaiter-verify", "exemptImages": paths})
+		input := with(podReview("team-a", pod(images...)), object{"provider": "landwaiter-verdict", "exemptImages": paths})
 		value, err := ast.InterfaceToValue(input)
 		require.NoError(b, err)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -309,7 +309,7 @@ func parameters() []scenario {
 		scenario{name: "an image that is a list is never exempt", input: with(podReview("team-a", object{"containers": []any{object{"image": []any{"b"}}, containers("a")[0]}}),
 			object{"exemptImages": []any{[]any{"b"}}}), answer: passing, want: []string{"containers[0]"}},
 		scenario{name: "another provider", input: with(podReview("team-a", pod("a")), object{"provider": "another"}), answer: passing, want: []string{missingProvider}},
-		scenario{name: "the provider by its name", input: with(podReview("team-a", pod("a")), object{"provider": "landwaiter-verify"}), answer: passing, asked: []string{"[team-a]a"}},
+		scenario{name: "the provider by its name", input: with(podReview("team-a", pod("a")), object{"provider": "landwaiter-verdict"}), answer: passing, asked: []string{"[team-a]a"}},
 		scenario{name: "warnings are not asked for", input: podReview("team-a", pod("a", "b")), answer: warned, asked: []string{"[team-a]a", "[team-a]b"}},
 		scenario{name: "warnings are asked for", input: with(podReview("team-a", pod("a", "b")), object{"warnings": true}), answer: warned, asked: []string{"[team-a]a", "[team-a]b"},
 			want: []string{"image a is allowed in namespace team-a with a warning: nobody signed it (traceID 4711)$"}},

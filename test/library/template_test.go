@@ -54,7 +54,7 @@ type providerKey struct{}
 type providers func(name string, keys []string) (any, error)
 
 // The Provider objects that there are.
-const admissionProvider, auditProvider = "landwaiter-verify", "landwaiter-audit"
+const admissionProvider, auditProvider = "landwaiter-verdict", "landwaiter-audit"
 
 // missingProvider is what Gatekeeper says of a Provider object that it does not know.
 const missingProvider = "key is not found in provider cache"

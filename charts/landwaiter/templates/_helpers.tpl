@@ -105,6 +105,7 @@ roles know every kind. Takes a list: root, "Namespaced" or "Cluster", subresourc
 {{- $mutate := .Values.provider.mutateTimeoutSeconds -}}
 providers:
 {{- if .Values.provider.create }}
+- {name: {{ $full }}-verdict, path: /v1/verdict, seconds: {{ $verify }}}
 - {name: {{ $full }}-verify, path: /v1/verify, seconds: {{ $verify }}}
 {{- if .Values.provider.audit }}
 - {name: {{ $full }}-audit, path: /v1/audit/verify, seconds: {{ $verify }}}

@@ -25,7 +25,7 @@ const (
 const (
 	constraintKind  = "VerifiedImages"
 	templateName    = "verifiedimages"
-	defaultProvider = "landwaiter-verify"
+	defaultProvider = "landwaiter-verdict"
 	admissionPoint  = "validation.gatekeeper.sh"
 	applyConstraint = "kubectl apply --filename=library/verified-images/samples/constraint.yaml"
 )

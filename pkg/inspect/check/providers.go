@@ -26,6 +26,9 @@ const (
 	ProviderCA      = "ProviderCA"
 )
 
+// verdictPath is the path of the Provider that constraints should name.
+const verdictPath = "/v1/verdict"
+
 // provider is one Provider object that leads to Landwaiter.
 type provider struct {
 	target
@@ -106,7 +109,7 @@ func missingProviders(v *view, add func(resource.Finding)) {
 		f := resource.Finding{ID: ProviderMissing, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("it names the Provider %s, which does not exist", name),
 			Why: "Gatekeeper cannot ask Landwaiter, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
 		for _, p := range v.ours() {
-			if p.kept && p.path() == "/v1/verify" { // any other may be somebody else's
+			if p.kept && p.path() == verdictPath { // any other may be somebody else's
 				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}), "spec.parameters.provider of the constraint"
 				break
 			}
@@ -131,7 +134,7 @@ func providerTimeout(v *view, add func(resource.Finding)) {
 }
 
 // servedPaths are those at which Landwaiter answers Gatekeeper.
-var servedPaths = regexp.MustCompile(`^(/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
+var servedPaths = regexp.MustCompile(`^(/v1/verdict|/v1/(audit/)?(verify|mutate)|/v1/namespaces/[^/]+/(verify|mutate)|/ratify/gatekeeper/v1/(verify|mutate))$`)
 
 func providerURL(v *view, add func(resource.Finding)) {
 	for _, p := range v.ours() {

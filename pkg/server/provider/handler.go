@@ -61,7 +61,7 @@ func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options 
 		observers: append([]Observer{m, newRequestLog(log, decider.Account, time.Now)}, options.Observers...), authorizeClient: authorizeClient,
 	}
 	h.verification = operation{timeout: options.VerifyTimeout, recall: h.recall, decide: h.verify, answer: func(x *exchange) answer {
-		return verified{plan: x.plan, decisions: x.decisions, traceID: h.denials.traceID(x), now: x.began}
+		return verified{brief: x.endpoint.brief, plan: x.plan, decisions: x.decisions, traceID: h.denials.traceID(x), now: x.began}
 	}}
 	h.mutation = operation{timeout: options.MutateTimeout, decide: h.resolve, answer: func(x *exchange) answer {
 		return plain{list: x.plan.mutated(x.decisions, options.DropTag, h.denials.traceID(x))}

@@ -51,6 +51,7 @@ type endpoint struct {
 	name      string // for metrics and logs; one of a fixed set
 	operation Operation
 	tagged    bool             // keys may begin with one namespace tag
+	brief     bool             // answers have a [verdict] in place of a [value]
 	source    Source           // empty: admission
 	namespace verify.Namespace // for keys without a tag
 }
@@ -59,12 +60,13 @@ const (
 	unknownEndpoint = "unknown"
 	ratifyPrefix    = "/ratify/gatekeeper"
 	tenantPrefix    = "/v1/namespaces/"
+	verdictPath     = "/v1/verdict"
 	auditPath       = "/v1/audit/verify"
 )
 
 // endpointNames returns the names of all endpoints.
 func endpointNames() []string {
-	return []string{"verify", "mutate", "namespace_verify", "namespace_mutate", "ratify_verify", "ratify_mutate", "audit_verify", unknownEndpoint}
+	return []string{"verdict", "verify", "mutate", "namespace_verify", "namespace_mutate", "ratify_verify", "ratify_mutate", "audit_verify", unknownEndpoint}
 }
 
 // parsePath returns the endpoint of an escaped URL path. It compares paths as they
@@ -74,7 +76,10 @@ func parsePath(path string) (endpoint, error) {
 	if tenant, scoped := strings.CutPrefix(path, tenantPrefix); scoped {
 		return parseTenantPath(tenant)
 	}
-	if path == auditPath {
+	switch path {
+	case verdictPath:
+		return endpoint{name: "verdict", operation: OperationVerify, tagged: true, brief: true}, nil
+	case auditPath:
 		return endpoint{name: "audit_verify", operation: OperationVerify, tagged: true, source: SourceAudit}, nil
 	}
 	prefix := ""
@@ -87,7 +92,7 @@ func parsePath(path string) (endpoint, error) {
 	case "/v1/mutate":
 		return endpoint{name: prefix + "mutate", operation: OperationMutate}, nil
 	}
-	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verify, /v1/audit/verify, /v1/mutate, " +
+	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verdict, /v1/verify, /v1/audit/verify, /v1/mutate, " +
 		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate; for Ratify's templates, /ratify/gatekeeper/v1/verify or /ratify/gatekeeper/v1/mutate")
 }
 

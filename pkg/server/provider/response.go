@@ -139,6 +139,7 @@ type answer interface {
 
 // verified is the answer to a verification whose every target is decided.
 type verified struct {
+	brief     bool // with a [verdict] for each image
 	plan      plan
 	decisions []decision
 	traceID   string
@@ -174,7 +175,9 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 			b = append(b, b[known.from:known.to]...)
 		} else {
 			from := len(b)
-			if b, err = newValue(&v.decisions[k.target], v.traceID, v.now, room).appendJSON(b); err != nil {
+			if d := &v.decisions[k.target]; v.brief {
+				b = newVerdict(d, v.traceID, room).appendJSON(b)
+			} else if b, err = newValue(d, v.traceID, v.now, room).appendJSON(b); err != nil {
 				return b, err
 			}
 			values[k.target] = span{from, len(b)}

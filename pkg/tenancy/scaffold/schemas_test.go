@@ -91,7 +91,7 @@ func TestConstraintsMustFitTheirTemplates(t *testing.T) {
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)
 	require.Empty(t, report.Findings)
-	rewrite(t, dir, "infrastructure/policies/images/verified-images.yaml", "provider: landwaiter-verify", "provder: landwaiter-verify")
+	rewrite(t, dir, "infrastructure/policies/images/verified-images.yaml", "provider: landwaiter-verdict", "provder: landwaiter-verdict")
 	report, err = Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)
 	require.Len(t, report.Findings, 1, "%v", report.Findings)

@@ -10,7 +10,7 @@ import (
 // ladderConstraints give two of the ladder's namespaces a judge each.
 const ladderConstraints = `
 {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: ladder},
-  spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [ladder-verified]}, parameters: {provider: landwaiter-verify}}}
+  spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [ladder-verified]}, parameters: {provider: landwaiter-verdict}}}
 ---
 {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: Yardstick, metadata: {name: yardstick},
   spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [ladder-yardstick]}, parameters: {provider: yardstick}}}

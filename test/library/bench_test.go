@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,17 +78,20 @@ func realPod(b *testing.B, images int) ast.Value {
 
 func realImage(i int) string { return fmt.Sprintf("registry.example.com/team-a/app-%d:v1", i) }
 
-// realAnswer is Gatekeeper's form of Landwaiter's answer.
+// realAnswer is Gatekeeper's form of Landwaiter's answer at /v1/verdict, in the order of the keys that templates ask for.
 func realAnswer(b *testing.B, images int, allowed bool) *externaldata.ProviderResponse {
 	b.Helper()
 	response := &externaldata.ProviderResponse{}
 	for i := range images {
-		response.Response.Items = append(response.Response.Items, externaldata.Item{Key: "[team-a]" + realImage(i), Value: object{
-			"isSuccess": allowed, "succeeded": allowed, "version": "0.2.0", "traceID": "0af7651916cd43dd8448eb211c80319c", "namespace": "team-a",
-			"reason": "VerificationPolicy team-a/images requires a valid signature for release-signature: no signature was found (looked at the tag sha256-9f86d081884c….sig and the referrers of this digest). To fix: cosign sign --key KEY --use-signing-config=false --tlog-upload=false " +
-				realImage(i) + "@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-		}})
+		value := object{"isSuccess": true}
+		if !allowed {
+			value = object{"isSuccess": false, "traceID": "0af7651916cd43dd8448eb211c80319c",
+				"reason": "VerificationPolicy team-a/images requires a valid signature for release-signature: no signature was found (looked at the tag sha256-9f86d081884c….sig and the referrers of this digest). To fix: cosign sign --key KEY --use-signing-config=false --tlog-upload=false " +
+					realImage(i) + "@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+		}
+		response.Response.Items = append(response.Response.Items, externaldata.Item{Key: "[team-a]" + realImage(i), Value: value})
 	}
+	slices.SortFunc(response.Response.Items, func(x, y externaldata.Item) int { return strings.Compare(x.Key, y.Key) })
 	return response
 }
 

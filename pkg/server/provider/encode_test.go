@@ -44,7 +44,23 @@ func FuzzAnswersAreWrittenAsEncodingJSONWritesThem(f *testing.F) {
 		written, err := v.appendJSON([]byte("before "))
 		require.NoError(t, err)
 		require.Equal(t, "before "+plainly(t, v), string(written))
+		short := brief{IsSuccess: success, Reason: text, Warning: text, TraceID: text}
+		require.Equal(t, "before "+plainly(t, short), string(short.appendJSON([]byte("before "))))
 	})
+}
+
+func TestAVerdictSaysOnlyWhatOurTemplatesRead(t *testing.T) {
+	h := testHandler(byRepository, pinning, nil)
+	const allowed, denied = "[team-a]r.example.com/a", "[team-a]r.example.com/d"
+	full, short := items(ask(t, h, "/v1/verify", allowed, denied)), items(ask(t, h, "/v1/verdict", allowed, denied))
+	require.Equal(t, map[string]any{"isSuccess": true}, short[allowed].Value)
+	said, ok := short[denied].Value.(map[string]any)
+	require.True(t, ok)
+	was, ok := full[denied].Value.(map[string]any)
+	require.True(t, ok)
+	require.NotEmpty(t, said["reason"])
+	require.Len(t, said["traceID"], 32)
+	require.Equal(t, map[string]any{"isSuccess": false, "reason": was["reason"], "traceID": said["traceID"]}, said)
 }
 
 func TestKeysOfOneImageAreAnsweredAlike(t *testing.T) {

@@ -51,7 +51,7 @@ type endpoint struct {
 	name      string // for metrics and logs; one of a fixed set
 	operation Operation
 	tagged    bool             // keys may begin with one namespace tag
-	brief     bool             // answers have a [verdict] in place of a [value]
+	brief     bool             // answers have a [brief] in place of a [value]
 	source    Source           // empty: admission
 	namespace verify.Namespace // for keys without a tag
 }

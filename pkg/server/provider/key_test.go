@@ -26,6 +26,7 @@ func TestTaggedKeyNamesItsNamespace(t *testing.T) {
 		"tag":                         {"/v1/verify", "[team-a]r.example.com/app:v1", "team-a", "r.example.com/app:v1"},
 		"no tag is the cluster":       {"/v1/verify", "nginx", verify.Cluster, "docker.io/library/nginx:latest"},
 		"tag for Ratify's path":       {"/ratify/gatekeeper/v1/verify", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
+		"tag for our templates":       {"/v1/verdict", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
 		"tag for audits":              {"/v1/audit/verify", "[team-a]nginx", "team-a", "docker.io/library/nginx:latest"},
 		"path":                        {"/v1/namespaces/team-b/verify", "nginx:1", "team-b", "docker.io/library/nginx:1"},
 		"path for mutation":           {"/v1/namespaces/team-b/mutate", "nginx:1", "team-b", "docker.io/library/nginx:1"},
@@ -44,7 +45,7 @@ func TestTaggedKeyNamesItsNamespace(t *testing.T) {
 }
 
 func TestRefusesImagesThatBringATagOfTheirOwn(t *testing.T) {
-	everywhere := []string{"/v1/verify", "/v1/mutate", "/v1/namespaces/team-a/verify", "/v1/namespaces/team-a/mutate",
+	everywhere := []string{"/v1/verdict", "/v1/verify", "/v1/mutate", "/v1/namespaces/team-a/verify", "/v1/namespaces/team-a/mutate",
 		"/ratify/gatekeeper/v1/verify", "/ratify/gatekeeper/v1/mutate", "/v1/audit/verify"}
 	for _, path := range everywhere {
 		for _, key := range []string{"[team-a][team-b]nginx", "[team-a] [team-b]nginx", "nginx[team-b]", "r.example.com/[team-b]/x", "nginx:[team-b]", " [team-b]nginx",
@@ -67,7 +68,7 @@ func TestRefusesPathsThatAreNotExactlyAnEndpoint(t *testing.T) {
 		"/v1/namespaces/team-a", "/v1/namespaces/team-a/", "/v1/namespaces//verify", "/v1/namespaces/team-a/verify/", "/v1/namespaces/team-a/x",
 		"/v1/namespaces/Team-A/verify", "/v1/namespaces/team-a%2fteam-b/verify", "/v1/namespaces/team-a/team-b/verify", "/v1/namespaces/[team-a]/verify",
 		"/v1/namespaces/../verify", "/ratify/gatekeeper", "/ratify/gatekeeper/v1", "/ratify/gatekeeper/v1/namespaces/team-a/verify",
-		"/v1/audit", "/v1/audit/", "/v1/audit/mutate", "/v1/audit/verify/", "/ratify/gatekeeper/v1/audit/verify", "/v1/namespaces/team-a/audit/verify",
+		"/v1/audit", "/v1/audit/", "/v1/verdict/", "/v1/audit/verdict", "/v1/namespaces/team-a/verdict", "/ratify/gatekeeper/v1/verdict", "/v1/audit/mutate", "/v1/audit/verify/", "/ratify/gatekeeper/v1/audit/verify", "/v1/namespaces/team-a/audit/verify",
 		"/ratify/gatekeeper/ratify/gatekeeper/v1/verify", "/ratify/gatekeeperv1/verify", "/v1/namespaces/" + strings.Repeat("a", 64) + "/verify"} {
 		_, err := parsePath(path)
 		require.Error(t, err, path)

@@ -200,9 +200,13 @@ func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
 	response := ask(t, h, "/v1/verify", "[team-a]r.example.com/app")
 	require.True(t, succeeded(response.Items[0]))
 	require.Contains(t, fmt.Sprint(response.Items[0].Value), "warning:not signed")
+	short, ok := ask(t, h, "/v1/verdict", "[team-a]r.example.com/app").Items[0].Value.(map[string]any)
+	require.True(t, ok)
+	require.Equal(t, map[string]any{"isSuccess": true, "warning": "not signed", "traceID": short["traceID"]}, short)
+	require.Len(t, short["traceID"], 32)
 	require.Contains(t, logs.String(), `"verdict":"warned"`)
 	require.Contains(t, logs.String(), `"level":"warning"`)
-	require.Equal(t, 1.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned", "admission")))
+	require.Equal(t, 2.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned", "admission")), "the key of both requests")
 }
 
 func TestImagesThatAreLetInUnverifiedAreLoggedAndCounted(t *testing.T) {

@@ -139,7 +139,7 @@ type answer interface {
 
 // verified is the answer to a verification whose every target is decided.
 type verified struct {
-	brief     bool // with a [verdict] for each image
+	brief     bool // with a [brief] for each image
 	plan      plan
 	decisions []decision
 	traceID   string
@@ -176,7 +176,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 		} else {
 			from := len(b)
 			if d := &v.decisions[k.target]; v.brief {
-				b = newVerdict(d, v.traceID, room).appendJSON(b)
+				b = newBrief(d, v.traceID, room).appendJSON(b)
 			} else if b, err = newValue(d, v.traceID, v.now, room).appendJSON(b); err != nil {
 				return b, err
 			}

@@ -6,19 +6,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// verdict is what Landwaiter's own templates read of a [value]. Gatekeeper converts each answer for Rego, which takes
+// brief is what Landwaiter's own templates read of a [value]. Gatekeeper converts each answer for Rego, which takes
 // longer than evaluating the template if the answer has all reports. A template that iterates over reports finds none
 // here, so only [verdictPath] answers with it.
-type verdict struct {
+type brief struct {
 	IsSuccess bool   `json:"isSuccess"`
 	Reason    string `json:"reason,omitempty"`  // set if IsSuccess is false
 	Warning   string `json:"warning,omitempty"` // as of [value]
 	TraceID   string `json:"traceID,omitempty"` // set with a reason or a warning, which it follows
 }
 
-// newVerdict returns the verdict for a verification, with the texts of [newValue].
-func newVerdict(d *decision, traceID string, room int) verdict {
-	v := verdict{IsSuccess: d.answer.Allows(), Warning: policy.Shown(d.result.Verdict.Warning, room)}
+// newBrief returns the value for a verification, with the texts of [newValue].
+func newBrief(d *decision, traceID string, room int) brief {
+	v := brief{IsSuccess: d.answer.Allows(), Warning: policy.Shown(d.result.Verdict.Warning, room)}
 	if !v.IsSuccess {
 		v.Reason = d.text(room)
 	}
@@ -29,7 +29,7 @@ func newVerdict(d *decision, traceID string, room int) verdict {
 }
 
 // appendJSON appends v as encoding/json would write it.
-func (v verdict) appendJSON(b []byte) []byte {
+func (v brief) appendJSON(b []byte) []byte {
 	b = strconv.AppendBool(append(b, `{"isSuccess":`...), v.IsSuccess)
 	if v.Reason != "" {
 		b = appendString(append(b, `,"reason":`...), v.Reason)

@@ -147,6 +147,8 @@ type shelf struct {
 }
 
 // Locations implements [verify.Registry].
+func (s *shelf) Generation() string { return "" }
+
 func (s *shelf) Locations(ref image.Reference) verify.Locations {
 	r := &repository{}
 	name := ""

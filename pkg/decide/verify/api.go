@@ -135,11 +135,15 @@ const (
 	KindVerdict Kind = "verdict"
 	// KindTag is the digest of a tag; Key.Image is host/repository:tag.
 	KindTag Kind = "tag"
+	// KindEvidence is what a registry holds about a digest; Key.Image is host/repository@digest,
+	// and Key.Generation that of the [Registry].
+	KindEvidence Kind = "evidence"
 )
 
-// Entry is one cached value: a verdict with its findings, or the descriptor of a tag.
+// Entry is one cached value: a verdict with its findings, the descriptor of a tag, or evidence.
 // Requests share it, so it is immutable.
 type Entry struct {
+	Evidence   *Evidence // else nil
 	Descriptor ocispec.Descriptor
 	Verdict    policy.Verdict
 	Findings   []policy.Finding

@@ -139,10 +139,7 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 	entry, cached := e.known(ctx, key, how)
 	if !cached {
 		entry, err = e.once(ctx, config.Config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
-			x := &examination{budget: e.budget(config.account()), trace: trace, now: e.now}
-			defer x.budget.release()
-			entry, err := x.run(ctx, tasks, subject)
-			return entry, e.ttl(entry.Verdict), err
+			return e.examine(ctx, config, tasks, subject, trace, how)
 		})
 		if err != nil {
 			entry = Entry{Verdict: failed(tasks, err)}
@@ -152,6 +149,23 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 	result.Stages, result.Looked = trace.stages(), trace.locations()
 	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict.WithWarning(doubt), entry.Findings
 	return result, tasks
+}
+
+// examine verifies subject, and returns how long its verdict may be cached. Lists that were kept count as long as a
+// verdict from them would have been cached: if that time is over, they are read again.
+func (e *Engine) examine(ctx context.Context, config part, tasks []task, subject Subject, trace *trace, how mode) (Entry, time.Duration, error) {
+	for fresh := how.refresh; ; fresh = true {
+		x := &examination{config: config, cache: e.cache, budget: e.budget(config.account()), trace: trace, now: e.now, most: e.options.PassTTL, fresh: fresh}
+		entry, err := func() (Entry, error) {
+			defer x.budget.release()
+			return x.run(ctx, tasks, subject)
+		}()
+		ttl := e.ttl(entry.Verdict)
+		age := time.Duration(x.age.Load())
+		if fresh || err != nil || age == 0 || age < ttl {
+			return entry, ttl - age, err
+		}
+	}
 }
 
 // Recall returns the result of Verify if it is in memory or follows from config alone, and

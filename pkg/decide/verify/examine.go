@@ -15,9 +15,14 @@ import (
 
 // examination is the work on one image, within the budget of its account.
 type examination struct {
+	config part
+	cache  Cache
 	budget *budget
 	trace  *trace
 	now    func() time.Time
+	most   time.Duration // age of lists that may be used
+	fresh  bool          // no kept list is used
+	age    atomic.Int64  // of the oldest kept list that was used, in nanoseconds
 }
 
 // run examines subject. It fails if the account has no memory left for the evidence: a
@@ -42,8 +47,12 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	board := newBoard(subject.Reference, tasks, x.budget, cancel, grace)
 	var enforced, all sync.WaitGroup
 	warned := false // some search is for warnings only
-	for group, verifiers := range searches(tasks) {
-		s := &search{examination: x, registry: group.registry, verifiers: verifiers, subject: subject, board: board}
+	groups, keeps := searches(tasks), map[Registry]*kept{}
+	for _, registry := range registries(groups) {
+		keeps[registry] = x.keep(ctx, registry, subject)
+	}
+	for group, verifiers := range groups {
+		s := &search{examination: x, registry: group.registry, verifiers: verifiers, subject: subject, board: board, kept: keeps[group.registry]}
 		if group.warns {
 			warned = true
 		} else {
@@ -61,6 +70,9 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 		grace()
 	}
 	all.Wait()
+	for _, k := range keeps {
+		x.save(work, k)
+	}
 	x.trace.look(board)
 	var verdicts []policy.Verdict
 	var findings []policy.Finding

@@ -32,6 +32,8 @@ type registry struct {
 	fetch     func(ctx context.Context, desc ocispec.Descriptor) error
 	resolved  func(ref image.Reference) ocispec.Descriptor
 	locations *verify.Locations
+
+	generation string // "": nothing is kept
 }
 
 func newRegistry() *registry {
@@ -59,6 +61,8 @@ func (r *registry) Locations(ref image.Reference) verify.Locations {
 	own := []verify.Location{{Name: ref.Name(), Role: verify.RoleOrigin, Repository: r}}
 	return verify.Locations{Content: own, Evidence: own}
 }
+
+func (r *registry) Generation() string { return r.generation }
 
 func (r *registry) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	r.count("resolve")
@@ -180,12 +184,16 @@ func (c *cache) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl t
 	c.entries[key], c.ttls[key] = entry, ttl
 }
 
-func (c *cache) verdicts() int {
+func (c *cache) verdicts() int { return c.count(verify.KindVerdict) }
+
+func (c *cache) evidence() int { return c.count(verify.KindEvidence) }
+
+func (c *cache) count(kind verify.Kind) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
 	for key := range c.entries {
-		if key.Kind == verify.KindVerdict {
+		if key.Kind == kind {
 			n++
 		}
 	}

@@ -24,6 +24,7 @@ type search struct {
 	board     *board
 	blobs     *blobs
 	locations Locations
+	kept      *kept
 }
 
 // run ends when every candidate is checked or ctx ends. The results are on the board.
@@ -33,7 +34,7 @@ func (s *search) run(ctx context.Context) {
 			s.tellAll(0, policy.Finding{Unknown: true, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
 		}
 	}()
-	s.blobs, s.locations = newBlobs(s.budget), locationsOf(s.registry, s.subject.Reference)
+	s.blobs, s.locations = newBlobs(s.budget, s.kept), locationsOf(s.registry, s.subject.Reference)
 	manifests, ok := s.list(ctx)
 	if !ok {
 		return
@@ -245,14 +246,15 @@ func searches(tasks []task) map[searchGroup][]*Verifier {
 // work, so one read may serve all.
 type blobs struct {
 	budget *budget
+	kept   *kept
 
 	mu    sync.Mutex
 	left  int64
 	reads map[string]func() ([]byte, error)
 }
 
-func newBlobs(budget *budget) *blobs {
-	return &blobs{budget: budget, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
+func newBlobs(budget *budget, kept *kept) *blobs {
+	return &blobs{budget: budget, kept: kept, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
 }
 
 // fetch reads a blob of at most limit bytes at the first of locations that serves it. It holds
@@ -293,7 +295,13 @@ func (b *blobs) read(ctx context.Context, where []Location, desc ocispec.Descrip
 				content, err = nil, fmt.Errorf("internal error while fetching: %v", p)
 			}
 		}()
-		return fetchAt(ctx, where, desc, limit)
+		if content, ok := b.kept.content(desc); ok {
+			return content, nil
+		}
+		if content, err = fetchAt(ctx, where, desc, limit); err == nil {
+			b.kept.add(desc.Digest, content)
+		}
+		return content, err
 	})
 	return b.reads[key], nil
 }

@@ -39,7 +39,7 @@ func blobOf(content string, size int64) ocispec.Descriptor {
 func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 	for name, r := range map[string]*zeros{"content": {}, "a panic": {panic: true}} {
 		t.Run(name, func(t *testing.T) {
-			b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"))
+			b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"), nil)
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
@@ -59,7 +59,7 @@ func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 
 func TestBlobsOfOneImageAreBoundedInAll(t *testing.T) {
 	r := &zeros{}
-	b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"))
+	b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"), nil)
 	for i := range 8 {
 		_, err := b.fetch(t.Context(), at(r), blobOf(string(rune('a'+i)), MaxImageBytes/8), MaxImageBytes, 1)
 		require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestTheEvidenceOfAnAccountFitsIntoItsShareOfTheMemory(t *testing.T) {
 	engine := NewEngine(none{}, time.Now, Options{EvidenceBytes: 100})
 	own, again, other := engine.budget("a"), engine.budget("a"), engine.budget("b")
 	read := func(b *budget, size int64) error {
-		_, err := newBlobs(b).fetch(t.Context(), at(r), blobOf("a", size), MaxImageBytes, 2)
+		_, err := newBlobs(b, nil).fetch(t.Context(), at(r), blobOf("a", size), MaxImageBytes, 2)
 		return err
 	}
 	require.NoError(t, read(own, 20))

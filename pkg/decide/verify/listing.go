@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -69,8 +70,27 @@ type listed struct {
 // list reads the subject's descriptor and lists its referrers at every location, in parallel.
 // It returns false if the subject could not be read: then nothing can be proven about it.
 func (s *search) list(ctx context.Context) ([]listed, bool) {
+	var errs []error
+	found, subject, known := s.kept.lists(s.locations, s.most)
+	if !known {
+		var subjectErr error
+		if found, errs, subjectErr = s.ask(ctx); subjectErr != nil {
+			s.tellAll(0, FindingOf(subjectErr))
+			return nil, false
+		}
+		if errors.Join(errs...) == nil {
+			s.kept.listed(s.locations, found, s.subject.Descriptor)
+		}
+	} else {
+		s.subject.Descriptor, errs = subject, make([]error, len(found))
+	}
+	return s.joined(found, errs), true
+}
+
+// ask asks every location for its list, and for the subject's descriptor, in parallel.
+func (s *search) ask(ctx context.Context) (found [][]ocispec.Descriptor, errs []error, subjectErr error) {
 	locations := s.locations.Evidence
-	found, errs := make([][]ocispec.Descriptor, len(locations)), make([]error, len(locations))
+	found, errs = make([][]ocispec.Descriptor, len(locations)), make([]error, len(locations))
 	var lists sync.WaitGroup
 	for i, location := range locations {
 		lists.Go(func() {
@@ -83,12 +103,14 @@ func (s *search) list(ctx context.Context) ([]listed, bool) {
 			found[i], errs[i] = location.Referrers(ctx, s.subject.Reference)
 		})
 	}
-	subjectErr := s.describe(ctx)
+	subjectErr = s.describe(ctx)
 	lists.Wait()
-	if subjectErr != nil {
-		s.tellAll(0, FindingOf(subjectErr))
-		return nil, false
-	}
+	return found, errs, subjectErr
+}
+
+// joined merges the lists, and tells what keeps them from being whole.
+func (s *search) joined(found [][]ocispec.Descriptor, errs []error) []listed {
+	locations := s.locations.Evidence
 	looked := make([]Looked, len(locations))
 	for i, location := range locations {
 		looked[i] = Looked{Digest: s.subject.Reference.Digest, Repository: location.Name, Role: location.Role, Manifests: len(found[i])}
@@ -109,7 +131,7 @@ func (s *search) list(ctx context.Context) ([]listed, bool) {
 			Message:     fmt.Sprintf("%s has more than %d referrers, only the first ones are read", names(locations), MaxReferrers),
 			Remediation: "remove superfluous signatures and attestations from the repository"})
 	}
-	return merged, true
+	return merged
 }
 
 // merge joins the lists of locations round robin, so that a long one does not push another

@@ -21,6 +21,9 @@ type Registry interface {
 	// Locations returns where the image of ref and evidence about it are read. It makes no
 	// request, and depends on the name of ref alone.
 	Locations(ref image.Reference) Locations
+	// Generation is a hash of all that decides what the locations answer: where they are, and
+	// the logins. What was read under another one is not used. With "", nothing is kept.
+	Generation() string
 }
 
 // Locations are the repositories that are read for one image.
@@ -30,6 +33,8 @@ type Locations struct {
 	Content []Location
 	// Evidence may have what refers to the image; all of it counts.
 	Evidence []Location
+	// Listing says what their Referrers list, such as cosign's attestation tag.
+	Listing string
 }
 
 // Location is one repository of a [Registry].

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -144,11 +145,39 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 // weigh estimates the size of an entry in bytes: every string that it has, most of which
 // strangers write, and a fixed sum for the structures around them.
 func weigh(key verify.Key, entry verify.Entry) uint32 {
-	const structure, perFinding, perAnnotation = 768, 384, 64
+	const structure, perFinding = 768, 384
 	n := structure + len(key.Namespace) + len(key.Kind) + len(key.UID) + len(key.Generation) + len(key.Image) +
 		len(entry.Verdict.Reason) + len(entry.Verdict.Remediation) + len(entry.Verdict.Warning) + weighRef(entry.Verdict.Policy)
-	d := entry.Descriptor
-	n += len(d.Data) + len(d.MediaType) + len(d.Digest) + len(d.ArtifactType)
+	n += weighDescriptor(entry.Descriptor)
+	if entry.Evidence != nil {
+		n += weighEvidence(entry.Evidence)
+	}
+	for _, f := range entry.Findings {
+		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer()) + len(f.Digest) + len(f.ArtifactType) +
+			len(f.Message) + len(f.Reason) + len(f.Remediation) + weighValue(f.Extensions)
+	}
+	return uint32(max(0, min(n, 1<<30)))
+}
+
+func weighEvidence(e *verify.Evidence) int {
+	const perList, perDescriptor, perContent = 128, 256, 128
+	n := len(e.Listing) + weighDescriptor(e.Subject)
+	for location, list := range e.Lists {
+		n += perList + len(location)
+		for _, d := range list {
+			n += perDescriptor + weighDescriptor(d)
+		}
+	}
+	for of, content := range e.Content {
+		n += perContent + len(of) + len(content)
+	}
+	return n
+}
+
+// weighDescriptor estimates what a descriptor has besides its own structure.
+func weighDescriptor(d ocispec.Descriptor) int {
+	const perAnnotation, perPlatform = 64, 384
+	n := len(d.Data) + len(d.MediaType) + len(d.Digest) + len(d.ArtifactType)
 	for _, url := range d.URLs {
 		n += perAnnotation + len(url)
 	}
@@ -156,16 +185,12 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 		n += perAnnotation + len(name) + len(value)
 	}
 	if p := d.Platform; p != nil {
-		n += perFinding + len(p.Architecture) + len(p.OS) + len(p.OSVersion) + len(p.Variant)
+		n += perPlatform + len(p.Architecture) + len(p.OS) + len(p.OSVersion) + len(p.Variant)
 		for _, feature := range p.OSFeatures {
 			n += perAnnotation + len(feature)
 		}
 	}
-	for _, f := range entry.Findings {
-		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer()) + len(f.Digest) + len(f.ArtifactType) +
-			len(f.Message) + len(f.Reason) + len(f.Remediation) + weighValue(f.Extensions)
-	}
-	return uint32(max(0, min(n, 1<<30)))
+	return n
 }
 
 func weighRef(ref policy.ObjectRef) int { return len(ref.Kind) + len(ref.Namespace) + len(ref.Name) }

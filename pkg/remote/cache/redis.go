@@ -24,9 +24,9 @@ type Stats struct {
 	RoundTrips atomic.Int64
 }
 
-// Redis holds verdicts that replicas share, for [Tiers]. It costs a request little time at
+// Redis holds verdicts and evidence that replicas share, for [Tiers]. It costs a request little time at
 // most, and its failures fail no request: after some of them a server gets no commands for
-// a while. It stores verdicts only.
+// a while. It stores verdicts and evidence.
 type Redis struct {
 	Stats Stats
 
@@ -156,6 +156,9 @@ func (r *Redis) store(ctx context.Context, w write) {
 	now := r.now()
 	plain, err := encode(w.entry, origin{Image: w.key.Image, Generation: w.key.Generation, Program: r.version, Written: now.UnixMilli()})
 	if err == nil && len(plain) > maxValueBytes/2 {
+		if w.entry.Evidence != nil {
+			return // memory alone keeps large evidence
+		}
 		err = errors.New("the verdict is too large")
 	}
 	var value []byte

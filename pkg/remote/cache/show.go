@@ -221,11 +221,17 @@ type memoryStats struct {
 	verdict MemoryStats
 	_       [64]byte
 	tag     MemoryStats
+
+	evidence MemoryStats
 }
 
 func (m *memoryStats) of(kind verify.Kind) *MemoryStats {
-	if kind == verify.KindTag {
+	switch kind {
+	case verify.KindTag:
 		return &m.tag
+	case verify.KindEvidence:
+		return &m.evidence
+	case verify.KindVerdict:
 	}
 	return &m.verdict
 }

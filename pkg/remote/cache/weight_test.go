@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -32,6 +33,9 @@ func TestEveryStringOfAnEntryIsWeighed(t *testing.T) {
 			require.GreaterOrEqual(t, weigh(), uint32(long), "%s is not weighed", path)
 			v.SetString("")
 		case reflect.Struct:
+			if v.Type() == reflect.TypeFor[time.Time]() { // its zone is the program's
+				return
+			}
 			for i := range v.NumField() {
 				grow(path+"."+v.Type().Field(i).Name, v.Field(i), weigh)
 			}
@@ -52,6 +56,20 @@ func TestEveryStringOfAnEntryIsWeighed(t *testing.T) {
 			v.SetZero()
 		case reflect.Map:
 			fields++
+			if elem := v.Type().Elem(); elem.Kind() == reflect.Slice {
+				for _, pair := range [][2]int{{long, 0}, {0, long}} {
+					v.Set(reflect.MakeMap(v.Type()))
+					v.SetMapIndex(reflect.ValueOf(text[:pair[0]]).Convert(v.Type().Key()), reflect.MakeSlice(elem, pair[1], pair[1]))
+					require.GreaterOrEqual(t, weigh(), uint32(long), "%s is not weighed", path)
+				}
+				if elem.Elem().Kind() == reflect.Struct {
+					list := reflect.MakeSlice(elem, 1, 1)
+					v.SetMapIndex(reflect.Zero(v.Type().Key()), list)
+					grow(path+"[]", list.Index(0), weigh)
+				}
+				v.SetZero()
+				return
+			}
 			for _, pair := range [][2]string{{text, ""}, {"", text}} {
 				v.Set(reflect.MakeMap(v.Type()))
 				v.SetMapIndex(reflect.ValueOf(pair[0]), reflect.ValueOf(pair[1]))

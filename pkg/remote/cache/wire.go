@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -12,12 +16,12 @@ import (
 
 // wireVersion is the version of what replicas share. Whatever changes the meaning of
 // a field, or adds one, takes the next number: other versions are a miss.
-const wireVersion = 4
+const wireVersion = 5
 
 // errOtherVersion means that another version of this program wrote the value.
 var errOtherVersion = errors.New("the verdict has another version")
 
-// wireEntry is a [verify.Entry] that holds a verdict, as it is sealed for Redis. It is
+// wireEntry is a [verify.Entry] that holds a verdict or evidence, as it is sealed for Redis. It is
 // spelled out so that a renamed Go field cannot change what replicas share. There is
 // no descriptor, which only tags have, and no doubtful verdict, which is never kept.
 type wireEntry struct {
@@ -30,6 +34,23 @@ type wireEntry struct {
 	Warning     string        `json:"warning,omitempty"`
 	Unverified  bool          `json:"unverified,omitempty"`
 	Findings    []wireFinding `json:"findings,omitempty"`
+	Evidence    *wireEvidence `json:"evidence,omitempty"` // then there is no verdict
+}
+
+// wireEvidence is a [verify.Evidence].
+type wireEvidence struct {
+	Listed  int64                       `json:"listed"` // Unix time in milliseconds
+	Listing string                      `json:"listing,omitempty"`
+	Subject wireDescriptor              `json:"subject"`
+	Lists   map[string][]wireDescriptor `json:"lists"`
+	Content map[digest.Digest][]byte    `json:"content,omitempty"`
+}
+
+type wireDescriptor struct {
+	MediaType string        `json:"mediaType"`
+	Digest    digest.Digest `json:"digest"`
+	Size      int64         `json:"size"`
+	Data      []byte        `json:"data,omitempty"`
 }
 
 // origin says what a value is about, for people: the key in Redis is a hash.
@@ -63,6 +84,9 @@ type wireFinding struct {
 
 // encode returns the bytes of an entry's verdict and findings.
 func encode(entry verify.Entry, about origin) ([]byte, error) {
+	if entry.Evidence != nil {
+		return json.Marshal(wireEntry{Version: wireVersion, origin: about, Evidence: wireEvidenceOf(entry.Evidence)})
+	}
 	v := entry.Verdict
 	if v.Doubtful {
 		return nil, errors.New("a doubtful verdict is not shared")
@@ -98,8 +122,53 @@ func decode(plain []byte) (wireEntry, error) {
 	return wire, nil
 }
 
+// wireEvidenceOf returns evidence as it is sealed.
+func wireEvidenceOf(e *verify.Evidence) *wireEvidence {
+	wire := &wireEvidence{Listed: e.Listed.UnixMilli(), Listing: e.Listing, Subject: wireDescriptorOf(e.Subject), Lists: map[string][]wireDescriptor{}, Content: e.Content}
+	for location, list := range e.Lists {
+		described := make([]wireDescriptor, len(list))
+		for i, d := range list {
+			described[i] = wireDescriptorOf(d)
+		}
+		wire.Lists[location] = described
+	}
+	return wire
+}
+
+func wireDescriptorOf(d ocispec.Descriptor) wireDescriptor {
+	return wireDescriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size, Data: d.Data}
+}
+
+func (d wireDescriptor) descriptor() ocispec.Descriptor {
+	return ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size, Data: d.Data}
+}
+
+// evidence returns what was encoded. It fails for content that is not what its digest says.
+func (w *wireEvidence) evidence() (*verify.Evidence, error) {
+	e := &verify.Evidence{Listed: time.UnixMilli(w.Listed), Listing: w.Listing, Subject: w.Subject.descriptor(), Lists: map[string][]ocispec.Descriptor{}, Content: w.Content}
+	for location, list := range w.Lists {
+		described := make([]ocispec.Descriptor, len(list))
+		for i, d := range list {
+			if described[i] = d.descriptor(); len(d.Data) > 0 && digest.FromBytes(d.Data) != d.Digest {
+				return nil, fmt.Errorf("a listed manifest is not %.80s", d.Digest)
+			}
+		}
+		e.Lists[location] = described
+	}
+	for of, content := range w.Content {
+		if of.Validate() != nil || of.Algorithm().FromBytes(content) != of {
+			return nil, fmt.Errorf("content is not %.80s", of)
+		}
+	}
+	return e, nil
+}
+
 // entry returns what was encoded. Only the two verdicts that are ever kept come out.
 func (w wireEntry) entry() (verify.Entry, error) {
+	if w.Evidence != nil {
+		evidence, err := w.Evidence.evidence()
+		return verify.Entry{Evidence: evidence}, err
+	}
 	verdict, err := policy.Restore(w.Outcome, policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Warning: w.Warning, Unverified: w.Unverified})
 	if err != nil {
 		return verify.Entry{}, err

@@ -5,7 +5,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -15,7 +18,7 @@ import (
 
 // golden is what a release writes: to change it without another wireVersion makes
 // replicas misread each other.
-const golden = `{"version":4,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
+const golden = `{"version":5,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
 	`"reason":"signed by release","remediation":"renew it","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
 	`"source":{"kind":"ClusterVerifier","name":"release"},"type":"Cosign","result":"valid","signer":"sha256:1","digest":"sha256:2",` +
 	`"artifactType":"application/vnd.example","message":"the signature is valid","reason":"WrongKey","remediation":"sign it again",` +
@@ -75,7 +78,40 @@ func TestEveryFieldIsShared(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, entry, read)
 	}
-	require.Equal(t, 3, reflect.TypeFor[verify.Entry]().NumField(), "Descriptor is for tags, which stay in memory")
+	require.Equal(t, 4, reflect.TypeFor[verify.Entry]().NumField(), "Descriptor is for tags, which stay in memory, and evidence comes alone")
+}
+
+func TestEvidenceIsSharedAndNothingThatIsNotWhatItsDigestSays(t *testing.T) {
+	manifest, blob := []byte(`{"a":1}`), []byte("payload")
+	entry := verify.Entry{Evidence: &verify.Evidence{Listed: time.UnixMilli(1764000000000), Listing: "with attestation tags",
+		Subject: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("image"), Size: 7},
+		Lists: map[string][]ocispec.Descriptor{"r.example.com/a": {
+			{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(manifest), Size: 7, Data: manifest},
+			{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("not read"), Size: 9}}, "mirror.example.com/a": {}},
+		Content: map[digest.Digest][]byte{digest.FromBytes(blob): blob}}}
+	written, err := encode(entry, goldenOrigin())
+	require.NoError(t, err)
+	read, err := readEntry(written)
+	require.NoError(t, err)
+	require.Equal(t, entry, read)
+	require.Equal(t, policy.Denied, read.Verdict.Outcome(), "evidence allows nothing by itself")
+
+	for name, change := range map[string]func(*verify.Evidence){
+		"a listed manifest":           func(e *verify.Evidence) { e.Lists["r.example.com/a"][0].Data = []byte(`{"a":2}`) },
+		"a blob":                      func(e *verify.Evidence) { e.Content[digest.FromBytes(blob)] = []byte("other") },
+		"a digest of another form":    func(e *verify.Evidence) { e.Content["x"] = blob },
+		"a digest of no known method": func(e *verify.Evidence) { e.Content["md5:00"] = blob },
+	} {
+		t.Run(name, func(t *testing.T) {
+			read, err := readEntry(written)
+			require.NoError(t, err)
+			change(read.Evidence)
+			changed, err := encode(read, goldenOrigin())
+			require.NoError(t, err)
+			_, err = readEntry(changed)
+			require.Error(t, err)
+		})
+	}
 }
 
 // fill sets every field to something else than its zero value.
@@ -110,9 +146,9 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 		from, to string
 		other    bool
 	}{
-		"a later version":   {`"version":4`, `"version":5`, true},
-		"an older version":  {`"version":4`, `"version":3`, true},
-		"no version":        {`"version":4,`, ``, true},
+		"a later version":   {`"version":5`, `"version":6`, true},
+		"an older version":  {`"version":5`, `"version":4`, true},
+		"no version":        {`"version":5,`, ``, true},
 		"the Go struct":     {golden, `{"Verdict":{"Outcome":1,"Reason":"signed"}}`, true},
 		"undecided":         {`"allowed"`, `"undecided"`, false},
 		"no outcome":        {`"outcome":"allowed",`, ``, false},

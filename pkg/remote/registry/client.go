@@ -112,6 +112,8 @@ type Access struct {
 	// Attestations also reads cosign's attestation tag when referrers are listed. It
 	// costs one more request, so set it only if a Verifier checks attestations.
 	Attestations bool
+	// Generation is a hash of Stores with their credentials, Hosts and Patterns; "" keeps no evidence.
+	Generation string
 	// PerSecond replaces [Options.PerSecond] for the account, if it is not 0.
 	PerSecond int
 }

@@ -50,12 +50,16 @@ type location struct {
 // Locations implements [verify.Registry].
 func (s *session) Locations(ref image.Reference) verify.Locations {
 	store := s.access.StoreFor(ref.Host)
+	listing := ""
+	if s.access.Attestations {
+		listing = "with attestation tags"
+	}
 	own := &location{session: s, at: image.Reference{Host: ref.Host, Repository: ref.Repository}, role: verify.RoleOrigin, store: store}
 	if store.Broken != nil || len(store.Mirrors)+len(store.Evidence) == 0 {
 		only := add(nil, own)
-		return verify.Locations{Content: only, Evidence: only}
+		return verify.Locations{Content: only, Evidence: only, Listing: listing}
 	}
-	var locations verify.Locations
+	locations := verify.Locations{Listing: listing}
 	origin := len(store.Mirrors) == 0
 	for _, mirror := range store.Mirrors {
 		locations.Content = add(locations.Content, s.located(verify.RoleMirror, mirror.Location, store, ref))
@@ -72,6 +76,9 @@ func (s *session) Locations(ref image.Reference) verify.Locations {
 	}
 	return locations
 }
+
+// Generation implements [verify.Registry].
+func (s *session) Generation() string { return s.access.Generation }
 
 // located returns where an image is at a Location of a Store. Without a name it has, every
 // request fails.

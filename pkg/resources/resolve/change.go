@@ -114,6 +114,12 @@ func (s *Snapshot) generation(v *View) string {
 	return compile.DigestOf(append(parts, "hosts", s.cluster.shared.hosts))
 }
 
+// registryGeneration hashes what decides which registries answer, and to whom: Stores with their credentials, and what
+// the cluster says of hosts.
+func (s *Snapshot) registryGeneration(stores []compile.Store) string {
+	return compile.DigestOf(append([]string{"registries", s.cluster.shared.hosts}, compile.MapSlice(stores, func(s compile.Store) string { return s.Fingerprint })...))
+}
+
 // mandatoryGeneration hashes what the layers of v follow from that exceptions do not lift. It only
 // changes with the mandatory policies, so that what they say is cached whatever the namespace changes.
 func (s *Snapshot) mandatoryGeneration(v *View) string {

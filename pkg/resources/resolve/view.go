@@ -256,7 +256,7 @@ func rest(p compile.Policy) verify.Default {
 // access returns the access of a namespace's registry client.
 func (s *Snapshot) access(v *View, stores []compile.Store, attestations bool) registry.Access {
 	return registry.Access{Namespace: v.Own.Objects.Namespace, Account: v.account, UID: v.Own.Objects.uid, Hosts: s.cluster.hosts, Patterns: s.cluster.patterns, Attestations: attestations,
-		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores)}
+		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores), Generation: s.registryGeneration(stores)}
 }
 
 // Origin returns a registry that reads the repositories that images name, with the
@@ -265,7 +265,7 @@ func (s *Snapshot) access(v *View, stores []compile.Store, attestations bool) re
 func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
 	v := s.view(namespace)
 	access := s.access(v, v.stores, true)
-	access.Stores = compile.MapSlice(access.Stores, registry.Store.WithoutLocations)
+	access.Stores, access.Generation = compile.MapSlice(access.Stores, registry.Store.WithoutLocations), ""
 	return s.outside.Registry(access)
 }
 

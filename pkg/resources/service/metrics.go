@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 )
 
@@ -38,8 +39,8 @@ func (s *Service) registerMemory(metrics *prometheus.Registry) {
 		return
 	}
 	const lookups, evictions = "cache_lookups_total", "cache_evictions_total"
-	for _, kind := range []verify.Kind{verify.KindVerdict, verify.KindTag} {
-		stats := s.memory.Stats(kind)
+	for kind, memory := range map[verify.Kind]*cache.Memory{verify.KindVerdict: s.memory, verify.KindTag: s.memory, verify.KindEvidence: s.evidence} {
+		stats := memory.Stats(kind)
 		labeled := func(name, value string) prometheus.Labels {
 			return prometheus.Labels{"kind": string(kind), name: value}
 		}

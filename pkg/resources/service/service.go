@@ -86,6 +86,7 @@ type Service struct {
 
 	cache      Cache
 	memory     *cache.Memory // nil if Options.Cache replaces it
+	evidence   *cache.Memory // likewise
 	redis      *cache.Redis  // nil without one
 	namespaces *namespaces   // with series of their own
 	requests   *requests
@@ -170,18 +171,25 @@ func (s *Service) connectCache(options Options) error {
 		s.cache = options.Cache
 		return nil
 	}
-	memory, err := cache.NewMemory(cmp.Or(options.CacheBytes, cache.DefaultMemoryBytes), time.Now)
+	size := cmp.Or(options.CacheBytes, cache.DefaultMemoryBytes)
+	memory, err := cache.NewMemory(size, time.Now)
 	if err != nil {
 		return err
 	}
-	memory.Shares(func(namespace verify.Namespace) cache.Share {
+	evidence, err := cache.NewMemory(max(size/2, 1), time.Now)
+	if err != nil {
+		return err
+	}
+	shares := func(namespace verify.Namespace) cache.Share {
 		config, err := s.set.For(namespace)
 		if err != nil {
 			return cache.Share{} // no snapshot yet
 		}
 		return cache.Share{Account: config.Account, Percent: config.Limits.CachePercent}
-	})
-	s.cache, s.memory = memory, memory
+	}
+	memory.Shares(shares)
+	evidence.Shares(shares)
+	s.cache, s.memory, s.evidence = cache.Tiers{Memory: memory, Evidence: evidence}, memory, evidence
 	if options.Redis == nil {
 		return nil
 	}
@@ -194,7 +202,7 @@ func (s *Service) connectCache(options Options) error {
 		return fmt.Errorf("connect to Redis: %w", err)
 	}
 	s.redis = cache.NewRedis(client, seal, options.Version, time.Now)
-	s.cache = cache.Tiers{Memory: memory, Redis: s.redis}
+	s.cache = cache.Tiers{Memory: memory, Evidence: evidence, Redis: s.redis}
 	return nil
 }
 

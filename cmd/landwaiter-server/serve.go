@@ -122,7 +122,7 @@ func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Dura
 	program.RegisterNamed(f, "limit", "limits of parallel work and memory (repeatable)", func(v *pflag.FlagSet) {
 		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified in parallel; further images get a system error immediately")
 		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified in parallel")
-		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
+		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts; kept signatures and attestations may take half as much in addition")
 		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most as much as remains for other namespaces")
 		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace and second, with a burst of twice as many; further requests wait")
 		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace and second, with a burst of the same size; further reads wait")

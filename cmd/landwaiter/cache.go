@@ -275,9 +275,6 @@ func printableListing(namespace verify.Namespace, found cache.Listing, now time.
 		entry := printedEntry{Kind: e.Kind, Image: e.Image, Verdict: e.Verdict.Outcome().String(), Reason: e.Verdict.Reason, Warning: e.Verdict.Warning,
 			Expired: !now.Before(e.Expires), Written: e.Written.UTC().Format(time.RFC3339), Expires: e.Expires.UTC().Format(time.RFC3339),
 			NamespaceUID: e.UID, Generation: e.Generation, Version: e.Program, age: now.Sub(e.Written), left: e.Expires.Sub(now)}
-		if e.Kind == string(verify.KindEvidence) {
-			entry.Verdict = "" // it says nothing about the image
-		}
 		if e.Verdict.Policy.Name != "" {
 			entry.Policy = e.Verdict.Policy.String()
 		}
@@ -304,10 +301,7 @@ func (l printedListing) show(s *screen) {
 		if e.Policy != "" {
 			about += " by " + e.Policy
 		}
-		if e.Reason != "" {
-			about += ": " + e.Reason
-		}
-		s.row(strings.ToUpper(cmp.Or(e.Verdict, e.Kind)), e.age.Round(time.Second), left, fmt.Sprintf("%.*s", shortGeneration, e.Generation), about)
+		s.row(strings.ToUpper(e.Verdict), e.age.Round(time.Second), left, fmt.Sprintf("%.*s", shortGeneration, e.Generation), about+": "+e.Reason)
 	}
 	s.line("%d keys of %s, %d did not open, %d left out by --limit", l.Keys, l.Namespace, l.Unopened, l.LeftOff)
 }

@@ -278,7 +278,7 @@ func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
 	require.Contains(t, args(rotated), "--timeout=mutate=800ms")
 	require.Empty(t, suite.Only(rotated, "Provider"))
 	providers := suite.Only(given, "Provider")
-	require.Len(t, providers, 5)
+	require.Len(t, providers, 6)
 	for _, object := range providers {
 		limit := int64(3)
 		if strings.Contains(object.GetName(), "mutate") {

@@ -315,7 +315,7 @@ func TestAProviderComesAndGoesWithItsValue(t *testing.T) {
 			names = append(names, p.GetName())
 		}
 		slices.Sort(names)
-		if got := strings.Join(names, " "); got != "landwaiter-audit landwaiter-verify" {
+		if got := strings.Join(names, " "); got != "landwaiter-audit landwaiter-verdict landwaiter-verify" {
 			return errors.New(got)
 		}
 		return nil

@@ -108,8 +108,8 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"no CA":                       {func(_ *testing.T, i *check.Inventory) { set(i, "", "caBundle") }, check.ProviderCA, `kubectl get secret landwaiter-tls --namespace=landwaiter-system`},
 		"another CA than served": {func(t *testing.T, i *check.Inventory) {
 			i.Facts = &resource.Facts{Certificate: string(authority(t, time.Hour))}
-		}, check.ProviderCA, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verify`},
-		"a Provider that is not there": {func(t *testing.T, i *check.Inventory) { spec(t, i, `{parameters: {provider: nowhere}}`) }, check.ProviderMissing, `{"spec":{"parameters":{"provider":"landwaiter-verify"}}}`},
+		}, check.ProviderCA, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verdict`},
+		"a Provider that is not there": {func(t *testing.T, i *check.Inventory) { spec(t, i, `{parameters: {provider: nowhere}}`) }, check.ProviderMissing, `{"spec":{"parameters":{"provider":"landwaiter-verdict"}}}`},
 		"no template":                  {func(_ *testing.T, i *check.Inventory) { i.Templates = nil }, check.NoTemplate, "library/verified-images/template.yaml"},
 		"no constraint":                {func(_ *testing.T, i *check.Inventory) { i.Constraints = nil }, check.NoConstraint, "library/verified-images/samples/constraint.yaml"},
 		"a rehearsal":                  {func(t *testing.T, i *check.Inventory) { spec(t, i, `{enforcementAction: dryrun}`) }, check.NothingDenied, constraint + `merge --patch='{"spec":{"enforcementAction":"deny","scopedEnforcementActions":null}}'`},
@@ -219,7 +219,7 @@ func set(i *check.Inventory, value any, field string) {
 
 func TestTheDefaultsOfServeAreKnown(t *testing.T) {
 	i := sound(t)
-	i.Landwaiters[0].Spec = container("serve", "--provider-object=landwaiter-verify=/v1/verify")
+	i.Landwaiters[0].Spec = container("serve", "--provider-object=landwaiter-verdict=/v1/verdict")
 	set(i, int(provider.DefaultVerifyTimeout/time.Second), "timeout")
 	require.Equal(t, check.ProviderTimeout, check.Examine(i, schema.New()).Findings[0].ID)
 	set(i, int(provider.DefaultVerifyTimeout/time.Second)+1, "timeout")

@@ -65,13 +65,13 @@ func sound(t *testing.T) *check.Inventory {
 				Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"CREATE", "UPDATE"}, Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*", "pods/ephemeralcontainers"}}}}},
 			{Name: "check-ignore-label.gatekeeper.sh", ClientConfig: service("/v1/admitlabel"), FailurePolicy: pointer(admissionv1.Fail)},
 		}}},
-		Providers: []unstructured.Unstructured{object(t, `{metadata: {name: landwaiter-verify}, spec: {url: "https://landwaiter.landwaiter-system.svc:443/v1/verify", timeout: 3, caBundle: "`+
+		Providers: []unstructured.Unstructured{object(t, `{metadata: {name: landwaiter-verdict}, spec: {url: "https://landwaiter.landwaiter-system.svc:443/v1/verdict", timeout: 3, caBundle: "`+
 			base64.StdEncoding.EncodeToString(lasting)+`"}}`)},
 		Templates:   []unstructured.Unstructured{object(t, string(template))},
 		Constraints: []unstructured.Unstructured{object(t, `{metadata: {name: verified-images}, spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], excludedNamespaces: [kube-system, policy]}}}`)},
 		Gatekeepers: []appsv1.Deployment{{ObjectMeta: named("policy", "gatekeeper-manager"), Spec: container("--external-data-provider-response-cache-ttl", "10s", "--exempt-namespace=policy")}},
 		Landwaiters: []appsv1.Deployment{{ObjectMeta: named("landwaiter-system", "landwaiter"),
-			Spec: container("serve", "--provider-object=landwaiter-verify=/v1/verify", "--timeout=verify=2500ms", "--client-ca=secret/policy/ca")}},
+			Spec: container("serve", "--provider-object=landwaiter-verdict=/v1/verdict", "--timeout=verify=2500ms", "--client-ca=secret/policy/ca")}},
 		Namespaces: []corev1.Namespace{{ObjectMeta: named("", "kube-system")}, {ObjectMeta: named("", "team-a")}},
 		Lease:      &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now().Add(-5 * time.Second)}}},
 	}

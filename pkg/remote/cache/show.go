@@ -40,7 +40,7 @@ type Listing struct {
 }
 
 // Show opens the values of a namespace, or of cluster scope with [verify.Cluster], and
-// returns at most limit of them: those of one repository, or one digest of it, if of is not
+// returns at most limit of them, without evidence: those of one repository, or one digest of it, if of is not
 // nil. A value that does not open is about nobody knows which image, so it is only counted
 // then. It scans all keys, as [Usage] does, and stops at the first error.
 func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespace verify.Namespace, of *image.Reference, limit int) (Listing, error) {
@@ -54,7 +54,11 @@ func Show(ctx context.Context, client redis.UniversalClient, seal *Seal, namespa
 			}
 			mu.Lock()
 			for i, name := range batch {
-				if values[i].Val() != "" { // else it expired meanwhile
+				switch _, kind := readKey(name); {
+				case values[i].Val() == "": // it expired meanwhile
+				case kind == string(verify.KindEvidence): // it says nothing about the image
+					found.Keys++
+				default:
 					found.add(shownOf(seal, namespace, name, []byte(values[i].Val())), of, limit)
 				}
 			}

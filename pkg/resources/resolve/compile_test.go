@@ -389,3 +389,27 @@ func TestUnknownNamespacesHaveTheClustersResources(t *testing.T) {
 	require.Same(t, config, snapshot.For("never-declared"))
 	require.Equal(t, verify.Cluster, snapshot.For(verify.Cluster).Namespace)
 }
+
+// What a registry said is used as long as the same Stores, with the same logins, ask it.
+func TestTheGenerationOfRegistriesFollowsStoresAndTheirLogins(t *testing.T) {
+	login := func(password string) string {
+		return written.Secret("team-a", "login", ".dockerconfigjson", `{"auths":{"r.example.com":{"username":"u","password":"`+password+`"}}}`)
+	}
+	store := written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: login}]")
+	generation := func(ns verify.Namespace, documents ...string) string {
+		snapshot, _ := written.Compiled(written.Objects(t, append(documents, written.Namespace("team-a", "1"), written.Namespace("team-b", "2"))...))
+		return snapshot.For(ns).Layers[0].Registry.(*written.NoRegistry).Access.Generation
+	}
+	rules := []string{written.Object("TrustStore", "team-a", "keys", written.InlineKey(string(written.NewKey(t).PEM))), written.Object("Verifier", "team-a", "release", written.CosignVerifier),
+		written.Object("VerificationPolicy", "team-a", "p", written.PolicySpec("{anyOf: [release]}"))}
+	before := generation("team-a", store, login("one"))
+	require.NotEmpty(t, before)
+	require.Equal(t, before, generation("team-a", append(rules, store, login("one"))...), "rules")
+	require.NotEqual(t, before, generation("team-a", store, login("two")), "another password")
+	require.NotEqual(t, before, generation("team-a", store), "no login")
+	require.NotEqual(t, before, generation("team-a", login("one")), "no Store")
+	require.NotEqual(t, before, generation("team-a", store, login("one"), written.Object("ClusterStore", "", "c", "registries: [r.example.com]\ninsecurePlainHTTP: true")), "what the cluster says of the host")
+	other := generation("team-b", store, login("one"))
+	require.NotEqual(t, before, other)
+	require.Equal(t, other, generation("team-b", store, login("two")), "another namespace's login")
+}

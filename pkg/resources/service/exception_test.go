@@ -37,7 +37,7 @@ func TestNothingOfAnExceptionIsInRedis(t *testing.T) {
 	result := replica(time.Now().Add(time.Hour)).Verify(t.Context(), "team-b", ref)
 	requireOutcome(t, policy.Allowed, result)
 	require.Equal(t, policy.ObjectRef{Kind: "ClusterException", Name: "x"}, result.Exception)
-	require.Eventually(t, func() bool { return len(server.Keys()) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(server.Keys()) == 2 }, time.Minute, time.Millisecond)
 	pinned := result.Reference
 	var second *service.Service
 	for range 20 { // a replica waits for Redis only so long

@@ -53,7 +53,7 @@ func (s *Service) registerMemory(metrics *prometheus.Registry) {
 		measured(metrics, stats.Entries.Load, "cache_entries", "Entries in memory.", prometheus.Labels{"kind": string(kind)})
 		measured(metrics, stats.Bytes.Load, "cache_bytes", "Bytes of memory that entries take, estimated.", prometheus.Labels{"kind": string(kind)})
 	}
-	measured(metrics, s.memory.Size, "cache_limit_bytes", "Bytes of memory that all entries together may take: --limit cache-bytes.", nil)
+	measured(metrics, s.memory.Size, "cache_limit_bytes", "Bytes of memory that verdicts and tags together may take: --limit cache-bytes. Evidence may take half as much.", nil)
 }
 
 func (s *Service) registerRedis(metrics *prometheus.Registry) {

@@ -186,6 +186,8 @@ func TestAVerificationIsSeenInTheMetrics(t *testing.T) {
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP landwaiter_cache_lookups_total Lookups in the memory of this replica, by kind of entry and outcome.
 # TYPE landwaiter_cache_lookups_total counter
+landwaiter_cache_lookups_total{kind="evidence",outcome="hit"} 0
+landwaiter_cache_lookups_total{kind="evidence",outcome="miss"} 1
 landwaiter_cache_lookups_total{kind="tag",outcome="hit"} 1
 landwaiter_cache_lookups_total{kind="tag",outcome="miss"} 1
 landwaiter_cache_lookups_total{kind="verdict",outcome="hit"} 1

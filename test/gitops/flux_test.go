@@ -25,14 +25,29 @@ import (
 type lane chan struct{}
 
 // ofPlatforms has one test at a time: each moves a cluster to a tree of its own, or uses objects whose names
-// pages give. ofTeams has two: each has teams of its own.
-var ofPlatforms, ofTeams = make(lane, 1), make(lane, 2)
+// pages give. ofTeams has two: each has teams of its own. ofLoners keeps tests that want a lane alone from waiting for
+// each other.
+var ofPlatforms, ofTeams, ofLoners = make(lane, 1), make(lane, 2), make(lane, 1)
 
-// enter lets the test wait for its turn. Tests without a lane run before, alone, because they change what all
-// teams have.
+// enter lets the test wait for its turn.
 func (l lane) enter(t *testing.T) {
 	t.Helper()
 	t.Parallel()
+	l.take(t)
+}
+
+// alone is enter for a test that changes what all teams have: no other one is in the lane.
+func (l lane) alone(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	ofLoners.take(t)
+	for range cap(l) {
+		l.take(t)
+	}
+}
+
+func (l lane) take(t *testing.T) {
+	t.Helper()
 	l <- struct{}{}
 	t.Cleanup(func() { <-l })
 }

@@ -17,6 +17,7 @@ import (
 // A team's own repository makes a namespace; the operator provisions it and binds the team's
 // account there; then what the repository has for that namespace is applied.
 func TestRightsFollow(t *testing.T) {
+	ofTeams.alone(t)
 	r := controllers(t)
 	suite.Operate(t, r.Cluster, r.rendered)
 	name, other := fresh("plum"), fresh("peach")

@@ -27,6 +27,7 @@ const keepLine = "commonAnnotations: {kustomize.toolkit.fluxcd.io/prune: disable
 // The steps of docs/howto/gitops-operate.md, for a team whose repository Flux applies. The steps before tenants,
 // which install the operator and replace the guardrails, are not there.
 func TestATeamThatIsHandedOverToTheOperatorKeepsAllThatFluxApplied(t *testing.T) {
+	ofTeams.alone(t)
 	r := controllers(t)
 	name := fresh("date")
 	repository := r.repository(t, name, map[string]string{"staging/app.yaml": configMap(name, "app")})

@@ -21,6 +21,7 @@ import (
 // Flux applies the sample of the library from a team's repository once the platform has added the piece. The
 // kinds have no controller here.
 func TestImageAutomationComesFromATeamsRepositoryWithItsPieceAlone(t *testing.T) {
+	ofTeams.alone(t)
 	w := controllers(t)
 	for kind, plural := range map[string]string{"ImageRepository": "imagerepositories", "ImagePolicy": "imagepolicies", "ImageUpdateAutomation": "imageupdateautomations"} {
 		w.apply(t, suite.Object("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[2]s.image.toolkit.fluxcd.io}, spec: {group: image.toolkit.fluxcd.io, scope: Namespaced, names: {kind: %[1]s, listKind: %[1]sList, plural: %[2]s, singular: %[3]s}, "+

@@ -9,5 +9,6 @@ import (
 )
 
 func TestTreesOfEveryLayoutAreAccepted(t *testing.T) {
+	ofTeams.alone(t)
 	controllers(t).accepts(t, written(t, trees(), scaffold.LayoutFlux, scaffold.LayoutGroups, scaffold.LayoutArc, scaffold.LayoutDemo))
 }

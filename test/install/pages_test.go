@@ -96,6 +96,7 @@ func (r *reader) followPages(t *testing.T) {
 		r.complete(t, name)
 	}
 	r.bash(t, "kubectl delete clusterrolebinding landwaiter-cluster-reader") // self-service.md has its own
+	r.writesRules(t)
 
 	const upgrade = "docs/operate/upgrade.md"
 	r.laterVersion(t, true)

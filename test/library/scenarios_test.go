@@ -137,6 +137,7 @@ func malformedObjects() []scenario {
 		{name: "null volume image", input: volume(nil), want: []string{"volumes[0] v has no image"}},
 		{name: "volume without a reference", input: volume(object{}), want: []string{"volumes[0] v has no image"}},
 		{name: "volume with an empty reference", input: volume(object{"reference": ""}), want: []string{"volumes[0] v has no image"}},
+		{name: "volume image of false", input: volume(false), want: []string{"volumes[0] v has no image"}},
 		{name: "volume image of text", input: volume("garbage"), want: []string{"volumes[0] v has no image"}},
 		{name: "a container beside an image volume", input: podReview("team-a", object{"containers": []any{nil}, "volumes": []any{object{"name": "v", "image": object{"reference": image}}}}),
 			want: []string{"containers[0] without a name has no image"}},

@@ -79,6 +79,7 @@ type Subject struct {
 	Descriptor ocispec.Descriptor // of the manifest or index that the digest names
 
 	describedBy Registry // that Descriptor is from
+	stated      bool     // Descriptor is what an index says
 }
 
 // Signature is one candidate signature: one layer of one manifest that refers

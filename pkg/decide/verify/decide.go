@@ -254,7 +254,7 @@ func (x *examination) examineManifests(ctx context.Context, t task, subject Subj
 				}
 				<-running
 			}()
-			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest, describedBy: t.layer.Registry})
+			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest, describedBy: t.layer.Registry, stated: true})
 		})
 	}
 	all.Wait()

@@ -155,16 +155,20 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 // verdict from them would have been cached: if that time is over, they are read again.
 func (e *Engine) examine(ctx context.Context, config part, tasks []task, subject Subject, trace *trace, how mode) (Entry, time.Duration, error) {
 	for fresh := how.refresh; ; fresh = true {
-		x := &examination{config: config, cache: e.cache, budget: e.budget(config.account()), trace: trace, now: e.now, most: e.options.PassTTL, fresh: fresh}
+		x := &examination{config: config, cache: e.cache, budget: e.budget(config.account()), trace: trace, now: e.now, fresh: fresh,
+			allows: e.options.PassTTL, denies: e.options.DenyTTL}
 		entry, err := func() (Entry, error) {
 			defer x.budget.release()
 			return x.run(ctx, tasks, subject)
 		}()
-		ttl := e.ttl(entry.Verdict)
-		age := time.Duration(x.age.Load())
+		ttl, age := e.ttl(entry.Verdict), x.keeper.age()
+		if err == nil && !x.budget.refused.Load() { // what had no memory is not kept either
+			x.keeper.save(ctx, e.cache, ttl == e.options.PassTTL)
+		}
 		if fresh || err != nil || age == 0 || age < ttl {
 			return entry, ttl - age, err
 		}
+		trace.lookAgain()
 	}
 }
 

@@ -20,9 +20,10 @@ type examination struct {
 	budget *budget
 	trace  *trace
 	now    func() time.Time
-	most   time.Duration // age of lists that may be used
-	fresh  bool          // no kept list is used
-	age    atomic.Int64  // of the oldest kept list that was used, in nanoseconds
+	fresh  bool // no kept list is used
+	keeper keeper
+	// allows and denies are how old a verdict may be.
+	allows, denies time.Duration
 }
 
 // run examines subject. It fails if the account has no memory left for the evidence: a
@@ -47,10 +48,8 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	board := newBoard(subject.Reference, tasks, x.budget, cancel, grace)
 	var enforced, all sync.WaitGroup
 	warned := false // some search is for warnings only
-	groups, keeps := searches(tasks), map[Registry]*kept{}
-	for _, registry := range registries(groups) {
-		keeps[registry] = x.keep(ctx, registry, subject)
-	}
+	groups := searches(tasks)
+	keeps := x.keepAll(ctx, groups, subject)
 	for group, verifiers := range groups {
 		s := &search{examination: x, registry: group.registry, verifiers: verifiers, subject: subject, board: board, kept: keeps[group.registry]}
 		if group.warns {
@@ -70,9 +69,6 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 		grace()
 	}
 	all.Wait()
-	for _, k := range keeps {
-		x.save(work, k)
-	}
 	x.trace.look(board)
 	var verdicts []policy.Verdict
 	var findings []policy.Finding
@@ -251,6 +247,13 @@ func (t *trace) look(b *board) {
 		found := b.looked[task.layer.Registry]
 		t.looked = append(t.looked, found[:min(len(found), maxStages-len(t.looked))]...)
 	}
+}
+
+// lookAgain forgets what locations held, because they are asked again.
+func (t *trace) lookAgain() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.looked = nil
 }
 
 // locations returns where was looked, and what was there.

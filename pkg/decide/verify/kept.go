@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,17 +18,30 @@ type Evidence struct {
 	// Listed is when the first list was asked for, and Listing what Referrers listed, as in [Locations].
 	Listed  time.Time
 	Listing string
-	Subject ocispec.Descriptor // of the image
+	Subject ocispec.Descriptor // of the image; empty if only an index has described it
 	// Lists are the whole lists of referrers, by the name of their location.
 	Lists map[string][]ocispec.Descriptor
-	// Content are manifests and blobs, at most [maxKept] bytes of them.
+	// Refused is the generation of the rules that did not allow the image, or warned of it, the last time.
+	Refused string
+	// Content are manifests and blobs. With those that are in Lists they are at most [maxKept] bytes.
 	Content map[digest.Digest][]byte
+}
+
+// listBytes returns the size of manifests that lists embed.
+func (e *Evidence) listBytes() (n int) {
+	for _, list := range e.Lists {
+		for _, d := range list {
+			n += len(d.Data)
+		}
+	}
+	return n
 }
 
 // kept is the evidence about one image at the locations of one registry, during the work on it: what the cache had, and
 // what is read now. It is safe for concurrent use. Nil keeps nothing.
 type kept struct {
 	key   Key
+	rules string    // their generation
 	began time.Time // of the work
 
 	mu       sync.Mutex
@@ -37,7 +49,9 @@ type kept struct {
 	age      time.Duration // of the lists that were used; 0 for those that were read now
 	stale    bool          // lists are read again
 	changed  bool
-	size     int
+	own      bool                   // Content is not shared with other requests
+	used     map[digest.Digest]bool // of Content, by this work
+	size     int                    // of Content
 }
 
 // keep returns what is kept of the evidence about subject at the locations of registry. It is nil for a registry that
@@ -46,7 +60,7 @@ func (x *examination) keep(ctx context.Context, registry Registry, subject Subje
 	if registry == nil || registry.Generation() == "" {
 		return nil
 	}
-	k := &kept{key: x.config.evidenceKey(registry, subject.Reference), began: x.now(), stale: x.fresh}
+	k := &kept{key: x.config.evidenceKey(registry, subject.Reference), rules: x.config.generation(), began: x.now(), stale: x.fresh, used: map[digest.Digest]bool{}}
 	if entry, ok := x.cache.Get(ctx, k.key); ok && entry.Evidence != nil {
 		k.evidence = *entry.Evidence
 		for _, content := range k.evidence.Content {
@@ -56,16 +70,51 @@ func (x *examination) keep(ctx context.Context, registry Registry, subject Subje
 	return k
 }
 
-// lists returns the lists of all locations, and the descriptor of the image, if they are kept whole and younger than
-// any verdict may be.
-func (k *kept) lists(locations Locations, most time.Duration) (lists [][]ocispec.Descriptor, subject ocispec.Descriptor, ok bool) {
+// keepAll does keep for all registries of searches. Those with one key share what is kept.
+func (x *examination) keepAll(ctx context.Context, groups map[searchGroup][]*Verifier, subject Subject) map[Registry]*kept {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	keeps, byKey := map[Registry]*kept{}, map[string]*kept{}
+	asked := map[Registry]bool{}
+	for group := range groups {
+		if asked[group.registry] {
+			continue
+		}
+		asked[group.registry] = true
+		all.Go(func() {
+			defer func() { _ = recover() }() // without what is kept, all is read
+			k := x.keep(ctx, group.registry, subject)
+			if k == nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if known := byKey[k.key.Generation]; known != nil {
+				k = known
+			} else {
+				byKey[k.key.Generation] = k
+				x.keeper.add(k)
+			}
+			keeps[group.registry] = k
+		})
+	}
+	all.Wait()
+	return keeps
+}
+
+// lists returns the lists of all locations, and the descriptor of the image, if they are kept whole and so young that
+// they may decide: allows and denies are how old a verdict may be. An image that an index describes needs no descriptor.
+func (k *kept) lists(locations Locations, stated bool, allows, denies time.Duration) (lists [][]ocispec.Descriptor, subject ocispec.Descriptor, ok bool) {
 	if k == nil {
 		return nil, ocispec.Descriptor{}, false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	age := k.began.Sub(k.evidence.Listed)
-	if k.stale || age < 0 || age >= most || k.evidence.Listing != locations.Listing {
+	if k.evidence.Refused == k.rules { // older lists would not allow it either
+		allows = denies
+	}
+	if k.stale || age < 0 || age >= allows || k.evidence.Listing != locations.Listing || !stated && k.evidence.Subject.MediaType == "" {
 		return nil, ocispec.Descriptor{}, false
 	}
 	for _, location := range locations.Evidence {
@@ -102,62 +151,95 @@ func (k *kept) content(desc ocispec.Descriptor) ([]byte, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	content, ok := k.evidence.Content[desc.Digest]
-	return content, ok && int64(len(content)) == desc.Size
+	if !ok || int64(len(content)) != desc.Size {
+		return nil, false
+	}
+	k.used[desc.Digest] = true
+	return content, true
 }
 
-// add keeps content that was read, unless there is too much of it.
+// add keeps content that was read, if need be in place of content that this work has not used.
 func (k *kept) add(of digest.Digest, content []byte) {
 	if k == nil {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, known := k.evidence.Content[of]; known || k.size+len(content) > maxKept {
+	if _, known := k.evidence.Content[of]; known {
 		return
 	}
-	if k.evidence.Content = maps.Clone(k.evidence.Content); k.evidence.Content == nil { // other requests share what the cache had
-		k.evidence.Content = map[digest.Digest][]byte{}
+	if !k.own {
+		if k.own, k.evidence.Content = true, maps.Clone(k.evidence.Content); k.evidence.Content == nil {
+			k.evidence.Content = map[digest.Digest][]byte{}
+		}
 	}
-	k.evidence.Content[of] = content
+	full := func() bool { return len(k.evidence.Content) >= maxKeptPieces || k.size+len(content) > maxKept }
+	if full() {
+		maps.DeleteFunc(k.evidence.Content, func(other digest.Digest, content []byte) bool {
+			if !k.used[other] {
+				k.size -= len(content)
+			}
+			return !k.used[other]
+		})
+	}
+	if full() {
+		return
+	}
+	k.evidence.Content[of], k.used[of], k.changed = content, true, true
 	k.size += len(content)
-	k.changed = true
 }
 
-// save puts what is new into the cache.
-func (x *examination) save(ctx context.Context, k *kept) {
-	if k == nil {
-		return
-	}
+// save puts what is new into the cache. The work has ended, and says whether it allowed the image without a warning.
+func (k *kept) save(ctx context.Context, cache Cache, allowed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	x.oldest(k.age)
-	if k.changed && k.evidence.Lists != nil {
-		evidence := k.evidence
-		x.cache.Put(ctx, k.key, Entry{Evidence: &evidence}, keptFor)
+	evidence := k.evidence
+	switch {
+	case !allowed:
+		evidence.Refused = k.rules
+	case evidence.Refused == k.rules:
+		evidence.Refused = ""
+	}
+	if !k.changed && evidence.Refused == k.evidence.Refused || evidence.Lists == nil {
+		return
+	}
+	// Other rules may have read the lists again meanwhile.
+	if entry, ok := cache.Recall(k.key); ok && entry.Evidence != nil && entry.Evidence.Listed.After(evidence.Listed) {
+		newer := entry.Evidence
+		evidence.Listed, evidence.Listing, evidence.Subject, evidence.Lists = newer.Listed, newer.Listing, newer.Subject, newer.Lists
+	}
+	if k.size+evidence.listBytes() <= maxKept {
+		cache.Put(ctx, k.key, Entry{Evidence: &evidence}, keptFor)
 	}
 }
 
-// oldest notes the age of lists that were used.
-func (x *examination) oldest(age time.Duration) {
-	for {
-		known := x.age.Load()
-		if int64(age) <= known || x.age.CompareAndSwap(known, int64(age)) {
-			return
-		}
+// keeper has what is kept for the work on one image and, if it is an index, on its manifests.
+type keeper struct {
+	mu   sync.Mutex
+	kept []*kept
+}
+
+func (k *keeper) add(one *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = append(k.kept, one)
+}
+
+// age returns the age of the oldest kept list that was used.
+func (k *keeper) age() (oldest time.Duration) {
+	for _, one := range k.kept {
+		oldest = max(oldest, one.age)
+	}
+	return oldest
+}
+
+func (k *keeper) save(ctx context.Context, cache Cache, allowed bool) {
+	for _, one := range k.kept {
+		one.save(ctx, cache, allowed)
 	}
 }
 
 // evidenceKey returns the cache key of what a registry holds about a reference with a digest.
 func (p part) evidenceKey(registry Registry, ref image.Reference) Key {
 	return Key{Namespace: p.Namespace, Kind: KindEvidence, UID: p.UID, Generation: registry.Generation(), Image: ref.Name() + "@" + ref.Digest.String()}
-}
-
-// registries returns each registry of searches once.
-func registries(groups map[searchGroup][]*Verifier) (all []Registry) {
-	for group := range groups {
-		if !slices.Contains(all, group.registry) {
-			all = append(all, group.registry)
-		}
-	}
-	return all
 }

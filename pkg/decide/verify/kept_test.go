@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // keeping is an engine whose registry says what its answers depend on, and a clock.
@@ -191,4 +192,86 @@ func TestContentPastTheLimitIsReadAgain(t *testing.T) {
 			require.Greater(t, kept, 600<<10)
 		}
 	}
+}
+
+// An image that is denied is asked about again every ten seconds: that costs one pass over its evidence, not two.
+func TestADenialIsNotWorkedOutTwice(t *testing.T) {
+	k := keep(t)
+	checks := 0
+	refusing := verifier(t, "v", "nobody")
+	refusing.Checker.(*checker).before = func(string) { checks++ } //nolint:forcetypeassert // verifier made it
+	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, refusing))
+	for range 3 {
+		checks = 0
+		result := k.Refresh(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
+		require.Equal(t, policy.Denied, result.Verdict.Outcome())
+		require.Equal(t, 2, checks)
+		k.now = k.now.Add(time.Minute)
+		checks = 0
+		delete(k.cache.entries, verify.Key{Namespace: c.Namespace, Kind: verify.KindVerdict, UID: c.UID, Generation: c.Generation, Image: "r.example.com/app@" + appDigest.String()})
+		result = k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
+		require.Equal(t, policy.Denied, result.Verdict.Outcome())
+		require.Equal(t, 2, checks, "one pass")
+		require.Len(t, result.Looked, 1)
+	}
+}
+
+// Whoever may write referrers cannot fill what is kept for good.
+func TestContentThatNobodyUsesAnyMoreMakesRoom(t *testing.T) {
+	k := keep(t)
+	for round := range 4 {
+		k.registry.listed = nil
+		for i := range 60 {
+			k.registry.manifest(t, false, fmt.Sprintf("mallory%d-%d", round, i))
+		}
+		result := k.refresh(t, "nobody")
+		require.Equal(t, policy.Denied, result.Verdict.Outcome())
+		require.LessOrEqual(t, len(k.kept(t).Content), 192)
+	}
+	k.registry.listed = nil
+	k.registry.manifest(t, false, "alice:"+appDigest.String())
+	k.refresh(t, "nobody")
+	fetched := k.registry.called("fetch")
+	result, took := k.judge(t, "g9", "alice")
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
+	require.Empty(t, took)
+	require.Equal(t, fetched, k.registry.called("fetch"))
+}
+
+// What an index says about a manifest is not what the registry said about it.
+func TestWhatAnIndexSaysOfAnImageIsNotKeptAsTheRegistrysWord(t *testing.T) {
+	k := keep(t)
+	lying, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex,
+		Manifests: []ocispec.Descriptor{{MediaType: ocispec.MediaTypeImageManifest, Digest: appDigest, Size: 4711}}})
+	require.NoError(t, err)
+	index := k.registry.put(ocispec.MediaTypeImageIndex, lying)
+	k.registry.resolved = func(r image.Reference) ocispec.Descriptor {
+		if r.Digest == index.Digest {
+			return index
+		}
+		return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: appDigest, Size: 2}
+	}
+	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", "alice")))
+	c.Layers[0].Judge = verify.ByRules([]verify.Rule{{Images: everything(t), Require: []verify.Requirement{{AnyOf: []string{"v"}, AtLeast: 1}}, IndexManifests: true}}, verify.DefaultDeny)
+	k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+index.Digest.String()))
+	require.Zero(t, k.kept(t).Subject.Size)
+	_, took := k.judge(t, "g2", "alice")
+	require.Equal(t, 1, took["resolve"], "the registry is asked")
+	require.EqualValues(t, 2, k.kept(t).Subject.Size)
+}
+
+// refresh verifies the image without cached verdicts and lists.
+func (k *keeping) refresh(t *testing.T, signers ...string) verify.Result {
+	t.Helper()
+	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", signers...)))
+	return k.Refresh(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
+}
+
+// kept returns what is kept of the image's evidence.
+func (k *keeping) kept(t *testing.T) *verify.Evidence {
+	t.Helper()
+	c := config()
+	entry, ok := k.cache.Recall(verify.Key{Namespace: c.Namespace, Kind: verify.KindEvidence, UID: c.UID, Generation: k.registry.generation, Image: "r.example.com/app@" + appDigest.String()})
+	require.True(t, ok)
+	return entry.Evidence
 }

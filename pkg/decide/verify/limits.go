@@ -23,9 +23,11 @@ const (
 	// evidence, each within its own limit, must not add up. Evidence usually takes
 	// some 10 KiB, and many images are in flight.
 	MaxImageBytes = 8 << 20
-	// maxKept bounds the content that is kept of the evidence about one image, and keptFor how long.
-	maxKept = 1 << 20
-	keptFor = 24 * time.Hour
+	// maxKept and maxKeptPieces bound the content that is kept of the evidence about one image, in bytes and in
+	// manifests and blobs, and keptFor how long.
+	maxKept       = 1 << 20
+	maxKeptPieces = 2 * (MaxReferrers + MaxSignatures)
+	keptFor       = 24 * time.Hour
 	// manifestBytes is how much memory a byte of a manifest takes once it is parsed, and
 	// findingBytes how much a finding takes, both roughly.
 	manifestBytes = 4

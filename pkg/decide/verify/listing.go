@@ -71,18 +71,25 @@ type listed struct {
 // It returns false if the subject could not be read: then nothing can be proven about it.
 func (s *search) list(ctx context.Context) ([]listed, bool) {
 	var errs []error
-	found, subject, known := s.kept.lists(s.locations, s.most)
+	found, subject, known := s.kept.lists(s.locations, s.subject.stated, s.allows, s.denies)
 	if !known {
 		var subjectErr error
 		if found, errs, subjectErr = s.ask(ctx); subjectErr != nil {
 			s.tellAll(0, FindingOf(subjectErr))
 			return nil, false
 		}
+		described := s.subject.Descriptor
+		if s.subject.stated {
+			described = ocispec.Descriptor{}
+		}
 		if errors.Join(errs...) == nil {
-			s.kept.listed(s.locations, found, s.subject.Descriptor)
+			s.kept.listed(s.locations, found, described)
 		}
 	} else {
-		s.subject.Descriptor, errs = subject, make([]error, len(found))
+		errs = make([]error, len(found))
+		if !s.subject.stated {
+			s.subject.Descriptor = subject
+		}
 	}
 	return s.joined(found, errs), true
 }

@@ -159,9 +159,10 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 	return uint32(max(0, min(n, 1<<30)))
 }
 
+// weighEvidence estimates the bytes that evidence takes.
 func weighEvidence(e *verify.Evidence) int {
 	const perList, perDescriptor, perContent = 128, 256, 128
-	n := len(e.Listing) + weighDescriptor(e.Subject)
+	n := len(e.Listing) + len(e.Refused) + weighDescriptor(e.Subject)
 	for location, list := range e.Lists {
 		n += perList + len(location)
 		for _, d := range list {

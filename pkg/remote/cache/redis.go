@@ -141,6 +141,12 @@ func scopeOf(key verify.Key) scope { return scope{namespace: key.Namespace, uid:
 
 // put queues an entry to be written, or drops it.
 func (r *Redis) put(key verify.Key, entry verify.Entry, ttl time.Duration) {
+	if entry.Evidence != nil {
+		if weighEvidence(entry.Evidence) > maxEvidenceBytes {
+			return // it stays in memory alone
+		}
+		ttl = min(ttl, evidenceLifetime)
+	}
 	if ttl < time.Millisecond {
 		return // Redis counts in milliseconds
 	}
@@ -156,9 +162,6 @@ func (r *Redis) store(ctx context.Context, w write) {
 	now := r.now()
 	plain, err := encode(w.entry, origin{Image: w.key.Image, Generation: w.key.Generation, Program: r.version, Written: now.UnixMilli()})
 	if err == nil && len(plain) > maxValueBytes/2 {
-		if w.entry.Evidence != nil {
-			return // memory alone keeps large evidence
-		}
 		err = errors.New("the verdict is too large")
 	}
 	var value []byte

@@ -43,6 +43,7 @@ type wireEvidence struct {
 	Listing string                      `json:"listing,omitempty"`
 	Subject wireDescriptor              `json:"subject"`
 	Lists   map[string][]wireDescriptor `json:"lists"`
+	Refused string                      `json:"refused,omitempty"`
 	Content map[digest.Digest][]byte    `json:"content,omitempty"`
 }
 
@@ -124,7 +125,7 @@ func decode(plain []byte) (wireEntry, error) {
 
 // wireEvidenceOf returns evidence as it is sealed.
 func wireEvidenceOf(e *verify.Evidence) *wireEvidence {
-	wire := &wireEvidence{Listed: e.Listed.UnixMilli(), Listing: e.Listing, Subject: wireDescriptorOf(e.Subject), Lists: map[string][]wireDescriptor{}, Content: e.Content}
+	wire := &wireEvidence{Listed: e.Listed.UnixMilli(), Listing: e.Listing, Subject: wireDescriptorOf(e.Subject), Refused: e.Refused, Lists: map[string][]wireDescriptor{}, Content: e.Content}
 	for location, list := range e.Lists {
 		described := make([]wireDescriptor, len(list))
 		for i, d := range list {
@@ -145,7 +146,7 @@ func (d wireDescriptor) descriptor() ocispec.Descriptor {
 
 // evidence returns what was encoded. It fails for content that is not what its digest says.
 func (w *wireEvidence) evidence() (*verify.Evidence, error) {
-	e := &verify.Evidence{Listed: time.UnixMilli(w.Listed), Listing: w.Listing, Subject: w.Subject.descriptor(), Lists: map[string][]ocispec.Descriptor{}, Content: w.Content}
+	e := &verify.Evidence{Listed: time.UnixMilli(w.Listed), Listing: w.Listing, Subject: w.Subject.descriptor(), Refused: w.Refused, Lists: map[string][]ocispec.Descriptor{}, Content: w.Content}
 	for location, list := range w.Lists {
 		described := make([]ocispec.Descriptor, len(list))
 		for i, d := range list {

@@ -83,7 +83,7 @@ func TestEveryFieldIsShared(t *testing.T) {
 
 func TestEvidenceIsSharedAndNothingThatIsNotWhatItsDigestSays(t *testing.T) {
 	manifest, blob := []byte(`{"a":1}`), []byte("payload")
-	entry := verify.Entry{Evidence: &verify.Evidence{Listed: time.UnixMilli(1764000000000), Listing: "with attestation tags",
+	entry := verify.Entry{Evidence: &verify.Evidence{Listed: time.UnixMilli(1764000000000), Listing: "with attestation tags", Refused: "g",
 		Subject: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("image"), Size: 7},
 		Lists: map[string][]ocispec.Descriptor{"r.example.com/a": {
 			{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(manifest), Size: 7, Data: manifest},

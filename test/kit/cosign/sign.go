@@ -41,7 +41,7 @@ func sign(ctx context.Context, name string, args []string) error {
 		}
 		*upload = false
 	}
-	if !*yes || *upload || set.NArg() != 1 {
+	if !*yes && *withConfig || *upload || set.NArg() != 1 { // cosign asks before it uses services
 		return errors.New("no page asks for confirmation, uses a log, or signs several images")
 	}
 	ref, err := image.Parse(set.Arg(0))

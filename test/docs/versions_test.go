@@ -121,5 +121,6 @@ func TestTheCompatibilityPageHasTheVersionsThatAreBuilt(t *testing.T) {
 		}
 		require.Equal(t, versions, regexp.MustCompile(`\d+\.\d+\.\d+`).FindAllString(found[1], -1), row)
 	}
+	require.Contains(t, page, "Gatekeeper "+pinned(t, "test/tools/middle/gatekeeper/go.mod", "github.com/open-policy-agent/gatekeeper/v3")+" is tested")
 	require.Contains(t, page, "notation-go "+pinned(t, "go.mod", "github.com/notaryproject/notation-go"))
 }

@@ -23,6 +23,8 @@ import (
 const (
 	// VerifyPath is where a provider answers for keys with a namespace.
 	VerifyPath = "/v1/verify"
+	// VerdictPath is where Landwaiter answers the same keys with as much as its own templates read.
+	VerdictPath = "/v1/verdict"
 
 	// apiVersion is the version of the protocol.
 	apiVersion = "externaldata.gatekeeper.sh/v1beta1"

@@ -75,7 +75,7 @@ const (
 
 // ask sends one request and looks at the answer; unchecked ones only have to come.
 func ask(ctx context.Context, client *gatekeeper.Client, r request, check bool) answer {
-	body, status, err := client.Send(ctx, gatekeeper.VerifyPath, r.body)
+	body, status, err := client.Send(ctx, gatekeeper.VerdictPath, r.body)
 	switch {
 	case err != nil || status != http.StatusOK:
 		return failed
@@ -94,8 +94,8 @@ func (r request) answered(body []byte) bool {
 	if len(r.want) == 1 {
 		// Decoding would cost more than the answer, and there is but one spelling.
 		for key, allowed := range r.want {
-			return bytes.Contains(body, []byte(`"key":"`+key+`"`)) && bytes.Contains(body, fmt.Appendf(nil, `"succeeded":%t`, allowed)) &&
-				!bytes.Contains(body, fmt.Appendf(nil, `"succeeded":%t`, !allowed))
+			return bytes.Contains(body, []byte(`"key":"`+key+`"`)) && bytes.Contains(body, fmt.Appendf(nil, `"isSuccess":%t`, allowed)) &&
+				!bytes.Contains(body, fmt.Appendf(nil, `"isSuccess":%t`, !allowed))
 		}
 	}
 	response, err := gatekeeper.Decode(body)
@@ -105,7 +105,7 @@ func (r request) answered(body []byte) bool {
 	for _, item := range response.Items {
 		allowed, asked := r.want[item.Key]
 		value, _ := item.Value.(map[string]any)
-		if got, ok := value["succeeded"].(bool); !asked || !ok || got != allowed {
+		if got, ok := value["isSuccess"].(bool); !asked || !ok || got != allowed {
 			return false
 		}
 	}

@@ -174,7 +174,7 @@ func (l *ladder) answer(ctx context.Context) ([]byte, error) {
 	defer asking.Close()
 	var body []byte
 	err = l.until(ctx, func(ctx context.Context) error {
-		if body, _, err = asking.Send(ctx, gatekeeper.VerifyPath, asked.body); err != nil || !asked.answered(body) {
+		if body, _, err = asking.Send(ctx, gatekeeper.VerdictPath, asked.body); err != nil || !asked.answered(body) {
 			return errors.Join(fmt.Errorf("the answer is %s", body), err)
 		}
 		return nil

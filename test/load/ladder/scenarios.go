@@ -157,7 +157,7 @@ func (s *stage) answer(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, _, err := s.caller(url, false).Send(ctx, gatekeeper.VerifyPath, r.body)
+	body, _, err := s.caller(url, false).Send(ctx, gatekeeper.VerdictPath, r.body)
 	return body, err
 }
 

@@ -31,12 +31,12 @@ func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
 		body   string
 		want   answer
 	}{
-		"as it must be":      {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":false}}`), right},
-		"swapped":            {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":false}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":true}}`), wrong},
-		"of another":         {200, items(`{"key":"[team-b]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":false}}`), wrong},
-		"one allowed wrong":  {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":true}}`), wrong},
-		"one is missing":     {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`), wrong},
-		"an error":           {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","error":"x"}`), wrong},
+		"as it must be":      {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`), right},
+		"swapped":            {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":false}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":true}}`), wrong},
+		"of another":         {200, items(`{"key":"[team-b]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`), wrong},
+		"one allowed wrong":  {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","value":{"isSuccess":true}}`), wrong},
+		"one is missing":     {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`), wrong},
+		"an error":           {200, items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`, `{"key":"[team-a]r.example.com/b","error":"x"}`), wrong},
 		"nothing":            {200, ``, wrong},
 		"a system error":     {200, `{"response":{"systemError":"too late"}}`, undecided},
 		"no understanding":   {400, items(), failed},
@@ -65,13 +65,13 @@ func TestOneAnswerIsForTheKeyThatWasAsked(t *testing.T) {
 	require.NoError(t, err)
 	unsigned, err := newRequest("team-a", sample{"r.example.com/b", false})
 	require.NoError(t, err)
-	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`), items(`{"key":"[team-a]r.example.com/b","value":{"succeeded":false}}`)
+	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":true}}`), items(`{"key":"[team-a]r.example.com/b","value":{"isSuccess":false}}`)
 	require.True(t, signed.answered([]byte(allowed)))
 	require.True(t, unsigned.answered([]byte(denied)))
 	require.False(t, signed.answered([]byte(denied)))
 	require.False(t, unsigned.answered([]byte(allowed)))
-	require.False(t, signed.answered([]byte(items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":false}}`))))
-	require.False(t, unsigned.answered([]byte(items(`{"key":"[team-a]r.example.com/b","value":{"succeeded":true}}`))))
+	require.False(t, signed.answered([]byte(items(`{"key":"[team-a]r.example.com/a","value":{"isSuccess":false}}`))))
+	require.False(t, unsigned.answered([]byte(items(`{"key":"[team-a]r.example.com/b","value":{"isSuccess":true}}`))))
 }
 
 func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {

@@ -133,6 +133,7 @@ func scenarios() map[string][]scenario {
 		},
 		"LandwaiterSlow": {
 			{"verify", latency("verify", "1", "2.5"), "25m", map[string]string{"endpoint": "verify"}, "One in a hundred requests to verify takes longer than 2.485s"},
+			{"verdict", latency("verdict", "1", "2.5"), "25m", map[string]string{"endpoint": "verdict"}, "One in a hundred requests to verdict takes longer than 2.485s"},
 			{"mutate", latency("mutate", "0.5", "1"), "25m", map[string]string{"endpoint": "mutate"}, "One in a hundred requests to mutate takes longer than 995ms"},
 			{"a second is slow, but in time", latency("verify", "0.5", "1"), "25m", nil, ""},
 			{"known images", latency("mutate", "0.0005", "0.001"), "25m", nil, ""},

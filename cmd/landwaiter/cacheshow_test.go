@@ -52,7 +52,7 @@ func TestACacheThatAServerFilledIsShownToWhoeverHasItsKeys(t *testing.T) {
 		result := server.Verify(t.Context(), verify.Namespace(namespace), ref)
 		require.Equal(t, want, result.Verdict.Outcome(), result.Verdict.Reason)
 	}
-	require.Eventually(t, func() bool { return len(redis.Keys()) == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(redis.Keys()) == 6 }, time.Minute, time.Millisecond)
 
 	show := func(keyFile string, args ...string) printedListing {
 		args = append([]string{"cache", "show", "--redis-url", "redis://" + redis.Addr(), "--redis-key-file", keyFile, "-o", "json"}, args...)
@@ -61,7 +61,8 @@ func TestACacheThatAServerFilledIsShownToWhoeverHasItsKeys(t *testing.T) {
 		return listing
 	}
 	listing := show(keys, "--namespace", "team-a")
-	require.Equal(t, 2, listing.Keys)
+	require.Equal(t, 4, listing.Keys, "with the evidence, which is not listed")
+	require.Len(t, listing.Entries, 2)
 	require.Zero(t, listing.Unopened)
 	app := slices.IndexFunc(listing.Entries, func(e printedEntry) bool { return strings.Contains(e.Image, "/shared/app@sha256:") })
 	require.Equal(t, "allowed", listing.Entries[app].Verdict)
@@ -85,7 +86,7 @@ func TestACacheThatAServerFilledIsShownToWhoeverHasItsKeys(t *testing.T) {
 	require.NotContains(t, table, e.Registry.Host(), "nothing is known about a value that does not open")
 	table = commanded(t, program.ExitOK, "cache", "show", "--redis-url", "redis://"+redis.Addr(), "--redis-key-file", keys, "-n", "team-a")
 	require.Contains(t, table, "DENIED")
-	require.Contains(t, table, "2 keys of team-a, 0 did not open, 0 left out by --limit")
+	require.Contains(t, table, "4 keys of team-a, 0 did not open, 0 left out by --limit")
 	require.NotContains(t, table, strings.TrimSpace(string(sealed)))
 }
 

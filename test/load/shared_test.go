@@ -30,7 +30,7 @@ func BenchmarkRedisWarm(b *testing.B) {
 	go func() { ended <- e.Run(ctx) }()
 	b.Cleanup(func() { stop(); require.NoError(b, <-ended) })
 	e.allowed(b, team(0))
-	require.Eventually(b, func() bool { return len(server.Keys()) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(b, func() bool { return len(server.Keys()) == 2 }, time.Minute, time.Millisecond)
 	asked, before, n := e.registry.Count(), e.RedisStats().RoundTrips.Load(), 0
 	for b.Loop() {
 		e.allowed(b, team(0))

@@ -216,7 +216,7 @@ func TestADenialIsNotWorkedOutTwice(t *testing.T) {
 	}
 }
 
-// Whoever may write referrers cannot fill what is kept for good.
+// A stranger who can write referrers cannot fill what is kept for good.
 func TestContentThatNobodyUsesAnyMoreMakesRoom(t *testing.T) {
 	k := keep(t)
 	for round := range 4 {

@@ -311,7 +311,7 @@ func TestARoleForAProviderIsForNoOther(t *testing.T) {
 			require.Equal(t, []string{strings.TrimSuffix(role.Name, "-provider")}, rule.ResourceNames)
 		}
 	}
-	require.Equal(t, 5, found)
+	require.Equal(t, 6, found)
 }
 
 func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {

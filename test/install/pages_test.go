@@ -48,7 +48,7 @@ func newReader(t *testing.T, linkCosign func(folder string) error) *reader {
 	r.registry, err = fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.registry.Close()) })
-	for _, name := range []string{"platform/app", "platform/unsigned", "platform/once", "platform/never-signed"} {
+	for _, name := range []string{"platform/app", "platform/unsigned", "platform/once", "platform/never-signed", "iris-blue/web", "iris-blue/unsigned"} {
 		_, err := r.registry.PushImage(t.Context(), name, "v1")
 		require.NoError(t, err)
 	}

@@ -23,10 +23,6 @@ import (
 func (r *reader) writesRules(t *testing.T) {
 	t.Helper()
 	const rules = "docs/teams/write-rules.md"
-	for _, name := range []string{"iris-blue/web", "iris-blue/unsigned"} {
-		_, err := r.registry.PushImage(t.Context(), name, "v1")
-		require.NoError(t, err)
-	}
 	r.bash(t, "landwaiter tenant add iris-blue --set namespaces=iris-blue-web\nmkdir iris")
 	read, err := page.Read(root, rules)
 	require.NoError(t, err)

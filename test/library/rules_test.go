@@ -95,6 +95,10 @@ func TestEveryRuleOfTheTemplateIsNeeded(t *testing.T) {
 			messages, asked, err := review(t.Context(), query, s.input, s.answer)
 			return s.failure(messages, asked, err) != nil
 		})
+		if strings.HasSuffix(removed, "messages := []") { // it saves time, and must change nothing
+			require.False(t, noticed, "something fails without %s", removed)
+			continue
+		}
 		require.True(t, noticed, "nothing fails without %s", removed)
 	}
 }

@@ -80,8 +80,8 @@ func (s *stage) shareVerdicts(ctx context.Context, redis *cluster.Redis, namespa
 		}
 		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err = cluster.Until(wait, func(ctx context.Context) error {
-			if n, err := s.kept(ctx, redis); err != nil || n < most {
-				return errors.Join(err, fmt.Errorf("%d of %d verdicts are in Redis", n, most))
+			if n, err := s.kept(ctx, redis); err != nil || n < 2*most { // with the evidence of each
+				return errors.Join(err, fmt.Errorf("%d of %d values are in Redis", n, 2*most))
 			}
 			return nil
 		})

@@ -17,9 +17,9 @@ const (
 	// maxValueBytes bounds a value, written or read. A verdict takes some KiB.
 	maxValueBytes = 256 << 10
 	// maxEvidenceBytes bounds evidence that replicas share, by its weight in memory: it usually takes 2 to 10 KiB.
-	// evidenceLifetime is how long it stays in Redis; what is in use is written again each hour.
+	// evidenceLifetime is how long it stays in Redis: as long as verdicts, after which a rotated key may go.
 	maxEvidenceBytes = 32 << 10
-	evidenceLifetime = 2 * time.Hour
+	evidenceLifetime = time.Hour
 	// maxPending bounds the queues of reads and writes; more are dropped.
 	maxPending = 1024
 	writers    = 4

@@ -11,9 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ladderRounds is how often each system has its turn with each number of clients.
-const ladderRounds = 3
-
 // system is one of those that are compared: who is asked about pods of a namespace.
 type system struct {
 	name      string
@@ -22,50 +19,82 @@ type system struct {
 }
 
 // admission creates pods by dry run in a real kube-apiserver with Gatekeeper: without
-// a constraint, with the yardstick and a bare handler, and with Landwaiter, in turns.
-// Then it creates some with the chart's Assign objects as well.
+// a constraint, with the yardstick and a bare handler, with Landwaiter, and with Ratify if
+// there is one, in turns. Then it creates some with the chart's Assign objects as well.
 func admission(ctx context.Context, s *stage) ([]figure, error) {
-	l, err := s.ladder(ctx)
+	l, err := s.ladder(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Stop()
-	alone := system{"Gatekeeper alone", "ladder-alone", 0}
-	yardstick := system{"yardstick, bare handler", "ladder-yardstick", l.bare.PID()}
-	verified := system{"VerifiedImages, Landwaiter", "ladder-verified", l.Current().PID()}
 	var figures []figure
 	for _, clients := range s.clients {
-		turns, err := l.compare(ctx, clients, s.duration, alone, yardstick, verified)
+		turns, err := l.compare(ctx, clients, s.rounds, s.duration, l.systems()...)
 		if err != nil {
 			return nil, err
 		}
-		ours := &turns[2]
-		ours.overYardstick(turns[1], turns[0])
 		figures = append(figures, turns...)
 	}
-	assigned, err := l.withAssigns(ctx, s.clients[len(s.clients)/2], s.duration, verified)
+	assigned, err := l.withAssigns(ctx, s.clients[len(s.clients)/2], s.rounds, s.duration)
 	return append(figures, assigned...), err
+}
+
+// cachedAdmission is the same with as many clients as Gatekeeper keeps connections, while
+// Gatekeeper caches answers for ten seconds.
+func cachedAdmission(ctx context.Context, s *stage) ([]figure, error) {
+	l, err := s.ladder(ctx, 10*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Stop()
+	figures, err := l.compare(ctx, s.connections, s.rounds, s.duration, l.systems()...)
+	for i := range figures {
+		figures[i].Name += ", answers cached by Gatekeeper"
+	}
+	return figures, err
+}
+
+// Where systems are in what compare takes and returns; Ratify is the last, if there.
+const (
+	alone = iota
+	yardstick
+	verified
+	ratified
+)
+
+func (l *ladder) systems() []system {
+	systems := []system{{"Gatekeeper alone", "ladder-alone", 0}, {"yardstick, bare handler", "ladder-yardstick", l.bare.PID()},
+		{"VerifiedImages, Landwaiter", "ladder-verified", l.Current().PID()}}
+	if l.ratify != nil {
+		systems = append(systems, system{"RatifyVerification, Ratify", "ladder-ratify", l.ratify.PID()})
+	}
+	return systems
 }
 
 // compare lets the systems take turns, another one first in each round, and returns
 // a figure for each.
-func (l *ladder) compare(ctx context.Context, clients int, duration time.Duration, systems ...system) ([]figure, error) {
-	turns := make([]figure, len(systems))
-	for round := range ladderRounds {
+func (l *ladder) compare(ctx context.Context, clients, rounds int, duration time.Duration, systems ...system) ([]figure, error) {
+	turns := make([][]figure, len(systems))
+	for round := range rounds {
 		for i := range systems {
 			i = (i + round) % len(systems)
 			f, err := l.turn(ctx, systems[i], clients, duration)
 			if err != nil {
 				return nil, err
 			}
-			turns[i] = turns[i].and(f)
-			turns[i].Name = f.Name
+			turns[i] = append(turns[i], f)
 		}
 	}
-	for i := range turns {
-		turns[i].perAdmission()
+	figures := make([]figure, len(systems))
+	for i, each := range turns {
+		figures[i] = each[0]
+		for _, f := range each[1:] {
+			figures[i] = figures[i].and(f)
+		}
+		figures[i].perAdmission()
 	}
-	return turns, nil
+	figures[verified].beside(turns)
+	return figures, nil
 }
 
 // turn creates pods for a while, and measures the processes that decide about them.
@@ -75,8 +104,6 @@ func (l *ladder) turn(ctx context.Context, s system, clients int, duration time.
 		return figure{}, err
 	}
 	defer pods.http.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, duration)
-	defer cancel()
 	gatekeeper, provider := processor(l.GatekeeperPID()), processor(s.provider)
 	f := figure{Name: fmt.Sprintf("admission, %d clients: %s", clients, s.name)}
 	var mu sync.Mutex
@@ -84,12 +111,9 @@ func (l *ladder) turn(ctx context.Context, s system, clients int, duration time.
 	began := time.Now()
 	for range clients {
 		all.Go(func() {
-			for ctx.Err() == nil {
-				start := time.Now()
+			// What has begun is waited for: else a turn would use time for what it does not count.
+			for start := began; start.Sub(began) < duration && ctx.Err() == nil; start = time.Now() {
 				got := pods.create(ctx)
-				if ctx.Err() != nil {
-					return // it was cut off
-				}
 				mu.Lock()
 				f.took = append(f.took, time.Since(start))
 				f.count(got)
@@ -113,25 +137,49 @@ func (f *figure) perAdmission() {
 	}
 }
 
-// overYardstick notes what f adds to an admission of Gatekeeper alone, over what the
-// yardstick adds.
-func (f *figure) overYardstick(yardstick, alone figure) {
-	each := func(f figure) float64 { return (f.Gatekeeper + f.Processor) / float64(max(f.Requests, 1)) }
-	f.AddedOverYardstick = (each(*f) - each(alone)) / (each(yardstick) - each(alone))
-	f.ThroughputOverYardstick = f.PerSecond / yardstick.PerSecond
-	f.Remark += fmt.Sprintf(", %.2f of what the yardstick adds, %.2f of its throughput", f.AddedOverYardstick, f.ThroughputOverYardstick)
+// beside notes the ratios of Landwaiter's turns to the turns of the others.
+func (f *figure) beside(turns [][]figure) {
+	over := func(other int, quotient func(ours, theirs, alone figure) float64) *ratio {
+		if other >= len(turns) {
+			return nil
+		}
+		rounds := make([]float64, len(turns[verified]))
+		for i := range rounds {
+			rounds[i] = quotient(turns[verified][i], turns[other][i], turns[alone][i])
+		}
+		return ratioOf(rounds)
+	}
+	each := func(seconds float64, f figure) float64 { return seconds / float64(max(f.Requests, 1)) }
+	both := func(f figure) float64 { return each(f.Gatekeeper+f.Processor, f) }
+	throughput := func(ours, theirs, _ figure) float64 { return ours.PerSecond / theirs.PerSecond }
+	f.ThroughputOverYardstick = over(yardstick, throughput)
+	f.AddedOverYardstick = over(yardstick, func(ours, theirs, alone figure) float64 {
+		return (both(ours) - both(alone)) / (both(theirs) - both(alone))
+	})
+	f.ThroughputOverRatify = over(ratified, throughput)
+	f.GatekeeperOverRatify = over(ratified, func(ours, theirs, _ figure) float64 {
+		return each(ours.Gatekeeper, ours) / each(theirs.Gatekeeper, theirs)
+	})
+	f.ProviderOverRatify = over(ratified, func(ours, theirs, _ figure) float64 {
+		return each(ours.Processor, ours) / each(theirs.Processor, theirs)
+	})
+	f.Remark += fmt.Sprintf("; of the yardstick: %s of what it adds, %s of its throughput", f.AddedOverYardstick, f.ThroughputOverYardstick)
+	if f.ThroughputOverRatify != nil {
+		f.Remark += fmt.Sprintf("; of Ratify: %s of its throughput, %s of Gatekeeper's and %s of the provider's processor time",
+			f.ThroughputOverRatify, f.GatekeeperOverRatify, f.ProviderOverRatify)
+	}
 }
 
 // withAssigns measures the same with and without the chart's Assign objects, in turns.
-func (l *ladder) withAssigns(ctx context.Context, clients int, duration time.Duration, s system) ([]figure, error) {
+func (l *ladder) withAssigns(ctx context.Context, clients, rounds int, duration time.Duration) ([]figure, error) {
 	objects := l.assigns()
 	figures := make([]figure, 2)
-	for range ladderRounds {
+	for range rounds {
 		for i, present := range []bool{false, true} {
 			if err := l.settle(ctx, present); err != nil {
 				return nil, err
 			}
-			f, err := l.turn(ctx, s, clients, duration)
+			f, err := l.turn(ctx, l.systems()[verified], clients, duration)
 			if err != nil {
 				return nil, err
 			}

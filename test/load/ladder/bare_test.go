@@ -34,7 +34,7 @@ func measured(t *testing.T, only string) map[string]figure {
 	file := filepath.Join(t.TempDir(), "load.json")
 	var table, progress bytes.Buffer
 	err := run(t.Context(), options{root: "../../..", clients: []int{1, 10}, binary: suite.MustTool(t, suite.LandwaiterServer), only: only, jsonFile: file,
-		duration: 500 * time.Millisecond, connections: 10, images: 20, cold: 50, pods: 300}, &table, &progress)
+		duration: 500 * time.Millisecond, connections: 10, images: 20, cold: 50, pods: 300, rounds: 2}, &table, &progress)
 	require.NoError(t, err, table.String())
 	t.Log("\n" + table.String())
 	text, err := os.ReadFile(file)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 // request is a body to send and what its answer must say.
 type request struct {
 	body []byte
+	path string          // if it is not Landwaiter's
 	want map[string]bool // by key, whether it is allowed
 }
 
@@ -49,9 +51,13 @@ type figure struct {
 	// Gatekeeper is the time in seconds that Gatekeeper used for admissions.
 	Gatekeeper float64 `json:"gatekeeperSeconds,omitempty"`
 	// AddedOverYardstick is the processor time that verification adds to an admission,
-	// over what the yardstick adds in the same run.
-	AddedOverYardstick      float64 `json:"addedOverYardstick,omitempty"`
-	ThroughputOverYardstick float64 `json:"throughputOverYardstick,omitempty"`
+	// over what the yardstick adds, in paired rounds as all of these.
+	AddedOverYardstick      *ratio `json:"addedOverYardstick,omitempty"`
+	ThroughputOverYardstick *ratio `json:"throughputOverYardstick,omitempty"`
+	// Over Ratify, if there is one.
+	ThroughputOverRatify *ratio `json:"throughputOverRatify,omitempty"`
+	GatekeeperOverRatify *ratio `json:"gatekeeperOverRatify,omitempty"`
+	ProviderOverRatify   *ratio `json:"providerOverRatify,omitempty"`
 	// Over the bare handler in the same run, if the scenario is about that.
 	ThroughputOverBare float64 `json:"throughputOverBare,omitempty"`
 	P99OverBare        float64 `json:"p99OverBare,omitempty"`
@@ -75,7 +81,7 @@ const (
 
 // ask sends one request and looks at the answer; unchecked ones only have to come.
 func ask(ctx context.Context, client *gatekeeper.Client, r request, check bool) answer {
-	body, status, err := client.Send(ctx, gatekeeper.VerdictPath, r.body)
+	body, status, err := client.Send(ctx, cmp.Or(r.path, gatekeeper.VerdictPath), r.body)
 	switch {
 	case err != nil || status != http.StatusOK:
 		return failed

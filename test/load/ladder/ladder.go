@@ -26,19 +26,20 @@ import (
 )
 
 // ladder is a cluster in which pods of one namespace are not judged, those of another
-// by the yardstick, and those of a third by Landwaiter.
+// by the yardstick, those of a third by Landwaiter, and those of a fourth by Ratify.
 type ladder struct {
 	*stack.Stack
 	bare   *server
-	image  string // signed, by digest
-	tagged string // the same, by tag
+	ratify *server // nil without one
+	image  string  // signed, by digest
+	tagged string  // the same, by tag
 }
 
 // errNoTools says how to get what a cluster is made of.
 var errNoTools = errors.New(`LANDWAITER_CLUSTER_TOOLS and LANDWAITER_CHART_TOOLS are not set; run make bench, or eval "$(test/tools/cluster.sh)" first`)
 
-// ladder starts a cluster. It must be stopped.
-func (s *stage) ladder(ctx context.Context) (_ *ladder, err error) {
+// ladder starts a cluster, in which Gatekeeper keeps answers for cached. It must be stopped.
+func (s *stage) ladder(ctx context.Context, cached time.Duration) (_ *ladder, err error) {
 	tools, charts := os.Getenv("LANDWAITER_CLUSTER_TOOLS"), os.Getenv("LANDWAITER_CHART_TOOLS")
 	if tools == "" || charts == "" {
 		return nil, errNoTools
@@ -50,7 +51,7 @@ func (s *stage) ladder(ctx context.Context) (_ *ladder, err error) {
 	l := &ladder{}
 	// Audits would use processor time of Gatekeeper as well.
 	if l.Stack, err = stack.Start(ctx, stack.Options{Root: s.root, Binary: s.binary, ChartTools: charts,
-		Options: cluster.Options{Tools: tools, Dir: dir, AuditInterval: time.Hour},
+		Options: cluster.Options{Tools: tools, Dir: dir, AuditInterval: time.Hour, CacheTTL: cached},
 		Values: map[string]any{"mutation": map[string]any{"enabled": true, "workloads": true, "namespaces": []any{"ladder-verified"},
 			"excludedNamespaces": []any{"kube-system", "gatekeeper-system"}}},
 	}); err != nil {
@@ -97,6 +98,9 @@ func (l *ladder) prepare(ctx context.Context, s *stage) error {
 	if err := l.apply(ctx, yardstickTemplate(string(rules), l.bare.url, s.issued.Authority.CertificatePEM)); err != nil {
 		return err
 	}
+	if err := l.withRatify(ctx, s); err != nil {
+		return err
+	}
 	if err := l.apply(ctx, ladderConstraints); err != nil {
 		return err
 	}
@@ -107,14 +111,38 @@ func (l *ladder) prepare(ctx context.Context, s *stage) error {
 	return l.until(ctx, l.separated)
 }
 
+// withRatify starts Ratify, if there is one, and gives it a namespace.
+func (l *ladder) withRatify(ctx context.Context, s *stage) (err error) {
+	if os.Getenv(ratifyVariable) == "" {
+		return nil
+	}
+	if l.ratify, err = s.ratify(ctx, l.Registry.Host(), l.GatekeeperCA()); err != nil {
+		return err
+	}
+	template, err := ratifyTemplate(l.ratify.url, s.issued.Authority.CertificatePEM)
+	if err != nil {
+		return err
+	}
+	for _, text := range []string{template, ratifyConstraint} {
+		if err := l.apply(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // separated says whether each namespace has its own judge, or none.
 func (l *ladder) separated(ctx context.Context) error {
-	for namespace, judge := range map[string]string{"ladder-alone": "", "ladder-yardstick": "[yardstick]", "ladder-verified": "[ladder]"} {
+	judges := map[string]string{"ladder-alone": "", "ladder-yardstick": "[yardstick]", "ladder-verified": "[ladder]"}
+	if l.ratify != nil {
+		judges["ladder-ratify"] = "[ratify]"
+	}
+	for namespace, judge := range judges {
 		said := ""
 		if err := l.Client.Create(ctx, dryPod(namespace, l.Registry.Host()+"/nobody/signed:v1"), client.DryRunAll); err != nil {
 			said = err.Error()
 		}
-		for _, each := range []string{"[yardstick]", "[ladder]", "[verified-images]"} {
+		for _, each := range []string{"[yardstick]", "[ladder]", "[ratify]", "[verified-images]"} {
 			if strings.Contains(said, each) != (each == judge) {
 				return fmt.Errorf("%s should be judged by %q alone: %s", namespace, judge, said)
 			}

@@ -79,9 +79,9 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		options options
 		says    string
 	}{
-		"no program":    {options{binary: "/nowhere/landwaiter", duration: time.Second, connections: 1, images: 10, cold: 1, pods: 1}, "go build"},
-		"no connection": {options{binary: "sh", duration: time.Second, images: 10, cold: 1, pods: 1}, "-connections"},
-		"no pattern":    {options{binary: "sh", only: "(", duration: time.Second, connections: 1, images: 10, cold: 1, pods: 1}, "-run"},
+		"no program":    {options{binary: "/nowhere/landwaiter", duration: time.Second, connections: 1, images: 10, cold: 1, pods: 1, rounds: 1}, "go build"},
+		"no connection": {options{binary: "sh", duration: time.Second, images: 10, cold: 1, pods: 1, rounds: 1}, "-connections"},
+		"no pattern":    {options{binary: "sh", only: "(", duration: time.Second, connections: 1, images: 10, cold: 1, pods: 1, rounds: 1}, "-run"},
 	} {
 		require.ErrorContains(t, run(t.Context(), c.options, &bytes.Buffer{}, &bytes.Buffer{}), c.says, name)
 	}

@@ -36,6 +36,7 @@ type options struct {
 	images      int
 	cold        int
 	pods        int
+	rounds      int
 }
 
 func main() {
@@ -51,6 +52,7 @@ func main() {
 		o.clients, err = parseClients(text)
 		return err
 	})
+	flag.IntVar(&o.rounds, "rounds", 10, "how often each system of the admission ladder has its turn of -duration with each number of clients")
 	flag.IntVar(&o.images, "images", 200, "distinct images, one in ten of them not signed")
 	flag.IntVar(&o.cold, "cold", 300, "images of a cold scenario, and twice as many of the throttled one")
 	flag.IntVar(&o.pods, "pods", 10_000, "pods of the sweep, ten images each")
@@ -99,8 +101,8 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	if o.connections < 1 || o.images < 10 || o.cold < 1 || o.pods < 1 || o.duration <= 0 {
-		return errors.New("-connections, -cold, -pods and -duration must be positive, and -images 10 or more")
+	if o.connections < 1 || o.images < 10 || o.cold < 1 || o.pods < 1 || o.rounds < 1 || o.duration <= 0 {
+		return errors.New("-connections, -cold, -pods, -rounds and -duration must be positive, and -images 10 or more")
 	}
 	s, err := newStage(ctx, o)
 	if err != nil {

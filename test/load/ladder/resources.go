@@ -25,6 +25,8 @@ func ladderResources(key *fixture.CosignKey) string {
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: ladder-verified}}
 ---
+{apiVersion: v1, kind: Namespace, metadata: {name: ladder-ratify}}
+---
 apiVersion: landwaiter.dev/v1beta1
 kind: ClusterTrustStore
 metadata: {name: keys}

@@ -35,6 +35,7 @@ func scenarios() []scenario {
 		{"audit", audit},
 		{"batch", batch},
 		{"admission", admission},
+		{"cached admission", cachedAdmission},
 	}
 }
 

@@ -131,7 +131,8 @@ spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}
 // server is a process to ask.
 type server struct {
 	*cluster.Process
-	url string
+	url  string
+	path string // of requests, if it is not Landwaiter's
 }
 
 // chartEnvironment is what the chart sets by default.
@@ -155,7 +156,7 @@ func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, er
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	s.running = append(s.running, process)
-	return &server{process, "https://" + address}, ready(ctx, process, "http://"+health+"/readyz")
+	return &server{Process: process, url: "https://" + address}, ready(ctx, process, "http://"+health+"/readyz")
 }
 
 // ready waits until a URL is answered with 200.
@@ -190,13 +191,12 @@ func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server,
 	if err != nil {
 		return nil, fmt.Errorf("start the bare handler: %w", err)
 	}
-	dir, err := os.MkdirTemp(s.dir, "bare-")
+	dir, err := s.certificates("bare-", more...)
 	if err != nil {
 		return nil, fmt.Errorf("start the bare handler: %w", err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	for name, content := range map[string][]byte{answerFile: body, "bare.address": []byte(address),
-		"tls.crt": s.issued.Server.CertificatePEM, "tls.key": s.issued.Server.KeyPEM, "ca.crt": bytes.Join(append(more, s.issued.Authority.CertificatePEM), nil)} {
+	for name, content := range map[string][]byte{answerFile: body, "bare.address": []byte(address)} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return nil, fmt.Errorf("start the bare handler: %w", err)
 		}
@@ -206,7 +206,7 @@ func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server,
 		return nil, fmt.Errorf("start the bare handler: %w", err)
 	}
 	s.running = append(s.running, process)
-	b := &server{process, "https://" + address}
+	b := &server{Process: process, url: "https://" + address}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return b, process.Await(ctx, func(ctx context.Context) error {
@@ -215,6 +215,22 @@ func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server,
 		}
 		return nil
 	})
+}
+
+// certificates makes a folder with the server's certificate, and the CAs of its clients:
+// the stage's own and more.
+func (s *stage) certificates(pattern string, more ...[]byte) (string, error) {
+	dir, err := os.MkdirTemp(s.dir, pattern)
+	if err != nil {
+		return "", fmt.Errorf("make a folder: %w", err)
+	}
+	for name, content := range map[string][]byte{"tls.crt": s.issued.Server.CertificatePEM, "tls.key": s.issued.Server.KeyPEM,
+		"ca.crt": bytes.Join(append(more, s.issued.Authority.CertificatePEM), nil)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return "", fmt.Errorf("write a certificate: %w", err)
+		}
+	}
+	return dir, nil
 }
 
 // caller returns a client of the server at url. Without keep each call opens a

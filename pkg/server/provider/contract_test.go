@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/apis/externaldata/unversioned"
@@ -27,6 +28,7 @@ func TestGatekeepersOwnClientUnderstandsEveryAnswer(t *testing.T) {
 	}{
 		"verify": {path: "/v1/verify", keys: []string{"[team-a]r.example.com/a", "[team-a]r.example.com/d", "[team-a]r.example.com/a"},
 			responses: map[string]any{"[team-a]r.example.com/a": true, "[team-a]r.example.com/d": false}, status: 200},
+		"verify by digest": {path: "/v1/verify", keys: []string{"[team-a]r.example.com/a" + at}, responses: map[string]any{"[team-a]r.example.com/a" + at: true}, status: 200},
 		"verdict": {path: "/v1/verdict", keys: []string{"[team-a]r.example.com/a", "[team-a]r.example.com/d", "[team-a]r.example.com/a"},
 			responses: map[string]any{"[team-a]r.example.com/a": true, "[team-a]r.example.com/d": false}, status: 200},
 		"undecided verdict": {path: "/v1/verdict", keys: []string{"r.example.com/a", "r.example.com/u"}, systemError: "could not be decided", status: 200},
@@ -54,7 +56,8 @@ func TestGatekeepersOwnClientUnderstandsEveryAnswer(t *testing.T) {
 			t.Cleanup(func() { externaldata.DefaultClientCache().Invalidate(t.Name()) })
 			require.NoError(t, err)
 			require.Equal(t, c.status, status)
-			require.True(t, response.Response.Idempotent)
+			tags := c.systemError == "" && len(c.responses) > 0 && !strings.Contains(c.path, "mutate") && name != "verify by digest"
+			require.Equal(t, !tags, response.Response.Idempotent, "a tag may move; Gatekeeper refuses mutations that are not idempotent")
 			seen := externaldata.NewRegoResponse(status, response)
 			require.Contains(t, seen.SystemError, c.systemError)
 			require.Equal(t, c.systemError == "", seen.SystemError == "")

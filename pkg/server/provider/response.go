@@ -158,6 +158,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 	values := make([]span, len(v.decisions)) // keys of one image share a value
 	var err error
 	b = append(b, responseHead...)
+	b = strconv.AppendBool(b, v.plan.pinned())
 	for i, k := range v.plan.keys {
 		if i == 0 {
 			b = append(b, `,"items":[`...)
@@ -190,8 +191,14 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 	return append(b, "}}\n"...), nil
 }
 
-// responseHead begins a ProviderResponse, up to its items.
-const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":true`
+// responseHead begins a ProviderResponse, up to whether it is idempotent.
+const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":`
+
+// pinned reports whether all images have a digest. A verdict about a tag is not idempotent:
+// the tag may be another image the next time.
+func (p plan) pinned() bool {
+	return !slices.ContainsFunc(p.targets, func(t target) bool { return t.ref.Digest == "" })
+}
 
 // mutated returns the items of a mutation whose every target is decided.
 func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []externaldata.Item {
@@ -214,7 +221,7 @@ func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []exte
 func traced(traceID string) string { return " (traceID " + traceID + ")" }
 
 // plain is an answer with items or a system error, never both. Its idempotent field
-// is always true: Gatekeeper refuses a mutation without it.
+// is always true, even for tags: Gatekeeper refuses a mutation without it.
 type plain struct {
 	list        []externaldata.Item
 	systemError string

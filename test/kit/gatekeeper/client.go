@@ -121,8 +121,8 @@ func Encode(keys ...string) ([]byte, error) {
 }
 
 // Decode reads a ProviderResponse. It returns an error for what no answer may be:
-// of another version or kind, not idempotent, which mutation needs, or with items
-// beside a system error, which Gatekeeper would cache.
+// of another version or kind, a system error that is not idempotent, or with items beside a
+// system error, which Gatekeeper would cache.
 func Decode(body []byte) (externaldata.Response, error) {
 	var answer externaldata.ProviderResponse
 	if err := json.Unmarshal(body, &answer); err != nil {
@@ -131,8 +131,8 @@ func Decode(body []byte) (externaldata.Response, error) {
 	switch {
 	case answer.APIVersion != apiVersion || answer.Kind != externaldata.ProviderResponseKind:
 		return externaldata.Response{}, fmt.Errorf("the answer is %s %s, not a ProviderResponse", answer.APIVersion, answer.Kind)
-	case !answer.Response.Idempotent:
-		return externaldata.Response{}, errors.New("the answer is not idempotent")
+	case !answer.Response.Idempotent && answer.Response.SystemError != "":
+		return externaldata.Response{}, errors.New("the system error is not idempotent")
 	case answer.Response.SystemError != "" && len(answer.Response.Items) > 0:
 		return externaldata.Response{}, errors.New("the answer has items beside a system error")
 	}

@@ -16,7 +16,7 @@ func TestRefusesWhatNoAnswerMayBe(t *testing.T) {
 		"nothing":                     ``,
 		"another kind":                `{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","response":{"idempotent":true}}`,
 		"another version":             `{"apiVersion":"externaldata.gatekeeper.sh/v1","kind":"ProviderResponse","response":{"idempotent":true}}`,
-		"not idempotent":              head + `{"items":[]}}`,
+		"not idempotent":              head + `{"systemError":"late"}}`,
 		"items beside a system error": head + `{"idempotent":true,"systemError":"late","items":[{"key":"a","value":{}}]}}`,
 	} {
 		_, err := gatekeeper.Decode([]byte(body))

@@ -120,3 +120,30 @@ func (w *signedImage) verified(t *testing.T, ref image.Reference, quiet time.Dur
 	require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome().String(), result.Verdict.Reason)
 	return counting.counted()
 }
+
+// Connections are used again, also those whose answers nobody needs: to a registry with TLS a
+// new one costs a round trip, and more processor time than a signature.
+func TestConnectionsAreUsedForTheNextImage(t *testing.T) {
+	for _, f := range formats(t) {
+		t.Run(f.name, func(t *testing.T) {
+			w := newSignedImage(t, f, fixture.RegistryOptions{}, 1)
+			verifier := newService(t, cold(), w.objects)
+			var mu sync.Mutex
+			connections := map[string]bool{}
+			w.registry.SetIntercept(func(_ http.ResponseWriter, r *http.Request) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				connections[r.RemoteAddr] = true
+				return false
+			})
+			for range 20 {
+				result := verifier.Verify(t.Context(), "team-0", w.image.Reference)
+				require.Equal(t, policy.Allowed, result.Verdict.Outcome(), result.Verdict.Reason)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			// At once it asks for five things; while one is answered a sixth may be needed.
+			require.Less(t, len(connections), 10)
+		})
+	}
+}

@@ -79,6 +79,9 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if resp.ProtoMajor == 1 {
+		resp.Body = readBody{resp.Body}
+	}
 	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes}
 	if !strings.Contains(req.URL.Path, "/blobs/") { // the caller of Fetch has memory for those
 		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()}

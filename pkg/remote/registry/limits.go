@@ -54,6 +54,8 @@ const (
 	// maxQueue is how many requests of one account may wait for one host. An image needs
 	// some twenty at a time.
 	maxQueue = 4096
+	// maxUnread is how much of an answer is read to keep its connection.
+	maxUnread = 4096
 	// maxBackOff bounds how long a host's Retry-After is honoured.
 	maxBackOff = 30 * time.Second
 	// retryPause precedes the one retry of a transient failure.

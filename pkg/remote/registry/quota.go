@@ -44,6 +44,16 @@ func (c *Client) pace(access Access) *pace {
 // errPace is transient: the account reads more than its share for the moment.
 var errPace = errors.New("overloaded: too many bytes are being read")
 
+// readBody is read to its end when it is closed, if the end is near: HTTP/1.1 can only use a
+// connection again after the whole answer, and oras-go does not read "not found".
+type readBody struct{ io.ReadCloser }
+
+// Close implements [io.Closer].
+func (b readBody) Close() error {
+	_, _ = io.CopyN(io.Discard, b.ReadCloser, maxUnread) // without its end, the connection is closed
+	return b.ReadCloser.Close()
+}
+
 // pacedBody waits for the account before what was read is used.
 type pacedBody struct {
 	io.ReadCloser

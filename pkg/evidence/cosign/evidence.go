@@ -213,7 +213,7 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 		}
 		return c.accept(subject, layer.Digest, by, said)
 	}
-	key, algorithm, ok, err := c.match(ctx, contentOf(data), raw)
+	key, algorithm, ok, err := c.choose(ctx, data, raw)
 	switch {
 	case err != nil:
 		return policy.Proof{}, err

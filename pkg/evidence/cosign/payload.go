@@ -208,6 +208,15 @@ func (a algorithm) verifies(content signedContent, signature []byte) bool {
 	}) == nil
 }
 
+// choose is match for a signature without a log entry. If there is one choice it is not tried,
+// since the library's verification costs no more.
+func (s *signers) choose(ctx context.Context, message, signature []byte) (trustedKey, algorithm, bool, error) {
+	if len(s.keys) == 1 && len(s.keys[0].algorithms) == 1 {
+		return s.keys[0], s.keys[0].algorithms[0], true, verify.Step(ctx)
+	}
+	return s.match(ctx, contentOf(message), signature)
+}
+
 // match returns the key that made signature over content, and the algorithm, or false.
 func (s *signers) match(ctx context.Context, content signedContent, signature []byte) (trustedKey, algorithm, bool, error) {
 	for _, key := range s.keys {

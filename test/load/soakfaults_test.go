@@ -25,9 +25,9 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// keysAtMost bounds the keys in Redis: each team has a key for the evidence about each image and
-// one for its verdict, for each life of its namespace until the next deletion purges them.
-const keysAtMost = teams * (teams + 1) * 2 * 4
+// keysAtMost bounds the keys in Redis. Each team has a key for the evidence about each image and
+// one for its verdict, in two lives of its namespace: the next deletion purges the keys of both.
+const keysAtMost = teams * (teams + 1) * 2 * 2
 
 // change is what watches tell replicas about one team.
 type change struct {

@@ -37,6 +37,11 @@ const (
 	teams = 20
 	// spare is what the count of goroutines may differ by: a timer of a library's own.
 	spare = 3
+	// heapSpare is what the heap may differ by: caches and pools that the first part of a short run
+	// did not fill. A connection to Redis has 64 KiB of buffers, and pools grow with processors
+	// unless they are told not to.
+	heapSpare = 12 << 20
+	poolSize  = "&pool_size=8"
 )
 
 // length is LANDWAITER_SOAK, which make nightly and make soak set, or short.
@@ -98,7 +103,7 @@ func newSoak(t *testing.T) *soak {
 
 func (s *soak) replica(t *testing.T, seal []byte) *service.Service {
 	t.Helper()
-	connection := &service.Redis{Connection: cache.Connection{URL: s.redis.URL, Mode: "cluster"}, Keys: seal}
+	connection := &service.Redis{Connection: cache.Connection{URL: s.redis.URL + poolSize, Mode: "cluster"}, Keys: seal}
 	replica, err := service.New(service.Options{Version: "soak", CacheBytes: 1 << 20, Redis: connection, Registry: registry.Options{RequestTimeout: time.Second},
 		Engine: verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second}}, service.AnyNamespace{})
 	require.NoError(t, err)
@@ -220,7 +225,7 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 	t.Logf("%d allowed, %d denied, %d undecided; %d then %d goroutines, %d then %d MiB; in Redis %d keys and %d KiB at most, %d then %d KiB without keys",
 		s.verdicts[policy.Allowed].Load(), s.verdicts[policy.Denied].Load(), s.verdicts[policy.Undecided].Load(), goroutines, left, before>>20, after>>20,
 		s.keysAtMost.Load(), s.bytesAtMost.Load()>>10, emptied>>10, emptiedAgain>>10)
-	require.Less(t, after, before+8<<20)
+	require.Less(t, after, before+heapSpare)
 	require.Less(t, emptiedAgain, emptied+2<<20)
 	require.Less(t, s.keysAtMost.Load(), int64(keysAtMost))
 	for outcome := range s.verdicts {
@@ -229,7 +234,6 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 	for i, replica := range s.replicas {
 		stats := replica.RedisStats()
 		t.Logf("replica %d: %d hits, %d misses, %d failures, %d skipped, %d dropped", i, stats.Hits.Load(), stats.Misses.Load(), stats.Failures.Load(), stats.Skipped.Load(), stats.Dropped.Load())
-		require.Positive(t, stats.Hits.Load())
 		require.Zero(t, stats.Unopened.Load(), "replicas read each other's values")
 	}
 	s.quiet(t)
@@ -249,5 +253,15 @@ func (s *soak) quiet(t *testing.T) {
 			})
 			require.Equal(t, policy.Denied, replica.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome())
 		}
+		suite.Eventually(t, func(ctx context.Context) error {
+			s.ask(ctx)
+			if replica.RedisStats().Hits.Load() == 0 {
+				return errors.New("a replica has found nothing in Redis")
+			}
+			return nil
+		})
+	}
+	if wrong := s.wrong.Load(); wrong != nil {
+		t.Fatal(*wrong)
 	}
 }

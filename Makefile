@@ -83,7 +83,7 @@ generate: ## Write deep copies, CRDs, config/default, libraries in templates and
 	bin/controller-gen object paths=./api/...
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 	charts/generate.sh
-	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/... ./test/docs ./test/library
+	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/... ./test/docs ./test/library ./test/load/scale
 
 docs: docs/node_modules/.package-lock.json ## Build the site of docs into docs/.vitepress/dist (LOOK=1 looks at it in Chromium; needs Node.js and npm)
 	cd docs && npm run -s build$(if $(LOOK), && npm run -s test)

@@ -16,7 +16,7 @@ const sections = [
   ['start', 'Start', ['quickstart', 'faq']],
   ['tutorials', 'Tutorials', ['first-team', 'platform-in-git']],
   ['howto', 'How to', ['install', 'install-without-helm', 'hardening', 'enforce', 'sign', 'self-service', 'tenants', 'trust', 'registries', 'mirrors', 'preview', 'gitops-layouts', 'gitops-take-over', 'gitops-operate']],
-  ['operate', 'Operate', ['production', 'sizing', 'check', 'troubleshooting', 'outage', 'break-glass', 'upgrade', 'uninstall']],
+  ['operate', 'Operate', ['production', 'sizing', 'scale', 'check', 'troubleshooting', 'outage', 'break-glass', 'upgrade', 'uninstall']],
   ['teams', 'For teams', ['denied', 'write-rules']],
   ['concepts', 'Concepts', ['request', 'outcomes', 'rules', 'resources', 'tenants', 'precedence']],
   ['reference', 'Reference', ['resources', 'verifier', 'truststore', 'verificationpolicy', 'store', 'exception', 'tenant', 'clusterquota', 'conditions', 'reasons', 'denials', 'cli']],

@@ -25,7 +25,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
-	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -38,6 +37,11 @@ const (
 	teams = 20
 	// spare is what the count of goroutines may differ by: a timer of a library's own.
 	spare = 3
+	// heapSpare is what the heap may differ by: caches and pools that the first part of a short run
+	// did not fill. A connection to Redis has 64 KiB of buffers, and pools grow with processors
+	// unless they are told not to.
+	heapSpare = 12 << 20
+	poolSize  = "&pool_size=8"
 )
 
 // length is LANDWAITER_SOAK, which make nightly and make soak set, or short.
@@ -52,18 +56,21 @@ func length(t *testing.T, short time.Duration) time.Duration {
 	return d
 }
 
-// soak lets everything go on at once: verification in many namespaces, changes of their
-// resources, namespaces that come and go, a registry and a Redis that fail.
+// soak runs everything at once on two replicas that share a Redis Cluster: verification in
+// many namespaces, changes of their resources, namespaces that come and go, a registry and
+// masters of Redis that fail.
 type soak struct {
 	registry *fixture.Registry
-	redis    *cluster.Redis
-	service  *service.Service
+	redis    *cluster.RedisCluster
+	replicas []*service.Service
 	keys     []*fixture.CosignKey // of each team
 	images   []fixture.Image      // signed by the team of the same number
 	unsigned fixture.Image
 
 	verdicts [3]atomic.Int64
 	wrong    atomic.Pointer[string]
+
+	keysAtMost, bytesAtMost atomic.Int64 // in all masters together
 }
 
 func newSoak(t *testing.T) *soak {
@@ -73,9 +80,9 @@ func newSoak(t *testing.T) *soak {
 	s.registry, err = fixture.StartRegistry(fixture.RegistryOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.registry.Close()) })
-	s.redis, err = cluster.StartRedis(t.Context(), t.TempDir())
+	s.redis, err = cluster.StartRedisCluster(t.Context(), t.TempDir())
 	require.NoError(t, err)
-	t.Cleanup(func() { s.redis.Kill() })
+	t.Cleanup(s.redis.Kill)
 	for i := range teams {
 		key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 		require.NoError(t, err)
@@ -87,22 +94,25 @@ func newSoak(t *testing.T) *soak {
 	}
 	s.unsigned, err = s.registry.PushImage(t.Context(), "shared/unsigned", "v1")
 	require.NoError(t, err)
-	s.connect(t)
+	seal := fixture.NewSealKey()
+	for range 2 {
+		s.replicas = append(s.replicas, s.replica(t, seal))
+	}
 	return s
 }
 
-func (s *soak) connect(t *testing.T) {
+func (s *soak) replica(t *testing.T, seal []byte) *service.Service {
 	t.Helper()
-	connection := &service.Redis{Connection: cache.Connection{URL: s.redis.URL}, Keys: fixture.NewSealKey()}
-	var err error
-	s.service, err = service.New(service.Options{Version: "soak", CacheBytes: 1 << 20, Redis: connection, Registry: registry.Options{RequestTimeout: time.Second},
+	connection := &service.Redis{Connection: cache.Connection{URL: s.redis.URL + poolSize, Mode: "cluster"}, Keys: seal}
+	replica, err := service.New(service.Options{Version: "soak", CacheBytes: 1 << 20, Redis: connection, Registry: registry.Options{RequestTimeout: time.Second},
 		Engine: verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second}}, service.AnyNamespace{})
 	require.NoError(t, err)
-	t.Cleanup(s.service.Close)
+	t.Cleanup(replica.Close)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.service.Run(ctx) }()
+	go func() { ended <- replica.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	return replica
 }
 
 // resources are those of one team, with a key and in one life of its namespace.
@@ -121,12 +131,15 @@ func (s *soak) begin(t *testing.T) {
 		own := s.resources(i, s.keys[i], 0)
 		o.Namespaces, o.Resources = append(o.Namespaces, own.Namespaces...), append(o.Resources, own.Resources...)
 	}
-	require.Empty(t, s.service.Apply(t.Context(), o))
+	for _, replica := range s.replicas {
+		require.Empty(t, replica.Apply(t.Context(), o))
+	}
 }
 
-// ask verifies an image and notes a verdict that can only be wrong. The first half
-// of the teams never changes: their own image is never denied. No team is ever
-// allowed what its key did not sign.
+// ask verifies an image at one replica and notes a verdict that can only be wrong, even at
+// a replica that has not got the last change yet. The first half of the teams never changes:
+// their own image is never denied. No key of a team, old or new, signed another team's image
+// or the unsigned one: they are never allowed.
 func (s *soak) ask(ctx context.Context) {
 	i, j := mathrand.IntN(teams), mathrand.IntN(teams+1)
 	if mathrand.IntN(2) == 0 {
@@ -138,78 +151,13 @@ func (s *soak) ask(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	result := s.service.Verify(limited, team(i), img.Reference)
+	result := s.replicas[mathrand.IntN(len(s.replicas))].Verify(limited, team(i), img.Reference)
 	s.verdicts[result.Verdict.Outcome()].Add(1)
 	switch outcome := result.Verdict.Outcome(); {
 	case outcome == policy.Allowed && !own, outcome == policy.Denied && own && i < teams/2:
 		text := fmt.Sprintf("%s is %s in %s: %s", img.Reference, outcome, team(i), result.Verdict.Reason)
 		s.wrong.CompareAndSwap(nil, &text)
 	}
-}
-
-// churn changes keys and lives of the second half of the teams.
-func (s *soak) churn(ctx context.Context, t *testing.T) {
-	stranger, err := fixture.NewCosignKey(fixture.ECDSAP256)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	for life := 1; ctx.Err() == nil; life++ {
-		i := teams/2 + life%(teams/2)
-		key, o := s.keys[i], resource.Objects{}
-		if life%3 == 0 {
-			key = stranger
-		}
-		if life%7 != 0 { // else the namespace is gone
-			o = s.resources(i, key, life/50)
-		}
-		snapshot, _ := s.service.Set().Snapshot().With(team(i), resolve.Group(o), nil)
-		s.service.Set().Swap(snapshot)
-		if len(o.Namespaces) == 0 {
-			s.service.Forget(team(i))
-		}
-		pause(ctx, 2*time.Millisecond)
-	}
-}
-
-// faults lets the registry fail and Redis stop, die and come back.
-func (s *soak) faults(ctx context.Context, t *testing.T) {
-	for n := 0; ctx.Err() == nil; n++ {
-		var kind atomic.Int64
-		kind.Store(int64(n % 4))
-		s.registry.SetIntercept(func(w http.ResponseWriter, r *http.Request) bool {
-			switch fail := mathrand.IntN(5) == 0; {
-			case !fail || kind.Load() == 0:
-			case kind.Load() == 1:
-				w.WriteHeader(http.StatusInternalServerError)
-				return true
-			case kind.Load() == 2:
-				panic(http.ErrAbortHandler)
-			case kind.Load() == 3:
-				pause(r.Context(), 50*time.Millisecond)
-			}
-			return false
-		})
-		pause(ctx, 300*time.Millisecond)
-		switch n % 3 {
-		case 0:
-			if err := s.redis.Pause(); err != nil {
-				t.Error(err)
-			}
-			pause(ctx, 200*time.Millisecond)
-			if err := s.redis.Resume(); err != nil {
-				t.Error(err)
-			}
-		case 1:
-			s.redis.Kill()
-			pause(ctx, 100*time.Millisecond)
-			if err := s.redis.Restart(context.WithoutCancel(ctx)); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	}
-	s.registry.SetIntercept(nil)
 }
 
 // settled returns how many goroutines there are once nothing is asked: late work
@@ -221,7 +169,9 @@ func (s *soak) settled(t *testing.T, limit int) int {
 	t.Helper()
 	number, still := 0, 0
 	for deadline := time.Now().Add(suite.Patience); ; {
-		s.service.Close()
+		for _, replica := range s.replicas {
+			replica.Close()
+		}
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections() //nolint:forcetypeassert // nothing here replaces it
 		pause(t.Context(), 50*time.Millisecond)
 		now := runtime.NumGoroutine()
@@ -252,7 +202,9 @@ func (s *soak) run(t *testing.T, d time.Duration) {
 		})
 	}
 	all.Go(func() { s.churn(ctx, t) })
-	all.Go(func() { s.faults(ctx, t) })
+	all.Go(func() { s.failRegistry(ctx) })
+	all.Go(func() { s.failRedis(ctx, t) })
+	all.Go(func() { s.watchRedis(ctx) })
 	all.Wait()
 	if wrong := s.wrong.Load(); wrong != nil {
 		t.Fatal(*wrong)
@@ -260,29 +212,56 @@ func (s *soak) run(t *testing.T, d time.Duration) {
 }
 
 func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
-	d := length(t, 5*time.Second)
+	d := length(t, 10*time.Second)
 	s := newSoak(t)
 	s.begin(t)
 	s.run(t, d/5) // pools and caches fill
+	emptied := s.emptied(t)
 	goroutines, before := s.settled(t, 0), memory.InUse()
 	s.run(t, d*4/5)
+	emptiedAgain := s.emptied(t)
 	left := s.settled(t, goroutines+spare)
 	after := memory.InUse()
-	t.Logf("%d allowed, %d denied, %d undecided; %d then %d goroutines, %d then %d MiB", s.verdicts[policy.Allowed].Load(), s.verdicts[policy.Denied].Load(),
-		s.verdicts[policy.Undecided].Load(), goroutines, left, before>>20, after>>20)
-	require.Less(t, after, before+8<<20)
+	t.Logf("%d allowed, %d denied, %d undecided; %d then %d goroutines, %d then %d MiB; in Redis %d keys and %d KiB at most, %d then %d KiB without keys",
+		s.verdicts[policy.Allowed].Load(), s.verdicts[policy.Denied].Load(), s.verdicts[policy.Undecided].Load(), goroutines, left, before>>20, after>>20,
+		s.keysAtMost.Load(), s.bytesAtMost.Load()>>10, emptied>>10, emptiedAgain>>10)
+	require.Less(t, after, before+heapSpare)
+	require.Less(t, emptiedAgain, emptied+2<<20)
+	require.Less(t, s.keysAtMost.Load(), int64(keysAtMost))
 	for outcome := range s.verdicts {
 		require.Positive(t, s.verdicts[outcome].Load(), policy.Outcome(outcome))
 	}
-	// Quiet again, everything is as it should be.
+	for i, replica := range s.replicas {
+		stats := replica.RedisStats()
+		t.Logf("replica %d: %d hits, %d misses, %d failures, %d skipped, %d dropped", i, stats.Hits.Load(), stats.Misses.Load(), stats.Failures.Load(), stats.Skipped.Load(), stats.Dropped.Load())
+		require.Zero(t, stats.Unopened.Load(), "replicas read each other's values")
+	}
+	s.quiet(t)
+}
+
+// quiet checks that everything is as it should be once nothing fails or changes.
+func (s *soak) quiet(t *testing.T) {
+	t.Helper()
 	s.begin(t)
-	for i := range teams {
+	for _, replica := range s.replicas {
+		for i := range teams {
+			suite.Eventually(t, func(ctx context.Context) error {
+				if verdict := replica.Verify(ctx, team(i), s.images[i].Reference).Verdict; verdict.Outcome() != policy.Allowed {
+					return errors.New(verdict.Reason)
+				}
+				return nil
+			})
+			require.Equal(t, policy.Denied, replica.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome())
+		}
 		suite.Eventually(t, func(ctx context.Context) error {
-			if verdict := s.service.Verify(ctx, team(i), s.images[i].Reference).Verdict; verdict.Outcome() != policy.Allowed {
-				return errors.New(verdict.Reason)
+			s.ask(ctx)
+			if replica.RedisStats().Hits.Load() == 0 {
+				return errors.New("a replica has found nothing in Redis")
 			}
 			return nil
 		})
-		require.Equal(t, policy.Denied, s.service.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome())
+	}
+	if wrong := s.wrong.Load(); wrong != nil {
+		t.Fatal(*wrong)
 	}
 }

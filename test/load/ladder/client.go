@@ -62,8 +62,10 @@ type figure struct {
 	ThroughputOverBare float64 `json:"throughputOverBare,omitempty"`
 	P99OverBare        float64 `json:"p99OverBare,omitempty"`
 	// RegistryRequests are those that a scenario about Redis made all the same.
-	RegistryRequests int    `json:"registryRequests,omitempty"`
-	Remark           string `json:"remark,omitempty"`
+	RegistryRequests int `json:"registryRequests,omitempty"`
+	// Retries are requests that failed or were undecided, and were asked a second time.
+	Retries int    `json:"retries,omitempty"`
+	Remark  string `json:"remark,omitempty"`
 
 	took     []time.Duration // each
 	expected bool            // undecided answers are part of it
@@ -124,6 +126,7 @@ type load struct {
 	connections int
 	check       bool
 	retry       bool // until it is decided
+	retryOnce   bool // a second later, also if it failed
 	// next returns request i, or false at the end. It is not called twice at once.
 	next func(i int) (request, bool)
 }
@@ -149,7 +152,7 @@ func (l load) run(ctx context.Context, name string) figure {
 					return
 				}
 				began := time.Now()
-				got := l.settle(ctx, r)
+				got, again := l.settle(ctx, r)
 				each := time.Since(began)
 				if ctx.Err() != nil {
 					return // it was cut off
@@ -157,6 +160,7 @@ func (l load) run(ctx context.Context, name string) figure {
 				mu.Lock()
 				took = append(took, each)
 				f.count(got)
+				f.Retries += again
 				mu.Unlock()
 			}
 		})
@@ -171,13 +175,19 @@ func (l load) run(ctx context.Context, name string) figure {
 const settleTimeout = time.Minute
 
 // settle asks, and with retry goes on asking while the answer is undecided, as
-// those do whose pods are not admitted.
-func (l load) settle(ctx context.Context, r request) answer {
+// those do whose pods are not admitted. With retryOnce it asks a second time, as controllers
+// do, and returns how often it did.
+func (l load) settle(ctx context.Context, r request) (got answer, again int) {
 	pause := 50 * time.Millisecond
 	for end := time.Now().Add(settleTimeout); ; {
-		got := ask(ctx, l.client, r, l.check)
-		if got != undecided || !l.retry || ctx.Err() != nil || time.Now().After(end) {
-			return got
+		got = ask(ctx, l.client, r, l.check)
+		switch {
+		case ctx.Err() != nil, time.Now().After(end):
+			return got, again
+		case l.retryOnce && again == 0 && (got == undecided || got == failed):
+			again, pause = 1, time.Second
+		case got != undecided || !l.retry:
+			return got, again
 		}
 		select {
 		case <-time.After(pause):

@@ -31,6 +31,7 @@ func scenarios() []scenario {
 		{"redis paused", func(ctx context.Context, s *stage) ([]figure, error) {
 			return faultyRedis(ctx, s, "Redis paused in the middle", (*cluster.Redis).Pause)
 		}},
+		{"replicas", replicas},
 		{"throttled", throttled},
 		{"audit", audit},
 		{"batch", batch},

@@ -144,6 +144,11 @@ func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, er
 	if err != nil {
 		return nil, err
 	}
+	return s.serve(ctx, resources, more...)
+}
+
+// serve starts the program with the resources in a folder and waits until it is ready.
+func (s *stage) serve(ctx context.Context, resources string, more ...string) (*server, error) {
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)

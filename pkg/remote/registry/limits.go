@@ -60,7 +60,7 @@ const (
 	othersFirst = 50 * time.Millisecond
 	// minRate is the lowest rate of requests a second that refusals lead to at a host, for all
 	// accounts together. If a registry takes fewer, pauses are enough.
-	minRate = 20
+	minRate = 50
 	// recoveryPerSecond is how much the rate grows each second. Faster, and a registry that
 	// takes 200 requests a second would refuse some every few seconds.
 	recoveryPerSecond = 5

@@ -96,11 +96,8 @@ func (s *shared) waitOut(ctx context.Context, account verify.Account) error {
 		if until.IsZero() {
 			return nil
 		}
-		if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
-			return errBackOff
-		}
-		if err := sleepUntil(ctx, until); err != nil {
-			return fmt.Errorf("%w: %w", errBackOff, err)
+		if err := sleepBefore(ctx, until); err != nil {
+			return err
 		}
 	}
 }
@@ -141,25 +138,32 @@ func (s *shared) current(now time.Time) float64 {
 	return min(s.full, s.rate+recoveryPerSecond*max(now.Sub(s.until), 0).Seconds())
 }
 
-// pass waits until the rate admits a request. It reports false if a pause came before.
+// pass waits until the rate admits a request. A pause of all accounts that begins meanwhile keeps the
+// order of turns. It reports false if the account's own pause began.
 func (s *shared) pass(ctx context.Context, account verify.Account) (bool, error) {
-	s.mu.Lock()
-	next := s.next
-	s.mu.Unlock()
-	if err := sleepUntil(ctx, next); err != nil {
-		return false, fmt.Errorf("wait for the rate of the host: %w", err)
+	for {
+		now := time.Now()
+		s.mu.Lock()
+		own, until, next := s.accounts[account].until, s.until, s.next
+		if now.Before(own) || !now.Before(until) && !now.Before(next) {
+			defer s.mu.Unlock()
+			if now.Before(own) {
+				return false, nil
+			}
+			if next.Before(now.Add(-maxLate)) {
+				next = now.Add(-maxLate)
+			}
+			s.next = next.Add(time.Duration(float64(time.Second) / s.current(now)))
+			return true, nil
+		}
+		s.mu.Unlock()
+		if err := sleepBefore(ctx, until); err != nil {
+			return false, err
+		}
+		if err := sleepUntil(ctx, next); err != nil {
+			return false, fmt.Errorf("wait for the rate of the host: %w", err)
+		}
 	}
-	if !s.paused(account).IsZero() {
-		return false, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if next.Before(now.Add(-maxLate)) {
-		next = now.Add(-maxLate)
-	}
-	s.next = next.Add(time.Duration(float64(time.Second) / s.current(now)))
-	return true, nil
 }
 
 // refuse notes that a request of the account was refused, with a pause.
@@ -182,6 +186,17 @@ func (s *shared) refuse(account verify.Account, wait time.Duration) {
 		s.until, s.quiet, of.quiet = now.Add(wait), now.Add(2*wait), now.Add(10*wait)
 	}
 	s.accounts[account] = of
+}
+
+// sleepBefore waits until the end of a pause, or returns errBackOff at once if ctx ends before.
+func sleepBefore(ctx context.Context, end time.Time) error {
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) && time.Now().Before(end) {
+		return errBackOff
+	}
+	if err := sleepUntil(ctx, end); err != nil {
+		return fmt.Errorf("%w: %w", errBackOff, err)
+	}
+	return nil
 }
 
 // sleepUntil waits until a time, or until ctx ends, whose error it returns.

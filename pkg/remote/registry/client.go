@@ -123,8 +123,8 @@ func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.
 
 // Client holds what tenants share: connections, and turns at hosts. What one tenant's
 // requests teach is not used for another's: tokens, pauses, rates and which repositories
-// have the referrers API are kept apart, the last for hosts that a cluster admin named in
-// common. It is safe for concurrent use.
+// have the referrers API are kept apart. At hosts that a cluster admin named, pauses are shared
+// within limits (see [shared]), and so is the presence of the API. It is safe for concurrent use.
 type Client struct {
 	options    Options
 	addresses  *egress.Guard
@@ -133,6 +133,7 @@ type Client struct {
 	hosts      *otter.Cache[string, *turns]
 	apis       *otter.Cache[apiKey, struct{}] // have the referrers API
 	backOffs   *otter.Cache[backOffKey, time.Time]
+	shared     *otter.Cache[sharedKey, *shared]
 	paces      *otter.Cache[verify.Account, *pace]
 	memory     *fair.Gate[verify.Account] // for answers that are being read
 }
@@ -165,6 +166,7 @@ func NewClient(options Options) *Client {
 		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
 		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
 		hosts:    otter.Must(&otter.Options[string, *turns]{MaximumSize: maxHosts}),
+		shared:   otter.Must(&otter.Options[sharedKey, *shared]{MaximumSize: maxHosts}),
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}
 }
@@ -177,7 +179,8 @@ func (c *Client) Close() {
 }
 
 // Forget drops what is kept for a deleted namespace. The pace and the pauses of a shared
-// account stay: deleting a namespace must not end them.
+// account stay, and so do pauses at hosts that a cluster admin named: deleting a namespace must
+// not end them.
 func (c *Client) Forget(namespace verify.Namespace) {
 	for key := range c.tokens.Keys() {
 		if key.namespace == namespace {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,10 +19,10 @@ import (
 // errOverloaded is transient: a retry may find a shorter queue.
 var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting")
 
-// backOffKey makes a pause that a host asks for apply to one account, no matter who named
-// the host. An account can make a registry ask for pauses: by a flood, with a credential that
-// is past its limit, or by a repository that proxies to another server. It must not silence
-// another account with them.
+// backOffKey makes a pause that a host asks for apply to one account, unless it is [shared]. An
+// account can make a registry ask for pauses: by a flood, with a credential that is past its
+// limit, or by a repository that proxies to another server. It must not silence another account
+// with them.
 type backOffKey struct {
 	account verify.Account
 	host    string
@@ -51,9 +52,9 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if err := g.permit(req, host); err != nil {
 		return nil, err
 	}
-	client := g.session.client
-	key := backOffKey{account: g.session.access.account(), host: host}
-	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
+	client, account := g.session.client, g.session.access.account()
+	key, shared := backOffKey{account: account, host: host}, g.shared(host)
+	if until, ok := client.backOffs.GetIfPresent(key); ok && shared == nil && time.Now().Before(until) {
 		return nil, errBackOff
 	}
 	transport, err := g.transport(req, host)
@@ -61,13 +62,16 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 		return nil, err
 	}
 	times.began = time.Now()
+	if err := shared.waitOut(req.Context(), account); err != nil { // what is not sent uses no rate
+		return nil, err
+	}
 	pace := client.pace(g.session.access)
 	if err := pace.requests.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
 	}
-	account, turns := g.session.access.account(), client.turns(host)
-	if err := turns.acquire(req.Context(), account); err != nil {
-		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
+	turns, err := g.turn(req.Context(), host, shared)
+	if err != nil {
+		return nil, err
 	}
 	times.sent = time.Now()
 	resp, err := transport.RoundTrip(req)
@@ -91,13 +95,33 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 		// whole one.
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxManifestBytes)
 	}
-	if wait := retryAfter(resp); wait > 0 {
+	if wait := retryAfter(resp); wait > 0 && shared != nil {
+		shared.refuse(account, wait)
+	} else if wait > 0 {
 		client.backOffs.Set(key, time.Now().Add(min(wait, maxBackOff)))
 	}
 	if err := g.checkChallenge(host, resp); err != nil {
 		return nil, errors.Join(err, resp.Body.Close())
 	}
 	return resp, nil
+}
+
+// turn waits for a connection to the host, and before that until a shared pause is over and the
+// shared rate admits the request. The caller releases the turn.
+func (g *guard) turn(ctx context.Context, host string, shared *shared) (*turns, error) {
+	account, turns := g.session.access.account(), g.session.client.turns(host)
+	for {
+		if err := shared.enter(ctx, account); err != nil {
+			return nil, fmt.Errorf("wait until %s may be asked: %w", host, err)
+		}
+		if err := turns.acquire(ctx, account); err != nil {
+			return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
+		}
+		if shared.paused(account).IsZero() {
+			return turns, nil
+		}
+		turns.release(account) // the pause began while the request was in the queue
+	}
 }
 
 // permit decides whether a request may be sent.

@@ -58,6 +58,16 @@ const (
 	maxUnread = 4096
 	// maxBackOff bounds how long a host's Retry-After is honoured.
 	maxBackOff = 30 * time.Second
+	// othersFirst is how much longer the account that was refused waits than the others.
+	othersFirst = 50 * time.Millisecond
+	// minRate is the lowest rate of requests a second that refusals lead to at a host, for all
+	// accounts together. If a registry takes fewer, pauses are enough.
+	minRate = 50
+	// recoveryPerSecond is how much the rate grows each second. Faster, and a registry that
+	// takes 200 requests a second would refuse some every few seconds.
+	recoveryPerSecond = 5
+	// maxLate is how much time without requests the rate makes up for, as timers are late.
+	maxLate = 20 * time.Millisecond
 	// retryPause precedes the one retry of a transient failure.
 	retryPause = 50 * time.Millisecond
 )

@@ -90,7 +90,7 @@ func (g *guard) observe(req *http.Request, resp *http.Response, err error, at ti
 	switch {
 	case err == nil:
 		x.Outcome = outcomeOfStatus(resp.StatusCode)
-	case !at.began.IsZero() && at.sent.IsZero() && !errors.Is(err, context.Canceled):
+	case !at.began.IsZero() && at.sent.IsZero() && !errors.Is(err, context.Canceled) && !errors.Is(err, errBackOff):
 		x.Outcome = OutcomeOverloaded
 	default:
 		x.Outcome = outcomeOfError(req.Context(), err)

@@ -221,27 +221,6 @@ func TestAnAccountHasItsOwnPace(t *testing.T) {
 	require.Less(t, reached("usual", 1, 10), 10, "a new limit applies at once")
 }
 
-func TestRetryAfterPausesOneTenantOnly(t *testing.T) {
-	h := hostile.New()
-	t.Cleanup(h.Close)
-	h.Handle("", "/blobs/", hostile.Status(429, "Retry-After: 20"))
-	client := registry.NewClient(registry.Options{})
-	t.Cleanup(client.Close)
-	ask := func(ns verify.Namespace, account verify.Account) int {
-		before := len(h.Requests())
-		_, err := of(client, registry.Access{Namespace: ns, Account: account, Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
-		require.EqualValues(t, "transient", reason(t, err))
-		return len(h.Requests()) - before
-	}
-	require.Equal(t, 1, ask("team-a", ""))
-	require.Equal(t, 0, ask("team-a", ""))
-	require.Equal(t, 1, ask("team-b", ""), "whoever makes a registry ask for a pause silences nobody else")
-	require.Equal(t, 1, ask("dev", "tenant/x"))
-	require.Equal(t, 0, ask("prod", "tenant/x"), "namespaces of one account are one client")
-	client.Forget("dev")
-	require.Equal(t, 0, ask("prod", "tenant/x"), "deleting a namespace does not end the account's pause")
-}
-
 func TestHostsOnPrivateAddressesAndWithoutTLSNeedAClusterAdmin(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)

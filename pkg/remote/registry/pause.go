@@ -1,0 +1,216 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// sharedKey identifies a limit of a registry that all accounts share. Registries limit each login,
+// and anonymous clients by their address. So what one ClusterStore's login is refused says nothing
+// about another login, or about anonymous requests.
+type sharedKey struct {
+	host  string
+	login policy.ObjectRef // the ClusterStore whose login is sent, zero for anonymous requests
+}
+
+// shared paces the requests of all accounts under one limit of a registry. A refusal with
+// Retry-After pauses all of them and halves their common rate, which recovers slowly. At that rate,
+// accounts take turns.
+//
+// An account can provoke refusals, such as by a repository that proxies to a server of its own. So
+// a pause only binds others if the account bound nobody for nine times as long, and if nobody did
+// for as long as the last pause. Otherwise it binds the account alone. One account thus holds up
+// the others for a tenth of the time at most, and any number of accounts for half of it.
+type shared struct {
+	line *turns // one account at a time
+	full float64
+
+	mu       sync.Mutex
+	until    time.Time // end of the pause of all accounts
+	quiet    time.Time // until then, no account pauses the others
+	rate     float64   // requests a second at the end of the pause, 0 for no limit
+	next     time.Time // when the rate admits the next request
+	accounts map[verify.Account]refusals
+}
+
+// refusals is what one account keeps of its refusals.
+type refusals struct {
+	until time.Time // end of its own pause
+	quiet time.Time // until then, it pauses nobody else
+}
+
+// newShared returns a shared without a pause. perSecond is the rate that it recovers to.
+func newShared(perSecond int) *shared {
+	return &shared{line: newTurns(1), full: float64(perSecond), accounts: map[verify.Account]refusals{}}
+}
+
+// shared returns what all accounts share at a host, or nil for a request that the account
+// answers for alone: one to a host that no cluster admin named, or with a login of a namespace.
+func (g *guard) shared(host string) *shared {
+	client, store := g.session.client, g.store
+	if !g.session.access.named(host) && !(g.named && host == g.origin) {
+		return nil
+	}
+	key := sharedKey{host: host}
+	if store.credential(g.origin) != (Credential{}) || store.ClientCertificate != nil {
+		if store.Source.Namespace != "" {
+			return nil
+		}
+		key.login = store.Source
+	}
+	found, _ := client.shared.ComputeIfAbsent(key, func() (*shared, bool) { return newShared(client.options.PerSecond), false })
+	return found
+}
+
+// enter waits until the account may ask: until the pauses are over, and it is its turn. It returns
+// errBackOff at once if ctx ends before a pause does. A nil s never waits.
+func (s *shared) enter(ctx context.Context, account verify.Account) error {
+	for s != nil {
+		if err := s.waitOut(ctx, account); err != nil {
+			return err
+		}
+		if !s.limited() {
+			return nil
+		}
+		if err := s.line.acquire(ctx, account); err != nil {
+			return fmt.Errorf("wait for the rate of the host: %w", err)
+		}
+		passed, err := s.pass(ctx, account)
+		s.line.release(account)
+		if passed || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitOut waits until no pause binds the account.
+func (s *shared) waitOut(ctx context.Context, account verify.Account) error {
+	for {
+		until := s.paused(account)
+		if until.IsZero() {
+			return nil
+		}
+		if err := sleepBefore(ctx, until); err != nil {
+			return err
+		}
+	}
+}
+
+// paused returns the end of the pause that binds the account, zero if none does. No pause binds
+// the requests of a nil s.
+func (s *shared) paused(account verify.Account) time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until := s.until
+	if own := s.accounts[account].until; own.After(until) {
+		until = own
+	}
+	if !time.Now().Before(until) {
+		return time.Time{}
+	}
+	return until
+}
+
+// limited reports whether there is a rate. It forgets one that has recovered.
+func (s *shared) limited() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current(time.Now()) >= s.full {
+		s.rate = 0
+	}
+	return s.rate > 0
+}
+
+// current returns the rate at a time after the pause.
+func (s *shared) current(now time.Time) float64 {
+	if s.rate == 0 {
+		return s.full
+	}
+	return min(s.full, s.rate+recoveryPerSecond*max(now.Sub(s.until), 0).Seconds())
+}
+
+// pass waits until the rate admits a request. A pause of all accounts that begins meanwhile keeps the
+// order of turns. It reports false if the account's own pause began.
+func (s *shared) pass(ctx context.Context, account verify.Account) (bool, error) {
+	for {
+		now := time.Now()
+		s.mu.Lock()
+		own, until, next := s.accounts[account].until, s.until, s.next
+		if now.Before(own) || !now.Before(until) && !now.Before(next) {
+			defer s.mu.Unlock()
+			if now.Before(own) {
+				return false, nil
+			}
+			if next.Before(now.Add(-maxLate)) {
+				next = now.Add(-maxLate)
+			}
+			s.next = next.Add(time.Duration(float64(time.Second) / s.current(now)))
+			return true, nil
+		}
+		s.mu.Unlock()
+		if err := sleepBefore(ctx, until); err != nil {
+			return false, err
+		}
+		if err := sleepUntil(ctx, next); err != nil {
+			return false, fmt.Errorf("wait for the rate of the host: %w", err)
+		}
+	}
+}
+
+// refuse notes that a request of the account was refused, with a pause.
+func (s *shared) refuse(account verify.Account, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	wait = max(min(wait, maxBackOff), time.Second) // dates are whole seconds, so less is a part of one
+	for other, of := range s.accounts {
+		if now.After(of.until) && now.After(of.quiet) {
+			delete(s.accounts, other)
+		}
+	}
+	of := s.accounts[account]
+	if own := now.Add(wait + othersFirst); own.After(of.until) {
+		of.until = own
+	}
+	if !now.Before(of.quiet) && !now.Before(s.quiet) {
+		s.rate = max(s.current(now)/2, minRate)
+		s.until, s.quiet, of.quiet = now.Add(wait), now.Add(2*wait), now.Add(10*wait)
+	}
+	s.accounts[account] = of
+}
+
+// sleepBefore waits until the end of a pause, or returns errBackOff at once if ctx ends before.
+func sleepBefore(ctx context.Context, end time.Time) error {
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) && time.Now().Before(end) {
+		return errBackOff
+	}
+	if err := sleepUntil(ctx, end); err != nil {
+		return fmt.Errorf("%w: %w", errBackOff, err)
+	}
+	return nil
+}
+
+// sleepUntil waits until a time, or until ctx ends, whose error it returns.
+func sleepUntil(ctx context.Context, at time.Time) error {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

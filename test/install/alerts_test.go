@@ -93,6 +93,11 @@ func answers(values map[string]string) map[string]string {
 	return series
 }
 
+// differing returns the hashes of two replicas.
+func differing(a, b string) map[string]string {
+	return map[string]string{`landwaiter_configuration_hash{instance="a"}`: a, `landwaiter_configuration_hash{instance="b"}`: b}
+}
+
 // scenarios has at least one that fires and one that does not for each alert.
 func scenarios() map[string][]scenario {
 	requests, none := "landwaiter_provider_requests_total", map[string]string{}
@@ -108,6 +113,17 @@ func scenarios() map[string][]scenario {
 	expiry, reload := "landwaiter_provider_certificate_expiry_timestamp_seconds", `landwaiter_tls_reload_errors_total{part="certificate"}`
 	redis := "landwaiter_redis_commands_total"
 	return map[string][]scenario{
+		"LandwaiterReplicasDiffer": {
+			{"one missed a change", differing("7x10 8x20", "7x30"), "12m", none, "Replicas of Landwaiter serve different rules"},
+			{"one misses all of many changes", differing("7+1x30", "7x30"), "12m", none, "Replicas of Landwaiter serve different rules"},
+			{"one since its start", differing("8x30", "_x5 7x30"), "12m", none, "Replicas of Landwaiter serve different rules"},
+			{"all have the same", differing("7x10 8x20", "7x10 8x20"), "12m", nil, ""},
+			{"one was scraped before a change", differing("7x10 8x20", "7x11 8x20"), "13m", nil, ""},
+			{"many changes between scrapes", differing("7+1x30", "8+1x30"), "12m", nil, ""},
+			{"one starts during many changes", differing("7+1x30", "_x9 15+1x30"), "11m", nil, ""},
+			{"one is gone", differing("7x10 8x20", "7x10"), "20m", nil, ""},
+			{"one replica", map[string]string{"landwaiter_configuration_hash": "7x10 8x20"}, "12m", nil, ""},
+		},
 		"LandwaiterTrustExpiring": {
 			{"three weeks are left", map[string]string{trustEnds("ClusterTrustStore", "-"): "1814400x120"}, "90m", map[string]string{"kind": "ClusterTrustStore"}, "The trust material of a ClusterTrustStore expires within 30 days, or has expired"},
 			{"it has ended", map[string]string{trustEnds("ClusterStore", "-"): "60x120"}, "90m", map[string]string{"kind": "ClusterStore"}, "The trust material of a ClusterStore expires within 30 days, or has expired"},

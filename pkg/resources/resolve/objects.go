@@ -30,6 +30,8 @@ type Objects struct {
 	annotations map[string]string
 	// sizes is what the specs of each kind take in memory, in bytes, which no limit of the cluster is about.
 	sizes []sizeOf
+	// hashed is shared by the copies of these objects.
+	hashed *levelHash
 
 	Verifiers   []compile.Entry[v1beta1.VerifierSpec]
 	Stores      []compile.Entry[v1beta1.StoreSpec]
@@ -81,6 +83,7 @@ func Group(o resource.Objects) Levels {
 	material := compile.NewReferenced(o)
 	for namespace, l := range levels {
 		l.sort()
+		l.hashed = &levelHash{}
 		l.referenced = material
 		l.referenced.Namespace = o.ReferenceNamespace(string(namespace))
 	}
@@ -101,12 +104,17 @@ func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 		}
 	}
 	for owner, list := range all {
-		slices.SortFunc(list, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
-		if all[owner] = slices.Compact(list); len(list) == 0 {
+		if all[owner] = sortedRefs(list); len(list) == 0 {
 			delete(all, owner)
 		}
 	}
 	return all
+}
+
+// sortedRefs sorts a list in place, and returns it without duplicates.
+func sortedRefs(list []policy.ObjectRef) []policy.ObjectRef {
+	slices.SortFunc(list, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(list)
 }
 
 // Externals returns the external sources that resources reference, by the namespace

@@ -19,7 +19,7 @@ const maxNamespaceLabels = 1000
 type resources struct {
 	set                                 *Set
 	all, notReady, namespaces, loadedAt *prometheus.Desc
-	expires                             *prometheus.Desc
+	expires, hash                       *prometheus.Desc
 	now                                 func() time.Time
 
 	mu      sync.Mutex
@@ -37,13 +37,14 @@ func newResources(set *Set, now func() time.Time) *resources {
 		all:        desc("resources", "Resources that are in force, by kind.", "kind"),
 		notReady:   desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.", "kind", "namespace"),
 		namespaces: desc("namespaces", "Namespaces that resources are compiled for."),
+		hash:       desc("configuration_hash", "A number from a hash of the objects that this replica's decisions follow from. Replicas with the same objects have the same number; there is none before they are loaded."),
 		loadedAt:   desc("resources_loaded_timestamp_seconds", "When a change of resources last came into force, in Unix time; 0 before the first."),
 	}
 }
 
 // Describe implements [prometheus.Collector].
 func (r *resources) Describe(into chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{r.all, r.notReady, r.namespaces, r.loadedAt, r.expires} {
+	for _, desc := range []*prometheus.Desc{r.all, r.notReady, r.namespaces, r.loadedAt, r.expires, r.hash} {
 		into <- desc
 	}
 }
@@ -95,7 +96,8 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 			notReady[[2]string{kind, label}] += count
 		}
 	}
-	metrics := []prometheus.Metric{prometheus.MustNewConstMetric(r.namespaces, prometheus.GaugeValue, float64(namespaces))}
+	metrics := []prometheus.Metric{prometheus.MustNewConstMetric(r.namespaces, prometheus.GaugeValue, float64(namespaces)),
+		prometheus.MustNewConstMetric(r.hash, prometheus.GaugeValue, float64(snapshot.Sum()))}
 	for kind, count := range all {
 		metrics = append(metrics, prometheus.MustNewConstMetric(r.all, prometheus.GaugeValue, float64(count), kind))
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
 )
@@ -33,10 +34,10 @@ func Reduce[T metav1.Object](keep func(T) error) cache.TransformFunc {
 // NewInformer returns a constructor of informers, for the option NewInformer of a
 // controller-runtime cache. Where the API server does not stream lists, they are read in
 // pages, each of which is reduced in place before the next is read: the informer itself
-// would decode a list whole.
+// would decode a list whole. Informers list again if the API server's resource versions went back.
 func NewInformer(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer {
 	return func(source cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce}
+		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce, rewinds: &rewinds{}}
 		return cache.NewSharedIndexInformer(paged, object, resync, indexers)
 	}
 }
@@ -45,7 +46,16 @@ func NewInformer(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.O
 type pages struct {
 	cache.ListerWatcher
 	cache.ListerWatcherWithContext
-	reduce cache.TransformFunc
+	reduce  cache.TransformFunc
+	rewinds *rewinds
+}
+
+// WatchWithContext watches as the source does, unless resource versions went back.
+func (p pages) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if err := p.rewinds.check(ctx, options, p.ListerWatcherWithContext.ListWithContext); err != nil {
+		return nil, err
+	}
+	return p.ListerWatcherWithContext.WatchWithContext(ctx, options)
 }
 
 // ListWithContext lists all objects, reduced. It ignores a resource version and a limit in
@@ -55,6 +65,7 @@ func (p pages) ListWithContext(ctx context.Context, options metav1.ListOptions) 
 	reader := pager.New(p.page)
 	reader.FullListIfExpired = false // the informer begins again
 	list, _, err := reader.ListWithAlloc(ctx, options)
+	p.rewinds.listed.Store(err == nil)
 	return list, err
 }
 

@@ -209,12 +209,21 @@ func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 func byName[L runtime.Object](name string, list func(context.Context, metav1.ListOptions) (L, error),
 	watching func(context.Context, metav1.ListOptions) (watch.Interface, error)) listed {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	var back rewinds
+	listing := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.FieldSelector = selector
+		return list(ctx, o)
+	}
 	return listed{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = selector
-			return list(ctx, o)
+			found, err := listing(ctx, o)
+			back.listed.Store(err == nil)
+			return found, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if err := back.check(ctx, o, listing); err != nil {
+				return nil, err
+			}
 			o.FieldSelector = selector
 			return watching(ctx, o)
 		},

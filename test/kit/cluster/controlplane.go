@@ -139,7 +139,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	}
 	etcd := "http://" + loopback(ports[0])
 	if _, err := c.start(Command{Name: "etcd", Path: "etcd", Args: []string{
-		"--data-dir", filepath.Join(c.options.Dir, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
+		"--data-dir", c.data(), "--unsafe-no-fsync", "--log-level", "warn",
 		"--listen-client-urls", etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", "http://" + loopback(ports[1]),
 	}, Env: []string{"ETCD_UNSUPPORTED_ARCH=arm64"}}); err != nil {
 		return err

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,3 +89,34 @@ func (c *Cluster) Process(name string) *Process {
 	}
 	return nil
 }
+
+// Backup keeps a copy of etcd's data, for [Cluster.Restore]. It stops etcd for a moment.
+func (c *Cluster) Backup(ctx context.Context) error {
+	c.Kill("etcd")
+	if err := os.CopyFS(c.backup(), os.DirFS(c.data())); err != nil {
+		return fmt.Errorf("copy etcd's data: %w", err)
+	}
+	if err := c.Restart(ctx, "etcd"); err != nil {
+		return err
+	}
+	return Until(ctx, c.healthy)
+}
+
+// Restore restores the cluster from its [Cluster.Backup] as an administrator does: with the
+// API server and Kubernetes' controllers stopped. Whatever else runs goes on. Resource versions
+// go back to those of the backup.
+func (c *Cluster) Restore(ctx context.Context) error {
+	all := []string{"kube-controller-manager", "kube-apiserver", "etcd"}
+	c.Kill(all...)
+	if err := os.RemoveAll(c.data()); err != nil {
+		return fmt.Errorf("remove etcd's data: %w", err)
+	}
+	if err := os.CopyFS(c.data(), os.DirFS(c.backup())); err != nil {
+		return fmt.Errorf("restore etcd's data: %w", err)
+	}
+	return c.Restart(ctx, all...)
+}
+
+// data is the folder of etcd's data, and backup that of the copy.
+func (c *Cluster) data() string   { return filepath.Join(c.options.Dir, "etcd") }
+func (c *Cluster) backup() string { return filepath.Join(c.options.Dir, "etcd-backup") }

@@ -30,6 +30,8 @@ import (
 const (
 	Namespace = "landwaiter-system"
 	release   = "landwaiter"
+
+	redisSecret = "landwaiter-redis"
 )
 
 // Options configure a [Stack].
@@ -151,17 +153,38 @@ func (s *Stack) redisSecret() (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	content := map[string]any{"url": s.Redis.URL, "key": base64.StdEncoding.EncodeToString(key)}
-	folder := filepath.Join(s.mounted(), "redis")
-	if err := os.MkdirAll(folder, 0o750); err != nil {
-		return nil, fmt.Errorf("make a folder: %w", err)
-	}
+	files := map[string][]byte{}
 	for name, value := range content {
-		if err := os.WriteFile(filepath.Join(folder, name), fmt.Append(nil, value), 0o600); err != nil {
-			return nil, fmt.Errorf("write a setting: %w", err)
-		}
+		files[name] = fmt.Append(nil, value)
+	}
+	if err := s.mountRedis(files); err != nil {
+		return nil, err
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
-		"metadata": map[string]any{"name": "landwaiter-redis", "namespace": Namespace}, "stringData": content}}, nil
+		"metadata": map[string]any{"name": redisSecret, "namespace": Namespace}, "stringData": content}}, nil
+}
+
+// RemountRedis writes the content of the Secret that the chart's redis.existingSecret names to
+// files again, as kubelet does for new pods.
+func (s *Stack) RemountRedis(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: redisSecret}, secret); err != nil {
+		return fmt.Errorf("read the Secret of Redis: %w", err)
+	}
+	return s.mountRedis(secret.Data)
+}
+
+func (s *Stack) mountRedis(files map[string][]byte) error {
+	folder := filepath.Join(s.mounted(), "redis")
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			return fmt.Errorf("write a setting: %w", err)
+		}
+	}
+	return nil
 }
 
 // clusterStore allows the test's registry, which has a private address and no TLS.
@@ -177,7 +200,7 @@ func (s *Stack) render(ctx context.Context) ([]*unstructured.Unstructured, error
 	values := map[string]any{
 		"provider": map[string]any{"url": fmt.Sprintf("https://localhost:%d", s.port), "ratify": true},
 		"tls":      map[string]any{"extraDNSNames": []any{"localhost"}},
-		"redis":    map[string]any{"existingSecret": map[string]any{"name": "landwaiter-redis", "urlKey": "url"}},
+		"redis":    map[string]any{"existingSecret": map[string]any{"name": redisSecret, "urlKey": "url"}},
 	}
 	for name, value := range s.options.Values {
 		values[name] = value

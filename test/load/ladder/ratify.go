@@ -94,3 +94,73 @@ const ratifyConstraint = `
 {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: RatifyVerification, metadata: {name: ratify},
   spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [ladder-ratify]}}}
 `
+
+// coldBeside verifies the signed images from nothing, with the program and with Ratify in
+// turns, each started anew for its turn. Without Ratify it measures nothing.
+func coldBeside(ctx context.Context, s *stage) ([]figure, error) {
+	if os.Getenv(ratifyVariable) == "" {
+		return nil, nil
+	}
+	var ours, theirs, throughput, processorTime, memory []float64
+	figures := []figure{{Name: "cold, beside Ratify: Landwaiter"}, {Name: "cold, beside Ratify: Ratify"}}
+	for round := range s.rounds {
+		turns := make([]figure, 2)
+		rest := make([]float64, 2)
+		for i := range turns {
+			i = (i + round) % 2
+			var err error
+			if turns[i], rest[i], err = s.coldTurn(ctx, figures[i].Name, i == 1); err != nil {
+				return nil, err
+			}
+			figures[i] = figures[i].and(turns[i])
+			figures[i].Name = turns[i].Name
+		}
+		ours, theirs = append(ours, rest[0]), append(theirs, rest[1])
+		memory = append(memory, rest[0]/rest[1])
+		throughput = append(throughput, turns[0].PerSecond/turns[1].PerSecond)
+		processorTime = append(processorTime, turns[0].Processor/turns[1].Processor)
+	}
+	for i, rest := range [][]float64{ours, theirs} {
+		f := &figures[i]
+		f.Remark = fmt.Sprintf("%.2f ms of processor time an image, %.0f MiB at rest", f.Processor*1e3/float64(f.Requests), ratioOf(rest).Median)
+	}
+	f := &figures[0]
+	f.ThroughputOverRatify, f.ProviderOverRatify = ratioOf(throughput), ratioOf(processorTime)
+	f.Remark += fmt.Sprintf("; of Ratify: %s of its throughput, %s of its processor time, %s of its memory at rest",
+		f.ThroughputOverRatify, f.ProviderOverRatify, ratioOf(memory))
+	return figures, nil
+}
+
+// coldTurn starts a program, and asks it for each signed image once. It also returns the MiB
+// that were resident before.
+func (s *stage) coldTurn(ctx context.Context, name string, ratify bool) (figure, float64, error) {
+	start := func() (*server, error) { return s.provide(ctx, 1) }
+	if ratify {
+		start = func() (*server, error) { return s.ratify(ctx, s.registry.Host()) }
+	}
+	p, err := start()
+	if err != nil {
+		return figure{}, 0, err
+	}
+	defer p.Kill()
+	rest, began := float64(resident(p.PID())), processor(p.PID()).Seconds()
+	var signed []sample
+	for _, img := range s.images {
+		if img.signed {
+			signed = append(signed, img)
+		}
+	}
+	f := load{client: s.caller(p.url, true), connections: s.connections, check: true, next: func(i int) (request, bool) {
+		if i >= len(signed) {
+			return request{}, false
+		}
+		if !ratify {
+			r, err := newRequest(namespace(0), signed[i])
+			return r, err == nil
+		}
+		body, err := gatekeeper.Encode(signed[i].reference)
+		return request{body: body, path: p.path, want: map[string]bool{signed[i].reference: true}}, err == nil
+	}}.run(ctx, name)
+	f.Processor = processor(p.PID()).Seconds() - began
+	return f, rest, nil
+}

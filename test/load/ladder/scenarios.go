@@ -24,6 +24,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"warm", warm},
 		{"cold", cold},
+		{"beside Ratify", coldBeside},
 		{"redis", onlyRedis},
 		{"redis killed", func(ctx context.Context, s *stage) ([]figure, error) {
 			return faultyRedis(ctx, s, "Redis killed in the middle", func(r *cluster.Redis) error { r.Kill(); return nil })

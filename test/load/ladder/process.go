@@ -32,15 +32,27 @@ func processor(pid int) time.Duration {
 
 // resident returns how many MiB of memory a process has, zero where there is no
 // /proc.
-func resident(pid int) int {
+func resident(pid int) int { return int(memory(pid).resident) }
+
+// usage is memory in MiB.
+type usage struct {
+	resident float64
+	own      float64 // without pages of files, such as of the program, that the kernel can drop
+}
+
+// memory returns what a process has, zero where there is no /proc.
+func memory(pid int) usage {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
-		return 0
+		return usage{}
 	}
+	// proc(5): size, resident and shared are the first three, in pages.
 	fields := bytes.Fields(text)
-	if len(fields) < 2 {
-		return 0
+	if len(fields) < 3 {
+		return usage{}
 	}
 	pages, _ := strconv.Atoi(string(fields[1])) // the kernel writes numbers
-	return pages * os.Getpagesize() >> 20
+	shared, _ := strconv.Atoi(string(fields[2]))
+	mib := func(pages int) float64 { return float64(pages*os.Getpagesize()) / (1 << 20) }
+	return usage{resident: mib(pages), own: mib(pages - shared)}
 }

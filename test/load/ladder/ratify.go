@@ -101,49 +101,57 @@ func coldBeside(ctx context.Context, s *stage) ([]figure, error) {
 	if os.Getenv(ratifyVariable) == "" {
 		return nil, nil
 	}
-	var ours, theirs, throughput, processorTime, memory []float64
+	var throughput, processorTime []float64
+	var rested [2][]usage
 	figures := []figure{{Name: "cold, beside Ratify: Landwaiter"}, {Name: "cold, beside Ratify: Ratify"}}
 	for round := range s.rounds {
 		turns := make([]figure, 2)
-		rest := make([]float64, 2)
 		for i := range turns {
 			i = (i + round) % 2
-			var err error
-			if turns[i], rest[i], err = s.coldTurn(ctx, figures[i].Name, i == 1); err != nil {
+			f, rest, err := s.coldTurn(ctx, figures[i].Name, i == 1)
+			if err != nil {
 				return nil, err
 			}
+			turns[i], rested[i] = f, append(rested[i], rest)
 			figures[i] = figures[i].and(turns[i])
 			figures[i].Name = turns[i].Name
 		}
-		ours, theirs = append(ours, rest[0]), append(theirs, rest[1])
-		memory = append(memory, rest[0]/rest[1])
 		throughput = append(throughput, turns[0].PerSecond/turns[1].PerSecond)
 		processorTime = append(processorTime, turns[0].Processor/turns[1].Processor)
 	}
-	for i, rest := range [][]float64{ours, theirs} {
+	for i := range figures {
 		f := &figures[i]
-		f.Remark = fmt.Sprintf("%.2f ms of processor time an image, %.0f MiB at rest", f.Processor*1e3/float64(f.Requests), ratioOf(rest).Median)
+		f.Remark = fmt.Sprintf("%.2f ms of processor time an image; at rest %s resident, %s without files", f.Processor*1e3/float64(f.Requests),
+			mebibytes(rested[i], func(u usage) float64 { return u.resident }), mebibytes(rested[i], func(u usage) float64 { return u.own }))
 	}
 	f := &figures[0]
 	f.ThroughputOverRatify, f.ProviderOverRatify = ratioOf(throughput), ratioOf(processorTime)
-	f.Remark += fmt.Sprintf("; of Ratify: %s of its throughput, %s of its processor time, %s of its memory at rest",
-		f.ThroughputOverRatify, f.ProviderOverRatify, ratioOf(memory))
+	f.Remark += fmt.Sprintf("; of Ratify: %s of its throughput, %s of its processor time", f.ThroughputOverRatify, f.ProviderOverRatify)
 	return figures, nil
 }
 
-// coldTurn starts a program, and asks it for each signed image once. It also returns the MiB
-// that were resident before.
-func (s *stage) coldTurn(ctx context.Context, name string, ratify bool) (figure, float64, error) {
+// mebibytes is the median of one of several usages.
+func mebibytes(of []usage, which func(usage) float64) string {
+	values := make([]float64, len(of))
+	for i, u := range of {
+		values[i] = which(u)
+	}
+	return fmt.Sprintf("%.0f MiB", ratioOf(values).Median)
+}
+
+// coldTurn starts a program, and asks it for each signed image once. It also returns the
+// memory that it had before.
+func (s *stage) coldTurn(ctx context.Context, name string, ratify bool) (figure, usage, error) {
 	start := func() (*server, error) { return s.provide(ctx, 1) }
 	if ratify {
 		start = func() (*server, error) { return s.ratify(ctx, s.registry.Host()) }
 	}
 	p, err := start()
 	if err != nil {
-		return figure{}, 0, err
+		return figure{}, usage{}, err
 	}
 	defer p.Kill()
-	rest, began := float64(resident(p.PID())), processor(p.PID()).Seconds()
+	rest, began := memory(p.PID()), processor(p.PID()).Seconds()
 	var signed []sample
 	for _, img := range s.images {
 		if img.signed {

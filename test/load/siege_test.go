@@ -5,9 +5,11 @@ package load
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -59,6 +61,10 @@ func besiege(t *testing.T, attacks ...attack) *siege {
 	w.Server, err = suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer,
 		Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"}, Args: []string{"--config-dir", w.dir, "--log-level", "error"}})
 	require.NoError(t, err)
+	// Registries and clients of the attackers are in this process.
+	pin(t, os.Getpid(), attacking)
+	t.Cleanup(func() { pin(t, os.Getpid(), fmt.Sprintf("0-%d", runtime.NumCPU()-1)) })
+	pin(t, w.PID(), defending)
 	options := w.Certificates.Options(w.URL, 10*time.Second)
 	options.Connections = 2 * clients
 	w.client = gatekeeper.New(options)
@@ -201,22 +207,23 @@ func (w *siege) edit(ctx context.Context, all *sync.WaitGroup, t *testing.T) {
 	})
 }
 
-// quiet asks for the images of the quiet team for a time, one after the other, and
-// returns how long the answers took. Every one of them must be allowed.
-func (w *siege) quiet(t *testing.T, d time.Duration) (took []time.Duration) {
+// quiet has a process of the defenders' core ask for the images of the quiet team for a time,
+// and returns how long the answers took.
+func (w *siege) quiet(t *testing.T, d time.Duration) []time.Duration {
 	t.Helper()
-	for end, i := time.Now().Add(d), 0; time.Now().Before(end); i++ {
-		key := w.keys[i%len(w.keys)]
-		began := time.Now()
-		response, err := w.client.Ask(t.Context(), gatekeeper.VerifyPath, key)
-		took = append(took, time.Since(began))
-		peak := w.within(t)
-		require.NoError(t, err, "at most %d MiB\n%s", peak, w.Tail(20))
-		require.Empty(t, response.SystemError)
-		verdict, why := gatekeeper.Judge(gatekeeper.Items(response)[key])
-		require.Equal(t, gatekeeper.Allowed, verdict, why)
-		pause(t.Context(), 2*time.Millisecond) // a client that does not flood
-	}
+	order, err := json.Marshal(quietOrder{URL: w.URL, CA: w.Certificates.Authority.CertificatePEM,
+		Certificate: w.Certificates.Client.CertificatePEM, Key: w.Certificates.Client.KeyPEM, Keys: w.keys, Time: d})
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	command := onCore(t.Context(), defending, self)
+	command.Env, command.Stdin, command.Stderr = append(os.Environ(), quietVariable+"=1"), bytes.NewReader(order), os.Stderr
+	said, err := command.Output()
+	peak := w.within(t)
+	require.NoError(t, err, "at most %d MiB\n%s", peak, w.Tail(20))
+	var took []time.Duration
+	require.NoError(t, json.Unmarshal(said, &took))
+	require.NotEmpty(t, took)
 	return took
 }
 

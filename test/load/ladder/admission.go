@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -20,7 +21,8 @@ type system struct {
 
 // admission creates pods by dry run in a real kube-apiserver with Gatekeeper: without
 // a constraint, with the yardstick and a bare handler, with Landwaiter, and with Ratify if
-// there is one, in turns. Then it creates some with the chart's Assign objects as well.
+// there is one, in turns. Then it creates some that are stored, and some with the chart's
+// Assign objects as well.
 func admission(ctx context.Context, s *stage) ([]figure, error) {
 	l, err := s.ladder(ctx, 0)
 	if err != nil {
@@ -35,6 +37,15 @@ func admission(ctx context.Context, s *stage) ([]figure, error) {
 		}
 		figures = append(figures, turns...)
 	}
+	l.stored = true
+	stored, err := l.compare(ctx, s.clients[len(s.clients)/2], s.rounds, s.duration, l.systems()...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range stored {
+		stored[i].Name += ", stored"
+	}
+	l.stored, figures = false, append(figures, stored...)
 	assigned, err := l.withAssigns(ctx, s.clients[len(s.clients)/2], s.rounds, s.duration)
 	return append(figures, assigned...), err
 }
@@ -93,7 +104,7 @@ func (l *ladder) compare(ctx context.Context, clients, rounds int, duration time
 		}
 		figures[i].perAdmission()
 	}
-	figures[verified].beside(turns)
+	figures[verified].beside(figures[alone], turns)
 	return figures, nil
 }
 
@@ -125,6 +136,11 @@ func (l *ladder) turn(ctx context.Context, s system, clients int, duration time.
 	f.sum(time.Since(began))
 	f.Gatekeeper = (processor(l.GatekeeperPID()) - gatekeeper).Seconds()
 	f.Processor = (processor(s.provider) - provider).Seconds()
+	if l.stored {
+		if err := l.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.GracePeriodSeconds(0)); err != nil {
+			return figure{}, fmt.Errorf("delete pods: %w", err)
+		}
+	}
 	return f, nil
 }
 
@@ -137,8 +153,9 @@ func (f *figure) perAdmission() {
 	}
 }
 
-// beside notes the ratios of Landwaiter's turns to the turns of the others.
-func (f *figure) beside(turns [][]figure) {
+// beside notes the ratios of Landwaiter's turns to the turns of the others, and how much p99 is over
+// that without a provider.
+func (f *figure) beside(without figure, turns [][]figure) {
 	over := func(other int, quotient func(ours, theirs, alone figure) float64) *ratio {
 		if other >= len(turns) {
 			return nil
@@ -163,7 +180,7 @@ func (f *figure) beside(turns [][]figure) {
 	f.ProviderOverRatify = over(ratified, func(ours, theirs, _ figure) float64 {
 		return each(ours.Processor, ours) / each(theirs.Processor, theirs)
 	})
-	f.Remark += fmt.Sprintf("; of the yardstick: %s of what it adds, %s of its throughput", f.AddedOverYardstick, f.ThroughputOverYardstick)
+	f.Remark += fmt.Sprintf(", p99 %.0f ms over Gatekeeper alone; of the yardstick: %s of what it adds, %s of its throughput", f.P99-without.P99, f.AddedOverYardstick, f.ThroughputOverYardstick)
 	if f.ThroughputOverRatify != nil {
 		f.Remark += fmt.Sprintf("; of Ratify: %s of its throughput, %s of Gatekeeper's and %s of the provider's processor time",
 			f.ThroughputOverRatify, f.GatekeeperOverRatify, f.ProviderOverRatify)

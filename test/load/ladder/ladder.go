@@ -33,6 +33,7 @@ type ladder struct {
 	ratify *server // nil without one
 	image  string  // signed, by digest
 	tagged string  // the same, by tag
+	stored bool    // pods are stored, and deleted after each turn
 }
 
 // errNoTools says how to get what a cluster is made of.
@@ -215,7 +216,7 @@ func dryPod(namespace, image string) *corev1.Pod {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}
 }
 
-// creator creates the same pod again and again, by dry run.
+// creator creates the same pod again and again, by dry run or with a name of its own.
 type creator struct {
 	http *http.Client
 	url  string
@@ -227,12 +228,17 @@ func (l *ladder) creator(namespace string) (*creator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	body, err := json.Marshal(dryPod(namespace, l.image))
+	pod, url := dryPod(namespace, l.image), l.Config.Host+"/api/v1/namespaces/"+namespace+"/pods"
+	if l.stored {
+		pod.Name, pod.GenerateName = "", "ladder-"
+	} else {
+		url += "?dryRun=All"
+	}
+	body, err := json.Marshal(pod)
 	if err != nil {
 		return nil, fmt.Errorf("encode a pod: %w", err)
 	}
-	return &creator{http: &http.Client{Transport: transport, Timeout: startTimeout}, body: body,
-		url: l.Config.Host + "/api/v1/namespaces/" + namespace + "/pods?dryRun=All"}, nil
+	return &creator{http: &http.Client{Transport: transport, Timeout: startTimeout}, body: body, url: url}, nil
 }
 
 // create creates the pod once.

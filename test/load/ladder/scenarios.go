@@ -36,6 +36,8 @@ func scenarios() []scenario {
 		{"throttled", throttled},
 		{"audit", audit},
 		{"batch", batch},
+		{"containers", containers},
+		{"rotation", rotation},
 		{"admission", admission},
 		{"cached admission", cachedAdmission},
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestEveryScenarioRunsWithoutAWrongAnswer(t *testing.T) {
 	byName := measured(t, ".")
-	require.Len(t, byName, 8+6+1+2+(3*3+3)+1+2+4+3*2+2+3)
+	require.Len(t, byName, 8+6+1+2+(3*3+3)+1+2+4+3*2+3+2+3+1+2)
 	onlyRedis := byName["warm in Redis only"]
 	require.Less(t, onlyRedis.RegistryRequests, onlyRedis.Requests, "a read that takes too long is worked out again, but few are")
 	for _, n := range []int{2, 4} {

@@ -120,12 +120,66 @@ metadata: {name: strict, namespace: %[1]s}
 spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}
 `, namespace(i), key)
 	}
+	return dir, writeFiles(dir, files)
+}
+
+// demanding writes the resources of the namespace "strict", which demands a signature of each of n
+// keys, and returns their folder.
+func (s *stage) demanding(n int) (string, error) {
+	dir := filepath.Join(s.dir, "strict")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("make a folder: %w", err)
+	}
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Namespace
+metadata: {name: strict, uid: uid-strict}
+---
+apiVersion: landwaiter.dev/v1beta1
+kind: ClusterStore
+metadata: {name: load}
+spec: {registries: [%q], insecurePlainHTTP: true}
+`, s.registry.Host())
+	var demands []string
+	for i, key := range append(s.others[:n-1:n-1], s.key) {
+		text += fmt.Sprintf(`---
+apiVersion: landwaiter.dev/v1beta1
+kind: TrustStore
+metadata: {name: keys-%[1]d, namespace: strict}
+spec:
+  type: PublicKeys
+  source:
+    inline: |
+%[2]s
+---
+apiVersion: landwaiter.dev/v1beta1
+kind: Verifier
+metadata: {name: release-%[1]d, namespace: strict}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys-%[1]d}], insecureIgnoreTransparencyLog: true}}}
+`, i, indented(string(key.PEM), "      "))
+		demands = append(demands, fmt.Sprintf("{anyOf: [release-%d]}", i))
+	}
+	text += `---
+apiVersion: landwaiter.dev/v1beta1
+kind: VerificationPolicy
+metadata: {name: strict, namespace: strict}
+spec: {rules: [{images: ["**"], require: [` + strings.Join(demands, ", ") + `]}]}
+`
+	return dir, writeFiles(dir, map[string]string{"strict.yaml": text})
+}
+
+// writeFiles writes files whole: a program that watches the folder reads none that is half written.
+func writeFiles(dir string, files map[string]string) error {
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return "", fmt.Errorf("write resources: %w", err)
+		path := filepath.Join(dir, name)
+		err := os.WriteFile(path+".new", []byte(content), 0o600)
+		if err == nil {
+			err = os.Rename(path+".new", path)
+		}
+		if err != nil {
+			return fmt.Errorf("write resources: %w", err)
 		}
 	}
-	return dir, nil
+	return nil
 }
 
 // server is a process to ask.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -163,6 +164,9 @@ func (f *figure) beside(without figure, turns [][]figure) {
 		rounds := make([]float64, len(turns[verified]))
 		for i := range rounds {
 			rounds[i] = quotient(turns[verified][i], turns[other][i], turns[alone][i])
+			if math.IsInf(rounds[i], 0) || math.IsNaN(rounds[i]) {
+				return nil // there was nothing to measure, such as a provider that was not asked
+			}
 		}
 		return ratioOf(rounds)
 	}

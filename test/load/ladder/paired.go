@@ -16,7 +16,12 @@ type ratio struct {
 	Rounds []float64 `json:"rounds"`
 }
 
-func (r ratio) String() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Median, r.Low, r.High) }
+func (r *ratio) String() string {
+	if r == nil {
+		return "not measured"
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Median, r.Low, r.High)
+}
 
 // ratioOf sums up the quotients of rounds.
 func ratioOf(rounds []float64) *ratio {

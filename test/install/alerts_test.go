@@ -95,7 +95,8 @@ func answers(values map[string]string) map[string]string {
 
 // differing returns the hashes of two replicas.
 func differing(a, b string) map[string]string {
-	return map[string]string{`landwaiter_configuration_hash{instance="a"}`: a, `landwaiter_configuration_hash{instance="b"}`: b}
+	return map[string]string{`landwaiter_configuration_hash{scope="cluster",instance="a"}`: a, `landwaiter_configuration_hash{scope="cluster",instance="b"}`: b,
+		`landwaiter_configuration_hash{scope="namespaces",instance="a"}`: "1+1x60", `landwaiter_configuration_hash{scope="namespaces",instance="b"}`: "1+1x60"}
 }
 
 // scenarios has at least one that fires and one that does not for each alert.

@@ -135,7 +135,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.options.Timeout)
 	release := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // it ends what libraries left behind
 	end := func() { release(); cancel() }
-	response, err := c.way(r).RoundTrip(r.WithContext(ctx))
+	response, err := RefuseUpgrade(c.way(r).RoundTrip(r.WithContext(ctx)))
 	if err != nil {
 		end()
 		return nil, failure(r.URL.Host, err)
@@ -146,6 +146,19 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &Error{Host: r.URL.Host, Cause: Redirected}
 	}
 	return response, nil
+}
+
+// errUpgrade is the error of an answer that changes the protocol.
+var errUpgrade = errors.New("the server switches to a protocol that nobody asked for")
+
+// RefuseUpgrade closes the connection of an answer with status 101 (RFC 9110, section 15.2.2), and
+// returns an error for it. Its body is the connection itself, and net/http lets neither a context nor a
+// timeout end its reads.
+func RefuseUpgrade(response *http.Response, err error) (*http.Response, error) {
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		return response, err
+	}
+	return nil, errors.Join(errUpgrade, response.Body.Close())
 }
 
 // way returns the connections for a request: the proxy's or direct ones. Metadata services

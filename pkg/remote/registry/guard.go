@@ -14,6 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
 // errOverloaded is transient: a retry may find a shorter queue.
@@ -80,7 +81,7 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	// oras-go sends a second request before it has read the first answer, and must not
 	// wait for itself.
 	turns.release(account)
-	if err != nil {
+	if resp, err = egress.RefuseUpgrade(resp, err); err != nil {
 		return nil, err
 	}
 	if resp.ProtoMajor == 1 {

@@ -23,9 +23,10 @@ type sharedKey struct {
 // accounts take turns.
 //
 // An account can provoke refusals, such as by a repository that proxies to a server of its own. So
-// a pause only binds others if the account bound nobody for nine times as long, and if nobody did
-// for as long as the last pause. Otherwise it binds the account alone. One account thus holds up
-// the others for a tenth of the time at most, and any number of accounts for half of it.
+// a pause only binds others if the account bound nobody for nine times as long and until the rate had
+// recovered, and if nobody did for as long as the last pause. Otherwise it binds the account alone.
+// One account thus holds up the others for a tenth of the time at most, and any number of accounts for
+// half of it.
 type shared struct {
 	line *turns // one account at a time
 	full float64
@@ -57,7 +58,8 @@ func (g *guard) shared(host string) *shared {
 		return nil
 	}
 	key := sharedKey{host: host}
-	if store.credential(g.origin) != (Credential{}) || store.ClientCertificate != nil {
+	login := g.trusted(host) && store.credential(g.origin) != (Credential{})
+	if login || g.presents(host) && store.ClientCertificate != nil {
 		if store.Source.Namespace != "" {
 			return nil
 		}
@@ -183,7 +185,11 @@ func (s *shared) refuse(account verify.Account, wait time.Duration) {
 	}
 	if !now.Before(of.quiet) && !now.Before(s.quiet) {
 		s.rate = max(s.current(now)/2, minRate)
-		s.until, s.quiet, of.quiet = now.Add(wait), now.Add(2*wait), now.Add(10*wait)
+		s.until, s.quiet = now.Add(wait), now.Add(2*wait)
+		recovered := s.until.Add(time.Duration((s.full - s.rate) / recoveryPerSecond * float64(time.Second)))
+		if of.quiet = now.Add(10 * wait); recovered.After(of.quiet) {
+			of.quiet = recovered
+		}
 	}
 	s.accounts[account] = of
 }

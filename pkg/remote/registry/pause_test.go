@@ -32,6 +32,7 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 	ofLogin := of(Access{Namespace: "team-a", Hosts: named}, false, Store{Source: cluster, Credentials: login}, host)
 	require.NotNil(t, ofLogin)
 	require.NotSame(t, anonymous, ofLogin, "a registry limits each login")
+	elsewhere := of(Access{Hosts: map[string]HostRule{"cdn.example.net": {}}}, false, Store{}, "cdn.example.net")
 	for name, c := range map[string]struct {
 		access Access
 		place  bool
@@ -45,7 +46,8 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 		"the place of a mirror that an admin named": {Access{Namespace: "team-b"}, true, Store{}, host, anonymous},
 		"a ClusterStore's login":                    {Access{Namespace: "team-b", Hosts: named}, false, Store{Source: cluster, Credentials: login}, host, ofLogin},
 		"a team's own login":                        {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, Credentials: login}, host, nil},
-		"a team's own client certificate":           {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, ClientCertificate: &tls.Certificate{}}, host, nil},
+		"a team's own client certificate":           {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, Registries: []string{host}, ClientCertificate: &tls.Certificate{}}, host, nil},
+		"a redirect from a host with a login":       {Access{Namespace: "team-a", Hosts: map[string]HostRule{"cdn.example.net": {}}}, false, Store{Source: team, Credentials: login}, "cdn.example.net", elsewhere},
 		"a host that only a team's Store names":     {Access{Namespace: "team-a"}, false, Store{Source: team}, host, nil},
 		"a host that a pattern matches":             {Access{Namespace: "team-a", Patterns: []PatternRule{{Hosts: pattern(t, "*.example.com")}}}, false, Store{Source: cluster}, host, nil},
 		"a redirect from a mirror to any host":      {Access{Namespace: "team-a"}, true, Store{}, "cdn.example.net", nil},

@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,18 @@ func TestANamespaceWithMoreSpecsThanAreKeptDenies(t *testing.T) {
 			require.NotContains(t, written.Verdict(t, next, "shop", "r.example.com/app").Reason, "4096 KiB")
 		})
 	}
+}
+
+// Which specs are withheld depends on the order in which they came, and replicas get them in different
+// orders: an alert compares their sums.
+func TestSumsAreEqualWhicheverSpecsAreWithheld(t *testing.T) {
+	first, second := laxPolicies(100), laxPolicies(100)
+	keptTogether(t, first)
+	slices.Reverse(second)
+	keptTogether(t, second)
+	require.NotEqual(t, resource.Missing(first[0]) == nil, resource.Missing(second[99]) == nil)
+	require.Equal(t, sumOf(shopAndOther(t, first)), sumOf(shopAndOther(t, second)))
+	require.NotEqual(t, sumOf(shopAndOther(t, first)), sumOf(shopAndOther(t, first[1:])))
 }
 
 // A spec that came while there was no room denies like one that cannot be read, until it was

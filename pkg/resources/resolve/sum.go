@@ -14,57 +14,72 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// sumBits is the width of [Snapshot.Sum]: a float64, which a metric is, holds it exactly.
+// sumBits is the width of [Snapshot.Sums]: a float64, which a metric is, holds it exactly.
 const sumBits = 48
 
-// Sum returns a number of 48 bits for the objects that s was compiled from: namespaces, resources, and
-// the Secrets, ConfigMaps and ServiceAccounts that these reference. Two snapshots of the same objects
-// have the same Sum, in whatever order the objects arrived. Trust material from outside the cluster
-// does not count, because replicas fetch it at different times. Only levels that changed since the
-// last call are hashed again.
-func (s *Snapshot) Sum() uint64 {
-	sum := s.cluster.Objects.hash()
+// Sums returns a number of 48 bits each for the cluster's objects and for those of namespaces that s was
+// compiled from: namespaces, resources, and the Secrets, ConfigMaps and ServiceAccounts that these
+// reference. Two snapshots of the same objects have the same Sums, in whatever order the objects
+// arrived. Trust material from outside the cluster does not count, because replicas fetch it at different
+// times. Only levels that changed since the last call are hashed again.
+func (s *Snapshot) Sums() (cluster, namespaces uint64) {
 	for _, l := range s.levels {
-		sum += l.Objects.hash() // in any order: each hash has the name of its namespace
+		past := l.excess != (excess{}) || l.Objects.excess(false) != nil || l.Objects.excess(true) != nil
+		namespaces += l.Objects.hash(past) // in any order: each hash has the name of its namespace
 	}
-	return sum & (1<<sumBits - 1)
+	const mask = 1<<sumBits - 1
+	return s.cluster.Objects.hash(false) & mask, namespaces & mask
 }
 
 // levelHash is the hash of the objects of one level, once somebody asked for it.
 type levelHash struct {
-	once  sync.Once
-	value uint64
+	whole, names     sync.Once
+	ofWhole, ofNames uint64
 }
 
 // hash returns a hash of what the level's owners wrote. Texts of errors are left out: they may
-// differ between replicas.
-func (l *Objects) hash() uint64 {
-	l.hashed.once.Do(func() {
-		parts := []string{string(l.Namespace), l.uid, fmt.Sprint(l.broken != nil, l.ending)}
-		for _, key := range compile.SortedKeys(l.annotations) {
-			parts = append(parts, key, l.annotations[key])
-		}
-		parts = hashSpecs(parts, l.Verifiers, false)
-		parts = hashSpecs(parts, l.Stores, false)
-		parts = hashSpecs(parts, l.TrustStores, false)
-		parts = hashSpecs(parts, l.policies, false)
-		parts = hashSpecs(parts, l.exceptions, true)
-		parts = hashSpecs(parts, l.Quotas, false)
-		parts = hashSpecs(parts, compile.MapSlice(l.tenants, func(e compile.Entry[*v1beta1.Tenant]) compile.Entry[v1beta1.TenantSpec] {
-			return compile.Entry[v1beta1.TenantSpec]{Source: e.Source, Created: e.Created, Spec: e.Spec.Spec, Broken: e.Broken}
-		}), true)
+// differ between replicas. With names, specs are left out, too: past a limit, which of them are
+// kept depends on the order in which they arrived.
+func (l *Objects) hash(names bool) uint64 {
+	if names {
+		l.hashed.names.Do(func() { l.hashed.ofNames = l.hashNow(true) })
+		return l.hashed.ofNames
+	}
+	l.hashed.whole.Do(func() { l.hashed.ofWhole = l.hashNow(false) })
+	return l.hashed.ofWhole
+}
+
+func (l *Objects) hashNow(names bool) uint64 {
+	parts := []string{string(l.Namespace), l.uid, fmt.Sprint(l.broken != nil, l.ending, names)}
+	for _, key := range compile.SortedKeys(l.annotations) {
+		parts = append(parts, key, l.annotations[key])
+	}
+	parts = hashSpecs(parts, l.Verifiers, names, false)
+	parts = hashSpecs(parts, l.Stores, names, false)
+	parts = hashSpecs(parts, l.TrustStores, names, false)
+	parts = hashSpecs(parts, l.policies, names, false)
+	parts = hashSpecs(parts, l.exceptions, names, true)
+	parts = hashSpecs(parts, l.Quotas, names, false)
+	parts = hashSpecs(parts, compile.MapSlice(l.tenants, func(e compile.Entry[*v1beta1.Tenant]) compile.Entry[v1beta1.TenantSpec] {
+		return compile.Entry[v1beta1.TenantSpec]{Source: e.Source, Created: e.Created, Spec: e.Spec.Spec, Broken: e.Broken}
+	}), names, true)
+	if !names {
 		for _, source := range l.references() {
 			parts = l.hashReferenced(parts, source)
 		}
-		sum := sha256.Sum256([]byte(compile.DigestOf(parts)))
-		l.hashed.value = binary.BigEndian.Uint64(sum[:])
-	})
-	return l.hashed.value
+	}
+	sum := sha256.Sum256([]byte(compile.DigestOf(parts)))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
-// hashSpecs adds resources of one kind to parts. If dated, their times of creation decide, too.
-func hashSpecs[S any](parts []string, entries []compile.Entry[S], dated bool) []string {
+// hashSpecs adds resources of one kind to parts, or their names. If dated, their times of creation
+// decide, too.
+func hashSpecs[S any](parts []string, entries []compile.Entry[S], names, dated bool) []string {
 	for _, e := range entries {
+		if names {
+			parts = append(parts, e.Source.String())
+			continue
+		}
 		encoded, err := json.Marshal(e.Spec)
 		created := ""
 		if dated {

@@ -37,7 +37,7 @@ func newResources(set *Set, now func() time.Time) *resources {
 		all:        desc("resources", "Resources that are in force, by kind.", "kind"),
 		notReady:   desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.", "kind", "namespace"),
 		namespaces: desc("namespaces", "Namespaces that resources are compiled for."),
-		hash:       desc("configuration_hash", "A number from a hash of the objects that this replica's decisions follow from. Replicas with the same objects have the same number; there is none before they are loaded."),
+		hash:       desc("configuration_hash", "Number derived from a hash of the objects that determine this replica's decisions, for those of the cluster and of namespaces. Replicas with the same objects report the same numbers; a replica that has not loaded its objects reports none.", "scope"),
 		loadedAt:   desc("resources_loaded_timestamp_seconds", "When a change of resources last came into force, in Unix time; 0 before the first."),
 	}
 }
@@ -96,8 +96,10 @@ func (r *resources) compute(snapshot *resolve.Snapshot) []prometheus.Metric {
 			notReady[[2]string{kind, label}] += count
 		}
 	}
+	ofCluster, ofNamespaces := snapshot.Sums()
 	metrics := []prometheus.Metric{prometheus.MustNewConstMetric(r.namespaces, prometheus.GaugeValue, float64(namespaces)),
-		prometheus.MustNewConstMetric(r.hash, prometheus.GaugeValue, float64(snapshot.Sum()))}
+		prometheus.MustNewConstMetric(r.hash, prometheus.GaugeValue, float64(ofCluster), "cluster"),
+		prometheus.MustNewConstMetric(r.hash, prometheus.GaugeValue, float64(ofNamespaces), "namespaces")}
 	for kind, count := range all {
 		metrics = append(metrics, prometheus.MustNewConstMetric(r.all, prometheus.GaugeValue, float64(count), kind))
 	}

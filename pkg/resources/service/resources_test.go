@@ -16,7 +16,7 @@ import (
 
 const hashMetric = "landwaiter_configuration_hash"
 
-// hashOf returns the number that a replica reports.
+// hashOf returns the number that a replica reports for namespaces.
 func hashOf(t *testing.T, s *Service) float64 {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
@@ -25,8 +25,8 @@ func hashOf(t *testing.T, s *Service) float64 {
 	require.NoError(t, err)
 	for _, family := range families {
 		if family.GetName() == hashMetric {
-			require.Len(t, family.GetMetric(), 1)
-			return family.GetMetric()[0].GetGauge().GetValue()
+			require.Len(t, family.GetMetric(), 2, "of the cluster and of namespaces")
+			return family.GetMetric()[1].GetGauge().GetValue()
 		}
 	}
 	require.Fail(t, "there is no hash")

@@ -28,8 +28,12 @@ func (r *rewinds) check(ctx context.Context, options metav1.ListOptions, list fu
 		return nil // it begins with what there is now
 	}
 	one, err := list(ctx, metav1.ListOptions{Limit: 1, FieldSelector: options.FieldSelector, LabelSelector: options.LabelSelector})
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return fmt.Errorf("ask for the resource version: %w", err)
+	case err != nil:
+		// After another error, such as of an etcd that is slow, a reflector would read everything again.
+		return apierrors.NewTooManyRequestsError("ask for the resource version: " + err.Error())
 	}
 	read, err := meta.ListAccessor(one)
 	if err != nil {

@@ -112,6 +112,20 @@ func Status(status int, headers ...string) http.HandlerFunc {
 	}
 }
 
+// Upgrade switches to another protocol (RFC 9110, section 15.2.2), writes text, and then keeps the
+// connection without a word.
+func Upgrade(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"+text)
+		_, _ = connection.Read(make([]byte, 1)) // until the client closes it
+		_ = connection.Close()
+	}
+}
+
 // EndlessPages answers every page of a referrers list with a link to the next
 // and perPage new referrers.
 func EndlessPages(perPage int) http.HandlerFunc {

@@ -50,14 +50,14 @@ type input struct {
 // measured are costs, each with the line of docs/design/performance.md that it comes from.
 func (in *inputs) measured() []input {
 	return []input{
-		// "From outside", warm: 15,407 a second with both cores, of which the program used 58 µs each (sizing.md, "CPU").
-		{&in.warmMicroseconds, "warm-microseconds", 58, "CPU of a request for a cached image"},
+		// "Admission", 10 clients: 0.43 ms of the provider. Under full load a request takes a tenth of it.
+		{&in.warmMicroseconds, "warm-microseconds", 430, "CPU of a request for a cached image"},
 		// "Formats": cosign 0.8 to 1.5 ms cold, keyless up to 3.3 ms; the largest.
 		{&in.verifyMilliseconds, "verify-milliseconds", 3.3, "CPU of verifying an image"},
-		// "Admission", 10 clients: 3.65 ms of Gatekeeper.
-		{&in.gatekeeperMilliseconds, "gatekeeper-milliseconds", 3.65, "CPU of Gatekeeper for an admission"},
-		// "Admission", 10 clients: 3.65 ms with VerifiedImages less 2.03 ms alone. Audit itself was not measured.
-		{&in.auditMilliseconds, "audit-milliseconds", 1.62, "CPU of Gatekeeper's audit for a pod"},
+		// "Admission", 10 clients: 2.17 ms of Gatekeeper.
+		{&in.gatekeeperMilliseconds, "gatekeeper-milliseconds", 2.17, "CPU of Gatekeeper for an admission"},
+		// "Admission", 10 clients: 2.17 ms with VerifiedImages less 1.15 ms alone. Audit itself was not measured.
+		{&in.auditMilliseconds, "audit-milliseconds", 1.02, "CPU of Gatekeeper's audit for a pod"},
 		// "Round trips": one signature takes 3 requests under a tag and 6 as a referrer.
 		{&in.requestsPerImage, "requests-per-image", 6, "requests to the registry for an image without kept evidence"},
 		// sizing.md, "Memory": a verdict takes about 3 KiB, evidence usually 2 to 10 KiB.

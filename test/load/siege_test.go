@@ -57,6 +57,7 @@ func besiege(t *testing.T, attacks ...attack) *siege {
 	for i, a := range attacks {
 		w.write(t, evil(i), strings.NewReplacer("name: evil,", "name: "+evil(i)+",", "namespace: evil}", "namespace: "+evil(i)+"}").Replace(a.resources))
 	}
+	pin(t, os.Getpid(), defending) // for the program, which inherits it
 	var err error
 	w.Server, err = suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer,
 		Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"}, Args: []string{"--config-dir", w.dir, "--log-level", "error"}})
@@ -64,7 +65,6 @@ func besiege(t *testing.T, attacks ...attack) *siege {
 	// Registries and clients of the attackers are in this process.
 	pin(t, os.Getpid(), attacking)
 	t.Cleanup(func() { pin(t, os.Getpid(), fmt.Sprintf("0-%d", runtime.NumCPU()-1)) })
-	pin(t, w.PID(), defending)
 	options := w.Certificates.Options(w.URL, 10*time.Second)
 	options.Connections = 2 * clients
 	w.client = gatekeeper.New(options)

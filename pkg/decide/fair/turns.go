@@ -3,6 +3,7 @@ package fair
 import (
 	"container/heap"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -133,6 +134,8 @@ func (u *Turn[Account]) Yield(ctx context.Context) error {
 		return nil
 	}
 	u.Leave()
+	// With few processors, the runtime would let what is ready wait for ten milliseconds.
+	runtime.Gosched()
 	return u.Enter(ctx)
 }
 

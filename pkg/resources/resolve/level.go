@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -128,6 +129,7 @@ func (c *compiler) verifiers(l, cluster *Level) {
 		l.publicGood = reach.PublicGood
 	}
 	for _, e := range l.Objects.Verifiers {
+		runtime.Gosched() // requests go first: each can take milliseconds, and there are hundreds
 		v, err := compile.NewVerifier(e, reach, c.outside.revokers())
 		l.Verifiers = append(l.Verifiers, v)
 		l.problem(e.Source, err)

@@ -37,7 +37,7 @@ type awsQuestion struct {
 type awsAnswer = prefetch.Fetched[[]string]
 
 // awsAnswers returns the set of questions, which are asked while it runs.
-func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, error)) *prefetch.Set[verify.Namespace, awsQuestion, awsAnswer] {
+func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, error)) *prefetch.Set[verify.Account, awsQuestion, awsAnswer] {
 	poll := prefetch.Poll(func(ctx context.Context, q awsQuestion) ([]string, error) {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
@@ -52,7 +52,7 @@ func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, e
 		Owner: func(q awsQuestion) verify.Account { return f.options.Account(q.namespace) },
 		Apart: func(account verify.Account) bool { return account == verify.Cluster.Account() },
 	})
-	return prefetch.New[verify.Namespace](poll, f.now, prefetch.Options[awsAnswer]{MaxKeys: maxSignatures, MaxPending: maxSignaturesPending, Idle: awsSignerIdle})
+	return prefetch.New[verify.Account](poll, f.now, prefetch.Options[awsAnswer]{MaxKeys: maxSignatures, MaxPending: maxSignaturesPending, Idle: awsSignerIdle})
 }
 
 // errNotAskedAgain means that an answer waits for its turn to be refreshed.
@@ -64,8 +64,9 @@ func (f *Fetcher) AWSSigner(namespace verify.Namespace, as Identity) RevokedOf {
 	return func(ctx context.Context, s AWSSignature) ([]string, error) {
 		q := awsQuestion{namespace: namespace, as: as, region: s.Region, profileVersion: s.ProfileVersion, job: s.Job,
 			certificates: strings.Join(s.Certificates, ","), signedAt: s.SignedAt.UTC().Format(time.RFC3339)}
-		if err := f.signatures.Add(namespace, q); err != nil {
-			return nil, fmt.Errorf("too many signatures of %s are being asked about, try again", namespace.Describe())
+		account := f.options.Account(namespace)
+		if err := f.signatures.Add(account, q); err != nil {
+			return nil, fmt.Errorf("too many signatures of %s are being asked about, try again", account.Describe())
 		}
 		if f.options.Wait {
 			f.signatures.Await(ctx, q)
@@ -88,4 +89,6 @@ func (f *Fetcher) AWSSigner(namespace verify.Namespace, as Identity) RevokedOf {
 }
 
 // Forget drops the answers that are kept for a namespace.
-func (f *Fetcher) Forget(namespace verify.Namespace) { f.signatures.Want(namespace, nil) }
+func (f *Fetcher) Forget(namespace verify.Namespace) {
+	f.signatures.Drop(func(q awsQuestion) bool { return q.namespace == namespace })
+}

@@ -3,6 +3,8 @@ package external
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
 )
 
 // service is an AWS Signer whose answers a test sets.
@@ -135,16 +136,23 @@ func TestACommandWaitsForTheAnswerOfAWSSigner(t *testing.T) {
 	})
 }
 
-func TestOneNamespaceAsksAboutABoundedNumberOfSignatures(t *testing.T) {
-	f := New(Options{Fetch: map[Kind]Fetch{}}, time.Now) // it does not run, so no answer comes
-	revoked := f.AWSSigner("team-a", given("{}"))
-	for range maxSignaturesPending {
-		_, err := revoked(t.Context(), AWSSignature{Job: time.Now().String()})
-		require.ErrorContains(t, err, "being asked")
+// The namespaces of a Tenant have one share, however many they are.
+func TestOneAccountAsksAboutABoundedNumberOfSignatures(t *testing.T) {
+	// It does not run, so no answer comes.
+	f := New(Options{Fetch: map[Kind]Fetch{}, Account: func(n verify.Namespace) verify.Account {
+		return verify.TenantAccount(strings.TrimRight(string(n), "12"))
+	}}, time.Now)
+	ask := func(namespace verify.Namespace, job string) error {
+		_, err := f.AWSSigner(namespace, given("{}"))(t.Context(), AWSSignature{Job: job})
+		return err
 	}
-	_, err := revoked(t.Context(), AWSSignature{Job: "one more"})
-	require.ErrorContains(t, err, "too many signatures")
-	_, err = f.AWSSigner("team-b", given("{}"))(t.Context(), AWSSignature{Job: "one more"})
-	require.ErrorContains(t, err, "being asked", "another namespace is not held up")
-	require.ErrorIs(t, f.signatures.Add(verify.Namespace("team-a"), awsQuestion{namespace: "team-a", job: "x"}), prefetch.ErrBusy)
+	for i := range maxSignaturesPending {
+		require.ErrorContains(t, ask(verify.Namespace(fmt.Sprintf("iris-%d", 1+i%2)), fmt.Sprint(i)), "being asked")
+	}
+	require.ErrorContains(t, ask("iris-1", "one more"), "too many signatures")
+	require.ErrorContains(t, ask("iris-2", "one more"), "too many signatures")
+	require.ErrorContains(t, ask("team-b", "one more"), "being asked", "another account is not held up")
+	f.Forget("iris-1")
+	require.Len(t, f.signatures.Keys(), 1+maxSignaturesPending/2, "what another namespace asked about is kept")
+	require.ErrorContains(t, ask("iris-2", "one more"), "being asked")
 }

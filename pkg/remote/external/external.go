@@ -71,7 +71,7 @@ type Fetcher struct {
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
 	// signatures are those that AWS Signer is asked about.
-	signatures *prefetch.Set[verify.Namespace, awsQuestion, awsAnswer]
+	signatures *prefetch.Set[verify.Account, awsQuestion, awsAnswer]
 }
 
 // New returns a Fetcher that fetches while [Fetcher.Run] runs.

@@ -34,9 +34,9 @@ const (
 	// maxPrivateKey is the size of an RSA key: 4096 bits take 2.4 KiB. A larger one would
 	// cost seconds to parse and to sign with.
 	maxPrivateKey = 4 << 10
-	// maxSignatures is how many signatures of AWS Signer one namespace may ask about,
+	// maxSignatures is how many signatures of AWS Signer one account may ask about,
 	// and maxSignaturesPending how many of them at a time.
-	maxSignatures        = 512
+	maxSignatures        = 2048
 	maxSignaturesPending = 32
 	// awsSignerRefresh is how old its answer may become before AWS Signer is asked again.
 	// Revocation is noticed that much later, plus the time that verdicts are cached.

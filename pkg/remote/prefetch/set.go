@@ -182,6 +182,19 @@ func (s *Set[O, K, V]) KeepOnly(wanted map[O][]K) {
 	}
 }
 
+// Drop drops the keys that match, whoever wants them.
+func (s *Set[O, K, V]) Drop(match func(key K) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, e := range maps.Clone(s.entries) {
+		if match(key) {
+			for owner := range maps.Clone(e.owners) {
+				s.detach(owner, e)
+			}
+		}
+	}
+}
+
 // Known returns the last value of a key. The error is [ErrNotWanted], [ErrPending],
 // or says that the Follow of the key panicked after that value.
 func (s *Set[O, K, V]) Known(key K) (V, error) {

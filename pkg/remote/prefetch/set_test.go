@@ -221,6 +221,7 @@ func TestTheFollowOfADroppedKeyEnds(t *testing.T) {
 			w.Want("b", []string{"kept"})
 			w.KeepOnly(map[string][]string{"b": nil})
 		},
+		"dropped by its name": func(w *world) { w.Drop(func(key string) bool { return key == "dropped" }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -58,6 +58,13 @@ func (r *restored) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return r.WatchWithContext(context.Background(), options)
 }
 
+// asked returns how many lists of one object there were.
+func (r *restored) asked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.checks
+}
+
 // becomes changes the content, without an event, and ends all watches.
 func (r *restored) becomes(version, content string) {
 	r.mu.Lock()
@@ -86,12 +93,12 @@ func TestAnInformerReadsAgainWhenResourceVersionsWentBack(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "newer", content())
-		require.Zero(t, server.checks, "the first watch follows a list")
+		require.Zero(t, server.asked(), "the first watch follows a list")
 
 		server.becomes("9", "missed")
 		time.Sleep(time.Minute)
 		require.Equal(t, "newer", content(), "a watch goes on where the last one ended")
-		require.Equal(t, 1, server.checks)
+		require.Equal(t, 1, server.asked())
 
 		server.becomes("5", "restored")
 		time.Sleep(time.Minute)

@@ -54,7 +54,7 @@ func newShared(perSecond int) *shared {
 // answers for alone: one to a host that no cluster admin named, or with a login of a namespace.
 func (g *guard) shared(host string) *shared {
 	client, store := g.session.client, g.store
-	if !g.session.access.named(host) && !(g.named && host == g.origin) {
+	if named := g.session.access.named(host) || g.named && host == g.origin; !named {
 		return nil
 	}
 	key := sharedKey{host: host}

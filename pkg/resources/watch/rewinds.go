@@ -25,7 +25,7 @@ type rewinds struct {
 func (r *rewinds) check(ctx context.Context, options metav1.ListOptions, list func(context.Context, metav1.ListOptions) (runtime.Object, error)) error {
 	from, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
 	if r.listed.Swap(false) || err != nil || from == 0 {
-		return nil // it begins with what there is now
+		return nil //nolint:nilerr // it begins with what there is now
 	}
 	one, err := list(ctx, metav1.ListOptions{Limit: 1, FieldSelector: options.FieldSelector, LabelSelector: options.LabelSelector})
 	switch {

@@ -115,9 +115,9 @@ func scenarios() map[string][]scenario {
 	redis := "landwaiter_redis_commands_total"
 	return map[string][]scenario{
 		"LandwaiterReplicasDiffer": {
-			{"one missed a change", differing("7x10 8x20", "7x30"), "12m", none, "Replicas of Landwaiter serve different rules"},
-			{"one misses all of many changes", differing("7+1x30", "7x30"), "12m", none, "Replicas of Landwaiter serve different rules"},
-			{"one since its start", differing("8x30", "_x5 7x30"), "12m", none, "Replicas of Landwaiter serve different rules"},
+			{"one missed a change", differing("7x10 8x20", "7x30"), "12m", map[string]string{"scope": "cluster"}, "Replicas of Landwaiter serve different rules"},
+			{"one misses all of many changes", differing("7+1x30", "7x30"), "12m", map[string]string{"scope": "cluster"}, "Replicas of Landwaiter serve different rules"},
+			{"one since its start", differing("8x30", "_x5 7x30"), "12m", map[string]string{"scope": "cluster"}, "Replicas of Landwaiter serve different rules"},
 			{"all have the same", differing("7x10 8x20", "7x10 8x20"), "12m", nil, ""},
 			{"one was scraped before a change", differing("7x10 8x20", "7x11 8x20"), "13m", nil, ""},
 			{"many changes between scrapes", differing("7+1x30", "8+1x30"), "12m", nil, ""},

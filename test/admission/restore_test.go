@@ -31,8 +31,8 @@ func restorable(t *testing.T) *world {
 	return w
 }
 
-// uid returns the UID of a namespace.
-func (w *world) uid(t *testing.T, name string) types.UID {
+// identity returns the UID of a namespace.
+func (w *world) identity(t *testing.T, name string) types.UID {
 	t.Helper()
 	read := suite.Namespace(name)
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(read), read))
@@ -127,18 +127,18 @@ func TestARestoredClusterAdmitsNothingThatItsRulesDeny(t *testing.T) {
 	w.usable(t, "removed")
 	w.apply(t, fmt.Sprintf(excepted, w.Registry.Host()+"/somebody/app", time.Now().Add(10*time.Second).UTC().Format(time.RFC3339)))
 	w.admitted(t, "excepted", w.unsigned)
-	before := w.uid(t, "again")
+	before := w.identity(t, "again")
 	operator.Terminate(suite.Patience) // the lease is free
 	require.NoError(t, w.Backup(suite.Within(t)))
 
 	t.Run("Landwaiter ends before the API server starts", func(t *testing.T) {
 		operator := w.operate(t)
 		w.changed(t)
-		require.NotEqual(t, before, w.uid(t, "again"))
+		require.NotEqual(t, before, w.identity(t, "again"))
 		w.Current().Kill()
 		operator.Kill()
 		require.NoError(t, w.Restore(suite.Within(t)))
-		require.Equal(t, before, w.uid(t, "again"), "the cluster is that of the backup")
+		require.Equal(t, before, w.identity(t, "again"), "the cluster is that of the backup")
 		denied := []string{"loosened", "again", "excepted"}
 		for _, name := range denied {
 			require.Error(t, w.try(suite.Within(t), name, w.unsigned))

@@ -20,7 +20,7 @@ const ratifyVariable = "LANDWAITER_RATIFY"
 // ratifyVerify is where Ratify answers Gatekeeper.
 const ratifyVerify = "/ratify/gatekeeper/v1/verify"
 
-// ratify starts Ratify with the settings of its chart (ristretto for ten seconds,
+// ratify starts Ratify with the settings of its chart (a cache of ten seconds,
 // metrics, INFO) and one key of cosign, as a file instead of CRDs. Besides the stage's own
 // client, those of more CAs may ask.
 func (s *stage) ratify(ctx context.Context, host string, more ...[]byte) (*server, error) {
@@ -96,7 +96,7 @@ const ratifyConstraint = `
 `
 
 // coldBeside verifies the signed images from nothing, with the program and with Ratify in
-// turns, each started anew for its turn. Without Ratify it measures nothing.
+// turns, each started for its turn. Without Ratify it measures nothing.
 func coldBeside(ctx context.Context, s *stage) ([]figure, error) {
 	if os.Getenv(ratifyVariable) == "" {
 		return nil, nil
@@ -122,7 +122,7 @@ func coldBeside(ctx context.Context, s *stage) ([]figure, error) {
 	for i := range figures {
 		f := &figures[i]
 		f.Remark = fmt.Sprintf("%.2f ms of processor time an image; at rest %s resident, %s without files", f.Processor*1e3/float64(f.Requests),
-			mebibytes(rested[i], func(u usage) float64 { return u.resident }), mebibytes(rested[i], func(u usage) float64 { return u.own }))
+			medianOf(rested[i], func(u usage) float64 { return u.resident }), medianOf(rested[i], func(u usage) float64 { return u.own }))
 	}
 	f := &figures[0]
 	f.ThroughputOverRatify, f.ProviderOverRatify = ratioOf(throughput), ratioOf(processorTime)
@@ -130,8 +130,8 @@ func coldBeside(ctx context.Context, s *stage) ([]figure, error) {
 	return figures, nil
 }
 
-// mebibytes is the median of one of several usages.
-func mebibytes(of []usage, which func(usage) float64) string {
+// medianOf returns the median of several usages, in MiB.
+func medianOf(of []usage, which func(usage) float64) string {
 	values := make([]float64, len(of))
 	for i, u := range of {
 		values[i] = which(u)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -30,6 +31,11 @@ func (s *stage) push(ctx context.Context) error {
 		s.images = append(s.images, pinned(img, signed))
 	}
 	return nil
+}
+
+// signedImages are those of the stage that are signed.
+func (s *stage) signedImages() []sample {
+	return slices.DeleteFunc(slices.Clone(s.images), func(img sample) bool { return !img.signed })
 }
 
 // signedBy makes images that nothing else uses, with signatures of as many keys, the

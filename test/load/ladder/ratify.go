@@ -152,12 +152,7 @@ func (s *stage) coldTurn(ctx context.Context, name string, ratify bool) (figure,
 	}
 	defer p.Kill()
 	rest, began := memory(p.PID()), processor(p.PID()).Seconds()
-	var signed []sample
-	for _, img := range s.images {
-		if img.signed {
-			signed = append(signed, img)
-		}
-	}
+	signed := s.signedImages()
 	f := load{client: s.caller(p.url, true), connections: s.connections, check: true, next: func(i int) (request, bool) {
 		if i >= len(signed) {
 			return request{}, false

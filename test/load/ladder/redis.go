@@ -133,11 +133,20 @@ func (s *stage) share(ctx context.Context) (*cluster.Redis, []string, error) {
 		return nil, nil, fmt.Errorf("start Redis: %w", err)
 	}
 	s.running = append(s.running, redis.Process)
-	file := filepath.Join(s.dir, "redis.key")
-	if err := os.WriteFile(file, fixture.NewSealKey(), 0o600); err != nil {
-		return nil, nil, fmt.Errorf("write a key: %w", err)
+	file, err := writeSealKey(s.dir)
+	if err != nil {
+		return nil, nil, err
 	}
 	return redis, []string{"--redis-url", redis.URL, "--redis-key-file", file}, nil
+}
+
+// writeSealKey writes a new sealing key into a folder, and returns its file.
+func writeSealKey(dir string) (string, error) {
+	file := filepath.Join(dir, "redis.key")
+	if err := os.WriteFile(file, fixture.NewSealKey(), 0o600); err != nil {
+		return "", fmt.Errorf("write a key: %w", err)
+	}
+	return file, nil
 }
 
 // kept counts the keys in Redis.

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
-	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 const (
@@ -69,13 +67,12 @@ func (s *stage) grouped(ctx context.Context, n int, measure func(*group, context
 		return nil, fmt.Errorf("start a Redis Cluster: %w", err)
 	}
 	defer g.redis.Kill()
-	seal := filepath.Join(dir, "redis.key")
-	if err := os.WriteFile(seal, fixture.NewSealKey(), 0o600); err != nil {
-		return nil, fmt.Errorf("write a key: %w", err)
+	seal, err := writeSealKey(dir)
+	if err != nil {
+		return nil, err
 	}
 	// A denial would end within the run, and be worked out again.
 	g.flags = []string{"--redis-url", g.redis.URL, "--redis-option", "mode=cluster", "--redis-key-file", seal, "--ttl", "deny=1h", "--timeout", "drain=2s"}
-	// Only once: running replicas would read a file that is half written.
 	if g.resources, err = s.configure(replicaNamespaces); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -40,6 +41,51 @@ spec:
 ---
 {apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
 `
+}
+
+// clusterStore names the stage's registry.
+func (s *stage) clusterStore() string {
+	return fmt.Sprintf(`apiVersion: landwaiter.dev/v1beta1
+kind: ClusterStore
+metadata: {name: load}
+spec: {registries: [%q], insecurePlainHTTP: true}
+`, s.registry.Host())
+}
+
+func namespaceObject(name string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s, uid: uid-%[1]s}
+`, name)
+}
+
+// trustedKey is a TrustStore with a key, and a Verifier of it: "keys" and "release", with a suffix.
+func trustedKey(namespace, suffix string, key *fixture.CosignKey) string {
+	return fmt.Sprintf(`---
+apiVersion: landwaiter.dev/v1beta1
+kind: TrustStore
+metadata: {name: keys%[2]s, namespace: %[1]s}
+spec:
+  type: PublicKeys
+  source:
+    inline: |
+%[3]s
+---
+apiVersion: landwaiter.dev/v1beta1
+kind: Verifier
+metadata: {name: release%[2]s, namespace: %[1]s}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys%[2]s}], insecureIgnoreTransparencyLog: true}}}
+`, namespace, suffix, indented(string(key.PEM), "      "))
+}
+
+// strictPolicy demands the same of every image of a namespace.
+func strictPolicy(namespace string, demands ...string) string {
+	return fmt.Sprintf(`---
+apiVersion: landwaiter.dev/v1beta1
+kind: VerificationPolicy
+metadata: {name: strict, namespace: %s}
+spec: {rules: [{images: ["**"], require: [%s]}]}
+`, namespace, strings.Join(demands, ", "))
 }
 
 func yardstickTemplate(rules, url string, authority []byte) string {

@@ -79,12 +79,7 @@ func rotation(ctx context.Context, s *stage) ([]figure, error) {
 // podsOf are requests for as many signed images, ten in each, and the number of namespaces that
 // they are in.
 func (s *stage) podsOf(images int) ([]request, int, error) {
-	var signed []sample
-	for _, img := range s.images {
-		if img.signed {
-			signed = append(signed, img)
-		}
-	}
+	signed := s.signedImages()
 	var requests []request
 	namespaces := 0
 	for ; len(requests)*rotationImages < images; namespaces++ {

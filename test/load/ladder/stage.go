@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -89,36 +88,9 @@ func (s *stage) configure(n int) (string, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}
-	key := strings.ReplaceAll(strings.TrimSpace(string(s.key.PEM)), "\n", "\n      ")
-	files := map[string]string{"cluster.yaml": fmt.Sprintf(`apiVersion: landwaiter.dev/v1beta1
-kind: ClusterStore
-metadata: {name: load}
-spec: {registries: [%q], insecurePlainHTTP: true}
-`, s.registry.Host())}
+	files := map[string]string{"cluster.yaml": s.clusterStore()}
 	for i := range n {
-		files[namespace(i)+".yaml"] = fmt.Sprintf(`apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s, uid: uid-%[1]s}
----
-apiVersion: landwaiter.dev/v1beta1
-kind: TrustStore
-metadata: {name: keys, namespace: %[1]s}
-spec:
-  type: PublicKeys
-  source:
-    inline: |
-      %[2]s
----
-apiVersion: landwaiter.dev/v1beta1
-kind: Verifier
-metadata: {name: release, namespace: %[1]s}
-spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}
----
-apiVersion: landwaiter.dev/v1beta1
-kind: VerificationPolicy
-metadata: {name: strict, namespace: %[1]s}
-spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}
-`, namespace(i), key)
+		files[namespace(i)+".yaml"] = namespaceObject(namespace(i)) + trustedKey(namespace(i), "", s.key) + strictPolicy(namespace(i), "{anyOf: [release]}")
 	}
 	return dir, writeFiles(dir, files)
 }
@@ -130,41 +102,13 @@ func (s *stage) demanding(n int) (string, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}
-	text := fmt.Sprintf(`apiVersion: v1
-kind: Namespace
-metadata: {name: strict, uid: uid-strict}
----
-apiVersion: landwaiter.dev/v1beta1
-kind: ClusterStore
-metadata: {name: load}
-spec: {registries: [%q], insecurePlainHTTP: true}
-`, s.registry.Host())
+	text := namespaceObject("strict")
 	var demands []string
 	for i, key := range append(s.others[:n-1:n-1], s.key) {
-		text += fmt.Sprintf(`---
-apiVersion: landwaiter.dev/v1beta1
-kind: TrustStore
-metadata: {name: keys-%[1]d, namespace: strict}
-spec:
-  type: PublicKeys
-  source:
-    inline: |
-%[2]s
----
-apiVersion: landwaiter.dev/v1beta1
-kind: Verifier
-metadata: {name: release-%[1]d, namespace: strict}
-spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys-%[1]d}], insecureIgnoreTransparencyLog: true}}}
-`, i, indented(string(key.PEM), "      "))
+		text += trustedKey("strict", fmt.Sprintf("-%d", i), key)
 		demands = append(demands, fmt.Sprintf("{anyOf: [release-%d]}", i))
 	}
-	text += `---
-apiVersion: landwaiter.dev/v1beta1
-kind: VerificationPolicy
-metadata: {name: strict, namespace: strict}
-spec: {rules: [{images: ["**"], require: [` + strings.Join(demands, ", ") + `]}]}
-`
-	return dir, writeFiles(dir, map[string]string{"strict.yaml": text})
+	return dir, writeFiles(dir, map[string]string{"cluster.yaml": s.clusterStore(), "strict.yaml": text + strictPolicy("strict", demands...)})
 }
 
 // writeFiles writes files whole: a program that watches the folder reads none that is half written.

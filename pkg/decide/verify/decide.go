@@ -17,9 +17,9 @@ import (
 )
 
 // ranked is a finding with its position in the evidence, so that results do not depend
-// on the order in which checks end.
+// on the order in which checks end. The position may change until its search ends.
 type ranked struct {
-	rank    int
+	rank    *int
 	finding policy.Finding
 }
 
@@ -61,7 +61,7 @@ func newBoard(subject image.Reference, tasks []task, budget *budget, settled, en
 // already settled: later findings are only errors from canceled searches. It costs the
 // same however many findings there are, and without memory for another one the search
 // ends.
-func (b *board) add(registry Registry, v *Verifier, rank int, finding policy.Finding) {
+func (b *board) add(registry Registry, v *Verifier, rank *int, finding policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -84,19 +84,17 @@ func (b *board) add(registry Registry, v *Verifier, rank int, finding policy.Fin
 func (b *board) look(registry Registry, looked []Looked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for i, other := range b.looked[registry] { // of another search, whose verifiers check other signatures
+		looked[i].Signatures = max(looked[i].Signatures, other.Signatures)
+	}
 	b.looked[registry] = looked
 }
 
-// understand records that a manifest at some locations of a registry has a signature that a
-// verifier accepts.
-func (b *board) understand(registry Registry, where []Location) {
+// isClosed reports whether nothing more is recorded.
+func (b *board) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := range b.looked[registry] {
-		if l := &b.looked[registry][i]; slices.ContainsFunc(where, func(p Location) bool { return p.Name == l.Repository }) {
-			l.Signatures++
-		}
-	}
+	return b.closed
 }
 
 // listed returns how many manifests of a registry refer to the subject.
@@ -142,7 +140,7 @@ func (b *board) findings(t task, absent bool) []policy.Finding {
 		if absent && len(found) == 0 {
 			findings = append(findings, v.absent(b.subject, b.listed(t.layer.Registry)))
 		}
-		slices.SortStableFunc(found, func(x, y ranked) int { return x.rank - y.rank })
+		slices.SortStableFunc(found, func(x, y ranked) int { return *x.rank - *y.rank })
 		for _, r := range found {
 			findings = append(findings, r.finding)
 		}

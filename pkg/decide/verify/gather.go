@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,7 +14,9 @@ import (
 
 // search looks for evidence about one subject at the locations of one registry, in three
 // rounds of requests: the subject and the lists of referrers; the referring manifests, and
-// payloads of the signature tag; payloads of the other manifests.
+// payloads of the signature tag; payloads of the other manifests. A location whose list is there
+// does not wait for the lists of others, as far as its part of every limit goes. What is checked is the
+// same in whatever order they answer.
 type search struct {
 	*examination
 	registry  Registry
@@ -25,37 +26,83 @@ type search struct {
 	blobs     *blobs
 	locations Locations
 	kept      *kept
+
+	described   chan struct{} // closed once the subject's descriptor is known, or never comes
+	isDescribed bool
+	whole       chan struct{} // closed once every location has answered
+	shares      sync.WaitGroup
+	checks      sync.WaitGroup
+
+	mu        sync.Mutex
+	manifests map[string]*manifest
 }
 
 // run ends when every candidate is checked or ctx ends. The results are on the board.
 func (s *search) run(ctx context.Context) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.tellAll(0, policy.Finding{Unknown: true, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
-		}
+	defer s.recovered()
+	s.locations = locationsOf(s.registry, s.subject.Reference)
+	s.described, s.whole, s.manifests = make(chan struct{}), make(chan struct{}), map[string]*manifest{}
+	s.blobs = newBlobs(s.budget, s.kept, len(s.locations.Evidence), s.whole)
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() { // after a panic, too: what they hold is given back once all have ended
+		cancel()
+		s.shares.Wait()
+		s.checks.Wait()
+		s.blobs.reads.Wait()
 	}()
-	s.blobs, s.locations = newBlobs(s.budget, s.kept), locationsOf(s.registry, s.subject.Reference)
-	manifests, ok := s.list(ctx)
-	if !ok {
+	listings, err := s.list(ctx)
+	if err != nil {
+		s.tellAll(0, FindingOf(err))
 		return
 	}
-	read, others := s.split(manifests)
-	fair := newShares(len(s.locations.Evidence), manifests)
-	s.candidates(ctx, fair, read)
-	first := fair.first()
-	var checks sync.WaitGroup
-	defer checks.Wait() // after a panic, too: what they hold is given back once all have ended
-	s.checkAll(ctx, &checks, 0, first)
-	if len(others) > 0 {
-		s.candidates(ctx, fair, s.manifests(ctx, others))
+	lists, merged := s.joined(listings)
+	s.read(ctx, s.claim(merged))
+	s.shares.Wait()
+	candidates, over := fairly(lists, MaxSignatures)
+	for rank, c := range candidates {
+		c.rank = rank
 	}
-	s.checkAll(ctx, &checks, len(first), fair.rest())
-	checks.Wait()
-	if fair.over > 0 {
+	s.checkAll(ctx, candidates)
+	s.checks.Wait()
+	for i, m := range merged {
+		s.tell(rankLast+i, m)
+	}
+	if over > 0 {
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", names(s.locations.Evidence), fair.over+MaxSignatures, MaxSignatures),
+			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", names(s.locations.Evidence), over+MaxSignatures, MaxSignatures),
 			Remediation: "remove superfluous signatures from the repository"})
 	}
+	s.board.look(s.registry, s.looked(listings))
+}
+
+// recovered makes a finding of a panic: our own fault must not look like an answer about the image.
+func (s *search) recovered() {
+	if r := recover(); r != nil {
+		s.tellAll(0, policy.Finding{Unknown: true, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
+	}
+}
+
+// share checks what one location lists, up to its part of what may be checked: that much is checked
+// whatever the others list.
+func (s *search) share(ctx context.Context, own []*manifest, unread claimed) {
+	defer s.recovered()
+	defer unread.release()
+	<-s.described
+	if !s.isDescribed {
+		return
+	}
+	check := func() {
+		candidates, _ := fairly([][]*manifest{leading(own)}, MaxSignatures/len(s.locations.Evidence))
+		s.checkAll(ctx, candidates)
+	}
+	s.parseAll(ctx, unread.embedded)
+	check()
+	s.fetchAll(ctx, unread.others)
+	check()
+	for _, m := range own { // another location may be reading it
+		<-m.read
+	}
+	check()
 }
 
 // Findings about the whole search rank before those about one signature: a reason
@@ -66,103 +113,30 @@ const (
 	rankLast  = 1 << 20
 )
 
-// referring is a manifest that refers to the subject, or why it could not be read.
-type referring struct {
-	listed
-	content []byte
-	err     error
-}
-
-// split separates manifests that embed their content (the signature tag) from those
-// to fetch.
-func (s *search) split(manifests []listed) (read []referring, others []listed) {
-	for _, m := range manifests {
-		if len(m.Data) > 0 {
-			err := s.budget.hold(manifestBytes * int64(len(m.Data)))
-			read = append(read, referring{listed: m, content: m.Data, err: err})
-		} else {
-			others = append(others, m)
+// checkAll starts a check of every signature by every verifier that accepts it, unless it was started
+// before.
+func (s *search) checkAll(ctx context.Context, candidates []*candidate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range candidates {
+		if c.started {
+			continue
 		}
-	}
-	return read, others
-}
-
-// manifests fetches referring manifests in parallel, and keeps their order.
-func (s *search) manifests(ctx context.Context, others []listed) []referring {
-	defer s.trace.start("manifests", fmt.Sprintf("%d", len(others)))()
-	manifests := make([]referring, len(others))
-	var fetches sync.WaitGroup
-	for i, m := range others {
-		fetches.Go(func() {
-			content, err := s.blobs.fetch(ctx, m.where, m.Descriptor, MaxManifestBytes, manifestBytes)
-			manifests[i] = referring{listed: m, content: content, err: err}
-		})
-	}
-	fetches.Wait()
-	return manifests
-}
-
-// candidates queues the signatures in manifests that some verifier accepts.
-func (s *search) candidates(ctx context.Context, fair *shares, manifests []referring) {
-	err := s.budget.compute(ctx, func(ctx context.Context) {
-		for i, m := range manifests {
-			s.parse(ctx, fair, rankLast+i, m)
-		}
-	})
-	if err != nil {
-		s.tellAll(rankFirst, FindingOf(err))
-	}
-}
-
-// parse is candidates for one manifest. One that could not be read becomes a finding of
-// every verifier: it might have held a signature.
-func (s *search) parse(ctx context.Context, fair *shares, rank int, m referring) {
-	if err := cmp.Or(m.err, Step(ctx)); err != nil {
-		s.tellAll(rank, FindingOf(err))
-		return
-	}
-	manifest, err := readManifest(m.content, m.Descriptor)
-	if err != nil {
-		finding := FindingOf(err)
-		finding.Digest = m.Digest.String()
-		s.tellAll(rank, finding)
-		return
-	}
-	if len(manifest.Layers) == 0 && len(m.Data) > 0 {
-		s.tellAll(rank, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.Digest.String(),
-			Message:     fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.Digest),
-			Remediation: "sign the image again"})
-	}
-	understood := false
-	for _, layer := range distinct(manifest.Layers) {
-		if signature := (Signature{Descriptor: m.Descriptor, Manifest: manifest, Layer: layer}); slices.ContainsFunc(s.verifiers, func(v *Verifier) bool { return v.Checker.Accepts(signature) }) {
-			understood = true
-			fair.add(candidate{Signature: signature, in: m.listed})
-		}
-	}
-	if understood {
-		s.board.understand(s.registry, m.where)
-	}
-}
-
-// checkAll starts a check of every signature by every verifier that accepts it; first is the rank of
-// the first.
-func (s *search) checkAll(ctx context.Context, checks *sync.WaitGroup, first int, candidates []candidate) {
-	for i, signature := range candidates {
-		checks.Go(func() {
+		c.started = true
+		s.checks.Go(func() {
 			for _, v := range s.verifiers {
-				s.check(ctx, v, first+i, signature)
+				s.check(ctx, v, c)
 			}
 		})
 	}
 }
 
 // check has v check a signature, if it accepts it.
-func (s *search) check(ctx context.Context, v *Verifier, rank int, signature candidate) {
+func (s *search) check(ctx context.Context, v *Verifier, signature *candidate) {
 	defer func() {
 		if r := recover(); r != nil {
 			// Our own fault must not look like an answer about the image.
-			s.board.add(s.registry, v, rank, policy.Finding{Unknown: true, Reason: policy.ReasonInternalError,
+			s.board.add(s.registry, v, &signature.rank, policy.Finding{Unknown: true, Reason: policy.ReasonInternalError,
 				Message: fmt.Sprintf("internal error while checking: %v", r)})
 		}
 	}()
@@ -171,23 +145,22 @@ func (s *search) check(ctx context.Context, v *Verifier, rank int, signature can
 	}
 	turn, err := s.budget.turns.Take(ctx, s.budget.account)
 	if err != nil {
-		s.board.add(s.registry, v, rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, err)))
+		s.board.add(s.registry, v, &signature.rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, err)))
 		return
 	}
 	defer turn.Leave()
 	end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
-	finding := v.withCommand(Found(v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in.where), s.now())), s.subject.Reference)
+	finding := v.withCommand(Found(v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in), s.now())), s.subject.Reference)
 	end()
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature.Signature)
-	s.board.add(s.registry, v, rank, finding)
+	s.board.add(s.registry, v, &signature.rank, finding)
 }
 
-// between returns a [Fetch] from the locations where a signature was listed. It leaves turn
-// while it waits for them.
-func (s *search) between(turn *fair.Turn[Account], where []Location) Fetch {
+// between returns a [Fetch] from the locations that list m. It leaves turn while it waits for them.
+func (s *search) between(turn *fair.Turn[Account], m *manifest) Fetch {
 	return func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 		turn.Leave()
-		content, err := s.blobs.fetch(ctx, where, desc, limit, 1)
+		content, err := s.blobs.fetch(ctx, func() []Location { return s.where(m) }, desc, limit, 1)
 		if err := turn.Enter(ctx); err != nil {
 			return nil, fmt.Errorf("fetch %s: %w", desc.Digest, err)
 		}
@@ -210,7 +183,7 @@ func artifactType(s Signature) string {
 // tellAll adds the same finding for every verifier of the search.
 func (s *search) tellAll(rank int, finding policy.Finding) {
 	for _, v := range s.verifiers {
-		s.board.add(s.registry, v, rank, finding)
+		s.board.add(s.registry, v, &rank, finding)
 	}
 }
 
@@ -239,69 +212,4 @@ func searches(tasks []task) map[searchGroup][]*Verifier {
 		}
 	}
 	return groups
-}
-
-// blobs reads content for one image: each blob once, at most left bytes in all, and no
-// more than the account has memory for. Every caller shares the context of the image's
-// work, so one read may serve all.
-type blobs struct {
-	budget *budget
-	kept   *kept
-
-	mu    sync.Mutex
-	left  int64
-	reads map[string]func() ([]byte, error)
-}
-
-func newBlobs(budget *budget, kept *kept) *blobs {
-	return &blobs{budget: budget, kept: kept, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
-}
-
-// fetch reads a blob of at most limit bytes at the first of locations that serves it. It holds
-// so many times its size in memory.
-func (b *blobs) fetch(ctx context.Context, where []Location, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
-	if desc.Size < 0 || desc.Size > limit { // a negative size would enlarge what is left
-		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
-	}
-	read, err := b.read(ctx, where, desc, limit, times)
-	if err != nil {
-		return nil, err
-	}
-	return read()
-}
-
-// read returns the function that reads a descriptor once, on its first call.
-func (b *blobs) read(ctx context.Context, where []Location, desc ocispec.Descriptor, limit, times int64) (func() ([]byte, error), error) {
-	// Size and media type are part of the identity: with them the registry
-	// client decides what it reads and how. So are the locations: one that fails must not
-	// fail evidence that another holds.
-	key := fmt.Sprintf("%s %d %s %s", desc.Digest, desc.Size, names(where), desc.MediaType)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if read, ok := b.reads[key]; ok {
-		return read, nil
-	}
-	if desc.Size > b.left {
-		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the evidence is larger than %d bytes in all", MaxImageBytes))
-	}
-	if err := b.budget.hold(times * desc.Size); err != nil {
-		return nil, err
-	}
-	b.left -= desc.Size
-	b.reads[key] = sync.OnceValues(func() (content []byte, err error) {
-		// A panic becomes an error, because others wait for this blob.
-		defer func() {
-			if p := recover(); p != nil {
-				content, err = nil, fmt.Errorf("internal error while fetching: %v", p)
-			}
-		}()
-		if content, ok := b.kept.content(desc); ok {
-			return content, nil
-		}
-		if content, err = fetchAt(ctx, where, desc, limit); err == nil {
-			b.kept.add(desc.Digest, content)
-		}
-		return content, err
-	})
-	return b.reads[key], nil
 }

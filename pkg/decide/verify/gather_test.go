@@ -30,7 +30,16 @@ func (z *zeros) Fetch(_ context.Context, desc ocispec.Descriptor, _ int64) ([]by
 	return make([]byte, desc.Size), nil
 }
 
-func at(r Repository) []Location { return []Location{{Name: "r.example.com/app", Repository: r}} }
+func at(r Repository) func() []Location {
+	return func() []Location { return []Location{{Name: "r.example.com/app", Repository: r}} }
+}
+
+// blobsOf returns the blobs of an image at one location, whose list is there.
+func blobsOf(b *budget) *blobs {
+	whole := make(chan struct{})
+	close(whole)
+	return newBlobs(b, nil, 1, whole)
+}
 
 func blobOf(content string, size int64) ocispec.Descriptor {
 	return ocispec.Descriptor{Digest: digest.FromString(content), Size: size}
@@ -39,7 +48,7 @@ func blobOf(content string, size int64) ocispec.Descriptor {
 func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 	for name, r := range map[string]*zeros{"content": {}, "a panic": {panic: true}} {
 		t.Run(name, func(t *testing.T) {
-			b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"), nil)
+			b := blobsOf(NewEngine(none{}, time.Now, Options{}).budget("a"))
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
@@ -59,7 +68,7 @@ func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 
 func TestBlobsOfOneImageAreBoundedInAll(t *testing.T) {
 	r := &zeros{}
-	b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"), nil)
+	b := blobsOf(NewEngine(none{}, time.Now, Options{}).budget("a"))
 	for i := range 8 {
 		_, err := b.fetch(t.Context(), at(r), blobOf(string(rune('a'+i)), MaxImageBytes/8), MaxImageBytes, 1)
 		require.NoError(t, err)
@@ -79,7 +88,7 @@ func TestTheEvidenceOfAnAccountFitsIntoItsShareOfTheMemory(t *testing.T) {
 	engine := NewEngine(none{}, time.Now, Options{EvidenceBytes: 100})
 	own, again, other := engine.budget("a"), engine.budget("a"), engine.budget("b")
 	read := func(b *budget, size int64) error {
-		_, err := newBlobs(b, nil).fetch(t.Context(), at(r), blobOf("a", size), MaxImageBytes, 2)
+		_, err := blobsOf(b).fetch(t.Context(), at(r), blobOf("a", size), MaxImageBytes, 2)
 		return err
 	}
 	require.NoError(t, read(own, 20))

@@ -200,7 +200,8 @@ func (k *kept) save(ctx context.Context, cache Cache, allowed bool) {
 	case evidence.Refused == k.rules:
 		evidence.Refused = ""
 	}
-	if !k.changed && evidence.Refused == k.evidence.Refused || evidence.Lists == nil {
+	// An image may be allowed before every list is there. Its content is worth keeping then, too.
+	if !k.changed && evidence.Refused == k.evidence.Refused || evidence.Lists == nil && !allowed {
 		return
 	}
 	// Other rules may have read the lists again meanwhile.

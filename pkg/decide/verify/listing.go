@@ -2,8 +2,8 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -60,115 +60,136 @@ func lookedAt(locations []Looked) string {
 	return " (looked at " + strings.Join(held, "; ") + ")"
 }
 
-// listed is a manifest that refers to the subject.
-type listed struct {
-	ocispec.Descriptor
-	at    int        // index of the first location that lists it
-	where []Location // that list it
+// listing is what one location lists.
+type listing struct {
+	found     []ocispec.Descriptor
+	manifests []*manifest // of found
+	err       error
 }
 
-// list reads the subject's descriptor and lists its referrers at every location, in parallel.
-// It returns false if the subject could not be read: then nothing can be proven about it.
-func (s *search) list(ctx context.Context) ([]listed, bool) {
-	var errs []error
-	found, subject, known := s.kept.lists(s.locations, s.subject.stated, s.allows, s.denies)
-	if !known {
-		var subjectErr error
-		if found, errs, subjectErr = s.ask(ctx); subjectErr != nil {
-			s.tellAll(0, FindingOf(subjectErr))
-			return nil, false
-		}
-		described := s.subject.Descriptor
-		if s.subject.stated {
-			described = ocispec.Descriptor{}
-		}
-		if errors.Join(errs...) == nil {
-			s.kept.listed(s.locations, found, described)
-		}
-	} else {
-		errs = make([]error, len(found))
-		if !s.subject.stated {
-			s.subject.Descriptor = subject
-		}
-	}
-	return s.joined(found, errs), true
-}
-
-// ask asks every location for its list, and for the subject's descriptor, in parallel.
-func (s *search) ask(ctx context.Context) (found [][]ocispec.Descriptor, errs []error, subjectErr error) {
-	locations := s.locations.Evidence
-	found, errs = make([][]ocispec.Descriptor, len(locations)), make([]error, len(locations))
+// list reads the subject's descriptor and lists its referrers at every location, in parallel, and starts
+// the share of each location that has answered. It fails if the subject could not be read: then nothing
+// can be proven about it.
+func (s *search) list(ctx context.Context) ([]listing, error) {
+	kept, subject, known := s.kept.lists(s.locations, s.subject.stated, s.allows, s.denies)
+	listings := make([]listing, len(s.locations.Evidence))
 	var lists sync.WaitGroup
-	for i, location := range locations {
-		lists.Go(func() {
-			defer s.trace.start("list", location.Name)()
-			defer func() {
-				if r := recover(); r != nil {
-					errs[i] = fmt.Errorf("internal error: %v", r)
-				}
-			}()
-			found[i], errs[i] = location.Referrers(ctx, s.subject.Reference)
+	for at := range listings {
+		lists.Add(1)
+		s.shares.Go(func() {
+			l := &listings[at]
+			if known {
+				l.found = kept[at]
+			} else {
+				l.found, l.err = s.listAt(ctx, s.locations.Evidence[at])
+			}
+			l.manifests = s.refer(at, l.found)
+			own := l.manifests[:min(len(l.manifests), MaxReferrers/len(listings))]
+			unread := s.claim(own)
+			lists.Done()
+			s.share(ctx, own, unread)
 		})
 	}
-	subjectErr = s.describe(ctx)
+	if err := s.describeOnce(ctx, subject, known); err != nil {
+		return nil, err
+	}
 	lists.Wait()
-	return found, errs, subjectErr
+	close(s.whole)
+	if !known {
+		s.keepLists(listings)
+	}
+	return listings, nil
 }
 
-// joined merges the lists, and tells what keeps them from being whole.
-func (s *search) joined(found [][]ocispec.Descriptor, errs []error) []listed {
-	locations := s.locations.Evidence
-	looked := make([]Looked, len(locations))
-	for i, location := range locations {
-		looked[i] = Looked{Digest: s.subject.Reference.Digest, Repository: location.Name, Role: location.Role, Manifests: len(found[i])}
-		if errs[i] == nil {
+// keepLists keeps lists that are whole.
+func (s *search) keepLists(listings []listing) {
+	found := make([][]ocispec.Descriptor, len(listings))
+	for at, l := range listings {
+		if l.err != nil {
+			return
+		}
+		found[at] = l.found
+	}
+	described := s.subject.Descriptor
+	if s.subject.stated {
+		described = ocispec.Descriptor{}
+	}
+	s.kept.listed(s.locations, found, described)
+}
+
+// listAt asks one location for its list.
+func (s *search) listAt(ctx context.Context, location Location) (found []ocispec.Descriptor, err error) {
+	defer s.trace.start("list", location.Name)()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal error: %v", r)
+		}
+	}()
+	return location.Referrers(ctx, s.subject.Reference)
+}
+
+// joined returns the manifests that are read, by location and all, and tells what keeps them from
+// being all that there are.
+func (s *search) joined(listings []listing) (lists [][]*manifest, merged []*manifest) {
+	for _, l := range listings {
+		lists = append(lists, l.manifests)
+		if l.err == nil {
 			continue
 		}
-		looked[i].Err = errs[i].Error()
-		finding := FindingOf(errs[i])
+		finding := FindingOf(l.err)
 		// A list that a retry cannot complete hides evidence, whatever cut it short.
 		finding.Incomplete = finding.Result() != policy.Unknown
 		s.tellAll(rankFirst, finding)
 	}
-	s.board.look(s.registry, looked)
-	merged := merge(locations, found)
-	if len(merged) > MaxReferrers {
-		merged = merged[:MaxReferrers]
+	merged, over := merge(lists, MaxReferrers)
+	if over {
+		for at, list := range lists {
+			lists[at] = slices.DeleteFunc(slices.Clone(list), func(m *manifest) bool { return !slices.Contains(merged, m) })
+		}
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has more than %d referrers, only the first ones are read", names(locations), MaxReferrers),
+			Message:     fmt.Sprintf("%s has more than %d referrers, only the first ones are read", names(s.locations.Evidence), MaxReferrers),
 			Remediation: "remove superfluous signatures and attestations from the repository"})
 	}
-	return merged
+	return lists, merged
 }
 
-// merge joins the lists of locations round robin, so that a long one does not push another
-// past a limit. A manifest that several locations list counts once. It has to be listed alike:
-// else a location that states another size would spoil it for the others.
-func merge(locations []Location, lists [][]ocispec.Descriptor) []listed {
-	var merged []listed
-	seen := map[string]int{}
-	for i, more := 0, true; more; i++ {
-		more = false
-		for at, list := range lists {
-			if i >= len(list) {
-				continue
-			}
-			more = true
-			d := list[i]
-			key := fmt.Sprintf("%s %d %s", d.Digest, d.Size, d.MediaType)
-			j, again := seen[key]
-			if !again {
-				seen[key] = len(merged)
-				merged = append(merged, listed{Descriptor: d, at: at, where: locations[at : at+1 : at+1]})
-				continue
-			}
-			merged[j].where = append(merged[j].where, locations[at])
-			if len(merged[j].Data) == 0 {
-				merged[j].Data = d.Data
+// looked says what the locations held. All that the search started has ended.
+func (s *search) looked(listings []listing) []Looked {
+	suffices := s.board.isClosed()
+	looked := make([]Looked, len(listings))
+	for at, location := range s.locations.Evidence {
+		looked[at] = Looked{Digest: s.subject.Reference.Digest, Repository: location.Name, Role: location.Role, Manifests: len(listings[at].found)}
+		switch err := listings[at].err; {
+		case err == nil:
+		case suffices:
+			looked[at].Err = "not awaited, other evidence suffices"
+		default:
+			looked[at].Err = err.Error()
+		}
+	}
+	for _, m := range s.manifests {
+		for _, at := range m.where {
+			if len(m.candidates) > 0 {
+				looked[at].Signatures++
 			}
 		}
 	}
-	return merged
+	return looked
+}
+
+// describeOnce fills in the subject's descriptor, which may be kept, and lets the shares go on.
+func (s *search) describeOnce(ctx context.Context, kept ocispec.Descriptor, known bool) error {
+	defer close(s.described)
+	switch {
+	case !known:
+		if err := s.describe(ctx); err != nil {
+			return err
+		}
+	case !s.subject.stated:
+		s.subject.Descriptor = kept
+	}
+	s.isDescribed = true
+	return nil
 }
 
 // describe fills in the subject's size and media type: a digest reference lacks them,
@@ -183,69 +204,4 @@ func (s *search) describe(ctx context.Context) error {
 	descriptor, err := s.locations.Resolve(ctx, s.subject.Reference)
 	s.subject.Descriptor = descriptor
 	return err
-}
-
-// candidate is a signature that some verifier accepts, and the manifest it is in.
-type candidate struct {
-	Signature
-	in listed
-}
-
-// shares bounds the signatures of one image that are checked. Locations take turns, so that
-// one that has many does not hide those of another.
-type shares struct {
-	free, each int
-	taken      []int         // by location
-	waiting    [][]candidate // by location
-	over       int           // that are not checked
-}
-
-// newShares returns the shares of the locations that list something.
-func newShares(locations int, manifests []listed) *shares {
-	have := map[int]bool{}
-	for _, m := range manifests {
-		have[m.at] = true
-	}
-	return &shares{free: MaxSignatures, each: MaxSignatures / max(len(have), 1), taken: make([]int, locations), waiting: make([][]candidate, locations)}
-}
-
-// add queues a candidate. No location ever has more than all that may be checked.
-func (s *shares) add(c candidate) {
-	if queue := s.waiting[c.in.at]; len(queue) < MaxSignatures {
-		s.waiting[c.in.at] = append(queue, c)
-		return
-	}
-	s.over++
-}
-
-// first takes what may be checked before it is known how many more there are: a share of
-// each location.
-func (s *shares) first() []candidate { return s.take(s.each) }
-
-// rest takes all that may still be checked.
-func (s *shares) rest() []candidate {
-	taken := s.take(MaxSignatures)
-	for _, queue := range s.waiting {
-		s.over += len(queue)
-	}
-	s.waiting = nil
-	return taken
-}
-
-// take takes from the locations that had fewest, up to each from one.
-func (s *shares) take(each int) (taken []candidate) {
-	for ; s.free > 0; s.free-- {
-		least := -1
-		for at, queue := range s.waiting {
-			if len(queue) > 0 && s.taken[at] < each && (least < 0 || s.taken[at] < s.taken[least]) {
-				least = at
-			}
-		}
-		if least < 0 {
-			break
-		}
-		taken, s.waiting[least] = append(taken, s.waiting[least][0]), s.waiting[least][1:]
-		s.taken[least]++
-	}
-	return taken
 }

@@ -49,7 +49,7 @@ const MinInFlight = 32
 // others have theirs: a warning must not cost an answer.
 const warnGrace = 500 * time.Millisecond
 
-// patience is how long one location may take over content before another one that lists it is asked, too.
+// patience is how long one location may take over content, or the size of an image, before the answer of another one does.
 const patience = 250 * time.Millisecond
 
 // laterAtOnce is how many images that break-glass has let in are verified at a time, after

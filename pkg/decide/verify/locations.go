@@ -103,7 +103,7 @@ func names(locations []Location) string {
 // asked in parallel, so that a mirror which lacks the image costs no further round trip. A
 // location that fails, or that answers for another digest, counts as one that lacks it: what
 // is asked for by digest cannot be forged, and the verdict on a tag is about the digest
-// that was found.
+// that was found. A location that keeps a digest waiting is not waited for if another one has it.
 func (l Locations) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	locations := l.Content
 	switch len(locations) {
@@ -115,32 +115,51 @@ func (l Locations) Resolve(ctx context.Context, ref image.Reference) (ocispec.De
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
+		at         int
 		descriptor ocispec.Descriptor
 		err        error
 	}
-	answers := make([]chan answer, len(locations))
-	for i, location := range locations {
-		answers[i] = make(chan answer, 1)
+	answers := make(chan answer, len(locations))
+	for at, location := range locations {
 		go func() {
-			var a answer
+			a := answer{at: at}
 			defer func() {
 				if r := recover(); r != nil {
-					a = answer{err: fmt.Errorf("internal error: %v", r)}
+					a.err = fmt.Errorf("internal error: %v", r)
 				}
-				answers[i] <- a
+				answers <- a
 			}()
 			a.descriptor, a.err = resolveAt(ctx, location, ref)
 		}()
 	}
-	var errs []error
-	for _, next := range answers {
-		a := <-next // it ends with its context
-		if a.err == nil {
-			return a.descriptor, nil
-		}
-		errs = append(errs, a.err)
+	var slow <-chan time.Time
+	if ref.Digest != "" { // a tag may be another digest elsewhere
+		slow = time.After(patience)
 	}
-	return ocispec.Descriptor{}, nowhere(errs)
+	have, errs := make([]*answer, len(locations)), make([]error, 0, len(locations))
+	for late := false; ; {
+		errs = errs[:0]
+		for _, a := range have {
+			if a == nil && !late {
+				break // it ends with its context
+			}
+			if a != nil && a.err == nil {
+				return a.descriptor, nil
+			}
+			if a != nil {
+				errs = append(errs, a.err)
+			}
+		}
+		if len(errs) == len(locations) {
+			return ocispec.Descriptor{}, nowhere(errs)
+		}
+		select {
+		case a := <-answers:
+			have[a.at] = &a
+		case <-slow:
+			late = true
+		}
+	}
 }
 
 // resolveAt is Resolve for one location. It rejects digests that are not sha256 or differ from

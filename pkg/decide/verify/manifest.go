@@ -15,7 +15,7 @@ import (
 type manifest struct {
 	ocispec.Descriptor
 
-	// The mutex of the search guards these.
+	// `search.mu` guards these.
 	where   []int  // the indexes of the locations that list it, ascending
 	data    []byte // its content, if a list embeds it
 	claimed bool   // someone reads it
@@ -33,7 +33,7 @@ type candidate struct {
 	Signature
 	in      *manifest
 	rank    int  // among all candidates, once every location has answered
-	started bool // its check; the mutex of the search guards it
+	started bool // its check; guarded by `search.mu`
 }
 
 // refer returns the manifests of a location's list, each once. Those that another location lists alike are the same: else

@@ -77,6 +77,9 @@ func (s *search) list(ctx context.Context) ([]listing, error) {
 	for at := range listings {
 		lists.Add(1)
 		s.shares.Go(func() {
+			answered := sync.OnceFunc(lists.Done)
+			defer answered()
+			defer s.recovered()
 			l := &listings[at]
 			if known {
 				l.found = kept[at]
@@ -86,7 +89,7 @@ func (s *search) list(ctx context.Context) ([]listing, error) {
 			l.manifests = s.refer(at, l.found)
 			own := l.manifests[:min(len(l.manifests), MaxReferrers/len(listings))]
 			unread := s.claim(own)
-			lists.Done()
+			answered()
 			s.share(ctx, own, unread)
 		})
 	}

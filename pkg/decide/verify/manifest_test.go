@@ -10,7 +10,7 @@ import (
 // What a location has read and checked before the others answer is among what is read and checked in the end, so it
 // neither changes the result nor adds work.
 func TestTheShareOfEachLocationIsAmongWhatIsChecked(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
+	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		all := make([]*manifest, 40)
 		for i := range all {

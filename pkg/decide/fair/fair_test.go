@@ -3,6 +3,8 @@ package fair_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -182,6 +184,44 @@ func TestLongWorkYieldsBetweenItsSteps(t *testing.T) {
 		turn.Leave()
 		all.Wait()
 	})
+}
+
+func TestShortTurnsThatFollowOnEachOtherLetOthersRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	turns := fair.NewTurns[string](1, time.Now)
+	ctx, cancel := context.WithCancel(t.Context())
+	taken := 0 // by whoever has the turn
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			for {
+				turn, err := turns.Take(ctx, "flood")
+				if err != nil {
+					return
+				}
+				taken++
+				for began := time.Now(); time.Since(began) < 20*time.Microsecond; {
+				}
+				turn.Leave()
+			}
+		})
+	}
+	var between []int
+	for range 101 {
+		turn, err := turns.Take(t.Context(), "quiet")
+		require.NoError(t, err)
+		before := taken
+		turn.Leave()
+		runtime.Gosched()
+		turn, err = turns.Take(t.Context(), "quiet")
+		require.NoError(t, err)
+		between = append(between, taken-before)
+		turn.Leave()
+	}
+	cancel()
+	all.Wait()
+	slices.Sort(between)
+	require.Less(t, between[len(between)/2], 200, "a millisecond has 50 turns")
 }
 
 func TestAnEndedContextTakesNoTurn(t *testing.T) {

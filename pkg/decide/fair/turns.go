@@ -21,6 +21,7 @@ type Turns[Account comparable] struct {
 	floor   time.Duration // what the account of the latest turn had used before it
 	users   map[Account]*user
 	waiting waiting
+	paused  time.Time // when what else is ready last went first
 }
 
 // user is what one account has used, and its queue.
@@ -71,15 +72,26 @@ func (u *Turn[Account]) Enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := u.turns
+	waited, err := u.turns.admit(ctx, u.account)
+	if err != nil {
+		return err
+	}
+	if waited {
+		u.turns.pause()
+	}
+	u.held, u.began = true, u.turns.now()
+	return nil
+}
+
+// admit takes a place, and reports whether it had to wait for one.
+func (t *Turns[Account]) admit(ctx context.Context, name Account) (waited bool, err error) {
 	t.mu.Lock()
-	account := t.user(u.account)
+	account := t.user(name)
 	if t.free > 0 {
 		t.free--
 		t.start(account)
-		u.held, u.began = true, t.now()
 		t.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	granted := make(chan struct{})
 	account.queue = append(account.queue, granted)
@@ -89,8 +101,7 @@ func (u *Turn[Account]) Enter(ctx context.Context) error {
 	t.mu.Unlock()
 	select {
 	case <-granted:
-		u.held, u.began = true, t.now()
-		return nil
+		return true, nil
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
@@ -103,7 +114,23 @@ func (u *Turn[Account]) Enter(ctx context.Context) error {
 	} else {
 		t.end(account, 0) // it was granted while ctx ended
 	}
-	return ctx.Err()
+	return true, ctx.Err()
+}
+
+// pause lets whatever else is ready run first, once in a quantum. The runtime would not: a
+// goroutine that another one wakes runs next and in the other's time, so that short turns would
+// follow on each other for ten milliseconds, while answers that are ready wait.
+func (t *Turns[Account]) pause() {
+	t.mu.Lock()
+	now := t.now()
+	due := now.Sub(t.paused) >= quantum
+	if due {
+		t.paused = now
+	}
+	t.mu.Unlock()
+	if due {
+		runtime.Gosched()
+	}
 }
 
 // Leave ends the turn, for good or until [Turn.Enter]. It does nothing if the turn is not
@@ -134,8 +161,7 @@ func (u *Turn[Account]) Yield(ctx context.Context) error {
 		return nil
 	}
 	u.Leave()
-	// With few processors, the runtime would let what is ready wait for ten milliseconds.
-	runtime.Gosched()
+	u.turns.pause()
 	return u.Enter(ctx)
 }
 

@@ -138,6 +138,42 @@ func TestTheRegistryIsNotWaitedForInATurn(t *testing.T) {
 	})
 }
 
+func TestWhatARegistrySentIsReadInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(newCache(), verify.Options{Processors: 1})
+		large := newRegistry()
+		large.manifest(t, true, "k1:"+appDigest.String())
+		large.fetch = func(ctx context.Context, _ ocispec.Descriptor) error {
+			ctx, leave, err := verify.TakeTurn(ctx)
+			if err != nil {
+				return err
+			}
+			defer leave()
+			for range 10_000 {
+				time.Sleep(10 * time.Millisecond) // virtual time
+				if err := verify.Step(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		go e.Verify(t.Context(), config(layer(t, large, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/large@"+appDigest.String()))
+		synctest.Wait()
+
+		took := admit(t, e, "team-b")
+		require.Positive(t, took)
+		require.LessOrEqual(t, took, 5*10*time.Millisecond)
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestOutsideAVerificationNoTurnIsTaken(t *testing.T) {
+	ctx, leave, err := verify.TakeTurn(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, verify.Step(ctx))
+	leave()
+}
+
 // While every processor is taken, what is in memory is answered, and patterns wait for
 // their turn as long as the caller does.
 func TestPatternsAreMatchedInTurn(t *testing.T) {

@@ -127,7 +127,7 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 		defer cancel()
 	}
 	trace := &trace{now: e.now}
-	ctx = trace.in(ctx)
+	ctx = e.pace(config.account()).in(trace.in(ctx))
 	subject, doubt, err := e.pin(ctx, config, tasks, ref, how, trace)
 	if err != nil {
 		result.Verdict, result.Stages, result.Overloaded = failed(tasks, err), trace.stages(), errors.Is(err, errOverloaded)

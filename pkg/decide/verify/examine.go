@@ -96,19 +96,26 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	return Entry{Verdict: verdict, Findings: findings}
 }
 
-// budget is what the work on one image may use: its account's share of the memory for
-// evidence, and processor time in turns with other accounts.
-type budget struct {
+// pace is the processor time of an account, in turns with others.
+type pace struct {
 	account Account
-	memory  *fair.Hold[Account]
 	turns   *fair.Turns[Account]
+}
+
+// budget is what the work on one image may use: its account's share of the memory for
+// evidence, and of processor time.
+type budget struct {
+	pace
+	memory *fair.Hold[Account]
 
 	refused atomic.Bool // some evidence found no memory, and is Unknown
 	lost    atomic.Bool // a finding found no memory, and is gone
 }
 
+func (e *Engine) pace(account Account) pace { return pace{account: account, turns: e.turns} }
+
 func (e *Engine) budget(account Account) *budget {
-	return &budget{account: account, memory: e.memory.Hold(account), turns: e.turns}
+	return &budget{pace: e.pace(account), memory: e.memory.Hold(account)}
 }
 
 // hold reserves memory for n bytes until the work ends. Its error is transient.
@@ -123,16 +130,45 @@ func (b *budget) hold(n int64) error {
 // release returns all memory. Nothing that was held may be used any more.
 func (b *budget) release() { b.memory.Release() }
 
+// take takes a turn of the account, and returns a context for [Step] in it and what leaves the
+// turn. It fails if ctx ends first.
+func (p pace) take(ctx context.Context) (context.Context, func(), error) {
+	turn, err := p.turns.Take(ctx, p.account)
+	if err != nil {
+		return nil, nil, fmt.Errorf("wait for a turn of %s: %w", p.account, err)
+	}
+	return withTurn(ctx, turn), turn.Leave, nil
+}
+
 // compute runs f in a turn of the account, with a context for [Step]. It fails without f
 // if ctx ends first.
-func (b *budget) compute(ctx context.Context, f func(context.Context)) error {
-	turn, err := b.turns.Take(ctx, b.account)
+func (p pace) compute(ctx context.Context, f func(context.Context)) error {
+	ctx, leave, err := p.take(ctx)
 	if err != nil {
-		return fmt.Errorf("wait for a turn of %s: %w", b.account, err)
+		return err
 	}
-	defer turn.Leave()
-	f(withTurn(ctx, turn))
+	defer leave()
+	f(ctx)
 	return nil
+}
+
+// paceKey is where the context of a verification has its pace.
+type paceKey struct{}
+
+func (p pace) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, paceKey{}, p)
+}
+
+// TakeTurn takes a turn of whoever pays for the verification that ctx belongs to, and returns a
+// context for [Step] and what leaves the turn, in the same goroutine. A [Repository] takes one
+// to work on what a registry sent, which can be as much as the registry likes, and does not
+// wait for the registry meanwhile. It fails if ctx ends first. Outside a verification it takes
+// nothing.
+func TakeTurn(ctx context.Context) (context.Context, func(), error) {
+	if p, ok := ctx.Value(paceKey{}).(pace); ok {
+		return p.take(ctx)
+	}
+	return ctx, func() {}, nil
 }
 
 // turnKey is the context key of the turn in which a [Checker] runs. Like a deadline, it says
@@ -154,7 +190,7 @@ func Step(ctx context.Context) error {
 // never waits and there is none now.
 func (e *Engine) compute(ctx context.Context, config *Config, how mode, f func()) error {
 	if !how.recall {
-		return e.budget(config.account()).compute(ctx, func(context.Context) { f() })
+		return e.pace(config.account()).compute(ctx, func(context.Context) { f() })
 	}
 	turn := e.turns.Try(config.account())
 	if turn == nil {

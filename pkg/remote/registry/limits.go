@@ -24,6 +24,9 @@ const (
 	// maxFirstRead bounds what is allocated before content comes, for evidence of the
 	// usual size.
 	maxFirstRead = 64 << 10
+	// hashedAtOnce is how much is hashed without a turn, or between two steps of one: tens of
+	// microseconds.
+	hashedAtOnce = 64 << 10
 	// maxRedirects is enough for a blob that lives in object storage behind a
 	// content network.
 	maxRedirects = 3

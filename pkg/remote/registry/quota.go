@@ -240,26 +240,33 @@ func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	if intake.IsIndex(stated) {
 		l.pages++
 	}
-	list := &list{body: resp.Body, memory: l.session.hold()}
-	if err := list.read(); err != nil {
+	list := &list{body: resp.Body, memory: l.session.hold(), leave: func() {}}
+	if err := list.read(req.Context(), resp.ContentLength); err != nil {
 		return nil, errors.Join(err, list.Close())
 	}
 	resp.Body = list
 	return resp, nil
 }
 
-// list is a list of referrers that has been read, and has memory to be decoded.
+// list is a list of referrers that has been read, and has memory and a turn to be decoded: oras-go
+// does so and closes it.
 type list struct {
 	bytes.Reader
 	body   io.ReadCloser
 	memory *fair.Hold[verify.Account]
+	leave  func()
 }
 
-func (l *list) read() error {
-	content, err := io.ReadAll(l.body) // guard bounds it
+func (l *list) read(ctx context.Context, size int64) error {
+	read, err := readSized(l.body, min(size, verify.MaxManifestBytes)) // guard bounds it
 	if err != nil {
 		return err
 	}
+	if _, l.leave, err = verify.TakeTurn(ctx); err != nil {
+		l.leave = func() {}
+		return err
+	}
+	content := read.Bytes()
 	switch err := intake.List(content); {
 	case intake.IsLimit(err):
 		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the list of referrers %w", err))
@@ -275,6 +282,7 @@ func (l *list) read() error {
 
 // Close implements [io.Closer].
 func (l *list) Close() error {
+	l.leave()
 	l.memory.Release()
 	return l.body.Close()
 }

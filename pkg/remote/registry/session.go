@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -77,7 +78,7 @@ func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int
 		if err != nil {
 			return nil, err
 		}
-		return readContent(body, desc, &open)
+		return readContent(ctx, body, desc, &open)
 	})
 	return fetched, p.explain(err, doing)
 }
@@ -85,11 +86,9 @@ func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int
 // readContent reads and closes body, and checks it against desc. Only a whole body proves
 // that content differs from its digest: one that ends with an error, or with an open end,
 // may have been cut.
-func readContent(body io.ReadCloser, desc ocispec.Descriptor, open *bool) ([]byte, error) {
+func readContent(ctx context.Context, body io.ReadCloser, desc ocispec.Descriptor, open *bool) ([]byte, error) {
 	defer func() { _ = body.Close() }() // whatever it says, the digest decides
-	var read bytes.Buffer
-	read.Grow(int(min(desc.Size, maxFirstRead)) + bytes.MinRead)
-	_, err := read.ReadFrom(io.LimitReader(body, desc.Size+1))
+	read, err := readSized(io.LimitReader(body, desc.Size+1), desc.Size)
 	switch {
 	case err != nil:
 		return nil, err
@@ -98,10 +97,50 @@ func readContent(body io.ReadCloser, desc ocispec.Descriptor, open *bool) ([]byt
 	case int64(read.Len()) != desc.Size:
 		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: it does not have the %d bytes of its descriptor", desc.Size))
 	}
-	if computed := desc.Digest.Algorithm().FromBytes(read.Bytes()); computed != desc.Digest {
+	computed, err := hash(ctx, desc.Digest.Algorithm(), read.Bytes())
+	switch {
+	case err != nil:
+		return nil, err
+	case computed != desc.Digest:
 		return nil, mismatch(desc.Digest, computed)
 	}
 	return read.Bytes(), nil
+}
+
+// readSized reads all of r, which may have that size. It makes room for the size when enough of
+// it has come, since what is only stated must not cost memory.
+func readSized(r io.Reader, size int64) (read bytes.Buffer, err error) {
+	read.Grow(int(min(size, maxFirstRead)) + bytes.MinRead)
+	if _, err := io.CopyN(&read, r, maxFirstRead); err != nil {
+		if errors.Is(err, io.EOF) {
+			return read, nil
+		}
+		return read, err
+	}
+	read.Grow(int(max(size-maxFirstRead, 0)) + bytes.MinRead)
+	_, err = read.ReadFrom(r)
+	return read, err
+}
+
+// hash returns the digest of content. What takes time is hashed in turns, since registries
+// decide how much that is.
+func hash(ctx context.Context, algorithm digest.Algorithm, content []byte) (digest.Digest, error) {
+	if len(content) <= hashedAtOnce {
+		return algorithm.FromBytes(content), nil
+	}
+	ctx, leave, err := verify.TakeTurn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	digester := algorithm.Digester()
+	for chunk := range slices.Chunk(content, hashedAtOnce) {
+		_, _ = digester.Hash().Write(chunk) // it never fails (package hash)
+		if err := verify.Step(ctx); err != nil {
+			return "", err
+		}
+	}
+	return digester.Digest(), nil
 }
 
 // fetchManifest reads a manifest by tag or digest and hashes it: the digest that the
@@ -111,13 +150,14 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 	if err != nil {
 		return ocispec.Descriptor{}, nil, err
 	}
-	var read bytes.Buffer
-	_, err = read.ReadFrom(body) // guard bounds it
+	read, err := readSized(body, min(descriptor.Size, verify.MaxManifestBytes)) // guard bounds it
 	if err := errors.Join(err, body.Close()); err != nil {
 		return ocispec.Descriptor{}, nil, err
 	}
-	computed := digest.FromBytes(read.Bytes())
+	computed, err := hash(ctx, digest.Canonical, read.Bytes())
 	switch {
+	case err != nil:
+		return ocispec.Descriptor{}, nil, err
 	case computed == descriptor.Digest:
 	case int64(read.Len()) < descriptor.Size:
 		return ocispec.Descriptor{}, nil, errShort

@@ -87,7 +87,10 @@ func furnish(ctx context.Context, s *stack.Stack, dir, binary, signer string) (f
 	if err != nil {
 		return f, err
 	}
-	return f, s.Apply(ctx, objects...)
+	if err := s.Apply(ctx, objects...); err != nil {
+		return f, err
+	}
+	return f, awaitRules(ctx, s, objects)
 }
 
 // onboard runs "landwaiter tenant add" as the cluster admin, and waits: the cluster is so new that

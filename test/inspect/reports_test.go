@@ -74,7 +74,7 @@ func (w *namespaces) reportsWhatRuns(t *testing.T, signed string) {
 
 func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.NoError(t, w.Client.Create(t.Context(), deployment(w.a, "bad", unsigned)))
-	r := w.result(t, w.a, v1beta1.ReportNameDenied, unsigned, func(r *openreports.ReportResult) bool { return len(r.Subjects) > 0 })
+	r := w.result(t, w.a, v1beta1.ReportNameDenied, unsigned, func(r *openreports.ReportResult) bool { return r.Properties[v1beta1.PropertyMatched] != "" })
 	require.EqualValues(t, v1beta1.ReportFail, r.Result)
 	require.Equal(t, "Deployment bad", r.Subjects[0].Kind+" "+r.Subjects[0].Name)
 	require.Equal(t, "by namespace and image", r.Properties[v1beta1.PropertyMatched])

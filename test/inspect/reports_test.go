@@ -68,6 +68,11 @@ func (w *namespaces) reportsWhatRuns(t *testing.T, signed string) {
 		if err == nil && !strings.Contains(text, `landwaiter_running_images{namespace="`+w.a+`",outcome="pass"} 1`) {
 			err = errors.New("the metric does not count the image")
 		}
+		for namespace, mode := range map[string]string{w.a: "deny", "kube-system": "none"} { // which the constraint excludes
+			if err == nil && !strings.Contains(text, `landwaiter_namespace_mode{mode="`+mode+`",namespace="`+namespace+`",tenant=""} 1`) {
+				err = fmt.Errorf("the metric does not say that the mode of %s is %s", namespace, mode)
+			}
+		}
 		return err
 	})
 }

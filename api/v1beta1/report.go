@@ -32,6 +32,8 @@ const (
 	ReportNameDenied  = "landwaiter-denied"
 	// ReportCategory is the category of every result.
 	ReportCategory = "Image verification"
+	// ReportKindNamespace is the kind of the one resource of a result that is about no workload.
+	ReportKindNamespace = "Namespace"
 )
 
 // IsolationImage is the repository that check --isolation uses in its dry runs of pods. The host
@@ -72,14 +74,14 @@ const (
 	// for a while. Properties contain the previous result.
 	ReportError = "error"
 	// ReportSkip means that policies allow the image without verification. It also marks the one
-	// result without resources, which contains the number of omitted results.
+	// result that contains the number of omitted results.
 	ReportSkip = "skip"
 )
 
 // The properties of results. All are strings, and are omitted if they have no value. Times are
 // in RFC 3339, in UTC. In a result, `policy` is the resource that decided, such as
 // "VerificationPolicy team-a/release", and `message` is the reason. `timestamp` is PropertySince
-// or PropertyLast, and `resources` are the workloads.
+// or PropertyLast, and `resources` are the workloads, or the namespace if there is no workload.
 const (
 	// PropertyImage is the image reference in the pod, in normalized form. PropertyDigest is the
 	// digest that the verdict applies to.
@@ -117,6 +119,9 @@ const (
 	// PropertyLeftOut is the number of results that did not fit into a report. It is in a separate
 	// result.
 	PropertyLeftOut = "leftOut"
+	// PropertyResultID identifies a result among all results in the cluster. It changes with the
+	// result, the policy and the reason, but not with the time. Policy Reporter uses it as its key.
+	PropertyResultID = "resultID"
 )
 
 // The reasons of Events on pods, workloads and namespaces.

@@ -26,6 +26,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/pkg/server/controller"
+	"github.com/landwaiter/landwaiter/pkg/server/enforcement"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/server/serving"
@@ -143,6 +144,11 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	if err != nil {
 		return err
 	}
+	meter, err := enforcement.New(config, s, log, options.Metrics)
+	if err != nil {
+		return err
+	}
+	duties = append(duties, controller.Duty{Name: "measure the modes of namespaces", Run: meter.Lead})
 	var reporter *report.Reporter
 	if c.reports {
 		if reporter, err = report.New(config, s, log, options.Metrics); err != nil {

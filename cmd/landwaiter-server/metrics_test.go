@@ -30,6 +30,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
+	"github.com/landwaiter/landwaiter/pkg/server/enforcement"
 	"github.com/landwaiter/landwaiter/pkg/server/report"
 	"github.com/landwaiter/landwaiter/pkg/server/warm"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -83,11 +84,38 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	require.NoError(t, err)
 	more, err := warming.Gather()
 	require.NoError(t, err)
-	for _, family := range append(more, reported(t)...) {
+	for _, family := range slices.Concat(more, reported(t), enforced(t)) {
 		families[family.GetName()] = family
 	}
 	return families
 }
+
+// enforced returns the metrics of a meter that leads, in a cluster without constraints.
+func enforced(t *testing.T) []*dto.MetricFamily {
+	t.Helper()
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	metrics := prometheus.NewRegistry()
+	meter, err := enforcement.New(&rest.Config{Host: server.URL}, oneNamespace{}, logrus.New(), metrics)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- meter.Lead(ctx) }()
+	var families []*dto.MetricFamily
+	require.Eventually(t, func() bool {
+		families, err = metrics.Gather()
+		return err == nil && len(families) > 0
+	}, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
+	return families
+}
+
+// oneNamespace is a cluster with one namespace, of a Tenant.
+type oneNamespace struct{}
+
+func (oneNamespace) Namespaces() []verify.Namespace { return []verify.Namespace{"team-a"} }
+func (oneNamespace) Tenant(verify.Namespace) string { return "a" }
 
 // reported returns the metrics of a reporter that leads and has read a report.
 func reported(t *testing.T) []*dto.MetricFamily {

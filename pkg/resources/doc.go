@@ -6,6 +6,7 @@
 //   - configdir: resources in files.
 //   - watch: the Kubernetes API in bounded memory, and single Secrets and ConfigMaps by their names.
 //   - workload: images of pods, and pods of workloads.
+//   - constraint: what Gatekeeper's constraints do, and where.
 //   - compile: one resource into its compiled part.
 //   - resolve: what applies in each namespace: levels, Tenants, limits, and the Snapshot of all.
 //   - conditions: what statuses say about a Snapshot.

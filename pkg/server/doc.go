@@ -5,6 +5,7 @@
 //   - controller: watches resources, compiles what changed, writes statuses.
 //   - warm: verifies images before anybody asks.
 //   - report: Events and reports where teams look, and what only the process knows, for check.
+//   - enforcement: what Gatekeeper does with verdicts in each namespace.
 //   - tracing: spans for a collector.
 //
 // It is the highest wing: only cmd imports it.

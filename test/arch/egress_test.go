@@ -43,9 +43,9 @@ func connectors() map[string][]string {
 		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {}, "oras.land/oras-go/v2/registry/remote": {"pkg/remote/registry"},
 		"google.golang.org/grpc": {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/remote/egress"},
 
-		"github.com/redis":                   {"pkg/remote/cache", "cmd/internal/program", "cmd/landwaiter"},                                                                                                                                                                                                             // Redis
-		"go.opentelemetry.io/otel/exporters": {"pkg/server/tracing"},                                                                                                                                                                                                                                                     // OTLP
-		"k8s.io/client-go":                   {"pkg/resources/watch", "pkg/server/serving", "pkg/server/controller", "pkg/tenancy/operator", "pkg/server/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/check", "pkg/inspect/isolation", "pkg/inspect/support", "cmd/landwaiter", "cmd/landwaiter-server"}, // the API server
+		"github.com/redis":                   {"pkg/remote/cache", "cmd/internal/program", "cmd/landwaiter"},                                                                                                                                                                                                                                       // Redis
+		"go.opentelemetry.io/otel/exporters": {"pkg/server/tracing"},                                                                                                                                                                                                                                                                               // OTLP
+		"k8s.io/client-go":                   {"pkg/resources/watch", "pkg/server/serving", "pkg/server/controller", "pkg/server/enforcement", "pkg/tenancy/operator", "pkg/server/report", "pkg/server/warm", "pkg/inspect/live", "pkg/inspect/check", "pkg/inspect/isolation", "pkg/inspect/support", "cmd/landwaiter", "cmd/landwaiter-server"}, // the API server
 	}
 }
 

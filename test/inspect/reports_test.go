@@ -68,13 +68,18 @@ func (w *namespaces) reportsWhatRuns(t *testing.T, signed string) {
 		if err == nil && !strings.Contains(text, `landwaiter_running_images{namespace="`+w.a+`",outcome="pass"} 1`) {
 			err = errors.New("the metric does not count the image")
 		}
+		for namespace, mode := range map[string]string{w.a: "deny", "kube-system": "none"} { // which the constraint excludes
+			if err == nil && !strings.Contains(text, `landwaiter_namespace_mode{mode="`+mode+`",namespace="`+namespace+`",tenant=""} 1`) {
+				err = fmt.Errorf("the metric does not say that the mode of %s is %s", namespace, mode)
+			}
+		}
 		return err
 	})
 }
 
 func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.NoError(t, w.Client.Create(t.Context(), deployment(w.a, "bad", unsigned)))
-	r := w.result(t, w.a, v1beta1.ReportNameDenied, unsigned, func(r *openreports.ReportResult) bool { return len(r.Subjects) > 0 })
+	r := w.result(t, w.a, v1beta1.ReportNameDenied, unsigned, func(r *openreports.ReportResult) bool { return r.Properties[v1beta1.PropertyMatched] != "" })
 	require.EqualValues(t, v1beta1.ReportFail, r.Result)
 	require.Equal(t, "Deployment bad", r.Subjects[0].Kind+" "+r.Subjects[0].Name)
 	require.Equal(t, "by namespace and image", r.Properties[v1beta1.PropertyMatched])

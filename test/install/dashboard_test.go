@@ -90,6 +90,9 @@ func emptyWhenHealthy() map[string]map[string]string {
 		// The warm-up watches workloads in a cluster.
 		"Images that run, by result A":       {`landwaiter_running_images{namespace="team-a",outcome="pass"}`: "5x10"},
 		"Images verified before admission A": {`landwaiter_warm_images_total{outcome="allowed"}`: "0+60x10"},
+		// Constraints are in a cluster.
+		"Teams by mode A":      {`landwaiter_namespace_mode{mode="warn",namespace="team-a",tenant="a"}`: "1x10"},
+		"Namespaces by mode A": {`landwaiter_namespace_mode{mode="warn",namespace="team-a",tenant="a"}`: "1x10"},
 	}
 }
 

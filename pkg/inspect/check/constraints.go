@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -26,7 +27,6 @@ const (
 	constraintKind  = "VerifiedImages"
 	templateName    = "verifiedimages"
 	defaultProvider = "landwaiter-verdict"
-	admissionPoint  = "validation.gatekeeper.sh"
 	applyConstraint = "kubectl apply --filename=library/verified-images/samples/constraint.yaml"
 )
 
@@ -87,7 +87,7 @@ func constraints(v *view, add func(resource.Finding)) {
 	}
 	var denying []*unstructured.Unstructured
 	for i := range v.Constraints {
-		if denies(&v.Constraints[i]) {
+		if constraint.ModeOf(&v.Constraints[i]) == constraint.Deny {
 			denying = append(denying, &v.Constraints[i])
 		}
 	}
@@ -95,7 +95,7 @@ func constraints(v *view, add func(resource.Finding)) {
 		add(v.nothingDenied())
 		return
 	}
-	pods := slices.DeleteFunc(slices.Clone(denying), func(c *unstructured.Unstructured) bool { return !matchesPods(c) })
+	pods := slices.DeleteFunc(slices.Clone(denying), func(c *unstructured.Unstructured) bool { return !constraint.MatchesPods(c) })
 	if len(pods) == 0 {
 		c := denying[0]
 		entry := operation{"add", "/spec/match/kinds/-", map[string]any{"apiGroups": []string{""}, "kinds": []string{"Pod"}}}
@@ -122,38 +122,6 @@ func (v *view) nothingDenied() resource.Finding {
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
 	return resource.Finding{ID: NothingDenied, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
 		Why: "violations are only listed or warned about, so every image is admitted", Command: command, Keep: keep}
-}
-
-// denies reports whether a constraint denies at admission.
-func denies(c *unstructured.Unstructured) bool {
-	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
-	switch action {
-	case "", "deny":
-		return true
-	case "scoped":
-	default:
-		return false
-	}
-	scoped, _, _ := unstructured.NestedSlice(c.Object, "spec", "scopedEnforcementActions")
-	return slices.ContainsFunc(scoped, func(entry any) bool {
-		m, _ := entry.(map[string]any)
-		points, _, _ := unstructured.NestedSlice(m, "enforcementPoints")
-		return m["action"] == "deny" && slices.ContainsFunc(points, func(p any) bool {
-			point, _ := p.(map[string]any)
-			return point["name"] == "*" || point["name"] == admissionPoint
-		})
-	})
-}
-
-// matchesPods reports whether spec.match.kinds has Pods. Without it, it has all kinds.
-func matchesPods(c *unstructured.Unstructured) bool {
-	kinds, ok, _ := unstructured.NestedSlice(c.Object, "spec", "match", "kinds")
-	return !ok || len(kinds) == 0 || slices.ContainsFunc(kinds, func(entry any) bool {
-		m, _ := entry.(map[string]any)
-		groups, _, _ := unstructured.NestedStringSlice(m, "apiGroups")
-		names, _, _ := unstructured.NestedStringSlice(m, "kinds")
-		return (len(groups) == 0 || covers(groups, "")) && (len(names) == 0 || covers(names, "Pod"))
-	})
 }
 
 // constraintLimits finds what all constraints leave out: each has some limit, and nobody

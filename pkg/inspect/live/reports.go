@@ -134,10 +134,14 @@ func (r *reportReader) add(read *report) {
 	}
 }
 
-// workloads names the subjects of a result.
+// workloads names the workloads that a result is about. A result that is about none has the
+// namespace as its subject.
 func (r *reportResult) workloads() []string {
 	names := []string{}
 	for _, s := range r.Subjects {
+		if s.Kind == v1beta1.ReportKindNamespace {
+			continue
+		}
 		names = append(names, shown(s.Kind+"/"+s.Name))
 	}
 	return names

@@ -39,11 +39,11 @@ func reportOf(namespace, name, about, manager string, results ...any) *unstructu
 }
 
 func resultOf(result, message, of string, properties map[string]any) any {
-	r := map[string]any{"policy": "VerificationPolicy team/p", "result": result, "message": message, "properties": properties}
+	about := map[string]any{"kind": "Namespace", "name": "team"}
 	if of != "" {
-		r["resources"] = []any{map[string]any{"kind": "Deployment", "name": of}}
+		about = map[string]any{"kind": "Deployment", "name": of}
 	}
-	return r
+	return map[string]any{"policy": "VerificationPolicy team/p", "result": result, "message": message, "properties": properties, "resources": []any{about}}
 }
 
 func runsAs(image string) map[string]any { return map[string]any{v1beta1.PropertyImage: image} }
@@ -115,6 +115,7 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	require.Equal(t, "r/shop", n.Denied[0].Image)
 	require.Equal(t, 12, n.Denied[0].Count)
 	require.Equal(t, []string{"Deployment/shop"}, n.Denied[0].Workloads)
+	require.Empty(t, n.Denied[1].Workloads, "a namespace is no workload")
 	require.True(t, s.NeedsAttention())
 	require.False(t, s.Unknown())
 

@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +29,8 @@ const (
 	// certificateRule names the result whose message is the certificate that is served.
 	certificateRule = "ServingCertificate"
 	aboutProperty   = "registry"
+	// factsCategory sets these results apart from those about images.
+	factsCategory = "Installation"
 )
 
 // Fact is one thing that the process looked at.
@@ -47,16 +51,21 @@ type Facts struct {
 	List        []Fact
 }
 
-// Report writes facts as a report. It has no time, so that it changes with the facts only:
-// the lease says whether somebody still looks.
-func (f Facts) Report() *unstructured.Unstructured {
+// Report writes facts as a report about a namespace, Landwaiter's own. It has no time, so that
+// it changes with the facts only: the lease says whether somebody still looks.
+func (f Facts) Report(namespace string) *unstructured.Unstructured {
 	results := []any{}
 	add := func(rule, result, message, about string) {
-		entry := map[string]any{"source": v1beta1.ReportSource, "policy": "installation", "rule": rule, "result": result, "message": message}
-		if about != "" {
-			entry["properties"] = map[string]any{aboutProperty: about}
+		severity, properties := "info", map[string]any{v1beta1.PropertyResultID: ResultID(FactsName, namespace, rule, about, result)}
+		if result == v1beta1.ReportFail {
+			severity = "medium"
 		}
-		results = append(results, entry)
+		if about != "" {
+			properties[aboutProperty] = about
+		}
+		results = append(results, map[string]any{"source": v1beta1.ReportSource, "policy": "installation", "rule": rule, "category": factsCategory, "severity": severity,
+			"result": result, "message": message, "properties": properties,
+			"resources": []any{map[string]any{"apiVersion": "v1", "kind": v1beta1.ReportKindNamespace, "namespace": namespace, "name": namespace}}})
 	}
 	if f.Certificate != "" {
 		add(certificateRule, v1beta1.ReportPass, f.Certificate, "")
@@ -71,6 +80,13 @@ func (f Facts) Report() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1beta1.ReportGroup + "/" + v1beta1.ReportVersion, "kind": v1beta1.ReportKind,
 		"metadata": map[string]any{"name": FactsName, "labels": map[string]any{v1beta1.LabelReport: factsLabel}},
 		"source":   v1beta1.ReportSource, "results": results}}
+}
+
+// ResultID returns the ID of a result that parts tell apart from all others in the cluster: 32
+// hexadecimal digits.
+func ResultID(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // ReadFacts reads a report, nil if it is of another source.

@@ -143,6 +143,15 @@ func (s *Service) Tenant(namespace verify.Namespace) string {
 	return ""
 }
 
+// Namespaces returns the namespaces that exist, and [verify.Cluster], sorted; none before the first
+// snapshot.
+func (s *Service) Namespaces() []verify.Namespace {
+	if snapshot := s.set.Snapshot(); snapshot != nil {
+		return snapshot.Namespaces()
+	}
+	return nil
+}
+
 // Quota returns the name of the ClusterQuota that applies to a namespace, "" if it has the default
 // quota.
 func (s *Service) Quota(namespace verify.Namespace) string {

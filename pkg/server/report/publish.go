@@ -28,6 +28,7 @@ type Probe func(ctx context.Context) []resource.Fact
 // check reads it. Only the replica that leads runs one.
 type Publisher struct {
 	reports     dynamic.ResourceInterface
+	namespace   string
 	certificate func() string
 	probes      []Probe
 	log         *logrus.Logger
@@ -41,7 +42,7 @@ func NewPublisher(config *rest.Config, namespace string, certificate func() stri
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	return &Publisher{reports: client.Resource(reportsResource()).Namespace(namespace), certificate: certificate, probes: probes, log: log}, nil
+	return &Publisher{reports: client.Resource(reportsResource()).Namespace(namespace), namespace: namespace, certificate: certificate, probes: probes, log: log}, nil
 }
 
 // Run looks and writes until ctx ends. Calls must not overlap.
@@ -63,7 +64,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	for _, probe := range p.probes {
 		facts.List = append(facts.List, probe(ctx)...)
 	}
-	object := bounded(facts).Report()
+	object := bounded(facts).Report(p.namespace)
 	if reflect.DeepEqual(object, p.written) {
 		return nil
 	}

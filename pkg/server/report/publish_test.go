@@ -21,9 +21,9 @@ import (
 
 func TestWhatIsPublishedIsReadAgain(t *testing.T) {
 	facts := resource.Facts{Certificate: "PEM", List: []resource.Fact{{ID: resource.FactClockSkew, Message: "fine"}, {ID: resource.FactRegistryUnreachable, Bad: true, Message: "gone", About: "registry.example.com"}}}
-	require.Equal(t, &facts, resource.ReadFacts(bounded(facts).Report()))
+	require.Equal(t, &facts, resource.ReadFacts(bounded(facts).Report("landwaiter-system")))
 
-	foreign := facts.Report()
+	foreign := facts.Report("landwaiter-system")
 	foreign.Object["source"] = "somebody"
 	require.Nil(t, resource.ReadFacts(foreign))
 	require.Equal(t, &resource.Facts{}, resource.ReadFacts(&unstructured.Unstructured{Object: map[string]any{"source": v1beta1.ReportSource, "results": []any{}}}))
@@ -34,7 +34,7 @@ func TestAReportIsBounded(t *testing.T) {
 	for range maxFacts + 10 {
 		facts.List = append(facts.List, resource.Fact{ID: resource.FactRegistryUnreachable, Message: strings.Repeat("x", 10_000)})
 	}
-	read := resource.ReadFacts(bounded(facts).Report())
+	read := resource.ReadFacts(bounded(facts).Report("landwaiter-system"))
 	require.Len(t, read.List, maxFacts)
 	require.Less(t, len(read.List[0].Message), maxFactBytes+10)
 }

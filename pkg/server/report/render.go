@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
@@ -32,18 +33,20 @@ type having func(image string) []workload.Ref
 func (s *space) render(namespace verify.Namespace, having having, room room) []*openreports.Report {
 	var reports []*openreports.Report
 	rows := s.runningRows()
-	for i, results := range split(v1beta1.ReportRunning, len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, room.running, s.rowsOut) {
+	omitted := func(n int) openreports.ReportResult { return leftOut(namespace, v1beta1.ReportRunning, n) }
+	for i, results := range split(len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, omitted, room.running, s.rowsOut) {
 		name := v1beta1.ReportNameRunning
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
 		}
 		reports = append(reports, newReport(namespace, name, v1beta1.ReportRunning, results))
 	}
+	omitted = func(n int) openreports.ReportResult { return leftOut(namespace, v1beta1.ReportDenied, n) }
 	results := s.deniedResults(namespace, having)
 	if s.leftOut > 0 {
-		results = append(results, leftOut(v1beta1.ReportDenied, s.leftOut))
+		results = append(results, omitted(s.leftOut))
 	}
-	for _, results := range split(v1beta1.ReportDenied, len(results), func(i int) openreports.ReportResult { return results[i] }, min(room.denied, maxObjectBytes), 0) {
+	for _, results := range split(len(results), func(i int) openreports.ReportResult { return results[i] }, omitted, min(room.denied, maxObjectBytes), 0) {
 		reports = append(reports, newReport(namespace, v1beta1.ReportNameDenied, v1beta1.ReportDenied, results))
 	}
 	return reports
@@ -126,7 +129,22 @@ func newResult(rule, result, policy, reason string, at time.Time, of []workload.
 	for _, ref := range of {
 		r.Subjects = append(r.Subjects, reference(namespace, ref))
 	}
+	identify(namespace, &r)
 	return r
+}
+
+// identify gives a result a resource if it has none, and its ID. Policy Reporter sends results
+// without a resource to every team, and stores only one of several results with the same ID.
+func identify(namespace verify.Namespace, r *openreports.ReportResult) {
+	if len(r.Subjects) == 0 {
+		r.Subjects = []corev1.ObjectReference{{APIVersion: "v1", Kind: v1beta1.ReportKindNamespace, Namespace: string(namespace), Name: string(namespace)}}
+	}
+	p := r.Properties
+	parts := []string{string(namespace), r.Rule, p[v1beta1.PropertyImage], r.Policy, string(r.Result), r.Description}
+	if of := r.Subjects[0]; r.Rule == v1beta1.ReportRunning { // a denial stays the same when its workload is found
+		parts = append(parts, of.APIVersion, of.Kind, of.Name, string(of.UID), p[v1beta1.PropertyContainerType], p[v1beta1.PropertyContainer])
+	}
+	p[v1beta1.PropertyResultID] = resource.ResultID(parts...)
 }
 
 // reference returns a workload as objects refer to it.
@@ -145,15 +163,18 @@ func severityOf(result string) openreports.ResultSeverity {
 }
 
 // leftOut returns the result that says how many others a report has no room for.
-func leftOut(rule string, n int) openreports.ReportResult {
-	return openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory, Severity: "info", Result: v1beta1.ReportSkip,
+func leftOut(namespace verify.Namespace, rule string, n int) openreports.ReportResult {
+	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory, Severity: "info", Result: v1beta1.ReportSkip,
 		Description: fmt.Sprintf("%d results are left out: the quota owner has no more room for reports", n), Properties: map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
+	identify(namespace, &r)
+	return r
 }
 
 // split shares results among objects of at most [maxObjectBytes] each and limit bytes in
 // all. It makes a result when its turn comes, and one that does not fit is left out alone.
-// The last result says how many are left out, together with the out that were before.
-func split(rule string, count int, at func(i int) openreports.ReportResult, limit, out int) [][]openreports.ReportResult {
+// The last result, which omitted makes, says how many are left out, together with the out that
+// were before.
+func split(count int, at, omitted func(i int) openreports.ReportResult, limit, out int) [][]openreports.ReportResult {
 	var parts [][]openreports.ReportResult
 	var part []openreports.ReportResult
 	size, total := 0, 0
@@ -175,7 +196,7 @@ func split(rule string, count int, at func(i int) openreports.ReportResult, limi
 		size, total = size+len(text), total+len(text)
 	}
 	if out > 0 {
-		part = append(part, leftOut(rule, out))
+		part = append(part, omitted(out))
 	}
 	if len(part) > 0 {
 		parts = append(parts, part)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
@@ -221,35 +222,20 @@ func deniesImages(o *unstructured.Unstructured) bool {
 }
 
 // matches reports whether a constraint asks about an image in a namespace.
-func matches(constraint *unstructured.Unstructured, n needed) bool {
+func matches(c *unstructured.Unstructured, n needed) bool {
 	list := func(fields ...string) []string {
-		found, _, _ := unstructured.NestedStringSlice(constraint.Object, fields...)
+		found, _, _ := unstructured.NestedStringSlice(c.Object, fields...)
 		return found
 	}
 	only := list("spec", "match", "namespaces")
 	switch {
-	case len(only) > 0 && !slices.ContainsFunc(only, func(pattern string) bool { return matchesName(pattern, n.namespace) }):
+	case len(only) > 0 && !slices.ContainsFunc(only, func(pattern string) bool { return constraint.MatchesName(pattern, n.namespace) }):
 		return false
-	case slices.ContainsFunc(list("spec", "match", "excludedNamespaces"), func(pattern string) bool { return matchesName(pattern, n.namespace) }):
+	case slices.ContainsFunc(list("spec", "match", "excludedNamespaces"), func(pattern string) bool { return constraint.MatchesName(pattern, n.namespace) }):
 		return false
 	}
 	return !slices.ContainsFunc(list("spec", "parameters", "exemptImages"), func(exempt string) bool {
 		prefix, below := strings.CutSuffix(exempt, "*")
 		return n.image == exempt || below && strings.HasPrefix(n.image, prefix)
 	})
-}
-
-// matchesName matches a namespace as Gatekeeper does: a star stands for any beginning or end.
-func matchesName(pattern, name string) bool {
-	begins, ends := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
-	text := strings.TrimSuffix(strings.TrimPrefix(pattern, "*"), "*")
-	switch {
-	case begins && ends:
-		return strings.Contains(name, text)
-	case begins:
-		return strings.HasSuffix(name, text)
-	case ends:
-		return strings.HasPrefix(name, text)
-	}
-	return pattern == name
 }

@@ -1,0 +1,132 @@
+// Package constraint reads Gatekeeper's constraints: what they do, and where. It is pure, and
+// refuses to judge which objects a constraint matches within a namespace.
+package constraint
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Mode is what Gatekeeper does with a violation at admission.
+type Mode string
+
+// The modes, as Gatekeeper's enforcementAction names them. None means that it does nothing.
+const (
+	Deny   Mode = "deny"
+	Warn   Mode = "warn"
+	Dryrun Mode = "dryrun"
+	None   Mode = "none"
+)
+
+// admissionPoint is the enforcement point of Gatekeeper's validating webhook.
+const admissionPoint = "validation.gatekeeper.sh"
+
+// Stricter returns the stricter of two modes. A mode that this package does not name is the least
+// strict.
+func Stricter(a, b Mode) Mode {
+	strictness := []Mode{None, Dryrun, Warn, Deny}
+	if slices.Index(strictness, a) > slices.Index(strictness, b) {
+		return a
+	}
+	return b
+}
+
+// ModeOf returns what a constraint does at admission: the strictest action if it has several.
+func ModeOf(c *unstructured.Unstructured) Mode {
+	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
+	switch action {
+	case "":
+		return Deny
+	case "scoped":
+	default:
+		return Stricter(None, Mode(action))
+	}
+	mode := None
+	scoped, _, _ := unstructured.NestedSlice(c.Object, "spec", "scopedEnforcementActions")
+	for _, entry := range scoped {
+		m, _ := entry.(map[string]any)
+		points, _, _ := unstructured.NestedSlice(m, "enforcementPoints")
+		atAdmission := slices.ContainsFunc(points, func(p any) bool {
+			point, _ := p.(map[string]any)
+			return point["name"] == "*" || point["name"] == admissionPoint
+		})
+		if action, _ := m["action"].(string); atAdmission {
+			mode = Stricter(mode, Mode(action))
+		}
+	}
+	return mode
+}
+
+// MatchesPods reports whether spec.match.kinds has Pods. Without it, it has all kinds.
+func MatchesPods(c *unstructured.Unstructured) bool {
+	kinds, ok, _ := unstructured.NestedSlice(c.Object, "spec", "match", "kinds")
+	return !ok || len(kinds) == 0 || slices.ContainsFunc(kinds, func(entry any) bool {
+		m, _ := entry.(map[string]any)
+		groups, _, _ := unstructured.NestedStringSlice(m, "apiGroups")
+		names, _, _ := unstructured.NestedStringSlice(m, "kinds")
+		return (len(groups) == 0 || covers(groups, "")) && (len(names) == 0 || covers(names, "Pod"))
+	})
+}
+
+func covers(list []string, value string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
+}
+
+// Selects reports whether the namespaces of a constraint depend on their labels.
+func Selects(c *unstructured.Unstructured) bool {
+	selector, _, _ := unstructured.NestedMap(c.Object, "spec", "match", "namespaceSelector")
+	return len(selector) > 0
+}
+
+// Whole reports whether a constraint matches all namespaced objects of its kinds, wherever it
+// matches the namespace.
+func Whole(c *unstructured.Unstructured) bool {
+	match, _, _ := unstructured.NestedMap(c.Object, "spec", "match")
+	selector, _ := match["labelSelector"].(map[string]any)
+	name, _ := match["name"].(string)
+	return len(selector) == 0 && (name == "" || name == "*") && match["scope"] != "Cluster" && match["source"] != "Generated"
+}
+
+// MatchesNamespace reports whether a constraint matches a namespace with its labels, which only
+// matter if [Selects]. A selector that cannot be read matches nothing.
+func MatchesNamespace(c *unstructured.Unstructured, name string, of map[string]string) bool {
+	list := func(field string) []string {
+		found, _, _ := unstructured.NestedStringSlice(c.Object, "spec", "match", field)
+		return found
+	}
+	matches := func(pattern string) bool { return MatchesName(pattern, name) }
+	if only := list("namespaces"); len(only) > 0 && !slices.ContainsFunc(only, matches) || slices.ContainsFunc(list("excludedNamespaces"), matches) {
+		return false
+	}
+	if !Selects(c) {
+		return true
+	}
+	read, _, _ := unstructured.NestedMap(c.Object, "spec", "match", "namespaceSelector")
+	var written metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(read, &written) != nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&written)
+	return err == nil && selector.Matches(labels.Set(of))
+}
+
+// MatchesName reports whether a pattern of a constraint matches the name of a namespace: a star
+// stands for any beginning or end.
+func MatchesName(pattern, name string) bool {
+	begins, ends := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
+	text := strings.TrimSuffix(strings.TrimPrefix(pattern, "*"), "*")
+	switch {
+	case begins && ends:
+		return strings.Contains(name, text)
+	case begins:
+		return strings.HasSuffix(name, text)
+	case ends:
+		return strings.HasPrefix(name, text)
+	}
+	return pattern == name
+}

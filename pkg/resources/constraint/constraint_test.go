@@ -1,0 +1,83 @@
+package constraint
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func withSpec(t *testing.T, spec string) *unstructured.Unstructured {
+	t.Helper()
+	c := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte("{spec: "+spec+"}"), &c.Object))
+	return c
+}
+
+func TestAConstraintHasTheModeOfItsStrictestActionAtAdmission(t *testing.T) {
+	for spec, want := range map[string]Mode{
+		`{}`:                           Deny,
+		`{enforcementAction: deny}`:    Deny,
+		`{enforcementAction: warn}`:    Warn,
+		`{enforcementAction: dryrun}`:  Dryrun,
+		`{enforcementAction: rubbish}`: None,
+		`{enforcementAction: scoped}`:  None,
+		`{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}, {action: warn, enforcementPoints: [{name: validation.gatekeeper.sh}]}]}`: Warn,
+		`{enforcementAction: scoped, scopedEnforcementActions: [{action: dryrun, enforcementPoints: [{name: "*"}]}, {action: deny, enforcementPoints: [{name: "*"}]}]}`:                                    Deny,
+	} {
+		require.Equal(t, want, ModeOf(withSpec(t, spec)), spec)
+	}
+}
+
+func TestAConstraintMatchesNamespacesAsGatekeeperDoes(t *testing.T) {
+	for match, want := range map[string]bool{
+		`{}`:                                                true,
+		`{namespaces: [team-b]}`:                            false,
+		`{namespaces: [team-b, "team-*"]}`:                  true,
+		`{namespaces: ["*-a"]}`:                             true,
+		`{namespaces: ["*eam*"]}`:                           true,
+		`{excludedNamespaces: [kube-system]}`:               true,
+		`{excludedNamespaces: ["team-*"]}`:                  false,
+		`{namespaceSelector: {}}`:                           true,
+		`{namespaceSelector: {matchLabels: {stage: test}}}`: true,
+		`{namespaceSelector: {matchLabels: {stage: live}}}`: false,
+		`{namespaceSelector: {matchExpressions: [{key: stage, operator: Exists}]}}`:                             true,
+		`{namespaceSelector: {matchExpressions: [{key: stage, operator: Rubbish}]}}`:                            false,
+		`{namespaceSelector: {matchLabels: rubbish}}`:                                                           false,
+		`{namespaces: [team-a], excludedNamespaces: [team-a], namespaceSelector: {matchLabels: {stage: test}}}`: false,
+	} {
+		require.Equal(t, want, MatchesNamespace(withSpec(t, "{match: "+match+"}"), "team-a", map[string]string{"stage": "test"}), match)
+	}
+}
+
+func TestAConstraintThatSelectsSomeObjectsIsNotWhole(t *testing.T) {
+	for match, want := range map[string]bool{
+		`{}`:                                     true,
+		`{labelSelector: {}}`:                    true,
+		`{labelSelector: {matchLabels: {a: b}}}`: false,
+		`{name: web}`:                            false,
+		`{name: "*"}`:                            true,
+		`{scope: Cluster}`:                       false,
+		`{scope: Namespaced}`:                    true,
+		`{source: Generated}`:                    false,
+		`{source: Original}`:                     true,
+	} {
+		require.Equal(t, want, Whole(withSpec(t, "{match: "+match+"}")), match)
+	}
+}
+
+func TestPodsAreMatchedByKindAndGroup(t *testing.T) {
+	for match, want := range map[string]bool{
+		`{}`:          true,
+		`{kinds: []}`: true,
+		`{kinds: [{apiGroups: [""], kinds: [Pod]}]}`:                          true,
+		`{kinds: [{apiGroups: ["*"], kinds: ["*"]}]}`:                         true,
+		`{kinds: [{kinds: [Pod]}]}`:                                           true,
+		`{kinds: [{apiGroups: [apps], kinds: [Pod]}]}`:                        false,
+		`{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}`:                 false,
+		`{kinds: [{apiGroups: [apps], kinds: [Deployment]}, {kinds: [Pod]}]}`: true,
+	} {
+		require.Equal(t, want, MatchesPods(withSpec(t, "{match: "+match+"}")), match)
+	}
+}

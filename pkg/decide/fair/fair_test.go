@@ -190,7 +190,7 @@ func TestShortTurnsThatFollowOnEachOtherLetOthersRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	turns := fair.NewTurns[string](1, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
-	taken := 0 // by whoever has the turn
+	taken := 0 // in a turn
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {

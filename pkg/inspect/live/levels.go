@@ -33,6 +33,12 @@ type Placed struct {
 	// deny nothing.
 	Applies, Mandatory, Warns bool
 	Why                       string
+	// Instead is the level whose resources of the kind apply in place of this one, "" if this one
+	// applies.
+	Instead string
+	// ForMandatory says of a Verifier or Store of the cluster that does not apply that mandatory
+	// policies use it.
+	ForMandatory bool
 }
 
 // End is when something ends that images depend on.
@@ -127,7 +133,7 @@ func (r *ruled) describe(n *NamespaceStatus) {
 func (r *ruled) level(n *NamespaceStatus, name string, at verify.Namespace) Level {
 	l := Level{Name: name, Namespace: at}
 	for _, p := range r.placed[at] {
-		p.Applies, p.Why = applies(n, p)
+		p.settle(n)
 		l.Resources = append(l.Resources, p)
 	}
 	for _, h := range r.objects.Hidden {
@@ -139,21 +145,25 @@ func (r *ruled) level(n *NamespaceStatus, name string, at verify.Namespace) Leve
 	return l
 }
 
-// applies reports whether a resource applies by the rules of n, and why or why not.
-func applies(n *NamespaceStatus, p Placed) (bool, string) {
+// settle says whether p applies by the rules of n, and why or why not.
+func (p *Placed) settle(n *NamespaceStatus) {
 	var instead []string
 	for _, c := range n.Rules {
+		mandatory := strings.HasPrefix(c.Kind, "Cluster") // the only choice with this kind
+		p.ForMandatory = p.ForMandatory || mandatory && p.Ref.Namespace == "" && p.Kind != v1beta1.KindVerificationPolicy
 		if strings.TrimPrefix(c.Kind, "Cluster") != p.Kind {
 			continue
 		}
 		if slices.Contains(c.Applied, p.Ref) {
-			return true, c.Why
+			p.Applies, p.Why, p.Instead, p.ForMandatory = true, c.Why, "", false
+			return
 		}
-		if mandatory := c.Kind != p.Kind; !mandatory && !slices.Contains(instead, c.Why) {
+		if !mandatory && !slices.Contains(instead, c.Why) {
 			instead = append(instead, c.Why)
+			p.Instead = cmp.Or(p.Instead, c.Level)
 		}
 	}
-	return false, strings.Join(instead, "; ")
+	p.Why = strings.Join(instead, "; ")
 }
 
 // ends returns what ends, the next end first. What ended more than a week ago is left out.

@@ -88,8 +88,10 @@ type Running struct {
 	Reason      string `json:"reason"`
 	Remediation string `json:"remediation,omitempty"`
 	Since       string `json:"since,omitempty"`
-	// Exception allows the image although a policy denies it, "" if none does.
-	Exception string `json:"-"`
+	// Exception allows the image although a policy denies it, "" if none does, and ExceptionEnds is
+	// until when.
+	Exception     string `json:"-"`
+	ExceptionEnds string `json:"-"`
 }
 
 // Denial is an image that was denied.

@@ -125,6 +125,9 @@ func (s *Site) clusterView(r *http.Request) view {
 	checked := s.check.get(r.Context(), patience/5)
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	m := clusterOf(status.Value, checked.Value, clip(r.URL.Query().Get("team"), maxQuery), page, s.now())
+	if s.Files {
+		m.Notes = nil // they are about reports
+	}
 	m.Checking = !checked.Known && checked.Err == nil
 	b.AsOf, b.Trouble, b.Pending = asOf(status.At), trouble, !status.Known && len(trouble) == 0 || m.Checking
 	if checked.Err != nil {

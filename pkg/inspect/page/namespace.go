@@ -51,10 +51,20 @@ func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namesp
 		return namespaceHref(name) + "?" + url.Values{"page": {strconv.Itoa(page)}}.Encode()
 	})
 	m.Denied, m.Resources = denialRows(n), attentionRows(n.Resources)
-	m.Ends = endRows(s.Ends, now, func(e live.End) bool {
-		return e.Source.Namespace == string(name) || e.Source.Kind == "Namespace" && e.Source.Name == string(name) || e.Source.Namespace == "" && e.What != live.EndOfBreakGlass
-	})
+	m.Ends = endRows(s.Ends, now, func(e live.End) bool { return concerns(n, e) })
 	return m
+}
+
+// concerns reports whether an end is one of a namespace, of the home of its Tenant, or of trust that
+// namespaces share. Which exceptions of the cluster count is said beside the images that they allow.
+func concerns(n live.NamespaceStatus, e live.End) bool {
+	switch {
+	case e.Source.Kind == "Namespace":
+		return e.Source.Name == string(n.Namespace)
+	case e.Source.Namespace == "":
+		return e.What == live.EndOfTrust
+	}
+	return slices.ContainsFunc(n.Levels, func(l live.Level) bool { return string(l.Namespace) == e.Source.Namespace })
 }
 
 // namespaceView answers the address of a namespace.
@@ -70,6 +80,9 @@ func (s *Site) namespaceView(r *http.Request, name string) view {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	m := namespaceOf(status.Value, namespace, s.check.get(r.Context(), 0).Value.Actions, page, s.now())
 	b.Pending = !status.Known && status.Err == nil
+	if s.Files {
+		m.Notes = nil // they are about reports
+	}
 	v := view{template: "namespace.html", base: b, model: m}
 	if status.Known && !m.Known {
 		v.status = http.StatusNotFound

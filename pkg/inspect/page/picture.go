@@ -10,7 +10,7 @@ import (
 
 // Layout of the picture of rules, in pixels of its own.
 const (
-	pictureLabel  = 190 // the column that names levels
+	pictureLabel  = 230 // the column that names levels
 	pictureColumn = 250
 	boxWidth      = 230
 	boxHeight     = 44
@@ -18,6 +18,7 @@ const (
 	levelPad      = 14
 	pictureHead   = 30
 	maxBoxName    = 27
+	maxLabel      = 18
 )
 
 // picture shows which rule decides in a namespace: the levels from top to bottom, with what applies
@@ -43,7 +44,7 @@ type pictureLevel struct {
 // box is one resource in the picture.
 type box struct {
 	X, Y int
-	// State is applies, warns, shadowed or unknown.
+	// State is one of the states below.
 	State, Kind, Name, Short, Says, Why string
 }
 
@@ -51,6 +52,7 @@ type box struct {
 const (
 	boxApplies  = "applies"
 	boxWarns    = "warns"
+	boxPartly   = "partly"
 	boxShadowed = "shadowed"
 	boxUnknown  = "unknown"
 )
@@ -84,7 +86,7 @@ func pictureOf(n live.NamespaceStatus) picture {
 	}
 	for _, l := range n.Levels {
 		if l.Namespace == "" {
-			add("Mandatory", "the cluster, for every namespace", l, true)
+			add("Mandatory", "for every namespace", l, true)
 		}
 	}
 	for _, l := range n.Levels {
@@ -102,11 +104,11 @@ func levelName(n live.NamespaceStatus, l live.Level) (name, from string) {
 	case l.Namespace == "":
 		return "Cluster", "if no nearer level has any"
 	case l.Name == "tenant" && l.Namespace == n.Namespace:
-		return "Home of " + n.Tenant, "this namespace"
+		return "Tenant " + shortLabel(n.Tenant), "this home namespace"
 	case l.Name == "tenant":
-		return "Home of " + n.Tenant, string(l.Namespace)
+		return "Tenant " + shortLabel(n.Tenant), "home namespace " + shortLabel(string(l.Namespace))
 	}
-	return "Namespace", string(l.Namespace)
+	return "Namespace", shortLabel(string(l.Namespace))
 }
 
 // boxesOf returns what a level has of a kind: mandatory policies, or all others.
@@ -143,18 +145,36 @@ func boxOf(n live.NamespaceStatus, r live.Placed) box {
 		b.State, b.Says = boxWarns, "only warns"
 	case r.Applies:
 		b.State, b.Says = boxApplies, "applies"
+	case r.ForMandatory:
+		b.State, b.Says = boxPartly, "for mandatory policies only"
 	default:
-		b.State, b.Says = boxShadowed, "does not apply"
+		b.State, b.Says = boxShadowed, instead(r.Instead)
 	}
 	return b
 }
 
-// shortName fits a name into a box.
-func shortName(name string) string {
-	if utf8.RuneCountInString(name) <= maxBoxName {
+// instead says in a few words which level applies in place of a resource.
+func instead(level string) string {
+	switch level {
+	case "namespace":
+		return "shadowed by the namespace"
+	case "tenant":
+		return "shadowed by the home namespace"
+	case "cluster":
+		return "not used: the cluster decides"
+	}
+	return "does not apply"
+}
+
+// shortName fits a name into a box, and shortLabel into the column that names levels.
+func shortName(name string) string  { return shortened(name, maxBoxName) }
+func shortLabel(name string) string { return shortened(name, maxLabel) }
+
+func shortened(name string, most int) string {
+	if utf8.RuneCountInString(name) <= most {
 		return name
 	}
-	return string([]rune(name)[:maxBoxName-1]) + "…"
+	return string([]rune(name)[:most-1]) + "…"
 }
 
 // describe says in one sentence what decides.

@@ -22,12 +22,12 @@
   const every = (main) => (main.hasAttribute("data-pending") ? 1000 : 10000);
 
   const replace = (main, next) => {
-    const open = new Set([...main.querySelectorAll("details[open][id]")].map((d) => d.id));
+    const open = new Map([...main.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
     const focused = main.contains(document.activeElement) ? document.activeElement : null;
     const place = focused && (focused.id ? "#" + CSS.escape(focused.id) : focused.getAttribute("href") ? "a[href=\"" + CSS.escape(focused.getAttribute("href")) + "\"]" : "");
     const scrolled = [...main.querySelectorAll(".wide")].map((w) => w.scrollLeft);
     const made = document.importNode(next, true);
-    for (const id of open) { const d = made.querySelector("#" + CSS.escape(id)); if (d) d.open = true; }
+    for (const [id, was] of open) { const d = made.querySelector("#" + CSS.escape(id)); if (d) d.open = was; }
     addCopyButtons(made);
     main.replaceWith(made);
     [...made.querySelectorAll(".wide")].forEach((w, i) => { w.scrollLeft = scrolled[i] || 0; });

@@ -164,7 +164,7 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	if err != nil {
 		return rules{}, err
 	}
-	return f.openRules(cmd.Context(), cmd.ErrOrStderr(), state) //nolint:contextcheck // it lasts as long as the command
+	return f.openRules(cmd.Context(), cmd.ErrOrStderr(), state)
 }
 
 // personState reads what decides in some namespaces, as far as person may read it. Failed gives

@@ -58,7 +58,7 @@ func (s *clusterSource) Check(ctx context.Context) (page.Checked, error) {
 	if err != nil {
 		return page.Checked{}, err
 	}
-	report := check.Examine(inventory, s.schemas)
+	report := check.Examine(inventory, s.schemas) //nolint:contextcheck // it waits for nothing
 	checked := page.Checked{Findings: mapped(report.Findings, pageFinding), Unchecked: mapped(report.Unchecked, unchecked)}
 	if actions := inventory.Actions(); actions != nil {
 		checked.Actions = map[verify.Namespace]string{}

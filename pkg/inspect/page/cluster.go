@@ -124,7 +124,7 @@ func (s *Site) clusterView(r *http.Request) view {
 	status, trouble := s.widest(r)
 	checked := s.check.get(r.Context(), patience/5)
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
-	m := clusterOf(status.Value, checked.Value, clip(r.URL.Query().Get("team"), maxQuery), page, s.now())
+	m := clusterOf(status.Value, checked.Value, clip(r.URL.Query().Get("team")), page, s.now())
 	if s.Files {
 		m.Notes = nil // they are about reports
 	}
@@ -165,6 +165,6 @@ func troubleOf[T any](r reading[T]) []string {
 }
 
 // clip bounds a text of an address.
-func clip(text string, limit int) string {
-	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+func clip(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxQuery)], "")
 }

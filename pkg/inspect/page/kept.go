@@ -37,7 +37,7 @@ func (f *fact[T]) get(ctx context.Context, patience time.Duration) reading[T] {
 	fresh := !f.at.IsZero() && f.now().Sub(f.at) < f.age
 	if !fresh && f.running == nil {
 		f.running = make(chan struct{})
-		go f.update(f.running)
+		go f.update(f.running) //nolint:contextcheck // a reading outlives the request that began it
 	}
 	wait := f.running
 	if f.known || fresh {

@@ -69,7 +69,7 @@ func concerns(n live.NamespaceStatus, e live.End) bool {
 
 // namespaceView answers the address of a namespace.
 func (s *Site) namespaceView(r *http.Request, name string) view {
-	b := s.base(r, "Namespace "+clip(name, maxQuery))
+	b := s.base(r, "Namespace "+clip(name))
 	namespace, err := verify.ParseNamespace(name)
 	if err != nil {
 		b.Live = false
@@ -154,7 +154,7 @@ func searchIn(s live.Status, query string) searchModel {
 
 // searchView answers a search.
 func (s *Site) searchView(r *http.Request) view {
-	query := strings.TrimSpace(clip(r.URL.Query().Get("q"), maxQuery))
+	query := strings.TrimSpace(clip(r.URL.Query().Get("q")))
 	b := s.base(r, "Search")
 	status, trouble := s.widest(r)
 	b.AsOf, b.Trouble, b.Query, b.Pending = asOf(status.At), trouble, query, !status.Known && len(trouble) == 0

@@ -159,7 +159,7 @@ func instead(level string) string {
 	case "namespace":
 		return "shadowed by the namespace"
 	case "tenant":
-		return "shadowed by the home namespace"
+		return "shadowed by the Tenant"
 	case "cluster":
 		return "not used: the cluster decides"
 	}

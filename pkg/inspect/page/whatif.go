@@ -80,14 +80,14 @@ func whyOf(r verify.Result) string {
 func (s *Site) whatIfView(w http.ResponseWriter, r *http.Request) view {
 	b := s.base(r, "What if")
 	b.Live = false
-	m := whatIfModel{Namespace: clip(r.URL.Query().Get("namespace"), maxQuery), Usable: !s.Files}
+	m := whatIfModel{Namespace: clip(r.URL.Query().Get("namespace")), Usable: !s.Files}
 	v := view{template: "whatif.html", base: b}
 	if r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := r.ParseForm(); err != nil {
 			v.status, m.Trouble = http.StatusBadRequest, "the form is too large or cannot be read: a what-if has at most 256 KiB"
 		} else {
-			m.Namespace, m.Text = clip(r.PostForm.Get("namespace"), maxQuery), r.PostForm.Get("text")
+			m.Namespace, m.Text = clip(r.PostForm.Get("namespace")), r.PostForm.Get("text")
 			v.base.Path = pathWhatIf + "?" + url.Values{"namespace": {m.Namespace}}.Encode()
 			v.status, m.Trouble = s.preview(r.Context(), &m)
 		}

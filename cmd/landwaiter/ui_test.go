@@ -80,7 +80,7 @@ func TestThePageOfFilesIsServedUntilThePersonEndsIt(t *testing.T) {
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
-	require.Equal(t, "/namespaces/iris-green-web", response.Request.URL.RequestURI(), "the token is in no address that stays")
+	require.Regexp(t, "^/s/[0-9a-f]{64}/namespaces/iris-green-web$", response.Request.URL.RequestURI(), "the token is in no address that stays")
 	require.Contains(t, string(text), "VerificationPolicy iris-green/releases and ClusterVerificationPolicy platform-mandatory apply.")
 	cancel()
 	require.Equal(t, 0, <-ended)

@@ -48,7 +48,11 @@ func (p person) opens(t *testing.T) *looker {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	l := &looker{client: &http.Client{Jar: jar}, base: at.Scheme + "://" + at.Host, said: map[string]string{}}
-	l.get(t.Context(), t, at.RequestURI())
+	opened, err := l.client.Get(address[:len(address)-1])
+	require.NoError(t, err)
+	require.NoError(t, opened.Body.Close())
+	require.Equal(t, http.StatusOK, opened.StatusCode)
+	l.base = strings.TrimSuffix(opened.Request.URL.String(), "/")
 	return l
 }
 

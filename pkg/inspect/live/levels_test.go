@@ -72,7 +72,7 @@ func TestLevelsSayWhatAppliesAndWhatDecidesInsteadOfTheRest(t *testing.T) {
 			require.NotEmpty(t, p.Why, p.Ref)
 		}
 	}
-	require.Len(t, namespaceIn(t, s, "iris-green").Levels, 2, "the home is its own level")
+	require.Len(t, namespaceIn(t, s, "iris-green").Levels, 2, "the home namespace is its own level")
 }
 
 func TestEndsListTrustExceptionsAndBreakGlassByDate(t *testing.T) {

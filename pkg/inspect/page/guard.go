@@ -3,6 +3,7 @@ package page
 import (
 	"crypto/subtle"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -10,12 +11,39 @@ import (
 // loopback, and neither may a page of another port.
 type guard struct {
 	host    string // as browsers send it: 127.0.0.1:PORT
-	cookie  string // its name, which differs by port, because cookies do not
+	cookie  string // its name
 	session string // its value
+	// below begins the path of every view. Browsers send cookies to all ports of a host: the cookie
+	// is bound to this path, which no other program on loopback can guess and ask for.
+	below string
 }
 
-// refuses returns the status and the sentence with which a request is refused, 0 if it is not.
-func (g guard) refuses(r *http.Request) (status int, why string) {
+// noSession says how a browser gets a session.
+const noSession = "This browser has no session. Use the address that landwaiter ui printed, once, or run landwaiter ui again."
+
+// sessionPath matches the part of a path that only one session has.
+var sessionPath = regexp.MustCompile(`^/s/[0-9a-f]{64}(/|$)`)
+
+// within returns the request as views know it, and whether it was below the path of the session.
+func (g guard) within(r *http.Request) (*http.Request, bool) {
+	path, below := strings.CutPrefix(r.URL.Path, g.below)
+	if !below || !strings.HasPrefix(path, "/") {
+		return r, false
+	}
+	inner := r.Clone(r.Context())
+	inner.URL.Path, inner.URL.RawPath = path, ""
+	return inner, true
+}
+
+// linked puts the addresses of a document below the path of the session. No text of a stranger has
+// these beginnings, because templates escape quotes.
+func (g guard) linked(document string) string {
+	return strings.NewReplacer(`href="/`, `href="`+g.below+`/`, `src="/`, `src="`+g.below+`/`, `action="/`, `action="`+g.below+`/`).Replace(document)
+}
+
+// refuses returns the status and the sentence with which a request is refused, 0 if it is not. Inside
+// says that the request was below the path of the session.
+func (g guard) refuses(r *http.Request, inside bool) (status int, why string) {
 	switch {
 	case r.Host != g.host:
 		return http.StatusMisdirectedRequest, "This address does not belong to this page."
@@ -23,8 +51,9 @@ func (g guard) refuses(r *http.Request) (status int, why string) {
 		return http.StatusMethodNotAllowed, "This page only reads."
 	case !g.sameOrigin(r):
 		return http.StatusForbidden, "Another page asked for this. Open the address yourself."
-	case r.URL.Path != pathOpen && !g.knows(r):
-		return http.StatusForbidden, "This browser has no session. Use the address that landwaiter ui printed, once, or run landwaiter ui again."
+	case r.URL.Path == pathOpen && !inside:
+	case !inside || !g.knows(r):
+		return http.StatusForbidden, noSession
 	}
 	return 0, ""
 }
@@ -63,9 +92,12 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// localPath returns an address of this page that someone gave, without anything that could lead
-// elsewhere: "/" for all others.
+// localPath returns an address of this page that someone gave, without the path of a session and
+// without anything that could lead elsewhere: "/" for all others.
 func localPath(address string) string {
+	if at := sessionPath.FindString(address); at != "" {
+		address = "/" + strings.TrimPrefix(address, at)
+	}
 	if !strings.HasPrefix(address, "/") || strings.HasPrefix(address, "//") || strings.ContainsAny(address, "\\\r\n\t") || strings.HasPrefix(address, pathOpen) {
 		return pathCluster
 	}

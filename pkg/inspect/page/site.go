@@ -70,7 +70,7 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 		return nil, fmt.Errorf("parse the templates of the page: %w", err)
 	}
 	s := &Site{About: about, source: source, now: now, templates: templates, slots: make(chan struct{}, maxRequests), whatIf: make(chan struct{}, 1),
-		guard: guard{host: host, cookie: "landwaiter-" + port, session: secret()}, token: secret()}
+		guard: guard{host: host, cookie: "landwaiter-" + port, session: secret(), below: "/s/" + secret()}, token: secret()}
 	readings := make(chan struct{}, maxReadings)
 	status := func(namespace verify.Namespace) *fact[live.Status] {
 		return &fact[live.Status]{age: statusAge, now: now, slot: readings, base: ctx,
@@ -110,8 +110,9 @@ func (s *Site) Address(view string) string {
 // ServeHTTP answers one request.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
-	if status, why := s.guard.refuses(r); status != 0 {
-		s.fail(w, r, status, why)
+	r, inside := s.guard.within(r)
+	if status, why := s.guard.refuses(r, inside); status != 0 {
+		http.Error(w, why, status) // without the path of the session
 		return
 	}
 	select {
@@ -123,7 +124,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch path := r.URL.Path; {
-	case path == pathOpen:
+	case path == pathOpen && !inside:
 		s.open(w, r)
 	case path == pathCluster:
 		s.show(w, r, s.clusterView(r))
@@ -151,14 +152,12 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 		s.token = ""
 	}
 	s.mu.Unlock()
-	if !known && !s.guard.knows(r) {
-		s.fail(w, r, http.StatusForbidden, "This address was used already, or is not complete. Run landwaiter ui again.")
+	if !known {
+		http.Error(w, "This address was used already, or is not complete. Run landwaiter ui again.", http.StatusForbidden)
 		return
 	}
-	if known {
-		http.SetCookie(w, &http.Cookie{Name: s.guard.cookie, Value: s.guard.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // loopback has no TLS
-	}
-	w.Header().Set("Location", localPath(r.URL.Query().Get("to")))
+	http.SetCookie(w, &http.Cookie{Name: s.guard.cookie, Value: s.guard.session, Path: s.guard.below + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // loopback has no TLS
+	w.Header().Set("Location", s.guard.below+localPath(r.URL.Query().Get("to")))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
@@ -237,7 +236,7 @@ func (s *Site) render(v view) (string, error) {
 	if err := s.templates.ExecuteTemplate(&b, v.template, map[string]any{"Base": v.base, "View": v.model}); err != nil {
 		return "", fmt.Errorf("render %s: %w", v.template, err)
 	}
-	return visible(b.String()), nil
+	return s.guard.linked(visible(b.String())), nil
 }
 
 // fail answers with a sentence, as a page without any fact.

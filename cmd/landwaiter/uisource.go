@@ -41,7 +41,7 @@ func plainly(err error) error { return err }
 
 // Status is that of status.
 func (s *clusterSource) Status(ctx context.Context, namespace verify.Namespace) (live.Status, error) {
-	scope := live.Scope{All: namespace == verify.Cluster}
+	scope := live.Scope{All: namespace == verify.Cluster, Shown: true}
 	if !scope.All {
 		scope.Namespaces = []verify.Namespace{namespace}
 	}

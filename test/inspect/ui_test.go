@@ -106,6 +106,7 @@ func imagePath(namespace, image string) string {
 
 func TestPeopleFindOnThePageWhatTheyNeedAndNothingOfOthers(t *testing.T) {
 	w := installed(t).hire(t)
+	suite.Apply(t, w.Cluster, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: platform-reports}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-report-reader}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: platform}]}")
 	denied := suite.Restricted(suite.Pod(w.zebraWeb, secretWord+"-pod", w.image(t, w.zebra+"/stripes")))
 	require.ErrorContains(t, w.zebraAdmin.client.Create(t.Context(), denied), "is denied")
 	w.runs(t, w.zebraAdmin, w.zebraWeb, secretWord+"-runs", w.image(t, w.zebra+"/signed", w.platform))

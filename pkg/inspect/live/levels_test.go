@@ -106,3 +106,16 @@ func TestLevelsNameTheKindsThatThePersonMayNotList(t *testing.T) {
 	require.False(t, n.Knows("Store"))
 	require.True(t, n.Knows("VerificationPolicy"))
 }
+
+func TestAStatusUsesWhatLandwaiterShowsIfItIsAsked(t *testing.T) {
+	l, w := newLab(t), world{}
+	w.add(shownTenant())
+	w.add(l.shown(t, w))
+	dev := l.person(w, refusal{v1beta1.KindTenant, ""})
+	for _, uses := range []bool{false, true} {
+		s, err := dev.Status(t.Context(), Scope{Namespaces: []verify.Namespace{team}, Shown: uses}, today())
+		require.NoError(t, err)
+		require.Equal(t, uses, s.Namespaces[0].Tenant != "", "who holds the namespace is known")
+		require.Equal(t, uses, s.Namespaces[0].Knows("VerificationPolicy"))
+	}
+}

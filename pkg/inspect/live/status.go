@@ -151,6 +151,11 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	if err != nil {
 		return Status{}, err
 	}
+	if scope.Shown && !scope.All {
+		if err := r.shownRules(ctx, scope.Namespaces); err != nil {
+			return Status{}, err
+		}
+	}
 	if scope.All {
 		err = r.everything(ctx)
 	} else {

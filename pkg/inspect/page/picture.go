@@ -39,6 +39,8 @@ type pictureLevel struct {
 	Y, Height  int
 	Name, From string
 	Boxes      []box
+	// Items are all resources of the level, also those that have no place in the picture.
+	Items []box
 }
 
 // box is one resource in the picture.
@@ -74,6 +76,8 @@ func pictureOf(n live.NamespaceStatus) picture {
 		tallest := 1
 		for i, c := range columnsOf() {
 			boxes := boxesOf(n, l, c[0], mandatory)
+			level.Items = append(level.Items, boxes...)
+			boxes = drawn(boxes)
 			for j := range boxes {
 				boxes[j].X, boxes[j].Y = pictureLabel+i*pictureColumn, y+levelPad+j*(boxHeight+boxGap)
 			}
@@ -114,26 +118,26 @@ func levelName(n live.NamespaceStatus, l live.Level) (name, from string) {
 // boxesOf returns what a level has of a kind: mandatory policies, or all others.
 func boxesOf(n live.NamespaceStatus, l live.Level, kind string, mandatory bool) []box {
 	var boxes []box
-	more := 0
 	for _, r := range l.Resources {
-		if r.Kind != kind || r.Mandatory != mandatory {
-			continue
+		if r.Kind == kind && r.Mandatory == mandatory {
+			boxes = append(boxes, boxOf(n, r))
 		}
-		if len(boxes) == maxBoxes {
-			more++
-			continue
-		}
-		boxes = append(boxes, boxOf(n, r))
-	}
-	if more > 0 {
-		boxes = append(boxes, box{State: boxUnknown, Kind: kind, Short: fmt.Sprintf("and %d more", more), Says: "the list below has all", Name: fmt.Sprintf("%d more", more)})
 	}
 	for _, unread := range l.Unread {
 		if (unread == kind || unread == "Cluster"+kind) && (!mandatory || kind == "VerificationPolicy") {
-			boxes = append(boxes, box{State: boxUnknown, Kind: unread, Name: unread, Short: "not readable", Says: "you cannot list them", Why: "you cannot list this kind here"})
+			boxes = append(boxes, box{State: boxUnknown, Kind: unread, Short: "not readable", Says: "you cannot list them"})
 		}
 	}
 	return boxes
+}
+
+// drawn returns the boxes that a cell of the picture has room for.
+func drawn(boxes []box) []box {
+	more := len(boxes) - maxBoxes
+	if more <= 0 {
+		return boxes
+	}
+	return append(slices.Clone(boxes[:maxBoxes]), box{State: boxUnknown, Kind: "More", Short: fmt.Sprintf("and %d more", more), Says: "the list below has all"})
 }
 
 func boxOf(n live.NamespaceStatus, r live.Placed) box {

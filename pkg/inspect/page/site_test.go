@@ -159,6 +159,7 @@ func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 	text := previewed(s, "shop", "kind: VerificationPolicy").Body.String()
 	require.Contains(t, text, "1 unknown")
 	require.Contains(t, text, "There may be more images")
+	require.NotContains(t, previewed(s, "shop", "a\r\nb").Body.String(), "U+000D", "browsers send both characters at the end of a line")
 }
 
 func TestHostileTextStaysText(t *testing.T) {
@@ -166,6 +167,7 @@ func TestHostileTextStaysText(t *testing.T) {
 		"an element":          `"'><script>alert(1)</script><img src=x onerror=alert(1)>`,
 		"an address":          `javascript:alert(1)`,
 		"the end of elements": `</title></textarea></svg></details></main><base href="https://evil.example.com/"><!--`,
+		"a link":              `<a href="/open" href='/' src="/x" action="/y">`,
 		"a template":          `{{.Base}}{{template "head"}}`,
 		"control characters":  "\x00\x07\x1b[31m\x7f\u0085",
 		"another direction":   "\u202egnp.exe\u2066\u200f",

@@ -87,7 +87,7 @@ func (s *Site) whatIfView(w http.ResponseWriter, r *http.Request) view {
 		if err := r.ParseForm(); err != nil {
 			v.status, m.Trouble = http.StatusBadRequest, "the form is too large or cannot be read: a what-if has at most 256 KiB"
 		} else {
-			m.Namespace, m.Text = clip(r.PostForm.Get("namespace")), r.PostForm.Get("text")
+			m.Namespace, m.Text = clip(r.PostForm.Get("namespace")), strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // browsers send both
 			v.base.Path = pathWhatIf + "?" + url.Values{"namespace": {m.Namespace}}.Encode()
 			v.status, m.Trouble = s.preview(r.Context(), &m)
 		}

@@ -13,8 +13,8 @@ const (
 	// patience is how long a view waits for facts that were never read. Without them it says so, and
 	// updates by itself.
 	patience = 1500 * time.Millisecond
-	// maxReadings bounds the readings at a time, and maxKept how many single namespaces and
-	// explanations are kept.
+	// maxReadings bounds the readings at a time, and as many explanations. maxKept is how many single
+	// namespaces and explanations are kept.
 	maxReadings = 4
 	maxKept     = 64
 	// maxRequests bounds the requests at a time: a browser makes six.

@@ -71,7 +71,8 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 	}
 	s := &Site{About: about, source: source, now: now, templates: templates, slots: make(chan struct{}, maxRequests), whatIf: make(chan struct{}, 1),
 		guard: guard{host: host, cookie: "landwaiter-" + port, session: secret(), below: "/s/" + secret()}, token: secret()}
-	readings := make(chan struct{}, maxReadings)
+	// A registry that does not answer holds up explanations alone.
+	readings, explaining := make(chan struct{}, maxReadings), make(chan struct{}, maxReadings)
 	status := func(namespace verify.Namespace) *fact[live.Status] {
 		return &fact[live.Status]{age: statusAge, now: now, slot: readings, base: ctx,
 			read: func(ctx context.Context) (live.Status, error) { return source.Status(ctx, namespace) }}
@@ -81,7 +82,7 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 	s.single = shelf[live.Status]{facts: map[string]*fact[live.Status]{}, make: func(name string) *fact[live.Status] { return status(verify.Namespace(name)) }}
 	s.explain = shelf[Explanation]{facts: map[string]*fact[Explanation]{}, make: func(name string) *fact[Explanation] {
 		namespace, image, _ := strings.Cut(name, " ")
-		return &fact[Explanation]{age: explainAge, now: now, slot: readings, base: ctx,
+		return &fact[Explanation]{age: explainAge, now: now, slot: explaining, base: ctx,
 			read: func(ctx context.Context) (Explanation, error) {
 				return source.Explain(ctx, verify.Namespace(namespace), image)
 			}}

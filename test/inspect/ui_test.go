@@ -123,8 +123,8 @@ func TestPeopleFindOnThePageWhatTheyNeedAndNothingOfOthers(t *testing.T) {
 			page := who.opens(t)
 			page.finds(w, t, "/namespaces/"+w.irisWeb, "Deployment/shop", w.iris+"/bad", "To fix:", "Tenant "+w.iris, w.iris+"/good", ">allowed<")
 			page.finds(w, t, imagePath(w.irisWeb, unsigned), "What was found", "no signature")
-			// The ClusterStore of the registry is not a team's to read, so only reports tell the verdict.
-			page.finds(w, t, imagePath(w.irisWeb, signed), "signature verified by ClusterVerifier platform", ">undecided<", "you cannot list clusterstores")
+			// The ClusterStore of the registry, and for developers the home namespace, cannot be read: only reports tell the verdict.
+			page.finds(w, t, imagePath(w.irisWeb, signed), "signature verified by ClusterVerifier platform", ">undecided<", "you cannot")
 			page.finds(w, t, "/", w.irisWeb)
 			page.finds(w, t, "/search?q="+w.iris, w.irisWeb)
 			page.asksWhatIf(t, w.irisWeb, "{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: lax}, spec: {defaultAction: Allow}}")

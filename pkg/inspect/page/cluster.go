@@ -79,7 +79,7 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 		stage, _ := stageOf(n, checked.Actions)
 		row := namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: name, Stage: stage, counts: counted(n)}
 		if teams[name] == nil {
-			teams[name] = &teamRow{Name: name, Href: pathCluster + "?" + url.Values{"team": {name}}.Encode()}
+			teams[name] = &teamRow{Name: name, Href: pathCluster + "?" + url.Values{"team": {name}}.Encode(), counts: counts{Missing: row.Missing}}
 			staged[name] = map[string]int{}
 		}
 		t := teams[name]

@@ -103,3 +103,19 @@ func TestCountdownsNameTheLargestUnit(t *testing.T) {
 		require.Equal(t, want, countdown(left))
 	}
 }
+
+func TestWithoutAReportNothingLooksAsIfNothingRan(t *testing.T) {
+	unread, unreported, known := live.NamespaceStatus{Namespace: "a", Tenant: "t", Unread: true}, live.NamespaceStatus{Namespace: "b", Tenant: "t"}, live.NamespaceStatus{Namespace: "c", Tenant: "u", Reported: true}
+	m := clusterOf(live.Status{Namespaces: []live.NamespaceStatus{unread, unreported, known}}, Checked{}, "", 1, now())
+	found := map[string]string{}
+	for _, row := range m.Namespaces {
+		found[row.Name] = row.Missing
+	}
+	for _, row := range m.Teams {
+		found["team "+row.Name] = row.Missing
+	}
+	require.Equal(t, map[string]string{"a": "reports are not readable", "b": "no report", "c": "", "team t": "reports are not readable", "team u": ""}, found)
+	unread.Tenant = "u"
+	m = clusterOf(live.Status{Namespaces: []live.NamespaceStatus{unread, known}}, Checked{}, "", 1, now())
+	require.Empty(t, m.Teams[0].Missing, "something is known of the team")
+}

@@ -17,10 +17,18 @@ type counts struct {
 	Running, Allowed, Warned, Excepted, Undecided, Fails int
 	// Denied counts the images that were denied in the last seven days and do not run by now.
 	Denied int
+	// Missing says why nothing is known, "" if something is: zeros would look as if nothing ran.
+	Missing string
 }
 
 // counted counts a namespace. A warning that an exception gave counts as excepted.
 func counted(n live.NamespaceStatus) (c counts) {
+	switch {
+	case n.Unread:
+		c.Missing = "reports are not readable"
+	case !n.Reported:
+		c.Missing = "no report"
+	}
 	for _, r := range n.All {
 		c.Running++
 		switch verdictOf(r) {
@@ -44,8 +52,14 @@ func counted(n live.NamespaceStatus) (c counts) {
 	return c
 }
 
+// plus adds counts. What is missing in one of them is missing only if nothing is known of the other.
 func (c counts) plus(o counts) counts {
-	return counts{c.Running + o.Running, c.Allowed + o.Allowed, c.Warned + o.Warned, c.Excepted + o.Excepted, c.Undecided + o.Undecided, c.Fails + o.Fails, c.Denied + o.Denied}
+	sum := counts{Running: c.Running + o.Running, Allowed: c.Allowed + o.Allowed, Warned: c.Warned + o.Warned, Excepted: c.Excepted + o.Excepted,
+		Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails, Denied: c.Denied + o.Denied}
+	if c.Missing != "" && o.Missing != "" {
+		sum.Missing = c.Missing
+	}
+	return sum
 }
 
 // trouble orders namespaces: those first in which somebody has to act.

@@ -63,7 +63,7 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 	took := time.Since(began)
 	choices := []printedChoice{}
 	for _, c := range snapshot.Explain(q.Namespace) {
-		if printed := printableChoice(printedChoice(c), by.knowsTenants()); len(choices) == 0 || printed.Level != levelUnknown || choices[len(choices)-1].Kind != c.Kind {
+		if printed := live.Choice(c).Known(by.knowsTenants()); len(choices) == 0 || printed.Level != live.LevelUnknown || choices[len(choices)-1].Kind != c.Kind {
 			choices = append(choices, printed) // policies that deny and those that warn are two choices
 		}
 	}

@@ -44,7 +44,7 @@ Exit codes of every command:
 	by.register(root.PersistentFlags())
 	root.PersistentPreRunE = by.check
 	hideShared(root)
-	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newCheck(by), newSupport(by), newCache(by), newTenant(by), newPlatform(by), newTrust(by), newOptions(), newVersion(by))
+	return program.Root(root, newVerify(by), newPreview(by), newStatus(by), newCheck(by), newUI(by), newSupport(by), newCache(by), newTenant(by), newPlatform(by), newTrust(by), newOptions(), newVersion(by))
 }
 
 func newOptions() *cobra.Command {

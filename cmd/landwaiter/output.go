@@ -100,19 +100,6 @@ type printedFinding struct {
 	Extensions   map[string]any `json:"extensions,omitempty"`
 }
 
-// levelUnknown is the level of a kind of which the person may not read all.
-const levelUnknown = "unknown"
-
-// printableChoice says which resources of a kind apply, or if the person may not read all
-// that may apply, that it is not known.
-func printableChoice(c printedChoice, known bool) printedChoice {
-	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
-		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you cannot read all resources that may apply"}
-	}
-	c.Applied = append([]printedRef{}, c.Applied...)
-	return c
-}
-
 // levelOf names the level in a table.
 func levelOf(c printedChoice) string { return strings.TrimSpace(c.Level + " " + c.Tenant) }
 

@@ -26,7 +26,7 @@ func right(verb, group, plural, namespace, name string) live.Right {
 }
 
 func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
-	lines := grouped([]live.Right{
+	lines := live.Grouped([]live.Right{
 		right("list", "landwaiter.dev", "tenants", "", ""),
 		right("list", "landwaiter.dev", "verifiers", "a", ""),
 		right("list", "landwaiter.dev", "stores", "a", ""),
@@ -42,7 +42,7 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 	require.Contains(t, lines[3], "--resource-name=key")
 	require.Contains(t, lines[4], "--resource-name=pull")
 
-	lines = grouped([]live.Right{
+	lines = live.Grouped([]live.Right{
 		right("list", "landwaiter.dev", "clusterverifiers", "", ""),
 		right("list", "landwaiter.dev", "clusterstores", "", ""),
 		right("list", "landwaiter.dev", "stores", "", ""), // in all namespaces
@@ -54,10 +54,10 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 
 func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
 	choice := printedChoice{Kind: "Store", Level: resolve.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
-	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you cannot read all resources that may apply"}, printableChoice(choice, true))
+	require.Equal(t, printedChoice{Kind: "Store", Level: live.LevelUnknown, Applied: []printedRef{}, Why: "you cannot read all resources that may apply"}, choice.Known(true))
 	choice.Applied[0].Name = "hub"
-	require.Equal(t, resolve.LevelCluster, printableChoice(choice, true).Level)
-	require.Equal(t, levelUnknown, printableChoice(choice, false).Level)
+	require.Equal(t, resolve.LevelCluster, choice.Known(true).Level)
+	require.Equal(t, live.LevelUnknown, choice.Known(false).Level)
 	hidden := rules{state: &live.State{Objects: resource.Objects{Hidden: []resource.Hidden{{Source: policy.ObjectRef{Kind: v1beta1.KindTenant}}}}}}
 	require.False(t, hidden.knowsTenants())
 	require.True(t, rules{}.knowsTenants())

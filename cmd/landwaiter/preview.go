@@ -112,7 +112,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if namespace != verify.Cluster {
 		own = string(namespace)
 	}
-	change, err := f.change(cmd, verify.Namespace(own)) // as kubectl apply has it
+	change, err := f.change(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr(), verify.Namespace(own)) // as kubectl apply has it
 	if err != nil {
 		return printedPreview{}, err
 	}
@@ -128,27 +128,35 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, program.Failed(err)
 	}
-	l := &look{previewFlags: f, cmd: cmd, person: person, change: change, failed: failed}
-	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
-	if err := l.at(ctx, scope); err != nil {
+	l := &look{previewFlags: f, stderr: cmd.ErrOrStderr(), person: person, change: change, failed: failed}
+	if err := l.all(ctx, namespace); err != nil {
 		return printedPreview{}, err
 	}
+	return printablePreview(l.rows, l.missing, f.all), nil
+}
+
+// all looks at a namespace and those that it governs, or with [verify.Cluster] at every namespace.
+func (l *look) all(ctx context.Context, namespace verify.Namespace) error {
+	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
+	if err := l.at(ctx, scope); err != nil {
+		return err
+	}
 	if len(l.before.Missing) > 0 {
-		return printedPreview{}, noNamespace(l.before.Missing[0])
+		return noNamespace(l.before.Missing[0])
 	}
 	if !scope.All {
 		if err := l.governed(ctx, namespace); err != nil {
-			return printedPreview{}, err
+			return err
 		}
 	}
-	warn(cmd.ErrOrStderr(), l.problems, change, scope, live.State{Namespaces: l.looked})
-	return printablePreview(l.rows, l.missing, f.all), nil
+	warn(l.stderr, l.problems, l.change, scope, live.State{Namespaces: l.looked})
+	return nil
 }
 
 // look collects what a change does to what runs.
 type look struct {
 	*previewFlags
-	cmd    *cobra.Command
+	stderr io.Writer
 	person *live.Person
 	change live.Change
 	failed func(error) error
@@ -176,7 +184,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err := l.service.asServer(ctx, l.person, server, &l.before, &l.after); err != nil {
 		return l.failed(err)
 	}
-	sayShown(l.cmd.ErrOrStderr(), l.before.Shown)
+	sayShown(l.stderr, l.before.Shown)
 	options, err := l.service.Complete()
 	if err != nil {
 		return err
@@ -188,7 +196,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err != nil {
 		return l.failed(err)
 	}
-	rows, problems, err := judge(ctx, l.cmd.ErrOrStderr(), options, l.before, l.after, uses)
+	rows, problems, err := judge(ctx, l.stderr, options, l.before, l.after, uses)
 	if err != nil {
 		return err
 	}
@@ -212,7 +220,7 @@ func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 		l.missing = append(l.missing, slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
 	}
 	if len(others) > 0 {
-		program.Say(l.cmd.ErrOrStderr(), "note: %s is the home namespace of a Tenant; its rules also apply in %s", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
+		program.Say(l.stderr, "note: %s is the home namespace of a Tenant; its rules also apply in %s", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
 	}
 	for _, other := range others {
 		if err := l.at(ctx, live.Scope{Namespaces: []verify.Namespace{other}}); err != nil {
@@ -223,13 +231,13 @@ func (l *look) governed(ctx context.Context, home verify.Namespace) error {
 }
 
 // change reads what is previewed.
-func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (live.Change, error) {
+func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Writer, namespace verify.Namespace) (live.Change, error) {
 	if len(f.service.files)+len(f.deleted) == 0 {
 		return live.Change{}, errors.New("no change is given: use -f FILE with the changed objects, or --delete KIND/NAME")
 	}
 	change := live.Change{At: time.Now()}
 	if len(f.service.files) > 0 {
-		objects, others, err := lint.ReadSound(cmd.Context(), string(namespace), f.service.files, cmd.InOrStdin())
+		objects, others, err := lint.ReadSound(ctx, string(namespace), f.service.files, stdin)
 		if err != nil {
 			return live.Change{}, err
 		}
@@ -237,7 +245,7 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 			return live.Change{}, fmt.Errorf("the files have no object that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter verify -f", others)
 		}
 		if others > 0 {
-			program.Say(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
+			program.Say(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
 		}
 		change.Objects = objects
 	}

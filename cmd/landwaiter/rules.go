@@ -160,31 +160,45 @@ func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, que
 	if err != nil {
 		return rules{}, program.Failed(err)
 	}
+	state, err := f.personState(ctx, cmd.ErrOrStderr(), person, mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), failed)
+	if err != nil {
+		return rules{}, err
+	}
+	return f.openRules(cmd.Context(), cmd.ErrOrStderr(), state)
+}
+
+// personState reads what decides in some namespaces, as far as person may read it. Failed gives
+// errors of reading their exit code.
+func (f *serviceFlags) personState(ctx context.Context, stderr io.Writer, person *live.Person, namespaces []verify.Namespace, failed func(error) error) (live.State, error) {
 	server, err := f.observe(ctx, person)
 	if err != nil {
-		return rules{}, failed(err)
+		return live.State{}, failed(err)
 	}
-	scope := live.Scope{Namespaces: mapped(questions, func(q live.Use) verify.Namespace { return q.Namespace }), ClusterResourceNamespace: f.clusterResources(server)}
-	state, err := person.Read(ctx, scope)
+	state, err := person.Read(ctx, live.Scope{Namespaces: namespaces, ClusterResourceNamespace: f.clusterResources(server)})
 	if err != nil {
-		return rules{}, failed(err)
+		return live.State{}, failed(err)
 	}
 	if err := f.asServer(ctx, person, server, &state); err != nil {
-		return rules{}, failed(err)
+		return live.State{}, failed(err)
 	}
-	sayShown(cmd.ErrOrStderr(), state.Shown)
+	sayShown(stderr, state.Shown)
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
-		return rules{}, noNamespace(state.Missing[0])
+		return live.State{}, noNamespace(state.Missing[0])
 	}
+	return state, nil
+}
+
+// openRules returns what decides by a state, until ctx ends.
+func (f *serviceFlags) openRules(ctx context.Context, stderr io.Writer, state live.State) (rules, error) {
 	options, err := f.Complete()
 	if err != nil {
 		return rules{}, err
 	}
-	s, problems, err := service.Open(cmd.Context(), state.Objects, options)
+	s, problems, err := service.Open(ctx, state.Objects, options)
 	if err != nil {
 		return rules{}, err
 	}
-	if err := f.sayProblems(cmd.ErrOrStderr(), state, problems); err != nil {
+	if err := f.sayProblems(stderr, state, problems); err != nil {
 		s.Close()
 		return rules{}, err
 	}

@@ -85,36 +85,11 @@ func statusExit(status live.Status) error {
 }
 
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
-	if s.NoReports {
-		printed.Notes = append(printed.Notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
-	}
-	for _, missing := range s.Missing {
-		printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s does not exist", missing))
-	}
-	var without []string
+	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 	for _, n := range s.Namespaces {
 		for i, c := range n.Rules {
-			n.Rules[i] = printableChoice(c, !unknown(n, c.Kind))
+			n.Rules[i] = c.Known(n.Knows(c.Kind))
 		}
-		switch {
-		case n.Ignored > 0:
-			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: reports that someone else wrote or changed are not shown: %d", n.Namespace, n.Ignored))
-		case !n.Reported && !n.Unread && !s.NoReports:
-			without = append(without, string(n.Namespace))
-		}
-		if n.Cut {
-			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace, v1beta1.LabelReport))
-		}
-		if n.LeftOut > 0 {
-			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: results that did not fit into its reports: %d", n.Namespace, n.LeftOut))
-		}
-	}
-	switch {
-	case len(without) == 1:
-		printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s has no report yet", without[0]))
-	case len(without) > 1:
-		printed.Notes = append(printed.Notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
 	}
 	return printed
 }
@@ -133,38 +108,9 @@ func (p printedStatus) show(s *screen) {
 	for _, note := range p.Notes {
 		s.line("note: %s", note)
 	}
-	for _, missing := range grouped(p.rights) {
+	for _, missing := range live.Grouped(p.rights) {
 		s.wrapped("", "    ", "not shown: "+missing)
 	}
-}
-
-// grouped returns sentences about missing permissions, one for those that differ only in the
-// kind.
-func grouped(rights []live.Right) []string {
-	var lines []string
-	for i, r := range rights {
-		alike := func(other live.Right) bool {
-			return other.Name == "" && r.Name == "" && other.Verb == r.Verb && other.Namespace == r.Namespace && other.Resource.Group == r.Resource.Group && other.Remedy() == r.Remedy()
-		}
-		if r.Name != "" {
-			lines = append(lines, r.String())
-			continue
-		}
-		if slices.ContainsFunc(rights[:i], alike) {
-			continue
-		}
-		var kinds []string
-		for _, other := range rights[i:] {
-			if alike(other) {
-				kinds = append(kinds, other.Resource.Resource)
-			}
-		}
-		if len(kinds) == 1 {
-			kinds[0] = r.Resource.String()
-		}
-		lines = append(lines, strings.Replace(r.String(), r.Resource.String(), strings.Join(kinds, ", "), 1))
-	}
-	return lines
 }
 
 func showAttention(s *screen, list []printedAttention) {
@@ -189,7 +135,7 @@ func showNamespace(s *screen, n printedNamespace) {
 	s.row("running", cmp.Or(strings.Join(counts, ", "), "-"))
 	var unknown []string
 	for _, c := range n.Rules {
-		if c.Level == levelUnknown {
+		if c.Level == live.LevelUnknown {
 			if kind := strings.TrimPrefix(c.Kind, "Cluster"); !slices.Contains(unknown, kind) {
 				unknown = append(unknown, kind)
 			}
@@ -217,15 +163,6 @@ func showNamespace(s *screen, n printedNamespace) {
 		s.section("RESOURCES")
 		showAttention(s, n.Resources)
 	}
-}
-
-// unknown reports whether the level that decides about a kind depends on what the person may
-// not read.
-func unknown(n printedNamespace, kind string) bool {
-	kind = strings.TrimPrefix(kind, "Cluster")
-	return slices.ContainsFunc(n.Hidden, func(hidden string) bool {
-		return hidden == v1beta1.KindTenant || strings.TrimPrefix(hidden, "Cluster") == kind
-	})
 }
 
 // showImages shows images in blocks: what to do is often a command to copy.

@@ -159,13 +159,15 @@ func (n *NamespaceStatus) running(r *reportResult) {
 		if n.allowed == nil {
 			n.allowed = map[string]string{}
 		}
-		n.allowed[normalised(p[v1beta1.PropertyImage])] = moment(p[v1beta1.PropertySince])
+		n.allowed[Normalised(p[v1beta1.PropertyImage])] = moment(p[v1beta1.PropertySince])
 	}
-	if r.Result == v1beta1.ReportPass || r.Result == v1beta1.ReportSkip {
-		return
+	made := Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]), Digest: shown(p[v1beta1.PropertyDigest]),
+		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Since: moment(p[v1beta1.PropertySince]),
+		Exception: shown(p[v1beta1.PropertyException]), ExceptionEnds: moment(p[v1beta1.PropertyExceptionEnds])}
+	n.All = append(n.All, made)
+	if r.Result != v1beta1.ReportPass && r.Result != v1beta1.ReportSkip {
+		n.Running = append(n.Running, made)
 	}
-	n.Running = append(n.Running, Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]), Digest: shown(p[v1beta1.PropertyDigest]),
-		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Since: moment(p[v1beta1.PropertySince])})
 }
 
 func (n *NamespaceStatus) denied(r *reportResult) {

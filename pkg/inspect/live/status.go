@@ -14,7 +14,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
-	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -27,6 +26,8 @@ type Status struct {
 	Missing []verify.Namespace
 	// Rights are the missing permissions: what they would show is not in the Status.
 	Rights []Right
+	// Ends are the ends of trust, exceptions and break-glass, the next one first.
+	Ends []End
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool
 }
@@ -57,6 +58,11 @@ type NamespaceStatus struct {
 	// Reported says that there is a report, Unread that the reports could not be read, and Cut
 	// that only some of them were: there are more than Landwaiter ever writes.
 	Reported, Unread, Cut bool `json:"-"`
+	// Tenant holds the namespace, "" if none does or if that is not known, and Levels are where its
+	// rules can come from, the nearest first. All are the containers that run, also those that pass.
+	Tenant string    `json:"-"`
+	Levels []Level   `json:"-"`
+	All    []Running `json:"-"`
 
 	// allowed is since when images run that are allowed, by their normalised names.
 	allowed map[string]string
@@ -82,6 +88,10 @@ type Running struct {
 	Reason      string `json:"reason"`
 	Remediation string `json:"remediation,omitempty"`
 	Since       string `json:"since,omitempty"`
+	// Exception allows the image although a policy denies it, "" if none does, and ExceptionEnds is
+	// until when.
+	Exception     string `json:"-"`
+	ExceptionEnds string `json:"-"`
 }
 
 // Denial is an image that was denied.
@@ -141,6 +151,11 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	if err != nil {
 		return Status{}, err
 	}
+	if scope.Shown && !scope.All {
+		if err := r.shownRules(ctx, scope.Namespaces); err != nil {
+			return Status{}, err
+		}
+	}
 	if scope.All {
 		err = r.everything(ctx)
 	} else {
@@ -149,10 +164,9 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	if err != nil {
 		return Status{}, err
 	}
-	// Only levels are asked of it, so it needs neither Secrets nor registries.
-	snapshot, _ := resolve.New(r.objects, nil, resolve.Nowhere())
+	ruled := newRuled(r.objects)
 	found := attention(r.objects)
-	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster])}
+	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now)}
 	reports := &reportReader{reading: r, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{},
 		looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
 	if scope.All {
@@ -170,10 +184,8 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 			}
 		}
 		n := reports.of(name)
-		n.Resources, n.Mandatory, n.Hidden = append(n.Resources, found[name]...), mandatory(r.objects), hiddenFrom(r.objects, name)
-		for _, choice := range snapshot.Explain(name) {
-			n.Rules = append(n.Rules, Choice(choice))
-		}
+		n.Resources = append(n.Resources, found[name]...)
+		ruled.describe(n)
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)
 	}
@@ -241,7 +253,7 @@ func hiddenFrom(o resource.Objects, namespace verify.Namespace) []string {
 func (n *NamespaceStatus) finish() {
 	for i := range n.Denied {
 		d := &n.Denied[i]
-		if since := n.allowed[normalised(d.Image)]; since > d.Last {
+		if since := n.allowed[Normalised(d.Image)]; since > d.Last {
 			d.Allowed = since
 		}
 	}
@@ -252,8 +264,8 @@ func (n *NamespaceStatus) finish() {
 	slices.SortStableFunc(n.Exceptions, func(a, b ExceptionUse) int { return cmp.Compare(a.Ends, b.Ends) })
 }
 
-// normalised returns the name of an image as denials have it; pods have it as it was written.
-func normalised(name string) string {
+// Normalised returns the name of an image as denials have it; pods have it as it was written.
+func Normalised(name string) string {
 	ref, err := image.Parse(name)
 	if err != nil {
 		return name

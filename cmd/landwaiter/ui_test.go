@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+)
+
+func TestThePageSendsNoRequestThatChangesTheCluster(t *testing.T) {
+	const reviews = "/apis/authorization.k8s.io/v1/namespaces/team-a/localsubjectaccessreviews"
+	for name, c := range map[string]struct {
+		method, path, upgrade string
+		sent                  bool
+	}{
+		"a list":                          {"GET", "/api/v1/pods?limit=500", "", true},
+		"whether Landwaiter may read":     {"POST", reviews, "", true},
+		"a new pod":                       {"POST", "/api/v1/namespaces/team-a/pods", "", false},
+		"a token":                         {"POST", "/api/v1/namespaces/team-a/serviceaccounts/x/token", "", false},
+		"a change":                        {"PATCH", "/api/v1/namespaces/team-a/pods/x", "", false},
+		"a dry run":                       {"PUT", "/api/v1/namespaces/team-a/pods/x?dryRun=All", "", false},
+		"a deletion":                      {"DELETE", "/api/v1/namespaces/team-a/pods/x", "", false},
+		"a method of nobody":              {"get", "/api/v1/pods", "", false},
+		"a shell":                         {"GET", "/api/v1/namespaces/team-a/pods/x/exec?command=sh", "", false},
+		"a connection":                    {"GET", "/api/v1/pods", "websocket", false},
+		"a Service behind the API server": {"GET", "/api/v1/namespaces/team-a/services/x/proxy/delete", "", false},
+		"a review through a Service":      {"POST", "/api/v1/namespaces/team-a/services/x/proxy" + reviews, "", false},
+		"a review of somebody":            {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", false},
+	} {
+		for _, prefix := range []string{"", "/k8s/clusters/one"} {
+			t.Run(name+prefix, func(t *testing.T) {
+				sent := false
+				server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent = true }))
+				defer server.Close()
+				config := &rest.Config{Host: server.URL + prefix}
+				readOnly(config)
+				client, err := rest.HTTPClientFor(config)
+				require.NoError(t, err)
+				request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+prefix+c.path, nil)
+				require.NoError(t, err)
+				if c.upgrade != "" {
+					request.Header.Set("Upgrade", c.upgrade)
+				}
+				response, err := client.Do(request)
+				if c.sent {
+					require.NoError(t, err)
+					require.NoError(t, response.Body.Close())
+				} else {
+					require.ErrorIs(t, err, errWrites)
+				}
+				require.Equal(t, c.sent, sent)
+			})
+		}
+	}
+}
+
+func TestThePageOfFilesIsServedUntilThePersonEndsIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, printed := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"ui", "--no-browser", "--config-dir", "../../config/samples", "--open", "/namespaces/iris-green-web"}, printed, io.Discard)
+	}()
+	address, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSpace(address), nil)
+	require.NoError(t, err)
+	response, err := (&http.Client{Jar: jar}).Do(request)
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Regexp(t, "^/s/[0-9a-f]{64}/namespaces/iris-green-web$", response.Request.URL.RequestURI(), "the token is in no address that stays")
+	require.Contains(t, string(text), "VerificationPolicy iris-green/releases and ClusterVerificationPolicy platform-mandatory apply.")
+	cancel()
+	require.Equal(t, 0, <-ended)
+}
+
+func TestThePageRefusesWhatItCannotServe(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--config-dir is empty":            {"--config-dir", ""},
+		"it must be a path":                {"--config-dir", "../../config/samples", "--open", "http://127.0.0.1:1/"},
+		"no such file":                     {"--config-dir", "testdata/none"},
+		"verdicts do not depend on listen": {"--config-dir", "../../config/samples", "--serve-flag", "listen=:1"},
+	} {
+		var stderr strings.Builder
+		require.Equal(t, 64, run(t.Context(), append([]string{"ui", "--no-browser"}, args...), io.Discard, &stderr), want)
+		require.Contains(t, stderr.String(), want)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// errWrites is why a request of the page is refused before it is sent.
+var errWrites = errors.New("landwaiter ui only reads: this request was not sent")
+
+// review matches the requests with which verify and preview ask whether Landwaiter may read an object.
+// The API server stores no review.
+var review = regexp.MustCompile(`^/apis/authorization\.k8s\.io/v1/namespaces/[^/]+/localsubjectaccessreviews$`)
+
+// reads sends requests that change nothing, and refuses all others. It is below the client, so that no
+// code above it can write.
+type reads struct {
+	next   http.RoundTripper
+	prefix string // of the path, for an API server behind a proxy
+}
+
+// readOnly makes every request through config pass [reads].
+func readOnly(config *rest.Config) {
+	prefix := ""
+	if server, err := url.Parse(config.Host); err == nil {
+		prefix = strings.TrimSuffix(server.Path, "/")
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reads{next, prefix} })
+}
+
+// RoundTrip sends a request that only reads.
+func (r reads) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !r.allows(request) {
+		return nil, errWrites
+	}
+	return r.next.RoundTrip(request)
+}
+
+// allows reports whether a request changes nothing: a connection to a pod or a Service may, whatever
+// its method.
+func (r reads) allows(request *http.Request) bool {
+	path, below := strings.CutPrefix(request.URL.Path, r.prefix)
+	if !below || request.Header.Get("Upgrade") != "" {
+		return false
+	}
+	switch request.Method {
+	case http.MethodGet:
+		for _, part := range strings.Split(path, "/") {
+			if part == "proxy" || part == "exec" || part == "attach" || part == "portforward" {
+				return false
+			}
+		}
+		return true
+	case http.MethodPost:
+		return review.MatchString(path)
+	}
+	return false
+}

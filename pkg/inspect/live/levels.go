@@ -1,0 +1,256 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Level is one place that the rules of a namespace can come from.
+type Level struct {
+	Name string // as [resolve.Choice] has it: namespace, tenant or cluster
+	// Namespace contains the resources, "" at the cluster's level.
+	Namespace verify.Namespace
+	// Resources are those of kinds that decide, sorted by kind and name.
+	Resources []Placed
+	// Unread are the kinds that the person may not list here.
+	Unread []string
+}
+
+// Placed is one resource of a [Level].
+type Placed struct {
+	Ref  policy.ObjectRef
+	Kind string // without the prefix Cluster
+	// Applies says that the resource counts in the namespace. If it does not, Why says which
+	// nearer or further level does. Mandatory policies apply in any case, and policies that warn
+	// deny nothing.
+	Applies, Mandatory, Warns bool
+	Why                       string
+	// Instead is the level whose resources of the kind apply in place of this one, "" if this one
+	// applies.
+	Instead string
+	// ForMandatory says of a Verifier or Store of the cluster that does not apply that mandatory
+	// policies use it.
+	ForMandatory bool
+}
+
+// End is when something ends that images depend on.
+type End struct {
+	Source policy.ObjectRef
+	At     time.Time
+	// What ends: EndOfTrust, EndOfException or EndOfBreakGlass.
+	What string
+	// Why is the reason that a person gave for an exception or break-glass, as one line.
+	Why string
+}
+
+// What an [End] is about.
+const (
+	EndOfTrust      = "trust"
+	EndOfException  = "exception"
+	EndOfBreakGlass = "break-glass"
+)
+
+// LevelUnknown is the level of a kind if the person may not read all resources that may apply.
+const LevelUnknown = "unknown"
+
+// ruled answers which rules apply in namespaces, by objects alone. It needs neither Secrets nor
+// registries.
+type ruled struct {
+	objects  resource.Objects
+	snapshot *resolve.Snapshot
+	tenants  *resource.Tenants
+	placed   map[verify.Namespace][]Placed // none applies yet
+	names    []string                      // of mandatory policies
+}
+
+func newRuled(o resource.Objects) *ruled {
+	snapshot, _ := resolve.New(o, nil, resolve.Nowhere())
+	r := &ruled{objects: o, snapshot: snapshot, tenants: tenantsOf(o), placed: map[verify.Namespace][]Placed{}, names: mandatory(o)}
+	for _, object := range o.Resources {
+		if p, ok := placedOf(object); ok {
+			at := verify.Namespace(object.GetNamespace())
+			r.placed[at] = append(r.placed[at], p)
+		}
+	}
+	for _, list := range r.placed {
+		slices.SortFunc(list, func(a, b Placed) int {
+			return cmp.Or(cmp.Compare(kindOrder(a.Kind), kindOrder(b.Kind)), cmp.Compare(a.Ref.Name, b.Ref.Name))
+		})
+	}
+	return r
+}
+
+// kindsThatFallBack are chosen from the nearest level that has them.
+func kindsThatFallBack() []string {
+	return []string{v1beta1.KindVerificationPolicy, v1beta1.KindVerifier, v1beta1.KindStore}
+}
+
+func kindOrder(kind string) int { return slices.Index(kindsThatFallBack(), kind) }
+
+// placedOf returns what a level shows of an object, and false for kinds that do not fall back.
+func placedOf(object v1beta1.Object) (Placed, bool) {
+	ref := resource.RefOf(object)
+	p := Placed{Ref: ref, Kind: strings.TrimPrefix(ref.Kind, "Cluster")}
+	switch o := object.(type) {
+	case *v1beta1.VerificationPolicy:
+		p.Warns = o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
+	case *v1beta1.ClusterVerificationPolicy:
+		p.Warns = o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
+		p.Mandatory = o.Spec.Scope == v1beta1.PolicyScopeMandatory
+	}
+	return p, kindOrder(p.Kind) >= 0
+}
+
+// describe adds to n which rules apply.
+func (r *ruled) describe(n *NamespaceStatus) {
+	n.Mandatory, n.Hidden = r.names, hiddenFrom(r.objects, n.Namespace)
+	for _, choice := range r.snapshot.Explain(n.Namespace) {
+		n.Rules = append(n.Rules, Choice(choice))
+	}
+	if holder := r.tenants.Holder(string(n.Namespace)); holder != nil {
+		n.Tenant = holder.Name
+		if home := verify.Namespace(holder.Spec.HomeNamespace); home != n.Namespace {
+			n.Levels = append(n.Levels, r.level(n, resolve.LevelNamespace, n.Namespace))
+			n.Levels = append(n.Levels, r.level(n, resolve.LevelTenant, home))
+		} else {
+			n.Levels = append(n.Levels, r.level(n, resolve.LevelTenant, home))
+		}
+	} else {
+		n.Levels = append(n.Levels, r.level(n, resolve.LevelNamespace, n.Namespace))
+	}
+	n.Levels = append(n.Levels, r.level(n, resolve.LevelCluster, verify.Cluster))
+}
+
+// level returns what one level has, and which of it applies in a namespace.
+func (r *ruled) level(n *NamespaceStatus, name string, at verify.Namespace) Level {
+	l := Level{Name: name, Namespace: at}
+	for _, p := range r.placed[at] {
+		p.settle(n)
+		l.Resources = append(l.Resources, p)
+	}
+	for _, h := range r.objects.Hidden {
+		kind := strings.TrimPrefix(h.Source.Kind, "Cluster")
+		if h.Source.Name == "" && h.Source.Namespace == string(at) && kindOrder(kind) >= 0 {
+			l.Unread = append(l.Unread, h.Source.Kind)
+		}
+	}
+	return l
+}
+
+// settle says whether p applies by the rules of n, and why or why not.
+func (p *Placed) settle(n *NamespaceStatus) {
+	var instead []string
+	for _, c := range n.Rules {
+		mandatory := strings.HasPrefix(c.Kind, "Cluster") // the only choice with this kind
+		p.ForMandatory = p.ForMandatory || mandatory && p.Ref.Namespace == "" && p.Kind != v1beta1.KindVerificationPolicy
+		if strings.TrimPrefix(c.Kind, "Cluster") != p.Kind {
+			continue
+		}
+		if slices.Contains(c.Applied, p.Ref) {
+			p.Applies, p.Why, p.Instead, p.ForMandatory = true, c.Why, "", false
+			return
+		}
+		if !mandatory && !slices.Contains(instead, c.Why) {
+			instead = append(instead, c.Why)
+			p.Instead = cmp.Or(p.Instead, c.Level)
+		}
+	}
+	p.Why = strings.Join(instead, "; ")
+}
+
+// ends returns what ends, the next end first. What ended more than a week ago is left out.
+func (r *ruled) ends(now time.Time) []End {
+	found := []End{}
+	add := func(e End) {
+		if now.Sub(e.At) <= denialsKept {
+			found = append(found, e)
+		}
+	}
+	seen := map[verify.Namespace]bool{}
+	for _, object := range r.objects.Resources {
+		at := verify.Namespace(object.GetNamespace())
+		if !seen[at] {
+			seen[at] = true
+			for source, ends := range r.snapshot.EndsOf(at) {
+				if first, ok := ends.First(now); ok {
+					add(End{Source: source, At: first, What: EndOfTrust})
+				}
+			}
+		}
+		spec := exceptionOf(object)
+		if spec == nil {
+			continue
+		}
+		if until, err := time.Parse(time.RFC3339, spec.Until); err == nil {
+			add(End{Source: resource.RefOf(object), At: until, What: EndOfException, Why: shown(spec.Reason)})
+		}
+	}
+	for i := range r.objects.Namespaces {
+		ns := &r.objects.Namespaces[i]
+		if until, err := time.Parse(time.RFC3339, ns.Annotations[v1beta1.AnnotationBreakGlassUntil]); err == nil {
+			add(End{Source: policy.ObjectRef{Kind: resource.KindNamespace, Name: ns.Name}, At: until, What: EndOfBreakGlass, Why: shown(ns.Annotations[v1beta1.AnnotationBreakGlassReason])})
+		}
+	}
+	slices.SortFunc(found, func(a, b End) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Source.String(), b.Source.String()))
+	})
+	return found
+}
+
+// exceptionOf returns the spec of an exception, nil for other kinds.
+func exceptionOf(object v1beta1.Object) *v1beta1.ExceptionSpec {
+	switch o := object.(type) {
+	case *v1beta1.Exception:
+		return &o.Spec
+	case *v1beta1.ClusterException:
+		return &o.Spec
+	}
+	return nil
+}
+
+// StatusOf returns what resources alone say of the namespaces in them: which rules apply, and what
+// ends. Problems are those of reading and compiling these resources. Nothing runs in files, so
+// nothing is counted.
+func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) Status {
+	r := newRuled(o)
+	s := Status{NoReports: true, Resources: []Attention{}, Ends: r.ends(now)}
+	wrong := map[verify.Namespace][]Attention{}
+	for _, p := range problems {
+		at := verify.Namespace(p.Source.Namespace)
+		wrong[at] = append(wrong[at], Attention{Source: p.Source, Condition: v1beta1.ConditionReady, Reason: string(p.Reason), Message: shown(p.Message)})
+	}
+	s.Resources = append(s.Resources, wrong[verify.Cluster]...)
+	for _, name := range o.InNamespaces() {
+		n := &NamespaceStatus{Namespace: verify.Namespace(name), Counts: map[string]int{}, Running: []Running{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Rules: []Choice{}}
+		n.Resources = append([]Attention{}, wrong[n.Namespace]...)
+		r.describe(n)
+		s.Namespaces = append(s.Namespaces, *n)
+	}
+	return s
+}
+
+// Knows reports whether the person may read all that decides which resources of a kind apply.
+func (n NamespaceStatus) Knows(kind string) bool {
+	kind = strings.TrimPrefix(kind, "Cluster")
+	return !slices.ContainsFunc(n.Hidden, func(hidden string) bool {
+		return hidden == v1beta1.KindTenant || strings.TrimPrefix(hidden, "Cluster") == kind
+	})
+}
+
+// Known returns which resources of a kind apply, or the level [LevelUnknown] if the person may not
+// read all that may apply. Known says whether the other levels could be read.
+func (c Choice) Known(known bool) Choice {
+	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
+		return Choice{Kind: c.Kind, Level: LevelUnknown, Applied: []policy.ObjectRef{}, Why: "you cannot read all resources that may apply"}
+	}
+	c.Applied = append([]policy.ObjectRef{}, c.Applied...)
+	return c
+}

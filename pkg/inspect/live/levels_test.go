@@ -1,0 +1,121 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// samples are the resources of config/samples.
+func samples(t *testing.T) resource.Objects {
+	t.Helper()
+	objects, problems, err := configdir.Load(t.Context(), "../../../config/samples")
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	return objects
+}
+
+func namespaceIn(t *testing.T, s Status, name verify.Namespace) NamespaceStatus {
+	t.Helper()
+	for _, n := range s.Namespaces {
+		if n.Namespace == name {
+			return n
+		}
+	}
+	require.Fail(t, "no namespace "+string(name))
+	return NamespaceStatus{}
+}
+
+// placesOf maps what a level shows to whether and why it applies.
+func placesOf(n NamespaceStatus) map[string]string {
+	found := map[string]string{}
+	for _, l := range n.Levels {
+		for _, p := range l.Resources {
+			state := "instead: " + p.Instead
+			switch {
+			case p.Applies && p.Mandatory:
+				state = "mandatory"
+			case p.Applies:
+				state = "applies"
+			case p.ForMandatory:
+				state = "for mandatory"
+			}
+			found[l.Name+" "+p.Ref.String()] = state
+		}
+	}
+	return found
+}
+
+func TestLevelsSayWhatAppliesAndWhatDecidesInsteadOfTheRest(t *testing.T) {
+	s := StatusOf(samples(t), nil, today())
+	web := namespaceIn(t, s, "iris-green-web")
+	require.Equal(t, "iris-green", web.Tenant)
+	require.Equal(t, map[string]string{
+		"tenant VerificationPolicy iris-green/releases":        "applies",
+		"tenant Verifier iris-green/release-signature":         "applies",
+		"cluster ClusterVerificationPolicy platform-mandatory": "mandatory",
+		"cluster ClusterVerificationPolicy signed-by-platform": "instead: tenant",
+		"cluster ClusterVerifier platform-signature":           "for mandatory",
+		"cluster ClusterStore company-registry":                "applies",
+	}, placesOf(web))
+	for _, l := range web.Levels {
+		for _, p := range l.Resources {
+			require.NotEmpty(t, p.Why, p.Ref)
+		}
+	}
+	require.Len(t, namespaceIn(t, s, "iris-green").Levels, 2, "the home namespace is its own level")
+}
+
+func TestEndsListTrustExceptionsAndBreakGlassByDate(t *testing.T) {
+	objects := samples(t)
+	objects.Namespaces = append(objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{
+		v1beta1.AnnotationBreakGlassUntil: "2026-11-23T00:00:00Z", v1beta1.AnnotationBreakGlassReason: "the registry\nis down"}}})
+	ends := StatusOf(objects, nil, today()).Ends
+	require.Equal(t, End{Source: policy.ObjectRef{Kind: "Namespace", Name: "shop"}, At: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), What: EndOfBreakGlass, Why: "the registry is down"}, ends[0])
+	found := map[string]int{}
+	for i, e := range ends {
+		found[e.What]++
+		require.True(t, i == 0 || !e.At.Before(ends[i-1].At), "in order")
+	}
+	require.Equal(t, map[string]int{EndOfBreakGlass: 1, EndOfException: 3, EndOfTrust: 1}, found)
+	require.Len(t, StatusOf(objects, nil, today().Add(20*24*time.Hour)).Ends, 3, "what ended more than a week ago is left out")
+}
+
+func TestProblemsOfFilesAreResourcesThatNeedAttention(t *testing.T) {
+	s := StatusOf(samples(t), []resource.Problem{{Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "x"}, Reason: "Broken", Message: "a\nb"},
+		{Source: policy.ObjectRef{Kind: "ClusterStore", Name: "y"}, Reason: "Broken"}}, today())
+	require.Equal(t, "a b", namespaceIn(t, s, "team-a").Resources[0].Message)
+	require.Equal(t, "y", s.Resources[0].Source.Name)
+}
+
+func TestLevelsNameTheKindsThatThePersonMayNotList(t *testing.T) {
+	s := statusOf(t, reads(t, []string{"Verifier", "ClusterStore"}), one("team"))
+	n := s.Namespaces[0]
+	require.Equal(t, []string{"Verifier"}, n.Levels[0].Unread)
+	require.Equal(t, []string{"ClusterStore"}, n.Levels[1].Unread)
+	require.False(t, n.Knows("Verifier"))
+	require.False(t, n.Knows("Store"))
+	require.True(t, n.Knows("VerificationPolicy"))
+}
+
+func TestAStatusUsesWhatLandwaiterShowsIfItIsAsked(t *testing.T) {
+	l, w := newLab(t), world{}
+	w.add(shownTenant())
+	w.add(l.shown(t, w))
+	dev := l.person(w, refusal{v1beta1.KindTenant, ""})
+	for _, uses := range []bool{false, true} {
+		s, err := dev.Status(t.Context(), Scope{Namespaces: []verify.Namespace{team}, Shown: uses}, today())
+		require.NoError(t, err)
+		require.Equal(t, uses, s.Namespaces[0].Tenant != "", "who holds the namespace is known")
+		require.Equal(t, uses, s.Namespaces[0].Knows("VerificationPolicy"))
+	}
+}

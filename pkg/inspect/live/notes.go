@@ -1,0 +1,70 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+// Notes says what a reader should know about s: what is missing, and what is not shown.
+func (s Status) Notes() []string {
+	notes := []string{}
+	if s.NoReports {
+		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
+	}
+	for _, missing := range s.Missing {
+		notes = append(notes, fmt.Sprintf("namespace %s does not exist", missing))
+	}
+	var without []string
+	for _, n := range s.Namespaces {
+		switch {
+		case n.Ignored > 0:
+			notes = append(notes, fmt.Sprintf("namespace %s: reports that someone else wrote or changed are not shown: %d", n.Namespace, n.Ignored))
+		case !n.Reported && !n.Unread && !s.NoReports:
+			without = append(without, string(n.Namespace))
+		}
+		if n.Cut {
+			notes = append(notes, fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace, v1beta1.LabelReport))
+		}
+		if n.LeftOut > 0 {
+			notes = append(notes, fmt.Sprintf("namespace %s: results that did not fit into its reports: %d", n.Namespace, n.LeftOut))
+		}
+	}
+	switch {
+	case len(without) == 1:
+		notes = append(notes, fmt.Sprintf("namespace %s has no report yet", without[0]))
+	case len(without) > 1:
+		notes = append(notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
+	}
+	return notes
+}
+
+// Grouped returns sentences about missing permissions, one for those that differ only in the kind.
+func Grouped(rights []Right) []string {
+	var lines []string
+	for i, r := range rights {
+		alike := func(other Right) bool {
+			return other.Name == "" && r.Name == "" && other.Verb == r.Verb && other.Namespace == r.Namespace && other.Resource.Group == r.Resource.Group && other.Remedy() == r.Remedy()
+		}
+		if r.Name != "" {
+			lines = append(lines, r.String())
+			continue
+		}
+		if slices.ContainsFunc(rights[:i], alike) {
+			continue
+		}
+		var kinds []string
+		for _, other := range rights[i:] {
+			if alike(other) {
+				kinds = append(kinds, other.Resource.Resource)
+			}
+		}
+		if len(kinds) == 1 {
+			kinds[0] = r.Resource.String()
+		}
+		lines = append(lines, strings.Replace(r.String(), r.Resource.String(), strings.Join(kinds, ", "), 1))
+	}
+	return lines
+}

@@ -1,0 +1,12 @@
+package page
+
+import "html/template"
+
+// functions are those that templates call.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"class": classOf,
+		"add":   func(a, b int) int { return a + b },
+		"mid":   func(a, b int) int { return a + b/2 },
+	}
+}

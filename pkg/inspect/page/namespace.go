@@ -1,0 +1,162 @@
+package page
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+)
+
+// namespaceModel is the view of one namespace.
+type namespaceModel struct {
+	Name, Team string
+	Known      bool // it was read
+	counts
+	Stage     string
+	Whole     bool // what Gatekeeper does is known
+	Picture   picture
+	Running   []runningRow
+	Pages     pages
+	Denied    []denialRow
+	DeniedNow int // that do not run by now
+	Ends      []endRow
+	Resources []attentionRow
+	Notes     []string
+	NotShown  []string
+	WhatIf    string
+	Unread    bool // reports cannot be read
+	NoReports bool
+}
+
+// namespaceOf makes the view of one namespace of a status.
+func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namespace]string, page int, now time.Time) namespaceModel {
+	m := namespaceModel{Name: string(name), NotShown: live.Grouped(s.Rights), WhatIf: pathWhatIf + "?" + url.Values{"namespace": {string(name)}}.Encode(), NoReports: s.NoReports}
+	at := slices.IndexFunc(s.Namespaces, func(n live.NamespaceStatus) bool { return n.Namespace == name })
+	if at < 0 {
+		m.Notes = s.Notes()
+		return m
+	}
+	n := s.Namespaces[at]
+	only := live.Status{Namespaces: []live.NamespaceStatus{n}, NoReports: s.NoReports}
+	m.Known, m.Team, m.counts, m.Unread, m.Notes = true, n.Tenant, counted(n), n.Unread, only.Notes()
+	m.DeniedNow = m.counts.Denied
+	m.Stage, m.Whole = stageOf(n, actions)
+	m.Picture = pictureOf(n)
+	m.Running, m.Pages = paged(runningRows(n), page, func(page int) string {
+		return namespaceHref(name) + "?" + url.Values{"page": {strconv.Itoa(page)}}.Encode()
+	})
+	m.Denied, m.Resources = denialRows(n), attentionRows(n.Resources)
+	m.Ends = endRows(s.Ends, now, func(e live.End) bool { return concerns(n, e) })
+	return m
+}
+
+// concerns reports whether an end is one of a namespace, of the home of its Tenant, or of trust that
+// namespaces share. Which exceptions of the cluster count is said beside the images that they allow.
+func concerns(n live.NamespaceStatus, e live.End) bool {
+	switch {
+	case e.Source.Kind == "Namespace":
+		return e.Source.Name == string(n.Namespace)
+	case e.Source.Namespace == "":
+		return e.What == live.EndOfTrust
+	}
+	return slices.ContainsFunc(n.Levels, func(l live.Level) bool { return string(l.Namespace) == e.Source.Namespace })
+}
+
+// namespaceView answers the address of a namespace.
+func (s *Site) namespaceView(r *http.Request, name string) view {
+	b := s.base(r, "Namespace "+clip(name))
+	namespace, err := verify.ParseNamespace(name)
+	if err != nil {
+		b.Live = false
+		return view{template: "fail.html", status: http.StatusNotFound, base: b, model: "No namespace has this name."}
+	}
+	status := s.statusOf(r, namespace)
+	b.AsOf, b.Trouble = asOf(status.At), troubleOf(status)
+	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	m := namespaceOf(status.Value, namespace, s.check.get(r.Context(), 0).Value.Actions, page, s.now())
+	b.Pending = !status.Known && status.Err == nil
+	if s.Files {
+		m.Notes = nil // they are about reports
+	}
+	v := view{template: "namespace.html", base: b, model: m}
+	if status.Known && !m.Known {
+		v.status = http.StatusNotFound
+	}
+	return v
+}
+
+// statusOf returns a status with a namespace: that of all namespaces if it has everything, or else one
+// that is read for this namespace, because people may be allowed to read more in one of theirs.
+func (s *Site) statusOf(r *http.Request, namespace verify.Namespace) reading[live.Status] {
+	if all := s.all.get(r.Context(), patience); all.Known && (s.Files || complete(all.Value, namespace)) {
+		return all
+	}
+	return s.single.of(string(namespace)).get(r.Context(), patience)
+}
+
+// complete reports whether a status has all of a namespace.
+func complete(s live.Status, namespace verify.Namespace) bool {
+	return slices.ContainsFunc(s.Namespaces, func(n live.NamespaceStatus) bool {
+		return n.Namespace == namespace && !n.Unread && len(n.Hidden) == 0
+	})
+}
+
+// searchModel lists what contains some text.
+type searchModel struct {
+	Query      string
+	Namespaces []namespaceRow
+	Images     []hit
+	More       bool
+}
+
+// hit is an image in a namespace.
+type hit struct{ Namespace, Image, Href, Verdict string }
+
+// searchIn returns the namespaces and images whose names contain a text, whatever its case.
+func searchIn(s live.Status, query string) searchModel {
+	m := searchModel{Query: query}
+	if query == "" {
+		return m
+	}
+	wanted := strings.ToLower(query)
+	has := func(name string) bool { return strings.Contains(strings.ToLower(name), wanted) }
+	for _, n := range s.Namespaces {
+		if has(string(n.Namespace)) || has(n.Tenant) {
+			m.Namespaces = append(m.Namespaces, namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: n.Tenant, counts: counted(n)})
+		}
+		seen := map[string]bool{}
+		add := func(image, verdict string) {
+			if image != "" && !seen[image] && has(image) {
+				seen[image] = true
+				m.Images = append(m.Images, hit{string(n.Namespace), image, imageHref(n.Namespace, image), verdict})
+			}
+		}
+		for _, row := range runningRows(n) {
+			add(row.Image, row.Verdict)
+		}
+		for _, d := range n.Denied {
+			if d.Allowed == "" {
+				add(d.Image, verdictDenied)
+			} else {
+				add(d.Image, verdictAllowed)
+			}
+		}
+	}
+	m.More = len(m.Namespaces) > maxHits || len(m.Images) > maxHits
+	m.Namespaces, m.Images = m.Namespaces[:min(len(m.Namespaces), maxHits)], m.Images[:min(len(m.Images), maxHits)]
+	return m
+}
+
+// searchView answers a search.
+func (s *Site) searchView(r *http.Request) view {
+	query := strings.TrimSpace(clip(r.URL.Query().Get("q")))
+	b := s.base(r, "Search")
+	status, trouble := s.widest(r)
+	b.AsOf, b.Trouble, b.Query, b.Pending = asOf(status.At), trouble, query, !status.Known && len(trouble) == 0
+	return view{template: "search.html", base: b, model: searchIn(status.Value, query)}
+}

@@ -1,0 +1,253 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+)
+
+// Layout of the picture of rules, in pixels of its own.
+const (
+	pictureLabel  = 230 // the column that names levels
+	pictureColumn = 250
+	boxWidth      = 230
+	boxHeight     = 44
+	boxGap        = 8
+	levelPad      = 14
+	pictureHead   = 30
+	maxBoxName    = 27
+	maxLabel      = 18
+)
+
+// picture shows which rule decides in a namespace: the levels from top to bottom, with what applies
+// and what a nearer level shadows. Levels has the same facts as text.
+type picture struct {
+	Width, Height int
+	Columns       []pictureHeading
+	Levels        []pictureLevel
+	Describe      string
+}
+
+type pictureHeading struct {
+	X    int
+	Name string
+}
+
+type pictureLevel struct {
+	Y, Height  int
+	Name, From string
+	Boxes      []box
+	// Items are all resources of the level, also those that have no place in the picture.
+	Items []box
+}
+
+// box is one resource in the picture.
+type box struct {
+	X, Y int
+	// State is one of the states below.
+	State, Kind, Name, Short, Says, Why string
+}
+
+// The states of a box, with what the picture says of each besides the colour.
+const (
+	boxApplies  = "applies"
+	boxWarns    = "warns"
+	boxPartly   = "partly"
+	boxShadowed = "shadowed"
+	boxUnknown  = "unknown"
+)
+
+// columnsOf are the kinds that the picture has, with their headings.
+func columnsOf() [][2]string {
+	return [][2]string{{"VerificationPolicy", "Policies"}, {"Verifier", "Verifiers"}, {"Store", "Stores"}}
+}
+
+// pictureOf draws the rules of a namespace.
+func pictureOf(n live.NamespaceStatus) picture {
+	p := picture{Width: pictureLabel + len(columnsOf())*pictureColumn}
+	for i, c := range columnsOf() {
+		p.Columns = append(p.Columns, pictureHeading{X: pictureLabel + i*pictureColumn, Name: c[1]})
+	}
+	y := pictureHead
+	add := func(name, from string, l live.Level, mandatory bool) {
+		level := pictureLevel{Y: y, Name: name, From: from}
+		tallest := 1
+		for i, c := range columnsOf() {
+			boxes := boxesOf(n, l, c[0], mandatory)
+			level.Items = append(level.Items, boxes...)
+			boxes = drawn(boxes)
+			for j := range boxes {
+				boxes[j].X, boxes[j].Y = pictureLabel+i*pictureColumn, y+levelPad+j*(boxHeight+boxGap)
+			}
+			tallest = max(tallest, len(boxes))
+			level.Boxes = append(level.Boxes, boxes...)
+		}
+		level.Height = 2*levelPad + tallest*(boxHeight+boxGap) - boxGap
+		y += level.Height
+		p.Levels = append(p.Levels, level)
+	}
+	for _, l := range n.Levels {
+		if l.Namespace == "" {
+			add("Mandatory", "for every namespace", l, true)
+		}
+	}
+	for _, l := range n.Levels {
+		name, from := levelName(n, l)
+		add(name, from, l, false)
+	}
+	p.Height = y
+	p.Describe = describe(n)
+	return p
+}
+
+// levelName names a level and says where its resources are.
+func levelName(n live.NamespaceStatus, l live.Level) (name, from string) {
+	switch {
+	case l.Namespace == "":
+		return "Cluster", "if no nearer level has any"
+	case l.Name == "tenant" && l.Namespace == n.Namespace:
+		return "Tenant " + shortLabel(n.Tenant), "this home namespace"
+	case l.Name == "tenant":
+		return "Tenant " + shortLabel(n.Tenant), "home namespace " + shortLabel(string(l.Namespace))
+	}
+	return "Namespace", shortLabel(string(l.Namespace))
+}
+
+// boxesOf returns what a level has of a kind: mandatory policies, or all others.
+func boxesOf(n live.NamespaceStatus, l live.Level, kind string, mandatory bool) []box {
+	var boxes []box
+	for _, r := range l.Resources {
+		if r.Kind == kind && r.Mandatory == mandatory {
+			boxes = append(boxes, boxOf(n, r))
+		}
+	}
+	for _, unread := range l.Unread {
+		if (unread == kind || unread == "Cluster"+kind) && (!mandatory || kind == "VerificationPolicy") {
+			boxes = append(boxes, box{State: boxUnknown, Kind: unread, Short: "not readable", Says: "you cannot list them"})
+		}
+	}
+	return boxes
+}
+
+// drawn returns the boxes that a cell of the picture has room for.
+func drawn(boxes []box) []box {
+	more := len(boxes) - maxBoxes
+	if more <= 0 {
+		return boxes
+	}
+	return append(slices.Clone(boxes[:maxBoxes]), box{State: boxUnknown, Kind: "More", Short: fmt.Sprintf("and %d more", more), Says: "the list below has all"})
+}
+
+func boxOf(n live.NamespaceStatus, r live.Placed) box {
+	b := box{Kind: r.Ref.Kind, Name: r.Ref.Name, Short: shortName(r.Ref.Name), Why: r.Why}
+	switch {
+	case !n.Knows(r.Kind) && !r.Mandatory:
+		b.State, b.Says, b.Why = boxUnknown, "not known whether it applies", "you cannot read all resources that may apply"
+	case r.Applies && r.Warns:
+		b.State, b.Says = boxWarns, "only warns"
+	case r.Applies:
+		b.State, b.Says = boxApplies, "applies"
+	case r.ForMandatory:
+		b.State, b.Says = boxPartly, "for mandatory policies only"
+	default:
+		b.State, b.Says = boxShadowed, instead(r.Instead)
+	}
+	return b
+}
+
+// instead says in a few words which level applies in place of a resource.
+func instead(level string) string {
+	switch level {
+	case "namespace":
+		return "shadowed by the namespace"
+	case "tenant":
+		return "shadowed by the Tenant"
+	case "cluster":
+		return "not used: the cluster decides"
+	}
+	return "does not apply"
+}
+
+// shortName fits a name into a box, and shortLabel into the column that names levels.
+func shortName(name string) string  { return shortened(name, maxBoxName) }
+func shortLabel(name string) string { return shortened(name, maxLabel) }
+
+func shortened(name string, most int) string {
+	if utf8.RuneCountInString(name) <= most {
+		return name
+	}
+	return string([]rune(name)[:most-1]) + "…"
+}
+
+// describe says in one sentence what decides.
+func describe(n live.NamespaceStatus) string {
+	var names []string
+	for _, l := range n.Levels {
+		for _, r := range l.Resources {
+			if r.Applies && r.Kind == "VerificationPolicy" && (r.Mandatory || n.Knows(r.Kind)) {
+				names = append(names, r.Ref.String())
+			}
+		}
+	}
+	switch {
+	case !n.Knows("VerificationPolicy") && len(names) == 0:
+		return "Which policy decides is not known, because you cannot read all resources that may apply."
+	case len(names) == 0:
+		return "No policy applies, so the Verifiers that apply decide."
+	case len(names) > maxBoxes:
+		names = slices.Concat(names[:maxBoxes], []string{fmt.Sprintf("%d more", len(names)-maxBoxes)})
+	}
+	text := names[0]
+	for i, name := range names[1:] {
+		if i == len(names)-2 {
+			text += " and " + name
+		} else {
+			text += ", " + name
+		}
+	}
+	if len(names) == 1 {
+		return text + " applies."
+	}
+	return text + " apply."
+}
+
+// bar is a picture of parts of a whole.
+type bar struct {
+	Width int
+	Parts []barPart
+}
+
+type barPart struct {
+	X, Width     int
+	Class, Title string
+}
+
+const barWidth = 120
+
+// stageBar draws how many namespaces of a team are at each stage.
+func stageBar(counts []stageCount, all int) bar {
+	b := bar{Width: barWidth}
+	x, seen := 0, 0
+	for _, c := range counts {
+		seen += c.Count
+		end := barWidth * seen / max(all, 1)
+		b.Parts = append(b.Parts, barPart{X: x, Width: max(end-x, 2), Class: classOf(c.Stage), Title: fmt.Sprintf("%s: %d", c.Stage, c.Count)})
+		x = end
+	}
+	return b
+}
+
+// classOf returns the class of a word in the style sheet, which has no spaces.
+func classOf(word string) string {
+	switch word {
+	case stageNone:
+		return "none"
+	case verdictUnverified:
+		return "unverified"
+	case "allowed", "warned", "excepted", "undecided", "denied", "unknown", "valid", "invalid", "dryrun", "warn", "deny", "error", "warning", "note":
+		return word
+	}
+	return "other"
+}

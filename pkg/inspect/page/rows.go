@@ -1,0 +1,264 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+)
+
+// counts are how the containers of some namespaces fare.
+type counts struct {
+	Running, Allowed, Warned, Excepted, Undecided, Fails int
+	// Denied counts the images that were denied in the last seven days and do not run by now.
+	Denied int
+	// Missing says why nothing is known, "" if something is: zeros would look as if nothing ran.
+	Missing string
+}
+
+// counted counts a namespace. A warning that an exception gave counts as excepted.
+func counted(n live.NamespaceStatus) (c counts) {
+	switch {
+	case n.Unread:
+		c.Missing = "reports are not readable"
+	case !n.Reported:
+		c.Missing = "no report"
+	}
+	for _, r := range n.All {
+		c.Running++
+		switch verdictOf(r) {
+		case verdictAllowed, verdictUnverified:
+			c.Allowed++
+		case verdictWarned:
+			c.Warned++
+		case verdictExcepted:
+			c.Excepted++
+		case verdictUndecided:
+			c.Undecided++
+		default:
+			c.Fails++
+		}
+	}
+	for _, d := range n.Denied {
+		if d.Allowed == "" {
+			c.Denied++
+		}
+	}
+	return c
+}
+
+// plus adds counts. What is missing in one of them is missing only if nothing is known of the other.
+func (c counts) plus(o counts) counts {
+	sum := counts{Running: c.Running + o.Running, Allowed: c.Allowed + o.Allowed, Warned: c.Warned + o.Warned, Excepted: c.Excepted + o.Excepted,
+		Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails, Denied: c.Denied + o.Denied}
+	if c.Missing != "" && o.Missing != "" {
+		sum.Missing = c.Missing
+	}
+	return sum
+}
+
+// trouble orders namespaces: those first in which somebody has to act.
+func (c counts) trouble() int { return c.Fails + c.Undecided + c.Denied }
+
+// The words for the verdict on what runs.
+const (
+	verdictAllowed    = "allowed"
+	verdictUnverified = "allowed (not verified)"
+	verdictWarned     = "warned"
+	verdictExcepted   = "excepted"
+	verdictUndecided  = "undecided"
+	verdictDenied     = "denied"
+)
+
+// verdictOf names the result of a report as commands name verdicts.
+func verdictOf(r live.Running) string {
+	switch {
+	case r.Result == "error":
+		return verdictUndecided
+	case r.Exception != "" && r.Result != "fail":
+		return verdictExcepted
+	case r.Result == "pass":
+		return verdictAllowed
+	case r.Result == "skip":
+		return verdictUnverified
+	case r.Result == "warn":
+		return verdictWarned
+	}
+	return verdictDenied
+}
+
+// The stages of enforcement, the weakest first.
+const (
+	stageNone    = "not asked"
+	stageDryRun  = "dryrun"
+	stageWarn    = "warn"
+	stageDeny    = "deny"
+	stageUnknown = "unknown"
+)
+
+// stageOf returns what happens to a pod with an image that is not allowed: the weaker of what
+// Gatekeeper does and what the policies ask for. Whole says that Gatekeeper's part is known.
+func stageOf(n live.NamespaceStatus, actions map[verify.Namespace]string) (stage string, whole bool) {
+	policies := policyStage(n)
+	action, whole := actions[n.Namespace]
+	if !whole || policies == stageUnknown {
+		return policies, false
+	}
+	order := []string{stageNone, stageDryRun, stageWarn, stageDeny}
+	return order[max(min(slices.Index(order, action), slices.Index(order, policies)), 0)], true
+}
+
+// policyStage returns stageWarn if policies apply and all of them only warn.
+func policyStage(n live.NamespaceStatus) string {
+	if !n.Knows("VerificationPolicy") {
+		return stageUnknown
+	}
+	warns := false
+	for _, l := range n.Levels {
+		for _, p := range l.Resources {
+			if p.Applies && p.Kind == "VerificationPolicy" {
+				if !p.Warns {
+					return stageDeny
+				}
+				warns = true
+			}
+		}
+	}
+	if warns {
+		return stageWarn
+	}
+	return stageDeny
+}
+
+// runningRow is one container that runs.
+type runningRow struct {
+	Namespace, Workload, Container, Image, Href, Verdict, Since string
+	Reason                                                      long
+	Fix                                                         string
+	Exception, ExceptionEnds                                    string
+}
+
+// runningRows lists containers, those first that somebody has to look at.
+func runningRows(n live.NamespaceStatus) []runningRow {
+	order := []string{verdictDenied, verdictUndecided, verdictWarned, verdictExcepted, verdictUnverified, verdictAllowed}
+	rows := []runningRow{}
+	for _, r := range n.All {
+		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),
+			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: r.Remediation, Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
+	}
+	slices.SortStableFunc(rows, func(a, b runningRow) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
+	})
+	return rows
+}
+
+// denialRow is one image that was denied.
+type denialRow struct {
+	Namespace, Image, Href, When, Workloads, Allowed, Note string
+	Reason                                                 long
+	Fix                                                    string
+}
+
+func denialRows(n live.NamespaceStatus) []denialRow {
+	rows := []denialRow{}
+	for _, d := range n.Denied {
+		times := "times"
+		if d.Count == 1 {
+			times = "time"
+		}
+		row := denialRow{Namespace: string(n.Namespace), Image: cmp.Or(d.Image, "(other images)"), When: fmt.Sprintf("%d %s, last %s", d.Count, times, d.Last),
+			Workloads: strings.Join(d.Workloads, ", "), Allowed: d.Allowed, Note: d.Note, Reason: folded(d.Reason), Fix: d.Remediation}
+		if d.Image != "" {
+			row.Href = imageHref(n.Namespace, d.Image)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// endRow is something that ends.
+type endRow struct {
+	What, Source, At, In, Why string
+	Href                      string
+	Over, Soon                bool
+}
+
+// endRows lists what ends, the next one first.
+func endRows(ends []live.End, now time.Time, keep func(live.End) bool) []endRow {
+	rows := []endRow{}
+	for _, e := range ends {
+		if !keep(e) {
+			continue
+		}
+		left := e.At.Sub(now)
+		row := endRow{What: e.What, Source: e.Source.String(), At: e.At.UTC().Format(time.RFC3339), In: countdown(left), Why: e.Why, Over: left <= 0, Soon: left < 30*24*time.Hour}
+		if at := cmp.Or(e.Source.Namespace, map[bool]string{true: e.Source.Name}[e.Source.Kind == "Namespace"]); at != "" {
+			row.Href = namespaceHref(verify.Namespace(at))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// countdown says how long something lasts, in its largest unit.
+func countdown(left time.Duration) string {
+	switch {
+	case left <= 0:
+		return "expired"
+	case left < time.Hour:
+		return fmt.Sprintf("in %d min", int(left.Minutes())+1)
+	case left < 48*time.Hour:
+		return fmt.Sprintf("in %d h", int(left.Hours()))
+	}
+	return fmt.Sprintf("in %d days", int(left.Hours()/24))
+}
+
+// attentionRow is a resource with a condition that somebody should look at.
+type attentionRow struct {
+	Source, Condition, Reason string
+	Message                   long
+}
+
+func attentionRows(list []live.Attention) []attentionRow {
+	rows := []attentionRow{}
+	for _, a := range list {
+		condition := "not " + a.Condition
+		if a.Condition == "ExpiresSoon" {
+			condition = a.Condition
+		}
+		rows = append(rows, attentionRow{Source: a.Source.String(), Condition: condition, Reason: a.Reason, Message: folded(a.Message)})
+	}
+	return rows
+}
+
+func namespaceHref(n verify.Namespace) string { return pathNamespace + url.PathEscape(string(n)) }
+
+func imageHref(n verify.Namespace, image string) string {
+	return pathImage + "?" + url.Values{"namespace": {string(n)}, "image": {image}}.Encode()
+}
+
+// pages are the parts of a long table.
+type pages struct {
+	First, Last, Total int
+	Prev, Next         string // addresses, "" without one
+}
+
+// paged returns the rows of one page, which counts from 1. Address returns that of another page.
+func paged[T any](rows []T, page int, address func(page int) string) ([]T, pages) {
+	last := max(1, (len(rows)+rowsOfPage-1)/rowsOfPage)
+	page = min(max(page, 1), last)
+	from, to := (page-1)*rowsOfPage, min(page*rowsOfPage, len(rows))
+	p := pages{First: min(from+1, len(rows)), Last: to, Total: len(rows)}
+	if page > 1 {
+		p.Prev = address(page - 1)
+	}
+	if page < last {
+		p.Next = address(page + 1)
+	}
+	return rows[from:to], p
+}

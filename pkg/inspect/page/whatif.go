@@ -1,0 +1,130 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+)
+
+// whatIfModel is the form of a what-if, and its answer.
+type whatIfModel struct {
+	Namespace, NamespaceHref, Text string
+	// Usable says that there is something to preview: from files nothing runs.
+	Usable   bool
+	Answered bool
+	Trouble  string
+	Rows     []changeRow
+	More     int // rows that are not shown
+	Totals   []totalRow
+	Breaks   int
+	Unknown  int
+	Missing  []string
+	Notes    []string
+}
+
+// changeRow is one image as it is judged now and as it would be.
+type changeRow struct {
+	Namespace, Image, Href, Now, Then string
+	Why                               long
+	Breaks                            bool
+}
+
+type totalRow struct {
+	Namespace              string
+	Images, Breaks         int
+	Allowed, Warned        [2]int
+	Denied, UnknownVerdict [2]int
+}
+
+// answer adds what a change would do. Rows of which nothing changes are left out.
+func (m *whatIfModel) answer(p Preview) {
+	m.Answered, m.Missing, m.Notes = true, p.Missing, p.Notes
+	for _, row := range p.Rows {
+		if row.Breaks() {
+			m.Breaks++
+		}
+		if row.Unknown() {
+			m.Unknown++
+		}
+		switch {
+		case !row.Changes():
+		case len(m.Rows) == rowsOfPage:
+			m.More++
+		default:
+			m.Rows = append(m.Rows, changeRow{Namespace: string(row.Namespace), Image: row.Image, Href: imageHref(row.Namespace, row.Image),
+				Now: string(row.From()), Then: string(row.To()), Why: folded(whyOf(row.After)), Breaks: row.Breaks()})
+		}
+	}
+	for _, t := range p.Totals {
+		both := func(a verify.Answer) [2]int { return [2]int{t.Before[a], t.After[a]} }
+		m.Totals = append(m.Totals, totalRow{Namespace: string(t.Namespace), Images: t.Images, Breaks: t.Breaks, Allowed: both(verify.AnswerAllowed), Warned: both(verify.AnswerWarned),
+			Denied: both(verify.AnswerDenied), UnknownVerdict: both(live.Unknown)})
+	}
+}
+
+// whyOf returns the reason of a verdict and what to do.
+func whyOf(r verify.Result) string {
+	reason := r.Verdict.Reason
+	if r.Verdict.Warning != "" {
+		reason = r.Verdict.Warning
+	}
+	return policy.Verdict{Reason: reason, Remediation: r.Verdict.Remediation}.Text()
+}
+
+// whatIfView answers the form: GET shows it, and POST previews what was pasted. Neither writes.
+func (s *Site) whatIfView(w http.ResponseWriter, r *http.Request) view {
+	b := s.base(r, "What if")
+	b.Live = false
+	m := whatIfModel{Namespace: clip(r.URL.Query().Get("namespace")), Usable: !s.Files}
+	v := view{template: "whatif.html", base: b}
+	if r.Method == http.MethodPost {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			v.status, m.Trouble = http.StatusBadRequest, "the form is too large or cannot be read: a what-if has at most 256 KiB"
+		} else {
+			m.Namespace, m.Text = clip(r.PostForm.Get("namespace")), strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // browsers send both
+			v.base.Path = pathWhatIf + "?" + url.Values{"namespace": {m.Namespace}}.Encode()
+			v.status, m.Trouble = s.preview(r.Context(), &m)
+		}
+	}
+	if m.Namespace != "" {
+		m.NamespaceHref = namespaceHref(verify.Namespace(m.Namespace))
+	}
+	v.model = m
+	return v
+}
+
+// preview answers a what-if, or returns why it cannot.
+func (s *Site) preview(ctx context.Context, m *whatIfModel) (status int, trouble string) {
+	namespace, err := verify.ParseNamespace(m.Namespace)
+	switch {
+	case err != nil:
+		return http.StatusBadRequest, "name the namespace: " + err.Error()
+	case !m.Usable:
+		return http.StatusBadRequest, "files have no running images to preview"
+	case strings.TrimSpace(m.Text) == "":
+		return http.StatusBadRequest, "paste one or more objects as YAML or JSON"
+	case len(m.Text) > maxPaste:
+		m.Text = ""
+		return http.StatusRequestEntityTooLarge, "a what-if has at most 256 KiB"
+	}
+	select {
+	case s.whatIf <- struct{}{}:
+		defer func() { <-s.whatIf }()
+	default:
+		return http.StatusServiceUnavailable, "another what-if is being answered; try again when it ends"
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	p, err := s.source.Preview(ctx, namespace, m.Text)
+	if err != nil {
+		return http.StatusUnprocessableEntity, said(err)
+	}
+	m.answer(p)
+	return 0, ""
+}

@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -129,7 +128,6 @@ func (c *compiler) verifiers(l, cluster *Level) {
 		l.publicGood = reach.PublicGood
 	}
 	for _, e := range l.Objects.Verifiers {
-		runtime.Gosched() // requests go first: each can take milliseconds, and there are hundreds
 		v, err := compile.NewVerifier(e, reach, c.outside.revokers())
 		l.Verifiers = append(l.Verifiers, v)
 		l.problem(e.Source, err)

@@ -17,6 +17,9 @@ var errWrites = errors.New("landwaiter ui only reads: this request was not sent"
 // The API server stores no review.
 var review = regexp.MustCompile(`^/apis/authorization\.k8s\.io/v1/namespaces/[^/]+/localsubjectaccessreviews$`)
 
+// connection matches the subresources that connect to a container, a Service or a node.
+var connection = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/)?(pods|services|nodes)/[^/]+/(proxy|exec|attach|portforward)(/|$)|^/api/v1/proxy/`)
+
 // reads sends requests that change nothing, and refuses all others. It is below the client, so that no
 // code above it can write.
 type reads struct {
@@ -50,12 +53,7 @@ func (r reads) allows(request *http.Request) bool {
 	}
 	switch request.Method {
 	case http.MethodGet:
-		for _, part := range strings.Split(path, "/") {
-			if part == "proxy" || part == "exec" || part == "attach" || part == "portforward" {
-				return false
-			}
-		}
-		return true
+		return !connection.MatchString(path)
 	case http.MethodPost:
 		return review.MatchString(path)
 	}

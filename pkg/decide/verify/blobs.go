@@ -160,6 +160,11 @@ func (b *blobs) read(ctx context.Context, blob *blob, location Location, desc oc
 	if read := blob.reads[location.Name]; read != nil {
 		return read
 	}
+	if len(blob.reads) > 0 { // each has its own copy
+		if err := b.budget.hold(desc.Size); err != nil {
+			return func() ([]byte, error) { return nil, err }
+		}
+	}
 	blob.reads[location.Name] = sync.OnceValues(func() (content []byte, err error) {
 		// A panic becomes an error, because others wait for this blob.
 		defer func() {

@@ -28,7 +28,7 @@ func (i *Inventory) Actions() map[string]string {
 				mode = constraint.Stricter(mode, constraint.ModeOf(c))
 			}
 		}
-		if _, ignored := has[ignoreLabel]; ignored {
+		if constraint.Ignored(has) {
 			mode = constraint.None
 		}
 		found[name] = string(mode)

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -74,8 +75,8 @@ func (g guard) sameOrigin(r *http.Request) bool {
 
 // knows reports whether the request has the cookie of the session.
 func (g guard) knows(r *http.Request) bool {
-	found := r.CookiesNamed(g.cookie)
-	return len(found) == 1 && same(found[0].Value, g.session)
+	// Other programs on loopback may have set one of the same name.
+	return slices.ContainsFunc(r.CookiesNamed(g.cookie), func(c *http.Cookie) bool { return same(c.Value, g.session) })
 }
 
 func same(a, b string) bool { return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

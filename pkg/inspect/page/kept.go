@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -19,6 +20,7 @@ type fact[T any] struct {
 	value   T
 	err     error
 	at      time.Time
+	took    time.Duration // the last reading
 	running chan struct{} // closed at the end of a reading, nil without one
 }
 
@@ -34,7 +36,7 @@ type reading[T any] struct {
 // fact that was never read, as long as patience.
 func (f *fact[T]) get(ctx context.Context, patience time.Duration) reading[T] {
 	f.mu.Lock()
-	fresh := !f.at.IsZero() && f.now().Sub(f.at) < f.age
+	fresh := !f.at.IsZero() && f.now().Sub(f.at) < max(f.age, slowly*f.took)
 	if !fresh && f.running == nil {
 		f.running = make(chan struct{})
 		go f.update(f.running) //nolint:contextcheck // a reading outlives the request that began it
@@ -62,9 +64,11 @@ func (f *fact[T]) get(ctx context.Context, patience time.Duration) reading[T] {
 func (f *fact[T]) update(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(f.base, readTime)
 	defer cancel()
+	began := f.now()
 	value, err := f.bounded(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.took = f.now().Sub(began)
 	if err == nil {
 		f.value, f.known = value, true
 	}
@@ -72,7 +76,7 @@ func (f *fact[T]) update(done chan struct{}) {
 	close(done)
 }
 
-// bounded reads once there is room.
+// bounded reads once there is room. A panic must not end the page.
 func (f *fact[T]) bounded(ctx context.Context) (value T, err error) {
 	select {
 	case f.slot <- struct{}{}:
@@ -80,6 +84,11 @@ func (f *fact[T]) bounded(ctx context.Context) (value T, err error) {
 	case <-ctx.Done():
 		return value, ctx.Err()
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error: %v", p)
+		}
+	}()
 	return f.read(ctx)
 }
 

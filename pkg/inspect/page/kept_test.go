@@ -77,3 +77,26 @@ func TestAfterAnErrorTheLastFactIsKept(t *testing.T) {
 		require.Contains(t, troubleOf(r)[0], "old")
 	})
 }
+
+func TestAPanicWhileReadingIsAnError(t *testing.T) {
+	f := factOf(t, time.Minute, func(context.Context) (int, error) { panic("a hostile object") })
+	require.ErrorContains(t, f.get(t.Context(), time.Hour).Err, "a hostile object")
+}
+
+func TestFactsThatAreSlowToReadAreReadRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		f := factOf(t, time.Second, func(context.Context) (int, error) {
+			time.Sleep(time.Minute) // of the bubble
+			reads++
+			return reads, nil
+		})
+		require.Equal(t, 1, f.get(t.Context(), time.Hour).Value)
+		time.Sleep(9 * time.Minute)
+		f.get(t.Context(), 0)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, 1, f.get(t.Context(), 0).Value)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, 2, f.get(t.Context(), 0).Value)
+	})
+}

@@ -8,6 +8,9 @@ const (
 	statusAge  = 15 * time.Second
 	checkAge   = 2 * time.Minute
 	explainAge = 5 * time.Minute
+	// slowly is how many times as long as it took to read facts they are fresh at least, so that an open
+	// page is a small load for the API server.
+	slowly = 10
 	// readTime bounds one reading of a source.
 	readTime = 2 * time.Minute
 	// patience is how long a view waits for facts that were never read. Without them it says so, and

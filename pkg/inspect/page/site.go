@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -46,8 +47,10 @@ type Site struct {
 	slots     chan struct{} // of requests
 	whatIf    chan struct{} // one at a time
 
-	mu    sync.Mutex
-	token string // "" once it was exchanged
+	mu     sync.Mutex
+	token  string
+	opened bool        // by the token
+	ended  atomic.Bool // the token came twice
 
 	all     *fact[live.Status]
 	check   *fact[Checked]
@@ -116,6 +119,10 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why, status) // without the path of the session
 		return
 	}
+	if s.ended.Load() && (inside || r.URL.Path != pathOpen) {
+		http.Error(w, "This session has ended, because its address was opened twice. Run landwaiter ui again.", http.StatusForbidden)
+		return
+	}
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -144,17 +151,19 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open exchanges the token for the session, so that no history and no command line has what opens
-// the page.
+// open exchanges the token for the session, so that no history has what opens the page. While the
+// browser starts, other users of the machine can read the token in its command line: if it comes
+// twice, one of the two is not the person, and the session ends.
 func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	known := r.Method == http.MethodGet && same(r.URL.Query().Get("token"), s.token)
-	if known {
-		s.token = ""
-	}
+	known, again := r.Method == http.MethodGet && same(r.URL.Query().Get("token"), s.token), s.opened
+	s.opened = s.opened || known
 	s.mu.Unlock()
-	if !known {
-		http.Error(w, "This address was used already, or is not complete. Run landwaiter ui again.", http.StatusForbidden)
+	if known && again {
+		s.ended.Store(true)
+	}
+	if !known || again {
+		http.Error(w, "This address was used already, or is not complete. If it was used already, its session has ended: somebody else may have opened it. Run landwaiter ui again, on a shared machine with --no-browser.", http.StatusForbidden)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: s.guard.cookie, Value: s.guard.session, Path: s.guard.below + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // loopback has no TLS

@@ -87,3 +87,24 @@ func TestAListPastItsLimitSaysSoBesideAnotherFailure(t *testing.T) {
 	_, err := s.Referrers(t.Context(), parse(t, h.Host()+"/app@"+someDigest.String()))
 	require.True(t, verify.FindingOf(err).Incomplete, "%v", err)
 }
+
+// oras-go asks for the length of an answer that states none, and the list has a turn.
+func TestAListWithoutALengthNeedsNoOtherRequest(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	h.Handle("", "", hostile.Status(http.StatusNotFound))
+	h.Handle("", "/manifests/sha256-"+someDigest.Encoded(), func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodGet {
+			t.Errorf("%s of the list", req.Method)
+		}
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
+		_, _ = io.WriteString(w, `{"schemaVersion":2,"manifests":`)
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, `[]}`)
+	})
+	h.Handle("", ".sig", hostile.Status(http.StatusNotFound))
+	s := session(t, registry.Options{}, registry.Access{Hosts: plain(h.Host())})
+	found, err := s.Referrers(t.Context(), parse(t, h.Host()+"/app@"+someDigest.String()))
+	require.NoError(t, err)
+	require.Empty(t, found)
+}

@@ -227,7 +227,7 @@ type lists struct {
 // Do implements [remote.Client].
 func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	resp, err := l.Client.Do(req)
-	if err != nil || resp.StatusCode != http.StatusOK {
+	if err != nil || resp.StatusCode != http.StatusOK || req.Method != http.MethodGet {
 		return resp, err
 	}
 	stated := resp.Header.Get("Content-Type")
@@ -244,7 +244,8 @@ func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	if err := list.read(req.Context(), resp.ContentLength); err != nil {
 		return nil, errors.Join(err, list.Close())
 	}
-	resp.Body = list
+	// Without the length, oras-go would send HEAD for it, with the turn.
+	resp.Body, resp.ContentLength = list, int64(list.Len())
 	return resp, nil
 }
 

@@ -92,6 +92,15 @@ func Whole(c *unstructured.Unstructured) bool {
 	return len(selector) == 0 && (name == "" || name == "*") && match["scope"] != "Cluster" && match["source"] != "Generated"
 }
 
+// ignoreLabel exempts a namespace from Gatekeeper, whatever its value.
+const ignoreLabel = "admission.gatekeeper.sh/ignore"
+
+// Ignored reports whether the labels of a namespace exempt it: Gatekeeper is then not asked.
+func Ignored(of map[string]string) bool {
+	_, ignored := of[ignoreLabel]
+	return ignored
+}
+
 // MatchesNamespace reports whether a constraint matches a namespace with its labels, which only
 // matter if [Selects]. A selector that cannot be read matches nothing.
 func MatchesNamespace(c *unstructured.Unstructured, name string, of map[string]string) bool {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -110,7 +109,7 @@ func (m *Meter) Lead(ctx context.Context) error {
 	return nil
 }
 
-// look reads the constraints once, and the labels of namespaces if they matter.
+// look reads the constraints and the labels of namespaces once.
 func (m *Meter) look(ctx context.Context) (map[series]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
@@ -119,14 +118,8 @@ func (m *Meter) look(ctx context.Context) (map[series]int, error) {
 		return nil, err
 	}
 	modes := map[verify.Namespace]constraint.Mode{}
-	if slices.ContainsFunc(constraints, func(c unstructured.Unstructured) bool { return constraint.Selects(&c) }) {
-		if err := m.judge(ctx, constraints, modes); err != nil {
-			return nil, err
-		}
-	} else {
-		for _, namespace := range m.cluster.Namespaces() {
-			modes[namespace] = mode(constraints, namespace, nil)
-		}
+	if err := m.judge(ctx, constraints, modes); err != nil {
+		return nil, err
 	}
 	return count(m.cluster, modes), nil
 }
@@ -141,6 +134,9 @@ func (m *Meter) matching(ctx context.Context) ([]unstructured.Unstructured, erro
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list constraints of kind VerifiedImages: %w", err)
+	}
+	if list.GetContinue() != "" {
+		return nil, fmt.Errorf("list constraints of kind VerifiedImages: there are more than %d", maxConstraints)
 	}
 	var found []unstructured.Unstructured
 	for _, c := range list.Items {

@@ -42,6 +42,9 @@ func count(cluster Cluster, modes map[verify.Namespace]constraint.Mode) map[seri
 // mode returns the strictest mode of the constraints that match a namespace.
 func mode(constraints []unstructured.Unstructured, namespace verify.Namespace, labels map[string]string) constraint.Mode {
 	strictest := constraint.None
+	if constraint.Ignored(labels) {
+		return strictest
+	}
 	for i := range constraints {
 		if c := &constraints[i]; constraint.MatchesNamespace(c, string(namespace), labels) {
 			strictest = constraint.Stricter(strictest, constraint.ModeOf(c))

@@ -43,7 +43,7 @@ func upgrade(release types.NamespacedName, values ...string) string {
 }
 
 // unanswered is what it leads to that no replica runs.
-const unanswered = "nothing answers Gatekeeper, so every new pod is denied"
+const unanswered = "nothing answers Gatekeeper, so every new pod is denied where a constraint denies"
 
 func deployment(v *view, add func(resource.Finding)) {
 	p := v.serve

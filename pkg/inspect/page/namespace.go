@@ -19,6 +19,7 @@ type namespaceModel struct {
 	counts
 	Stage     string
 	Whole     bool // what Gatekeeper does is known
+	Checking  bool // it is being read
 	Picture   picture
 	Running   []runningRow
 	Pages     pages
@@ -78,8 +79,10 @@ func (s *Site) namespaceView(r *http.Request, name string) view {
 	status := s.statusOf(r, namespace)
 	b.AsOf, b.Trouble = asOf(status.At), troubleOf(status)
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
-	m := namespaceOf(status.Value, namespace, s.check.get(r.Context(), 0).Value.Actions, page, s.now())
-	b.Pending = !status.Known && status.Err == nil
+	checked := s.check.get(r.Context(), patience/5)
+	m := namespaceOf(status.Value, namespace, checked.Value.Actions, page, s.now())
+	m.Checking = !checked.Known && checked.Err == nil
+	b.Pending = !status.Known && status.Err == nil || m.Checking
 	if s.Files {
 		m.Notes = nil // they are about reports
 	}
@@ -114,10 +117,10 @@ type searchModel struct {
 	More       bool
 }
 
-// hit is an image in a namespace.
-type hit struct{ Namespace, Image, Href, Verdict string }
+// hit is an image in a namespace, and the workload whose name was searched for.
+type hit struct{ Namespace, Image, Href, Verdict, Workload string }
 
-// searchIn returns the namespaces and images whose names contain a text, whatever its case.
+// searchIn returns the namespaces, images and workloads whose names contain a text, whatever its case.
 func searchIn(s live.Status, query string) searchModel {
 	m := searchModel{Query: query}
 	if query == "" {
@@ -130,20 +133,26 @@ func searchIn(s live.Status, query string) searchModel {
 			m.Namespaces = append(m.Namespaces, namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: n.Tenant, counts: counted(n)})
 		}
 		seen := map[string]bool{}
-		add := func(image, verdict string) {
-			if image != "" && !seen[image] && has(image) {
-				seen[image] = true
-				m.Images = append(m.Images, hit{string(n.Namespace), image, imageHref(n.Namespace, image), verdict})
+		add := func(image, verdict string, workloads ...string) {
+			of := slices.IndexFunc(workloads, has)
+			if image == "" || seen[image] || of < 0 && !has(image) {
+				return
 			}
+			seen[image] = true
+			found := hit{Namespace: string(n.Namespace), Image: image, Href: imageHref(n.Namespace, image), Verdict: verdict}
+			if of >= 0 {
+				found.Workload = workloads[of]
+			}
+			m.Images = append(m.Images, found)
 		}
 		for _, row := range runningRows(n) {
-			add(row.Image, row.Verdict)
+			add(row.Image, row.Verdict, row.Workload)
 		}
 		for _, d := range n.Denied {
 			if d.Allowed == "" {
-				add(d.Image, verdictDenied)
+				add(d.Image, verdictDenied, d.Workloads...)
 			} else {
-				add(d.Image, verdictAllowed)
+				add(d.Image, verdictAllowed, d.Workloads...)
 			}
 		}
 	}

@@ -251,7 +251,7 @@ func (s *Site) render(v view) (string, error) {
 
 // fail answers with a sentence, as a page without any fact.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, status int, why string) {
-	document, err := s.render(view{template: "fail.html", base: base{Title: http.StatusText(status)}, model: why})
+	document, err := s.render(view{template: "fail.html", base: base{Title: http.StatusText(status), About: s.About}, model: why})
 	if err != nil {
 		document = why
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -21,6 +22,7 @@ type whatIfModel struct {
 	Rows     []changeRow
 	More     int // rows that are not shown
 	Totals   []totalRow
+	Images   int // that run
 	Breaks   int
 	Unknown  int
 	Missing  []string
@@ -34,6 +36,9 @@ type changeRow struct {
 	Breaks                            bool
 }
 
+// Partial says that what is known is not all.
+func (m whatIfModel) Partial() bool { return m.Unknown > 0 || len(m.Missing) > 0 }
+
 type totalRow struct {
 	Namespace              string
 	Images, Breaks         int
@@ -43,7 +48,7 @@ type totalRow struct {
 
 // answer adds what a change would do. Rows of which nothing changes are left out.
 func (m *whatIfModel) answer(p Preview) {
-	m.Answered, m.Missing, m.Notes = true, p.Missing, p.Notes
+	m.Answered, m.Missing, m.Notes = true, slices.Compact(slices.Sorted(slices.Values(p.Missing))), p.Notes
 	for _, row := range p.Rows {
 		if row.Breaks() {
 			m.Breaks++
@@ -61,6 +66,7 @@ func (m *whatIfModel) answer(p Preview) {
 		}
 	}
 	for _, t := range p.Totals {
+		m.Images += t.Images
 		both := func(a verify.Answer) [2]int { return [2]int{t.Before[a], t.After[a]} }
 		m.Totals = append(m.Totals, totalRow{Namespace: string(t.Namespace), Images: t.Images, Breaks: t.Breaks, Allowed: both(verify.AnswerAllowed), Warned: both(verify.AnswerWarned),
 			Denied: both(verify.AnswerDenied), UnknownVerdict: both(live.Unknown)})

@@ -3,6 +3,19 @@
 (() => {
   const said = (text) => { const p = document.getElementById("said"); if (p) p.textContent = text; };
 
+  // An old view must not look like a new one.
+  const old = (text) => {
+    let p = document.getElementById("old");
+    if (!text) { if (p) p.remove(); return; }
+    if (!p) {
+      p = document.createElement("p");
+      p.id = "old"; p.className = "alarm"; p.setAttribute("role", "alert");
+    }
+    if (p.textContent !== text) p.textContent = text;
+    const main = document.getElementById("main");
+    if (p.nextElementSibling !== main) main.before(p);
+  };
+
   const addCopyButtons = (root) => {
     if (!navigator.clipboard) return;
     for (const code of root.querySelectorAll(".copy")) {
@@ -41,7 +54,8 @@
     if (!busy) {
       try {
         const answer = await fetch(location.href, { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store", redirect: "error" });
-        if (answer.status === 403) { said("The session ended: run landwaiter ui again"); return; }
+        if (answer.status === 403) { old("The session has ended, and this view is old: run landwaiter ui again"); return; }
+        old(answer.ok || answer.status === 304 ? "" : "landwaiter ui cannot update this view: it may be old");
         if (answer.ok) {
           tag = answer.headers.get("ETag") || "";
           const next = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -53,7 +67,7 @@
           const at = document.getElementById("as-of"), then = next.getElementById("as-of");
           if (at && then) at.textContent = then.textContent;
         }
-      } catch { said("landwaiter ui does not answer: this view may be old"); }
+      } catch { old("landwaiter ui does not answer: this view may be old"); }
     }
     setTimeout(update, every(document.getElementById("main")));
   };

@@ -93,7 +93,12 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 // enforced returns the metrics of a meter that leads, in a cluster without constraints.
 func enforced(t *testing.T) []*dto.MetricFamily {
 	t.Helper()
-	server := httptest.NewServer(http.NotFoundHandler())
+	mux := http.NewServeMux() // without constraints
+	mux.HandleFunc("/api/v1/namespaces", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","metadata":{},"items":[{"metadata":{"name":"team-a"}}]}`))
+	})
+	server := httptest.NewServer(mux)
 	defer server.Close()
 	metrics := prometheus.NewRegistry()
 	meter, err := enforcement.New(&rest.Config{Host: server.URL}, oneNamespace{}, logrus.New(), metrics)

@@ -22,15 +22,7 @@ func (i *Inventory) Actions() map[string]string {
 	found := map[string]string{}
 	for n := range i.Namespaces {
 		name, has := i.Namespaces[n].Name, i.Namespaces[n].Labels
-		mode := constraint.None
-		for j := range i.Constraints {
-			if c := &i.Constraints[j]; constraint.MatchesPods(c) && constraint.Whole(c) && constraint.MatchesNamespace(c, name, withName(has, name)) {
-				mode = constraint.Stricter(mode, constraint.ModeOf(c))
-			}
-		}
-		if constraint.Ignored(has) {
-			mode = constraint.None
-		}
+		mode := constraint.ModeIn(i.Constraints, name, withName(has, name))
 		found[name] = string(mode)
 		if mode == constraint.None {
 			found[name] = ActionNone

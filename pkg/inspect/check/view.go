@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
 // ignoreLabel exempts a namespace from Gatekeeper.
-const ignoreLabel = "admission.gatekeeper.sh/ignore"
+const ignoreLabel = constraint.IgnoreLabel
 
 // view is an inventory with what the rules share.
 type view struct {
@@ -118,7 +119,7 @@ func (v *view) unmatched(selector *metav1.LabelSelector) []string {
 	}
 	var names []string
 	for _, n := range v.Namespaces {
-		if _, ignored := n.Labels[ignoreLabel]; ignored {
+		if constraint.Ignored(n.Labels) {
 			continue
 		}
 		if !compiled.Matches(withName(n.Labels, n.Name)) && !slices.Contains(v.exempt(), n.Name) {

@@ -36,6 +36,21 @@ func Stricter(a, b Mode) Mode {
 	return b
 }
 
+// ModeIn returns the strictest mode of the constraints that match all pods of a namespace with its
+// labels.
+func ModeIn(constraints []unstructured.Unstructured, namespace string, of map[string]string) Mode {
+	mode := None
+	if Ignored(of) {
+		return mode
+	}
+	for i := range constraints {
+		if c := &constraints[i]; MatchesPods(c) && Whole(c) && MatchesNamespace(c, namespace, of) {
+			mode = Stricter(mode, ModeOf(c))
+		}
+	}
+	return mode
+}
+
 // ModeOf returns what a constraint does at admission: the strictest action if it has several.
 func ModeOf(c *unstructured.Unstructured) Mode {
 	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
@@ -92,12 +107,12 @@ func Whole(c *unstructured.Unstructured) bool {
 	return len(selector) == 0 && (name == "" || name == "*") && match["scope"] != "Cluster" && match["source"] != "Generated"
 }
 
-// ignoreLabel exempts a namespace from Gatekeeper, whatever its value.
-const ignoreLabel = "admission.gatekeeper.sh/ignore"
+// IgnoreLabel exempts a namespace from Gatekeeper, whatever its value.
+const IgnoreLabel = "admission.gatekeeper.sh/ignore"
 
 // Ignored reports whether the labels of a namespace exempt it: Gatekeeper is then not asked.
 func Ignored(of map[string]string) bool {
-	_, ignored := of[ignoreLabel]
+	_, ignored := of[IgnoreLabel]
 	return ignored
 }
 

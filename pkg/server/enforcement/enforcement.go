@@ -113,7 +113,7 @@ func (m *Meter) Lead(ctx context.Context) error {
 func (m *Meter) look(ctx context.Context) (map[series]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
-	constraints, err := m.matching(ctx)
+	constraints, err := m.list(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (m *Meter) look(ctx context.Context) (map[series]int, error) {
 	return count(m.cluster, modes), nil
 }
 
-// matching returns the constraints that match all pods of the namespaces that they match.
-func (m *Meter) matching(ctx context.Context) ([]unstructured.Unstructured, error) {
+// list returns the constraints.
+func (m *Meter) list(ctx context.Context) ([]unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	list, err := m.constraints.List(ctx, metav1.ListOptions{Limit: maxConstraints})
@@ -138,13 +138,7 @@ func (m *Meter) matching(ctx context.Context) ([]unstructured.Unstructured, erro
 	if list.GetContinue() != "" {
 		return nil, fmt.Errorf("list constraints of kind VerifiedImages: there are more than %d", maxConstraints)
 	}
-	var found []unstructured.Unstructured
-	for _, c := range list.Items {
-		if constraint.MatchesPods(&c) && constraint.Whole(&c) {
-			found = append(found, c)
-		}
-	}
-	return found, nil
+	return list.Items, nil
 }
 
 // judge finds the modes of all namespaces by their labels, which it does not keep: a team may put
@@ -159,7 +153,7 @@ func (m *Meter) judge(ctx context.Context, constraints []unstructured.Unstructur
 		}
 		for i := range list.Items {
 			namespace := verify.Namespace(list.Items[i].Name)
-			modes[namespace] = mode(constraints, namespace, list.Items[i].Labels)
+			modes[namespace] = constraint.ModeIn(constraints, list.Items[i].Name, list.Items[i].Labels)
 		}
 		if next = list.Continue; next == "" {
 			return nil

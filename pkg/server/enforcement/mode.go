@@ -1,8 +1,6 @@
 package enforcement
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
@@ -37,18 +35,4 @@ func count(cluster Cluster, modes map[verify.Namespace]constraint.Mode) map[seri
 		counts[s]++
 	}
 	return counts
-}
-
-// mode returns the strictest mode of the constraints that match a namespace.
-func mode(constraints []unstructured.Unstructured, namespace verify.Namespace, labels map[string]string) constraint.Mode {
-	strictest := constraint.None
-	if constraint.Ignored(labels) {
-		return strictest
-	}
-	for i := range constraints {
-		if c := &constraints[i]; constraint.MatchesNamespace(c, string(namespace), labels) {
-			strictest = constraint.Stricter(strictest, constraint.ModeOf(c))
-		}
-	}
-	return strictest
 }

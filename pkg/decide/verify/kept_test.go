@@ -109,6 +109,26 @@ func TestARefreshReadsListsAgainAndNoContent(t *testing.T) {
 	require.Equal(t, fetched, k.registry.called("fetch"))
 }
 
+// forgetful is a cache that panics when it is asked for evidence.
+type forgetful struct{ *cache }
+
+func (c forgetful) Get(ctx context.Context, key verify.Key) (verify.Entry, bool) {
+	if key.Kind == verify.KindEvidence {
+		panic("our own fault")
+	}
+	return c.cache.Get(ctx, key)
+}
+
+func TestWithoutWhatIsKeptAllIsRead(t *testing.T) {
+	k := keep(t)
+	k.Engine = verify.NewEngine(forgetful{k.cache}, func() time.Time { return k.now }, verify.Options{})
+	for generation, want := range map[string]policy.Outcome{"alice": policy.Allowed, "nobody": policy.Denied} {
+		result, took := k.judge(t, generation, generation)
+		require.Equal(t, want, result.Verdict.Outcome())
+		require.Equal(t, map[string]int{"resolve": 1, "list": 1, "fetch": 3}, took)
+	}
+}
+
 // What was read with other credentials, in another namespace or in one that was made again is not used.
 func TestNothingThatIsKeptIsUsedForAnother(t *testing.T) {
 	for name, change := range map[string]func(*keeping, *verify.Config){

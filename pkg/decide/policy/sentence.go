@@ -142,7 +142,7 @@ type cause struct {
 // causes returns the distinct messages of the findings with a result, in order.
 func causes(findings []Finding, result Result) []cause {
 	var list []cause
-	at := map[string]int{}
+	at, named := map[string]int{}, map[[2]string]bool{}
 	for _, f := range findings {
 		if f.Result() != result || f.Proven() {
 			continue
@@ -153,7 +153,8 @@ func causes(findings []Finding, result Result) []cause {
 			at[f.Message] = i
 			list = append(list, cause{message: f.Message, remediation: f.Remediation})
 		}
-		if !slices.Contains(list[i].verifiers, f.Verifier) {
+		if by := [2]string{f.Message, f.Verifier}; !named[by] {
+			named[by] = true
 			list[i].verifiers = append(list[i].verifiers, f.Verifier)
 		}
 	}

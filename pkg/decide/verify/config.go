@@ -53,8 +53,8 @@ type Limits struct {
 type Layer struct {
 	Source   policy.ObjectRef
 	Registry Registry
-	// Verifiers lists those that apply, by name. Layers that share a verifier share
-	// the pointer and its findings.
+	// Verifiers lists those that apply, sorted by name: one that is out of order may look missing,
+	// which denies. Layers that share a verifier share the pointer and its findings.
 	Verifiers []*Verifier
 	// Home is the home namespace of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer level that would decide if it did not only warn.
 	Home    string

@@ -164,7 +164,7 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		"a broken verifier among all of":                  {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
 		"no policy and no verifier":                       {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers()}), "no Verifier applies to r.example.com/app"},
 		"no policy and no matching verifier":              {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
-		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
+		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, Judge: verify.ByVerifiers(), Verifiers: []*verify.Verifier{broken, verifier(t, "b", "k1")}}), "Secret team-a/pub"},
 		"no verifier of the type":                         {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
 		"a lax layer above a mandatory policy that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
 		"a lax layer above a broken mandatory policy":     {config(lax, brokenLayer), "cannot be used"},

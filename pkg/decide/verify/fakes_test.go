@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -230,6 +232,7 @@ func verifier(t *testing.T, name string, signers ...string) *verify.Verifier {
 func layer(t *testing.T, r verify.Registry, demand verify.Requirement, verifiers ...*verify.Verifier) verify.Layer {
 	t.Helper()
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
+	verifiers = slices.SortedFunc(slices.Values(verifiers), func(a, b *verify.Verifier) int { return strings.Compare(a.Source.Name, b.Source.Name) })
 	return verify.Layer{Source: source, Registry: r, Verifiers: verifiers,
 		Judge: verify.ByRules([]verify.Rule{{Source: source, Images: everything(t), Require: []verify.Requirement{demand}}}, verify.DefaultDeny)}
 }

@@ -146,6 +146,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 		t.known, t.verdict = true, verdict
 		return t
 	}
+	seen := make([]bool, len(l.Verifiers))
 	for _, demand := range rule.Require {
 		requirement, err := l.requirement(rule.Source, demand, ref)
 		if err != nil {
@@ -153,13 +154,15 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 		}
 		t.rules.Require = append(t.rules.Require, requirement)
 		for _, name := range requirement.Verifiers() {
-			t.add(l, name, ref)
+			t.add(l, name, ref, seen)
 		}
 	}
 	// No evidence can satisfy a requirement whose verifiers are all missing: deny
-	// before any network call.
-	if verdict := policy.Decide(t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
-		return deny(verdict)
+	// before any network call. With none missing, evidence decides.
+	if len(t.missing) > 0 || len(t.verifiers) == 0 {
+		if verdict := policy.Decide(t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
+			return deny(verdict)
+		}
 	}
 	return t
 }
@@ -264,16 +267,17 @@ func registryOf(tasks []task) Registry {
 	return nil
 }
 
-// add looks name up and records it as a verifier to run or as a missing one.
-func (t *task) add(l *Layer, name string, ref image.Reference) {
-	i := slices.IndexFunc(l.Verifiers, func(v *Verifier) bool { return v.Source.Name == name })
-	if i < 0 {
+// add looks name up and records it as a verifier to run or as a missing one. Seen says which
+// verifiers of l it has recorded: a policy can name hundreds, each many times.
+func (t *task) add(l *Layer, name string, ref image.Reference, seen []bool) {
+	i, found := slices.BinarySearchFunc(l.Verifiers, name, func(v *Verifier, name string) int { return strings.Compare(v.Source.Name, name) })
+	if !found {
 		t.missing = append(t.missing, l.unknown(t.rules.Source, name))
 		return
 	}
 	v := l.Verifiers[i]
 	switch {
-	case slices.Contains(t.verifiers, v):
+	case seen[i]:
 	case v.Broken != nil && !policy.IsHidden(v.Broken):
 		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken.Error(), Remediation: repair(v.Source)}))
 	case v.Broken != nil && v.matches(ref):
@@ -283,6 +287,7 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	default:
 		t.verifiers = append(t.verifiers, v)
 	}
+	seen[i] = true
 }
 
 // elsewhere returns the finding of a verifier that is not for ref.

@@ -33,6 +33,10 @@ const (
 	// maxReports bounds the reports about one image. A verdict may rest on thousands of
 	// findings, and every known answer encodes them again.
 	maxReports = 64
+	// valueBytes and reportBytes are what a verdict and a report take in an answer, without the
+	// message and what to do.
+	valueBytes  = 768
+	reportBytes = 448
 	// maxStackBytes bounds the stack that is logged for a panic.
 	maxStackBytes = 8 << 10
 	// maxLoggedKeys bounds the log lines about keys per request.

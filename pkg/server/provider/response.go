@@ -135,6 +135,8 @@ func pinned(key string, d *decision, dropTag bool) string {
 type answer interface {
 	// appendJSON appends the ProviderResponse to b.
 	appendJSON(b []byte) ([]byte, error)
+	// size estimates the bytes of a long answer: many reports have a megabyte.
+	size() (bytes int)
 }
 
 // verified is the answer to a verification whose every target is decided.
@@ -144,6 +146,19 @@ type verified struct {
 	decisions []decision
 	traceID   string
 	now       time.Time
+}
+
+func (v verified) size() (bytes int) {
+	if v.brief {
+		return 0 // it is short
+	}
+	for _, d := range v.decisions {
+		bytes += valueBytes
+		for _, f := range d.result.Findings[:min(len(d.result.Findings), maxReports)] {
+			bytes += reportBytes + len(f.Message) + len(f.Remediation)
+		}
+	}
+	return bytes
 }
 
 func (v verified) appendJSON(b []byte) ([]byte, error) {
@@ -227,6 +242,8 @@ type plain struct {
 	systemError string
 }
 
+func (plain) size() int { return 0 }
+
 func (r plain) appendJSON(b []byte) ([]byte, error) {
 	response := externaldata.ProviderResponse{
 		APIVersion: apiVersion, Kind: externaldata.ProviderResponseKind,
@@ -241,6 +258,7 @@ func (r plain) appendJSON(b []byte) ([]byte, error) {
 // encode replaces the content of buffer by an answer.
 func encode(buffer *bytes.Buffer, a answer) error {
 	buffer.Reset()
+	buffer.Grow(a.size())
 	text, err := a.appendJSON(buffer.AvailableBuffer())
 	if err != nil {
 		return fmt.Errorf("encode the response: %w", err)
@@ -248,7 +266,7 @@ func encode(buffer *bytes.Buffer, a answer) error {
 	if len(text) > maxAnswerBytes {
 		return refuse(http.StatusInternalServerError, "the answer is larger than %d bytes: ask for fewer images at a time", maxAnswerBytes)
 	}
-	buffer.Write(text)
+	*buffer = *bytes.NewBuffer(text) // without a copy
 	return nil
 }
 

@@ -66,7 +66,7 @@ func askQuietly(in io.Reader, out io.Writer) error {
 	for end, i := time.Now().Add(order.Time), 0; time.Now().Before(end); i++ {
 		key := order.Keys[i%len(order.Keys)]
 		began := time.Now()
-		response, err := client.Ask(context.Background(), gatekeeper.VerifyPath, key)
+		response, err := client.Ask(context.Background(), gatekeeper.VerdictPath, key)
 		took = append(took, time.Since(began))
 		verdict, why := gatekeeper.Judge(gatekeeper.Items(response)[key])
 		if err != nil || verdict != gatekeeper.Allowed {

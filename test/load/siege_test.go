@@ -184,7 +184,7 @@ func (w *siege) flood(ctx context.Context, all *sync.WaitGroup, t *testing.T) {
 					t.Error(err)
 				}
 				// Decoding large answers here would take the processors of the provider.
-				answer, _, err := w.client.Send(ctx, gatekeeper.VerifyPath, body)
+				answer, _, err := w.client.Send(ctx, gatekeeper.VerdictPath, body)
 				if err == nil && bytes.Contains(answer, []byte(`\"isSuccess\":true`)) || bytes.Contains(answer, []byte(`"isSuccess":true`)) {
 					t.Errorf("a hostile image was allowed: %.400s", answer)
 				}

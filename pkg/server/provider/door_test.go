@@ -149,11 +149,14 @@ func TestReportsAboutOneImageAreBoundedAndShowWhatCountsFirst(t *testing.T) {
 		findings = append(findings, policy.Finding{Verifier: fmt.Sprint(i)})
 	}
 	findings = append(findings, judged.Proven("k1", policy.Finding{Verifier: "release"}))
-	shown := reported(findings)
+	shown := reported(findings, maxReports)
 	require.Len(t, shown, maxReports)
 	require.Equal(t, "release", shown[0].Verifier)
 	require.Equal(t, "0", shown[1].Verifier)
-	few := reported(append(findings[:2:2], findings[len(findings)-1]))
+	few := reported(append(findings[:2:2], findings[len(findings)-1]), maxReports)
+	for images, most := range map[int]int{0: 64, 1: 64, 4: 64, 5: 51, 16: 16, 32: 8, 1000: 8} {
+		require.Equal(t, most, reportRoom(images), images)
+	}
 	require.Equal(t, []string{"0", "1", "release"}, []string{few[0].Verifier, few[1].Verifier, few[2].Verifier})
 }
 

@@ -75,7 +75,7 @@ func TestKeysOfOneImageAreAnsweredAlike(t *testing.T) {
 
 func BenchmarkEncode(b *testing.B) {
 	result, _ := cachedVerdict().Recall("team-a", image.Reference{Host: "registry.example.com", Repository: "team-a/app", Tag: "v1"})
-	v := newValue(&decision{answer: verify.AnswerAllowed, result: result}, strings.Repeat("0", 32), time.Now(), maxReasonBytes)
+	v := newValue(&decision{answer: verify.AnswerAllowed, result: result}, strings.Repeat("0", 32), time.Now(), maxReasonBytes, maxReports)
 	b.Run("field by field", func(b *testing.B) {
 		b.ReportAllocs()
 		var text []byte

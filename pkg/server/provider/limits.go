@@ -30,9 +30,12 @@ const (
 	maxReasonsBytes  = 8 << 10
 	minReasonBytes   = 128
 	maxShownKeyBytes = 256
-	// maxReports bounds the reports about one image. A verdict may rest on thousands of
-	// findings, and every known answer encodes them again.
-	maxReports = 64
+	// maxReports bounds the reports about one image, and maxAnswerReports those of an answer, but
+	// each image may have minReports. A verdict may rest on thousands of findings, and every
+	// known answer encodes them again.
+	maxReports       = 64
+	maxAnswerReports = 256
+	minReports       = 8
 	// valueBytes and reportBytes are what a verdict and a report take in an answer, without the
 	// message and what to do.
 	valueBytes  = 768

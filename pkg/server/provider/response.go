@@ -69,13 +69,13 @@ type verifierReport struct {
 
 // newValue returns the value for a verification. The reason says what to do too, because
 // templates print nothing else. It and the warning are cut to room bytes each; the reports
-// keep theirs in full.
-func newValue(d *decision, traceID string, now time.Time, room int) *value {
+// keep theirs in full, and there are at most as many as most says.
+func newValue(d *decision, traceID string, now time.Time, room, most int) *value {
 	result := &d.result
 	v := &value{
 		Version: resultVersion, IsSuccess: d.answer.Allows(), Succeeded: d.answer.Allows(),
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
-		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), maxReports)),
+		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), most)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
 		Policy: policyRef(result.Verdict.Policy), Reason: policy.OneLine(result.Verdict.TextWithin(room)), Warning: policy.Shown(result.Verdict.Warning, room),
 	}
@@ -83,16 +83,16 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 		v.Exception = &exceptionRef{policyRef(x), result.ExceptionEnds.UTC().Format(time.RFC3339)}
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
-	for _, f := range reported(result.Findings) {
+	for _, f := range reported(result.Findings, most) {
 		v.VerifierReports = append(v.VerifierReports, newVerifierReport(f, subject))
 	}
 	return v
 }
 
-// reported returns the findings to report. If there are too many, what counts comes first,
-// so that evidence by strangers leaves out none of it.
-func reported(findings []policy.Finding) []*policy.Finding {
-	few := len(findings) <= maxReports
+// reported returns at most so many findings to report. If there are too many, what counts comes
+// first, so that evidence by strangers leaves out none of it.
+func reported(findings []policy.Finding, most int) []*policy.Finding {
+	few := len(findings) <= most
 	var counting, others []*policy.Finding
 	for i := range findings {
 		if f := &findings[i]; few || f.Proven() {
@@ -101,7 +101,7 @@ func reported(findings []policy.Finding) []*policy.Finding {
 			others = append(others, f)
 		}
 	}
-	return append(counting, others...)[:min(len(findings), maxReports)]
+	return append(counting, others...)[:min(len(findings), most)]
 }
 
 func newVerifierReport(f *policy.Finding, subject string) verifierReport {
@@ -152,9 +152,10 @@ func (v verified) size() (bytes int) {
 	if v.brief {
 		return 0 // it is short
 	}
+	most := reportRoom(len(v.decisions))
 	for _, d := range v.decisions {
 		bytes += valueBytes
-		for _, f := range d.result.Findings[:min(len(d.result.Findings), maxReports)] {
+		for _, f := range d.result.Findings[:min(len(d.result.Findings), most)] {
 			bytes += reportBytes + len(f.Message) + len(f.Remediation)
 		}
 	}
@@ -168,7 +169,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 			explained++
 		}
 	}
-	room := reasonRoom(explained)
+	room, most := reasonRoom(explained), reportRoom(len(v.decisions))
 	type span struct{ from, to int }
 	values := make([]span, len(v.decisions)) // keys of one image share a value
 	var err error
@@ -193,7 +194,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 			from := len(b)
 			if d := &v.decisions[k.target]; v.brief {
 				b = newBrief(d, v.traceID, room).appendJSON(b)
-			} else if b, err = newValue(d, v.traceID, v.now, room).appendJSON(b); err != nil {
+			} else if b, err = newValue(d, v.traceID, v.now, room, most).appendJSON(b); err != nil {
 				return b, err
 			}
 			values[k.target] = span{from, len(b)}
@@ -277,6 +278,11 @@ func shown(s string) string { return strconv.QuoteToASCII(policy.Cut(s, maxShown
 // denied images, so that the whole text stays readable.
 func reasonRoom(denied int) int {
 	return max(minReasonBytes, min(maxReasonBytes, maxReasonsBytes/max(denied, 1)))
+}
+
+// reportRoom returns the limit for the reports about each of so many images.
+func reportRoom(images int) int {
+	return max(minReports, min(maxReports, maxAnswerReports/max(images, 1)))
 }
 
 // undecidedText returns the system error of a request with undecided keys: a line

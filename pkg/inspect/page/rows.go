@@ -140,6 +140,7 @@ type runningRow struct {
 	Namespace, Workload, Container, Image, Href, Verdict, Since string
 	Reason                                                      long
 	Fix                                                         string
+	Signers                                                     []string
 	Exception, ExceptionEnds                                    string
 }
 
@@ -149,12 +150,21 @@ func runningRows(n live.NamespaceStatus) []runningRow {
 	rows := []runningRow{}
 	for _, r := range n.All {
 		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),
-			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: r.Remediation, Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
+			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: r.Remediation, Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
 	}
 	slices.SortStableFunc(rows, func(a, b runningRow) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
 	})
 	return rows
+}
+
+// signersOf returns the names of those who signed an image. A report without them is one of an older
+// Landwaiter, or of an image that needs no signature.
+func signersOf(r live.Running) []string {
+	if r.Signers == "" {
+		return nil
+	}
+	return strings.Split(r.Signers, "; ")
 }
 
 // denialRow is one image that was denied.

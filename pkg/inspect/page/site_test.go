@@ -403,7 +403,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNamedOnThePage(t *testing.T) {
 	require.Contains(t, text, `role="alert"`)
 }
 
-func TestAWhatIfIsBoundedAndNeedsANamespace(t *testing.T) {
+func TestAWhatIfIsBounded(t *testing.T) {
 	s := siteOf(t, shop(""))
 	require.Equal(t, http.StatusBadRequest, previewed(s, "Not a namespace", "x").Code)
 	require.Equal(t, http.StatusBadRequest, previewed(s, "shop", " ").Code)

@@ -50,7 +50,8 @@ func TestThePageSendsNoRequestThatChangesTheCluster(t *testing.T) {
 				server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent = true }))
 				defer server.Close()
 				config := &rest.Config{Host: server.URL + prefix}
-				readOnly(config)
+				_, err := readOnly(config)
+				require.NoError(t, err)
 				client, err := rest.HTTPClientFor(config)
 				require.NoError(t, err)
 				request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+prefix+c.path, nil)
@@ -68,6 +69,31 @@ func TestThePageSendsNoRequestThatChangesTheCluster(t *testing.T) {
 				require.Equal(t, c.sent, sent)
 			})
 		}
+	}
+}
+
+func TestAnAPIServerWithoutASchemeIsReadOnlyToo(t *testing.T) {
+	for host, want := range map[string]struct{ address, prefix string }{
+		"10.0.0.1:6443":                       {"https://10.0.0.1:6443", ""},
+		"cluster.example.com":                 {"https://cluster.example.com", ""},
+		"https://cluster.example.com/k8s/one": {"https://cluster.example.com/k8s/one", "/k8s/one"},
+	} {
+		config := &rest.Config{Host: host, TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}}
+		address, err := readOnly(config)
+		require.NoError(t, err, host)
+		require.Equal(t, want.address, address, host)
+		wrapped, ok := config.WrapTransport(nil).(reads)
+		require.True(t, ok)
+		require.Equal(t, want.prefix, wrapped.prefix, host)
+		for path, allowed := range map[string]bool{"/api/v1/pods": true, "/api/v1/nodes/x/proxy/run": false} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x"+want.prefix+path, nil)
+			require.NoError(t, err)
+			require.Equal(t, allowed, wrapped.allows(request), host+path)
+		}
+	}
+	for _, host := range []string{"https://[::1", "cluster.example.com/k8s/one"} { // as kubectl refuses them
+		_, err := readOnly(&rest.Config{Host: host})
+		require.ErrorContains(t, err, "read the address of the API server")
 	}
 }
 

@@ -357,6 +357,18 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 	}
 }
 
+// Browsers leave out the port of http.
+func TestPort80IsServed(t *testing.T) {
+	s, err := New(t.Context(), "127.0.0.1:80", shop(""), About{}, now)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(s.Address("/"), "http://127.0.0.1/open?"), s.Address("/"))
+	r := asked(s, http.MethodGet, "/", nil)
+	for host, status := range map[string]int{"127.0.0.1": http.StatusOK, "127.0.0.1:8080": http.StatusMisdirectedRequest, "evil.example.com": http.StatusMisdirectedRequest} {
+		r.Host = host
+		require.Equal(t, status, answer(s, r).Code, host)
+	}
+}
+
 func TestAViewThatDidNotChangeIsNotSentAgain(t *testing.T) {
 	s := siteOf(t, shop(""))
 	shown(t, s, "/")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
@@ -228,20 +229,38 @@ func countdown(left time.Duration) string {
 	return fmt.Sprintf("in %d days", int(left.Hours()/24))
 }
 
-// attentionRow is a resource with a condition that somebody should look at.
+// attentionRow is a condition that somebody should look at, with the resources that have it.
 type attentionRow struct {
-	Source, Condition, Reason string
-	Message                   long
+	Sources           []string
+	More              int // resources that are not named
+	Condition, Reason string
+	Message           long
 }
 
+// Count is how many resources have the condition.
+func (r attentionRow) Count() int { return len(r.Sources) + r.More }
+
+// attentionRows groups resources with equal conditions: while no replica runs, all have the same.
 func attentionRows(list []live.Attention) []attentionRow {
 	rows := []attentionRow{}
+	at := map[live.Attention]int{}
 	for _, a := range list {
+		equal := a
+		equal.Source = policy.ObjectRef{}
+		if i, ok := at[equal]; ok {
+			if row := &rows[i]; len(row.Sources) < rowsOfPage {
+				row.Sources = append(row.Sources, a.Source.String())
+			} else {
+				row.More++
+			}
+			continue
+		}
+		at[equal] = len(rows)
 		condition := "not " + a.Condition
 		if a.Condition == "ExpiresSoon" {
 			condition = a.Condition
 		}
-		rows = append(rows, attentionRow{Source: a.Source.String(), Condition: condition, Reason: a.Reason, Message: folded(a.Message)})
+		rows = append(rows, attentionRow{Sources: []string{a.Source.String()}, Condition: condition, Reason: a.Reason, Message: folded(a.Message)})
 	}
 	return rows
 }

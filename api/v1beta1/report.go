@@ -93,6 +93,11 @@ const (
 	PropertyContainerType = "containerType"
 	// PropertyRemediation describes how to fix the problem.
 	PropertyRemediation = "remediation"
+	// PropertySigners names those whose signatures or attestations of the image were verified, sorted
+	// and separated by "; ", as `landwaiter verify --explain` names them: the fingerprint of a key, the
+	// issuer and subject of an identity, or the subject of a certificate. It has at most five names and
+	// 512 bytes, is only in ReportRunning, and is missing for an image that needs no signature.
+	PropertySigners = "signers"
 	// PropertySince is when the verdict last changed.
 	PropertySince = "since"
 	// PropertyLastResult and PropertyLastSince are the result before ReportError and its

@@ -128,7 +128,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, program.Failed(err)
 	}
-	l := &look{previewFlags: f, stderr: cmd.ErrOrStderr(), person: person, change: change, failed: failed}
+	l := &look{previewFlags: f, stderr: cmd.ErrOrStderr(), progress: cmd.ErrOrStderr(), words: flagWords(), person: person, change: change, failed: failed}
 	if err := l.all(ctx, namespace); err != nil {
 		return printedPreview{}, err
 	}
@@ -149,17 +149,30 @@ func (l *look) all(ctx context.Context, namespace verify.Namespace) error {
 			return err
 		}
 	}
-	warn(l.stderr, l.problems, l.change, scope, live.State{Namespaces: l.looked})
+	l.warn(scope)
 	return nil
+}
+
+// scopeWords say how a person looks at other namespaces: by flags, or on the page.
+type scopeWords struct {
+	whole string                        // at all
+	one   func(namespace string) string // at one
+}
+
+// flagWords are those of the command.
+func flagWords() scopeWords {
+	return scopeWords{"use -A for the whole cluster", func(namespace string) string { return "use -n " + namespace + " or -A" }}
 }
 
 // look collects what a change does to what runs.
 type look struct {
 	*previewFlags
-	stderr io.Writer
-	person *live.Person
-	change live.Change
-	failed func(error) error
+	stderr   io.Writer
+	progress io.Writer // says how far long work is
+	words    scopeWords
+	person   *live.Person
+	change   live.Change
+	failed   func(error) error
 
 	before, after live.State // of the last look
 	looked        []verify.Namespace
@@ -196,7 +209,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err != nil {
 		return l.failed(err)
 	}
-	rows, problems, err := judge(ctx, l.stderr, options, l.before, l.after, uses)
+	rows, problems, err := judge(ctx, l.progress, options, l.before, l.after, uses)
 	if err != nil {
 		return err
 	}
@@ -242,7 +255,7 @@ func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Wr
 			return live.Change{}, err
 		}
 		if len(f.deleted) == 0 && empty(objects) {
-			return live.Change{}, fmt.Errorf("the files have no object that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter verify -f", others)
+			return live.Change{}, fmt.Errorf("no object is of a kind that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter verify -f FILE", others)
 		}
 		if others > 0 {
 			program.Say(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
@@ -288,7 +301,7 @@ func absent(before live.State, deleted []policy.ObjectRef) error {
 
 // judge decides about images with the resources as they are and as they would be, and
 // returns the problems that the change brings.
-func judge(ctx context.Context, stderr io.Writer, options service.Options, before, after live.State, uses []live.Use) ([]live.Row, []resource.Problem, error) {
+func judge(ctx context.Context, progress io.Writer, options service.Options, before, after live.State, uses []live.Use) ([]live.Row, []resource.Problem, error) {
 	s, old, err := service.Open(ctx, before.Objects, options)
 	if err != nil {
 		return nil, nil, err
@@ -300,32 +313,32 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), func() {
 		if done++; time.Since(told) > progressEvery {
 			told = time.Now()
-			program.Say(stderr, "verified %d of %d images", done, len(uses))
+			program.Say(progress, "verified %d of %d images", done, len(uses))
 		}
 	})
 	return rows, problems, nil
 }
 
 // warn says what a reader of the rows should know of the change.
-func warn(stderr io.Writer, problems []resource.Problem, change live.Change, scope live.Scope, before live.State) {
-	for _, p := range problems {
-		program.Say(stderr, "warning: with the change, %s: %s: %s", p.Source, p.Reason, program.Plain(p.Message))
+func (l *look) warn(scope live.Scope) {
+	for _, p := range l.problems {
+		program.Say(l.stderr, "warning: with the change, %s: %s: %s", p.Source, p.Reason, program.Plain(p.Message))
 	}
 	if scope.All {
 		return
 	}
-	if change.ClusterScoped() {
-		program.Say(stderr, "note: the change has cluster-scoped resources, but preview only covered namespace %s; use -A for the whole cluster", scope.Namespaces[0])
+	if l.change.ClusterScoped() {
+		program.Say(l.stderr, "note: the change has cluster-scoped resources, but preview only covered namespace %s; %s", scope.Namespaces[0], l.words.whole)
 	}
-	touched := change.Objects.InNamespaces()
-	for _, ref := range change.Delete {
+	touched := l.change.Objects.InNamespaces()
+	for _, ref := range l.change.Delete {
 		if ref.Namespace != "" && !slices.Contains(touched, ref.Namespace) {
 			touched = append(touched, ref.Namespace)
 		}
 	}
 	for _, name := range touched {
-		if !slices.Contains(before.Namespaces, verify.Namespace(name)) {
-			program.Say(stderr, "note: the change has objects of namespace %s, where no image was verified; use -n %s or -A", name, name)
+		if !slices.Contains(l.looked, verify.Namespace(name)) {
+			program.Say(l.stderr, "note: the change has objects of namespace %s, where no image was verified; %s", name, l.words.one(name))
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said strings.Builder
-			warn(&said, nil, c.change, c.scope, live.State{Namespaces: c.scope.Namespaces})
+			(&look{stderr: &said, words: flagWords(), change: c.change, looked: c.scope.Namespaces}).warn(c.scope)
 			require.Equal(t, c.says, said.String())
 		})
 	}

@@ -116,13 +116,16 @@ func (f *uiFlags) source(ctx context.Context) (page.Source, page.About, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
-	readOnly(config)
+	where, err := readOnly(config)
+	if err != nil {
+		return nil, page.About{}, err
+	}
 	schemas := schema.New()
 	reader, err := live.New(config, schemas)
 	if err != nil {
 		return nil, page.About{}, program.Failed(err)
 	}
-	return &clusterSource{flags: f.serviceFlags, person: reader, schemas: schemas}, page.About{Who: f.who(config), Where: config.Host, Namespace: namespace}, nil
+	return &clusterSource{flags: f.serviceFlags, person: reader, schemas: schemas}, page.About{Who: f.who(config), Where: where, Namespace: namespace}, nil
 }
 
 // who names the user as the kubeconfig file or --as does. The API server may know another name.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -11,7 +12,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/live"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func TestThePageSendsNoRequestThatChangesTheCluster(t *testing.T) {
@@ -43,7 +50,8 @@ func TestThePageSendsNoRequestThatChangesTheCluster(t *testing.T) {
 				server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent = true }))
 				defer server.Close()
 				config := &rest.Config{Host: server.URL + prefix}
-				readOnly(config)
+				_, err := readOnly(config)
+				require.NoError(t, err)
 				client, err := rest.HTTPClientFor(config)
 				require.NoError(t, err)
 				request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+prefix+c.path, nil)
@@ -61,6 +69,31 @@ func TestThePageSendsNoRequestThatChangesTheCluster(t *testing.T) {
 				require.Equal(t, c.sent, sent)
 			})
 		}
+	}
+}
+
+func TestAnAPIServerWithoutASchemeIsReadOnlyToo(t *testing.T) {
+	for host, want := range map[string]struct{ address, prefix string }{
+		"10.0.0.1:6443":                       {"https://10.0.0.1:6443", ""},
+		"cluster.example.com":                 {"https://cluster.example.com", ""},
+		"https://cluster.example.com/k8s/one": {"https://cluster.example.com/k8s/one", "/k8s/one"},
+	} {
+		config := &rest.Config{Host: host, TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}}
+		address, err := readOnly(config)
+		require.NoError(t, err, host)
+		require.Equal(t, want.address, address, host)
+		wrapped, ok := config.WrapTransport(nil).(reads)
+		require.True(t, ok)
+		require.Equal(t, want.prefix, wrapped.prefix, host)
+		for path, allowed := range map[string]bool{"/api/v1/pods": true, "/api/v1/nodes/x/proxy/run": false} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x"+want.prefix+path, nil)
+			require.NoError(t, err)
+			require.Equal(t, allowed, wrapped.allows(request), host+path)
+		}
+	}
+	for _, host := range []string{"https://[::1", "cluster.example.com/k8s/one"} { // as kubectl refuses them
+		_, err := readOnly(&rest.Config{Host: host})
+		require.ErrorContains(t, err, "read the address of the API server")
 	}
 }
 
@@ -100,4 +133,16 @@ func TestThePageRefusesWhatItCannotServe(t *testing.T) {
 		require.Equal(t, 64, run(t.Context(), append([]string{"ui", "--no-browser"}, args...), io.Discard, &stderr), want)
 		require.Contains(t, stderr.String(), want)
 	}
+}
+
+func TestAWhatIfSpeaksOfFieldsAndLines(t *testing.T) {
+	require.EqualError(t, pasteError(errors.New("standard input:3: VerificationPolicy a/b: spec: wrong\nstandard input:12: no standard input:1: here")),
+		"line 3: VerificationPolicy a/b: spec: wrong\nline 12: no standard input:1: here")
+	var said strings.Builder
+	elsewhere := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "team-b"}}
+	cluster := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	change := live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere, cluster}}}
+	(&look{stderr: &said, words: fieldWords(), change: change, looked: []verify.Namespace{"team-a"}}).warn(live.Scope{Namespaces: []verify.Namespace{"team-a"}})
+	require.Equal(t, "note: the change has cluster-scoped resources, but preview only covered namespace team-a; leave the field Namespace empty for the whole cluster\n"+
+		"note: the change has objects of namespace team-b, where no image was verified; enter team-b in the field Namespace, or leave the field empty\n", said.String())
 }

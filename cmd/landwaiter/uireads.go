@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -27,13 +27,16 @@ type reads struct {
 	prefix string // of the path, for an API server behind a proxy
 }
 
-// readOnly makes every request through config pass [reads].
-func readOnly(config *rest.Config) {
-	prefix := ""
-	if server, err := url.Parse(config.Host); err == nil {
-		prefix = strings.TrimSuffix(server.Path, "/")
+// readOnly makes every request through config pass [reads], and returns the address of the API server,
+// to which a kubeconfig file need not write https. It fails if there is none.
+func readOnly(config *rest.Config) (address string, err error) {
+	server, _, err := rest.DefaultServerUrlFor(config) // as the client does
+	if err != nil {
+		return "", fmt.Errorf("read the address of the API server %q: %w", config.Host, err)
 	}
+	prefix := strings.TrimSuffix(server.Path, "/")
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reads{next, prefix} })
+	return server.String(), nil
 }
 
 // RoundTrip sends a request that only reads.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -118,7 +120,22 @@ func linesOf(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
 }
 
-// Preview is that of preview -f.
+// fieldWords are the words of the page for other namespaces.
+func fieldWords() scopeWords {
+	return scopeWords{"leave the field Namespace empty for the whole cluster", func(namespace string) string {
+		return "enter " + namespace + " in the field Namespace, or leave the field empty"
+	}}
+}
+
+// pasted matches where an error says that a pasted object is.
+var pasted = regexp.MustCompile(`(?m)^standard input:(\d+): `)
+
+// pasteError is why pasted objects cannot be used, by their lines.
+func pasteError(err error) error {
+	return errors.New(pasted.ReplaceAllString(err.Error(), "line $1: "))
+}
+
+// Preview is that of preview -f, or of preview -A.
 func (s *clusterSource) Preview(ctx context.Context, namespace verify.Namespace, text string) (page.Preview, error) {
 	f, err := own(s.flags)
 	if err != nil {
@@ -129,9 +146,9 @@ func (s *clusterSource) Preview(ctx context.Context, namespace verify.Namespace,
 	var notes bytes.Buffer
 	change, err := flags.change(ctx, strings.NewReader(text), &notes, namespace)
 	if err != nil {
-		return page.Preview{}, err
+		return page.Preview{}, pasteError(err)
 	}
-	l := &look{previewFlags: flags, stderr: &notes, person: s.person, change: change, failed: plainly}
+	l := &look{previewFlags: flags, stderr: &notes, progress: io.Discard, words: fieldWords(), person: s.person, change: change, failed: plainly}
 	if err := l.all(ctx, namespace); err != nil {
 		return page.Preview{}, err
 	}

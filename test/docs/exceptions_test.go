@@ -17,27 +17,54 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// The resources are as if they had been created on the day on which the page was written.
-func TestTheResourcesOfThePageOnExceptionsAreInForce(t *testing.T) {
-	written := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	var o resource.Objects
+// never is the time of the page, which nobody may leave as it is.
+const never = "2099-01-01T00:00:00Z"
+
+// onExceptions returns the resources of the page as if they had been created at a time, with another
+// end than the page has.
+func onExceptions(t *testing.T, created time.Time, until string) (o resource.Objects) {
+	t.Helper()
 	for _, text := range resources(t, "docs/howto/exceptions.md") {
 		for _, document := range strings.Split(text, "\n---\n") {
+			require.Equal(t, 1, strings.Count(document, never))
+			document = strings.Replace(document, never, until, 1)
 			var head metav1.TypeMeta
 			require.NoError(t, yaml.Unmarshal([]byte(document), &head))
 			kind, ok := v1beta1.KindNamed(head.Kind)
 			require.True(t, ok, head.Kind)
 			object := kind.New()
 			require.NoError(t, yaml.UnmarshalStrict([]byte(document), object))
-			object.SetCreationTimestamp(metav1.NewTime(written))
+			object.SetCreationTimestamp(metav1.NewTime(created))
 			o.Resources = append(o.Resources, object)
 		}
 	}
 	require.Len(t, o.Resources, 3)
-	s, problems := resolve.New(o, nil, resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	return o
+}
+
+func compiled(o resource.Objects) (*resolve.Snapshot, []resource.Problem) {
+	return resolve.New(o, nil, resolve.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+}
+
+func TestTheResourcesOfThePageOnExceptionsAreInForce(t *testing.T) {
+	written := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	// as the command of the page prints it
+	s, problems := compiled(onExceptions(t, written, written.AddDate(0, 0, 7).Format("2006-01-02T15:04:05Z")))
 	require.Empty(t, problems)
 	require.Empty(t, conditions.Ended(s, written))
 	require.Len(t, s.For("batch").Exceptions, 1)
 	require.Len(t, s.For("team-a").Exceptions, 1)
 	require.Empty(t, s.For("team-b").Exceptions)
+}
+
+// Nobody pastes an exception that lasts longer than meant, and the message has the time to write.
+func TestTheDatesOfThePageOnExceptionsAreRefused(t *testing.T) {
+	s, problems := compiled(onExceptions(t, time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), never))
+	require.Empty(t, s.For("batch").Exceptions)
+	require.Empty(t, s.For("team-a").Exceptions)
+	require.Len(t, problems, 3)
+	for _, p := range problems {
+		require.Contains(t, p.Message, "last until 2027-")
+		require.Contains(t, p.Message, "write that or an earlier time")
+	}
 }

@@ -28,6 +28,8 @@ type Level struct {
 type Placed struct {
 	Ref  policy.ObjectRef
 	Kind string // without the prefix Cluster
+	// Policy is a policy as the person may read it, nil for other kinds. It is not to be changed.
+	Policy v1beta1.Object
 	// Applies says that the resource counts in the namespace. If it does not, Why says which
 	// nearer or further level does. Mandatory policies apply in any case, and policies that warn
 	// deny nothing.
@@ -101,9 +103,9 @@ func placedOf(object v1beta1.Object) (Placed, bool) {
 	p := Placed{Ref: ref, Kind: strings.TrimPrefix(ref.Kind, "Cluster")}
 	switch o := object.(type) {
 	case *v1beta1.VerificationPolicy:
-		p.Warns = o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
+		p.Policy, p.Warns = o, o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
 	case *v1beta1.ClusterVerificationPolicy:
-		p.Warns = o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
+		p.Policy, p.Warns = o, o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
 		p.Mandatory = o.Spec.Scope == v1beta1.PolicyScopeMandatory
 	}
 	return p, kindOrder(p.Kind) >= 0

@@ -175,7 +175,7 @@ func (r *reading) list(ctx context.Context, list client.ObjectList, namespace st
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			if n++; n > maxObjects {
-				return fmt.Errorf("there are more than %d; use --namespace to cover one namespace at a time", maxObjects)
+				return fmt.Errorf("there are more than %d; cover one namespace at a time", maxObjects)
 			}
 			return do(item.DeepCopyObject())
 		})
@@ -306,7 +306,7 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource
 
 // unsent says why a Secret is not used for a change.
 func unsent(secret, by policy.ObjectRef) string {
-	return fmt.Sprintf("the change would let %s send %s to servers that do not receive it today; if you trust the change, use --send-secrets", by, secret)
+	return fmt.Sprintf("the change would let %s send %s to servers that do not receive it today; if you trust the change, use landwaiter preview --send-secrets", by, secret)
 }
 
 // presentIn returns the Secrets and the like that need not be read.

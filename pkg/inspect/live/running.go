@@ -96,7 +96,7 @@ func (u *uses) add(object runtime.Object, namespace string) error {
 		use := u.of[key]
 		if use == nil {
 			if len(u.of) >= maxUses {
-				return fmt.Errorf("there are more than %d images; use --namespace to cover one namespace at a time", maxUses)
+				return fmt.Errorf("there are more than %d images; cover one namespace at a time", maxUses)
 			}
 			use = &Use{Namespace: key.namespace, Image: key.image}
 			u.of[key] = use

@@ -88,6 +88,8 @@ type Running struct {
 	Reason      string `json:"reason"`
 	Remediation string `json:"remediation,omitempty"`
 	Since       string `json:"since,omitempty"`
+	// Signers names those whose signatures or attestations were verified, "" if the report does not.
+	Signers string `json:"-"`
 	// Exception allows the image although a policy denies it, "" if none does, and ExceptionEnds is
 	// until when.
 	Exception     string `json:"-"`

@@ -98,8 +98,10 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	yesterday, before := today().Add(-24*time.Hour), today().Add(-8*24*time.Hour)
 	excepted := runsAs("r/excepted")
 	excepted[v1beta1.PropertyException], excepted[v1beta1.PropertyExceptionEnds] = "ClusterException move", "2026-12-01T00:00:00Z"
+	good := runsAs("r/good")
+	good[v1beta1.PropertySigners] = "sha256:a; https://issuer.example.com\nb"
 	p := reads(t, nil,
-		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", runsAs("r/good")), resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
+		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", good), resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
 		reportOf("team", "landwaiter-running-1", "running", "landwaiter", resultOf("skip", "", "", map[string]any{v1beta1.PropertyLeftOut: "7"})),
 		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "older", "", deniedAt("r/older", yesterday.Add(-time.Hour))), resultOf("fail", "late", "shop", deniedAt("r/shop", yesterday)), resultOf("fail", "over", "", deniedAt("r/over", before))),
 		reportOf("other", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "secret", "", deniedAt("r/secret", yesterday))))
@@ -110,6 +112,7 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	require.Equal(t, 7, n.LeftOut)
 	require.Equal(t, []string{"r/bad", "r/excepted"}, []string{n.Running[0].Image, n.Running[1].Image}, "the worst first")
 	require.Equal(t, "no signature [31m", n.Running[0].Reason)
+	require.Equal(t, "sha256:a; https://issuer.example.com b", n.All[slices.IndexFunc(n.All, func(r Running) bool { return r.Image == "r/good" })].Signers)
 	require.Equal(t, []ExceptionUse{{Exception: "ClusterException move", Image: "r/excepted", Workload: "Deployment/excepted", Ends: "2026-12-01T00:00:00Z"}}, n.Exceptions)
 	require.Len(t, n.Denied, 2, "seven days")
 	require.Equal(t, "r/shop", n.Denied[0].Image)

@@ -11,7 +11,7 @@ import (
 // guard says who may ask. A web site in the same browser may not, whatever name it gives to
 // loopback, and neither may a page of another port.
 type guard struct {
-	host    string // as browsers send it: 127.0.0.1:PORT
+	host    string // as browsers send it: 127.0.0.1:PORT, without the port 80
 	cookie  string // its name
 	session string // its value
 	// below begins the path of every view. Browsers send cookies to all ports of a host: the cookie

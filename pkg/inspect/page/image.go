@@ -154,7 +154,7 @@ const (
 
 // timelineOf draws stages from the beginning of the first to the end of the last.
 func timelineOf(stages []verify.Stage, took time.Duration) timeline {
-	t := timeline{Width: timelineLabel + timelineWidth, Total: took.Round(time.Millisecond).String()}
+	t := timeline{Width: timelineLabel + timelineWidth, Total: rounded(took)}
 	if len(stages) == 0 {
 		return t
 	}
@@ -178,10 +178,19 @@ func timelineOf(stages []verify.Stage, took time.Duration) timeline {
 			detail = s.Verifier.String() + " " + detail
 		}
 		t.Stages = append(t.Stages, stageBarRow{Y: i*timelineRow + 4, TextY: i*timelineRow + 16, X: timelineLabel + min(x, timelineWidth-2), Width: max(min(width, timelineWidth-x), 2),
-			Name: s.Name, Took: s.Duration.Round(time.Microsecond).String(), Detail: policy.Cut(detail, shortText)})
+			Name: s.Name, Took: rounded(s.Duration), Detail: policy.Cut(detail, shortText)})
 	}
 	t.Height = len(t.Stages) * timelineRow
 	return t
+}
+
+// rounded returns a time in its unit, in microseconds below a second: a verdict from memory takes no
+// millisecond.
+func rounded(took time.Duration) string {
+	if took < time.Second {
+		return took.Round(time.Microsecond).String()
+	}
+	return took.Round(time.Millisecond).String()
 }
 
 // imageView answers the address of an image.

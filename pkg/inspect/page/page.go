@@ -22,8 +22,8 @@ type Source interface {
 	Check(ctx context.Context) (Checked, error)
 	// Explain verifies an image as the server would for a pod in the namespace.
 	Explain(ctx context.Context, namespace verify.Namespace, image string) (Explanation, error)
-	// Preview judges what runs in the namespace by the rules as they are, and as if someone had
-	// applied the objects in text.
+	// Preview judges what runs in the namespace, or with [verify.Cluster] in all namespaces, by the
+	// rules as they are, and as if someone had applied the objects in text.
 	Preview(ctx context.Context, namespace verify.Namespace, text string) (Preview, error)
 }
 

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"unicode/utf8"
 
@@ -48,6 +49,8 @@ type box struct {
 	X, Y int
 	// State is one of the states below.
 	State, Kind, Name, Short, Says, Why string
+	// Deny is the address that previews a policy that warns as if it denied, "" for others.
+	Deny string
 }
 
 // The states of a box, with what the picture says of each besides the colour.
@@ -147,6 +150,9 @@ func boxOf(n live.NamespaceStatus, r live.Placed) box {
 		b.State, b.Says, b.Why = boxUnknown, "not known whether it applies", "you cannot read all resources that may apply"
 	case r.Applies && r.Warns:
 		b.State, b.Says = boxWarns, "only warns"
+		if r.Policy != nil {
+			b.Deny = pathWhatIf + "?" + url.Values{"namespace": {string(n.Namespace)}, "deny": {r.Ref.String()}}.Encode()
+		}
 	case r.Applies:
 		b.State, b.Says = boxApplies, "applies"
 	case r.ForMandatory:

@@ -119,3 +119,28 @@ func TestWithoutAReportNothingLooksAsIfNothingRan(t *testing.T) {
 	m = clusterOf(live.Status{Namespaces: []live.NamespaceStatus{unread, known}}, Checked{}, "", 1, now())
 	require.Empty(t, m.Teams[0].Missing, "something is known of the team")
 }
+
+func TestTimesBelowAMillisecondAreNotZero(t *testing.T) {
+	for took, want := range map[time.Duration]string{83_456 * time.Nanosecond: "83µs", 1_234_567 * time.Nanosecond: "1.235ms", 1_234_567_891 * time.Nanosecond: "1.235s"} {
+		require.Equal(t, want, rounded(took))
+	}
+	require.Equal(t, "83µs", timelineOf(nil, 83*time.Microsecond).Total)
+}
+
+func TestEqualConditionsAreOneRow(t *testing.T) {
+	var list []live.Attention
+	for i := range rowsOfPage + 5 {
+		list = append(list, live.Attention{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "shop", Name: fmt.Sprintf("v%d", i)}, Condition: "Ready", Reason: "Pending", Message: "Waiting for Landwaiter"})
+	}
+	list = append(list, live.Attention{Source: policy.ObjectRef{Kind: "Store", Namespace: "shop", Name: "s"}, Condition: "Ready", Reason: "Invalid", Message: "wrong"})
+	rows := attentionRows(list)
+	require.Len(t, rows, 2)
+	require.Equal(t, rowsOfPage+5, rows[0].Count())
+	require.Equal(t, []string{"Store shop/s"}, rows[1].Sources)
+	source := shop("")
+	source.status.Namespaces[0].Resources = list
+	text := shown(t, siteOf(t, source), "/namespaces/shop")
+	require.Contains(t, text, "105 resources, such as <bdi>Verifier shop/v0</bdi>")
+	require.Contains(t, text, "and 5 more")
+	require.Contains(t, text, `<th scope="row"><bdi>Store shop/s</bdi></th>`)
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
@@ -140,6 +141,7 @@ type runningRow struct {
 	Namespace, Workload, Container, Image, Href, Verdict, Since string
 	Reason                                                      long
 	Fix                                                         string
+	Signers                                                     []string
 	Exception, ExceptionEnds                                    string
 }
 
@@ -149,12 +151,21 @@ func runningRows(n live.NamespaceStatus) []runningRow {
 	rows := []runningRow{}
 	for _, r := range n.All {
 		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),
-			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: r.Remediation, Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
+			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: r.Remediation, Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
 	}
 	slices.SortStableFunc(rows, func(a, b runningRow) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
 	})
 	return rows
+}
+
+// signersOf returns the names of those who signed an image. A report without them is one of an older
+// Landwaiter, or of an image that needs no signature.
+func signersOf(r live.Running) []string {
+	if r.Signers == "" {
+		return nil
+	}
+	return strings.Split(r.Signers, "; ")
 }
 
 // denialRow is one image that was denied.
@@ -218,20 +229,38 @@ func countdown(left time.Duration) string {
 	return fmt.Sprintf("in %d days", int(left.Hours()/24))
 }
 
-// attentionRow is a resource with a condition that somebody should look at.
+// attentionRow is a condition that somebody should look at, with the resources that have it.
 type attentionRow struct {
-	Source, Condition, Reason string
-	Message                   long
+	Sources           []string
+	More              int // resources that are not named
+	Condition, Reason string
+	Message           long
 }
 
+// Count is how many resources have the condition.
+func (r attentionRow) Count() int { return len(r.Sources) + r.More }
+
+// attentionRows groups resources with equal conditions: while no replica runs, all have the same.
 func attentionRows(list []live.Attention) []attentionRow {
 	rows := []attentionRow{}
+	at := map[live.Attention]int{}
 	for _, a := range list {
+		equal := a
+		equal.Source = policy.ObjectRef{}
+		if i, ok := at[equal]; ok {
+			if row := &rows[i]; len(row.Sources) < rowsOfPage {
+				row.Sources = append(row.Sources, a.Source.String())
+			} else {
+				row.More++
+			}
+			continue
+		}
+		at[equal] = len(rows)
 		condition := "not " + a.Condition
 		if a.Condition == "ExpiresSoon" {
 			condition = a.Condition
 		}
-		rows = append(rows, attentionRow{Source: a.Source.String(), Condition: condition, Reason: a.Reason, Message: folded(a.Message)})
+		rows = append(rows, attentionRow{Sources: []string{a.Source.String()}, Condition: condition, Reason: a.Reason, Message: folded(a.Message)})
 	}
 	return rows
 }

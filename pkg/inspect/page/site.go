@@ -59,7 +59,7 @@ type Site struct {
 }
 
 // New returns a site that is served at an address of loopback, such as 127.0.0.1:8080, until ctx
-// ends. It fails for any other address.
+// ends. It fails for any other address. Browsers leave out the port of http, 80.
 func New(ctx context.Context, host string, source Source, about About, now func() time.Time) (*Site, error) {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -73,7 +73,7 @@ func New(ctx context.Context, host string, source Source, about About, now func(
 		return nil, fmt.Errorf("parse the templates of the page: %w", err)
 	}
 	s := &Site{About: about, source: source, now: now, templates: templates, slots: make(chan struct{}, maxRequests), whatIf: make(chan struct{}, 1),
-		guard: guard{host: host, cookie: "landwaiter-" + port, session: secret(), below: "/s/" + secret()}, token: secret()}
+		guard: guard{host: strings.TrimSuffix(host, ":80"), cookie: "landwaiter-" + port, session: secret(), below: "/s/" + secret()}, token: secret()}
 	// A registry that does not answer holds up explanations alone.
 	readings, explaining := make(chan struct{}, maxReadings), make(chan struct{}, maxReadings)
 	status := func(namespace verify.Namespace) *fact[live.Status] {

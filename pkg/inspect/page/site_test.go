@@ -104,8 +104,8 @@ func shop(text string) *fakeSource {
 	cluster := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "base" + text}
 	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true,
 		Rules: []live.Choice{{Kind: "VerificationPolicy", Level: "namespace", Applied: []policy.ObjectRef{ref("VerificationPolicy", "own")}, Why: "own" + text}},
-		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z", Reason: "no signature " + text, Remediation: "cosign sign " + text},
-			{Workload: "Deployment/db", Image: "r.example.com/db:1", Result: "pass", Since: "2026-11-26T10:00:00Z", Reason: "signed by release"}},
+		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z", Reason: "no signature " + text, Remediation: "cosign sign " + text, Signers: "sha256:cafe; " + text},
+			{Workload: "Deployment/db", Image: "r.example.com/db:1", Result: "pass", Since: "2026-11-26T10:00:00Z", Reason: "signed by release", Signers: "sha256:beef; https://issuer.example.com ann@example.com"}},
 		Denied: []live.Denial{{Image: "r.example.com/denied:1" + text, Count: 3, Last: "2026-11-27T11:00:00Z", Reason: "unsigned " + text, Remediation: "sign " + text, Workloads: []string{"Job/x" + text}, Note: text},
 			{Image: "r.example.com/web:0", Count: 1, Last: "2026-11-26T11:00:00Z", Allowed: "2026-11-27T00:00:00Z"}},
 		Resources: []live.Attention{{Source: ref("Verifier", "v"+text), Condition: "Ready", Reason: "Broken", Message: text}},
@@ -144,8 +144,9 @@ func previewed(s *Site, namespace, text string) *httptest.ResponseRecorder {
 func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 	s := siteOf(t, shop(""))
 	for address, wants := range map[string][]string{
-		"/":                {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1"},
-		"/namespaces/shop": {"VerificationPolicy shop/own applies.", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release"},
+		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1"},
+		"/namespaces/shop": {"VerificationPolicy shop/own applies.", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
+			"<p><bdi>sha256:beef</bdi></p><p><bdi>https://issuer.example.com ann@example.com</bdi></p>"},
 		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com", "in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs"},
 		"/search?q=WEB":          {"r.example.com/web:1", "r.example.com/web:0"},
 		"/search?q=sho":          {"namespaces 1, images 0", `href="/namespaces/shop"`},
@@ -356,6 +357,18 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 	}
 }
 
+// Browsers leave out the port of http.
+func TestPort80IsServed(t *testing.T) {
+	s, err := New(t.Context(), "127.0.0.1:80", shop(""), About{}, now)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(s.Address("/"), "http://127.0.0.1/open?"), s.Address("/"))
+	r := asked(s, http.MethodGet, "/", nil)
+	for host, status := range map[string]int{"127.0.0.1": http.StatusOK, "127.0.0.1:8080": http.StatusMisdirectedRequest, "evil.example.com": http.StatusMisdirectedRequest} {
+		r.Host = host
+		require.Equal(t, status, answer(s, r).Code, host)
+	}
+}
+
 func TestAViewThatDidNotChangeIsNotSentAgain(t *testing.T) {
 	s := siteOf(t, shop(""))
 	shown(t, s, "/")
@@ -402,7 +415,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNamedOnThePage(t *testing.T) {
 	require.Contains(t, text, `role="alert"`)
 }
 
-func TestAWhatIfIsBoundedAndNeedsANamespace(t *testing.T) {
+func TestAWhatIfIsBounded(t *testing.T) {
 	s := siteOf(t, shop(""))
 	require.Equal(t, http.StatusBadRequest, previewed(s, "Not a namespace", "x").Code)
 	require.Equal(t, http.StatusBadRequest, previewed(s, "shop", " ").Code)

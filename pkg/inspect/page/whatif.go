@@ -1,18 +1,23 @@
 package page
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
 
-// whatIfModel is the form of a what-if, and its answer.
+// whatIfModel is the form of a what-if, and its answer. Namespace is "" for all namespaces.
 type whatIfModel struct {
 	Namespace, NamespaceHref, Text string
 	// Usable says that there is something to preview: from files nothing runs.
@@ -22,6 +27,7 @@ type whatIfModel struct {
 	Rows     []changeRow
 	More     int // rows that are not shown
 	Totals   []totalRow
+	Others   int // namespaces whose totals are not shown
 	Images   int // that run
 	Breaks   int
 	Unknown  int
@@ -46,10 +52,13 @@ type totalRow struct {
 	Denied, UnknownVerdict [2]int
 }
 
-// answer adds what a change would do. Rows of which nothing changes are left out.
+// answer adds what a change would do, what breaks first. Rows of which nothing changes are left out.
 func (m *whatIfModel) answer(p Preview) {
 	m.Answered, m.Missing, m.Notes = true, slices.Compact(slices.Sorted(slices.Values(p.Missing))), p.Notes
-	for _, row := range p.Rows {
+	rows, totals := slices.Clone(p.Rows), slices.Clone(p.Totals)
+	slices.SortStableFunc(rows, func(a, b live.Row) int { return cmp.Compare(urgency(a), urgency(b)) })
+	slices.SortStableFunc(totals, func(a, b live.Total) int { return cmp.Compare(b.Breaks, a.Breaks) })
+	for _, row := range rows {
 		if row.Breaks() {
 			m.Breaks++
 		}
@@ -65,12 +74,27 @@ func (m *whatIfModel) answer(p Preview) {
 				Now: string(row.From()), Then: string(row.To()), Why: folded(whyOf(row.After)), Breaks: row.Breaks()})
 		}
 	}
-	for _, t := range p.Totals {
+	for _, t := range totals {
 		m.Images += t.Images
+		if len(m.Totals) == rowsOfPage {
+			m.Others++
+			continue
+		}
 		both := func(a verify.Answer) [2]int { return [2]int{t.Before[a], t.After[a]} }
 		m.Totals = append(m.Totals, totalRow{Namespace: string(t.Namespace), Images: t.Images, Breaks: t.Breaks, Allowed: both(verify.AnswerAllowed), Warned: both(verify.AnswerWarned),
 			Denied: both(verify.AnswerDenied), UnknownVerdict: both(live.Unknown)})
 	}
+}
+
+// urgency orders rows: those first in which somebody has to act.
+func urgency(r live.Row) int {
+	switch {
+	case r.Breaks():
+		return 0
+	case r.Unknown():
+		return 1
+	}
+	return 2
 }
 
 // whyOf returns the reason of a verdict and what to do.
@@ -86,14 +110,18 @@ func whyOf(r verify.Result) string {
 func (s *Site) whatIfView(w http.ResponseWriter, r *http.Request) view {
 	b := s.base(r, "What if")
 	b.Live = false
-	m := whatIfModel{Namespace: clip(r.URL.Query().Get("namespace")), Usable: !s.Files}
+	query := r.URL.Query()
+	m := whatIfModel{Namespace: clip(query.Get("namespace")), Usable: !s.Files}
 	v := view{template: "whatif.html", base: b}
+	if name := clip(query.Get("deny")); name != "" && r.Method != http.MethodPost {
+		m.Text, m.Trouble = s.denying(r, m.Namespace, name)
+	}
 	if r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := r.ParseForm(); err != nil {
 			v.status, m.Trouble = http.StatusBadRequest, "the form is too large or cannot be read: a what-if has at most 256 KiB"
 		} else {
-			m.Namespace, m.Text = clip(r.PostForm.Get("namespace")), strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // browsers send both
+			m.Namespace, m.Text = strings.TrimSpace(clip(r.PostForm.Get("namespace"))), strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // browsers send both
 			v.base.Path = pathWhatIf + "?" + url.Values{"namespace": {m.Namespace}}.Encode()
 			v.status, m.Trouble = s.preview(r.Context(), &m)
 		}
@@ -107,10 +135,13 @@ func (s *Site) whatIfView(w http.ResponseWriter, r *http.Request) view {
 
 // preview answers a what-if, or returns why it cannot.
 func (s *Site) preview(ctx context.Context, m *whatIfModel) (status int, trouble string) {
-	namespace, err := verify.ParseNamespace(m.Namespace)
+	namespace, err := verify.Cluster, error(nil)
+	if m.Namespace != "" {
+		namespace, err = verify.ParseNamespace(m.Namespace)
+	}
 	switch {
 	case err != nil:
-		return http.StatusBadRequest, "name the namespace: " + err.Error()
+		return http.StatusBadRequest, "enter the name of a namespace, or nothing for all: " + err.Error()
 	case !m.Usable:
 		return http.StatusBadRequest, "files have no running images to preview"
 	case strings.TrimSpace(m.Text) == "":
@@ -128,9 +159,59 @@ func (s *Site) preview(ctx context.Context, m *whatIfModel) (status int, trouble
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	p, err := s.source.Preview(ctx, namespace, m.Text)
-	if err != nil {
+	var missing live.MissingError
+	switch {
+	case namespace == verify.Cluster && errors.As(err, &missing):
+		return http.StatusUnprocessableEntity, "enter one namespace, because you cannot list all: " + missing.Error()
+	case err != nil:
 		return http.StatusUnprocessableEntity, said(err)
 	}
 	m.answer(p)
 	return 0, ""
+}
+
+// denying returns a policy of a namespace that only warns as it would be if it denied, or why it
+// cannot.
+func (s *Site) denying(r *http.Request, name, policy string) (text, trouble string) {
+	namespace, err := verify.ParseNamespace(name)
+	if err != nil {
+		return "", "the address names no namespace, so its policy is not shown"
+	}
+	status := s.statusOf(r, namespace)
+	if !status.Known {
+		return "", "the policies are not read yet; reload this view"
+	}
+	for _, n := range status.Value.Namespaces {
+		for _, l := range n.Levels {
+			for _, p := range l.Resources {
+				if n.Namespace == namespace && p.Ref.String() == policy && p.Policy != nil && p.Warns {
+					return enforced(p.Policy)
+				}
+			}
+		}
+	}
+	return "", "no policy of this name warns in namespace " + name + ", or you cannot read it"
+}
+
+// enforced returns a policy as YAML that denies, without what the API server adds.
+func enforced(from v1beta1.Object) (text, trouble string) {
+	applied := map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "metadata": map[string]string{"name": from.GetName()}}
+	if from.GetNamespace() != "" {
+		applied["metadata"] = map[string]string{"name": from.GetName(), "namespace": from.GetNamespace()}
+	}
+	switch p := from.(type) {
+	case *v1beta1.VerificationPolicy:
+		spec := p.Spec
+		spec.EnforcementAction = v1beta1.EnforcementActionDeny
+		applied["kind"], applied["spec"] = v1beta1.KindVerificationPolicy, spec
+	case *v1beta1.ClusterVerificationPolicy:
+		spec := p.Spec
+		spec.EnforcementAction = v1beta1.EnforcementActionDeny
+		applied["kind"], applied["spec"] = v1beta1.KindClusterVerificationPolicy, spec
+	}
+	made, err := yaml.Marshal(applied)
+	if err != nil || len(made) > maxPaste {
+		return "", "the policy cannot be shown: it is too large"
+	}
+	return string(made), ""
 }

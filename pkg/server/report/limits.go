@@ -57,6 +57,9 @@ const (
 	maxReasonBytes      = 700
 	maxRemediationBytes = 500
 	maxNameBytes        = 256
+	maxSignersBytes     = 512
+	// maxSigners is how many signers of an image are named.
+	maxSigners = 5
 	// maxNoteBytes bounds the annotation of an Event that is read.
 	maxNoteBytes = 8 << 10
 	// maxMessageBytes is the longest message of an Event.

@@ -91,7 +91,7 @@ func (s *space) runningResult(namespace verify.Namespace, row workload.Running) 
 	return newResult(v1beta1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
 		v1beta1.PropertyImage: row.Image, v1beta1.PropertyDigest: st.digest, v1beta1.PropertyContainer: row.Container, v1beta1.PropertyContainerType: string(row.ContainerType),
 		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
-		v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
+		v1beta1.PropertySigners: st.signers, v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
 	})
 }
 

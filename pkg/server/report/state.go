@@ -1,6 +1,9 @@
 package report
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
@@ -19,6 +22,7 @@ type state struct {
 	digest string
 
 	policy, reason, remediation string
+	signers                     string // whose evidence was verified
 	exception                   string
 	exceptionEnds               time.Time
 
@@ -71,7 +75,8 @@ func (s state) next(result verify.Result, now time.Time) (after state, revoked b
 		since = now.UTC().Truncate(time.Second)
 	}
 	after = state{result: word, since: since, digest: string(result.Digest), policy: sourceOf(v.Policy),
-		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes)}
+		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes),
+		signers: signersOf(result.Findings)}
 	if v.Warning != "" {
 		after.reason = policy.Shown(v.Warning, maxReasonBytes)
 	}
@@ -99,6 +104,22 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 	}
 	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since,
 		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes)}
+}
+
+// signersOf names those whose evidence was verified, in an order that stays.
+func signersOf(findings []policy.Finding) string {
+	var names []string
+	for _, f := range findings {
+		if f.Proven() {
+			names = append(names, f.Signer())
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if more := len(names) - maxSigners; more > 0 {
+		names = append(names[:maxSigners], fmt.Sprintf("and %d more", more))
+	}
+	return policy.Shown(strings.Join(names, "; "), maxSignersBytes)
 }
 
 // sourceOf returns the resource that decided, which a result must name.
@@ -147,7 +168,7 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
 	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
 		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
-		exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
+		signers: policy.Shown(p[v1beta1.PropertySigners], maxSignersBytes), exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
 		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince])}
 	name := p[v1beta1.PropertyImage]
 	if name == "" || len(name) > maxImageBytes || st.since.IsZero() || st.since.After(now.Add(maxAhead)) || severityOrder(st.result) < 0 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
@@ -107,6 +109,51 @@ func TestAnExceptionIsNamedWithItsEnd(t *testing.T) {
 	s, revoked := s.next(denied, at(61))
 	require.True(t, revoked, "its end denies what it allowed")
 	require.Empty(t, s.exception)
+}
+
+func TestAResultNamesWhoSigned(t *testing.T) {
+	by := func(signer string) policy.Finding { return policy.NewProof(signer, "signed", nil).Finding() }
+	refused := policy.Finding{Message: "the key is not trusted"}
+	many := []policy.Finding{}
+	for i := range 9 {
+		many = append(many, by(fmt.Sprintf("https://issuer.example.com release-%d", i)))
+	}
+	for name, c := range map[string]struct {
+		findings []policy.Finding
+		want     string
+	}{
+		"nobody":              {nil, ""},
+		"nothing is proven":   {[]policy.Finding{refused, {Unknown: true}}, ""},
+		"one":                 {[]policy.Finding{refused, by("sha256:a")}, "sha256:a"},
+		"one, several times":  {[]policy.Finding{by("sha256:a"), by("sha256:a")}, "sha256:a"},
+		"several":             {[]policy.Finding{by("sha256:b"), by("sha256:a")}, "sha256:a; sha256:b"},
+		"an identity":         {[]policy.Finding{by("https://issuer.example.com a@example.com")}, "https://issuer.example.com a@example.com"},
+		"text of a stranger":  {[]policy.Finding{by("a\u202e\x1bb")}, "a  b"},
+		"more than are named": {many, "https://issuer.example.com release-0; https://issuer.example.com release-1; https://issuer.example.com release-2; https://issuer.example.com release-3; https://issuer.example.com release-4; and 4 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := allowed
+			result.Findings = c.findings
+			s, _ := state{}.next(result, began)
+			require.Equal(t, c.want, s.signers)
+		})
+	}
+	long := allowed
+	long.Findings = []policy.Finding{by(strings.Repeat("x", 5000))}
+	s, _ := state{}.next(long, began)
+	require.Len(t, s.signers, maxSignersBytes)
+}
+
+func TestASignerIsReportedAndKeptByTheNextLeader(t *testing.T) {
+	s := newSpace()
+	signed := allowed
+	signed.Findings = []policy.Finding{policy.NewProof("https://issuer.example.com a@example.com", "signed", nil).Finding()}
+	s.renew([]workload.Running{runs(web, "main", imageOne)}, map[string]finding{imageOne: {signed, began}}, began)
+	report := stored(s.all())[0]
+	require.Equal(t, "https://issuer.example.com a@example.com", report.Results[0].Properties["signers"])
+	next := newSpace()
+	next.load(report, began, runningBytes)
+	require.Equal(t, s.images, next.images)
 }
 
 func TestTextsOfStrangersAreOneShortLine(t *testing.T) {

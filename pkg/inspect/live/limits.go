@@ -27,7 +27,7 @@ const (
 	// the size of the reports of the last one.
 	firstReports    = 20
 	reportPageBytes = 8 << 20
-	// maxReportBytes bounds one report, as JSON.
+	// maxReportBytes bounds one report, as JSON, besides what was buffered with the one before.
 	maxReportBytes = 4 << 20
 	// maxReports is how many reports of a namespace are looked at, and maxAllReports of all:
 	// Landwaiter has at most 11 in a namespace, but others may give theirs its label.

@@ -148,8 +148,8 @@ func (m *multitude) visits(t *testing.T) (*visit, string) {
 	require.NoError(t, err)
 	v.Client = &http.Client{Jar: jar}
 	began = time.Now()
-	opened, text := v.fetch(t, strings.TrimSpace(address))
-	v.base = strings.TrimSuffix(opened.Request.URL.String(), "/")
+	at, text := v.fetch(t, strings.TrimSpace(address))
+	v.base = strings.TrimSuffix(at, "/")
 	t.Logf("the first answer took %s", time.Since(began).Round(time.Millisecond))
 	updates := 0
 	for deadline := time.Now().Add(suite.Patience); !strings.Contains(text, homeOf(0)+"<"); updates++ { // as page.js updates
@@ -160,15 +160,16 @@ func (m *multitude) visits(t *testing.T) (*visit, string) {
 	return v, text
 }
 
-func (v *visit) fetch(t *testing.T, address string) (*http.Response, string) {
+// fetch returns where an address leads, and what is there.
+func (v *visit) fetch(t *testing.T, address string) (at, text string) {
 	t.Helper()
 	answer, err := v.Get(address)
 	require.NoError(t, err)
-	text, err := io.ReadAll(answer.Body)
+	body, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
-	require.Equal(t, http.StatusOK, answer.StatusCode, string(text))
-	return answer, string(text)
+	require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
+	return answer.Request.URL.String(), string(body)
 }
 
 // opens fetches a view that must have some texts.

@@ -20,8 +20,15 @@ const (
 	// MaxOwners bounds the workloads that are named for one image: some base images are
 	// everywhere.
 	MaxOwners = 10
-	// reportPage is how many reports are read at a time: each may have 512 KiB of results.
-	reportPage = 20
+	// maxLists bounds the lists that are read at a time, besides that of reports.
+	maxLists = 4
+	// firstReports is how many reports the first page has, and at least each other one: a report may
+	// have as much as etcd stores, 1.5 MiB. reportPageBytes is how much a further page should have, by
+	// the size of the reports of the last one.
+	firstReports    = 20
+	reportPageBytes = 8 << 20
+	// maxReportBytes bounds one report, as JSON, besides what was buffered with the one before.
+	maxReportBytes = 4 << 20
 	// maxReports is how many reports of a namespace are looked at, and maxAllReports of all:
 	// Landwaiter has at most 11 in a namespace, but others may give theirs its label.
 	maxReports    = 200

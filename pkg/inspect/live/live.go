@@ -31,6 +31,7 @@ import (
 // Person reads a cluster with one person's permissions. It is safe for concurrent use.
 type Person struct {
 	client  client.Client
+	reports reportPages
 	schemas resource.Schemas
 }
 
@@ -43,11 +44,19 @@ func New(config *rest.Config, schemas resource.Schemas) (*Person, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
 	config.WarningHandler = rest.NoWarnings{}
-	made, err := client.New(config, client.Options{Scheme: scheme})
+	by, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	return &Person{client: made, schemas: schemas}, nil
+	made, err := client.New(config, client.Options{HTTPClient: by, Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	reports, err := newReportPages(config, by, made.RESTMapper())
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	return &Person{client: made, reports: reports, schemas: schemas}, nil
 }
 
 // Client returns the client of the person, for reads that this package has no method for.

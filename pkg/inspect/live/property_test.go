@@ -243,7 +243,7 @@ func (l *lab) person(w world, refused ...refusal) *Person {
 		}
 		return nil
 	}
-	return &Person{schemas: l.schemas, client: builder.WithInterceptorFuncs(interceptor.Funcs{
+	made := builder.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			var o client.ListOptions
 			o.ApplyOptions(options)
@@ -262,7 +262,8 @@ func (l *lab) person(w world, refused ...refusal) *Person {
 			}
 			return c.Get(ctx, key, object, options...)
 		},
-	}).Build()}
+	}).Build()
+	return &Person{schemas: l.schemas, client: made, reports: pagesOf(made)}
 }
 
 // answers previews all images in a person's eyes.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -114,18 +115,21 @@ func listing(kind v1beta1.Kind, level verify.Namespace) Right {
 }
 
 // kinds reads the resources of a level: the cluster's, those of a namespace, or with all
-// those of every namespace.
+// those of every namespace. It reads several kinds at a time, and takes them in their order.
 func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) error {
-	for _, kind := range v1beta1.Kinds() {
-		if kind.Namespaced != (all || level != verify.Cluster) {
-			continue
-		}
-		list, ok := kind.NewList().(client.ObjectList)
-		if !ok {
-			return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
-		}
-		err := r.list(ctx, list, string(level), func(item runtime.Object) error { return r.keep(ctx, item) })
-		right := listing(kind, level)
+	wanted := slices.DeleteFunc(v1beta1.Kinds(), func(kind v1beta1.Kind) bool { return kind.Namespaced != (all || level != verify.Cluster) })
+	items, errs := make([][]runtime.Object, len(wanted)), make([]error, len(wanted))
+	var group errgroup.Group
+	group.SetLimit(maxLists)
+	for i, kind := range wanted {
+		group.Go(func() error {
+			items[i], errs[i] = r.kind(ctx, kind, string(level))
+			return nil
+		})
+	}
+	_ = group.Wait() // no task returns an error
+	for i, kind := range wanted {
+		err, right := errs[i], listing(kind, level)
 		switch {
 		case meta.IsNoMatchError(err) && kind.Name == v1beta1.KindClusterVerifier:
 			return errors.New("the cluster has no CRDs of Landwaiter: install it, or use --config-dir for files")
@@ -139,19 +143,32 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		case err != nil:
 			return fmt.Errorf("list %s: %w", kind.Plural, err)
 		}
+		for _, item := range items[i] {
+			if err := r.objects.Add(item); err != nil {
+				return fmt.Errorf("list %s: %w", kind.Plural, err)
+			}
+		}
 	}
 	return nil
 }
 
-// keep adds an object as a replica keeps it.
-func (r *reading) keep(ctx context.Context, item runtime.Object) error {
-	if ours, ok := item.(v1beta1.Object); ok {
-		if err := resource.Keep(ours); err != nil {
-			return err
-		}
-		item = r.checked(ctx, ours)
+// kind returns the resources of one kind as a replica keeps them.
+func (r *reading) kind(ctx context.Context, kind v1beta1.Kind, namespace string) (items []runtime.Object, err error) {
+	list, ok := kind.NewList().(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a list", kind.NewList())
 	}
-	return r.objects.Add(item)
+	err = r.list(ctx, list, namespace, func(item runtime.Object) error {
+		if ours, ok := item.(v1beta1.Object); ok {
+			if err := resource.Keep(ours); err != nil {
+				return err
+			}
+			item = r.checked(ctx, ours)
+		}
+		items = append(items, item)
+		return nil
+	})
+	return items, err
 }
 
 // checked returns a resource that a cluster stored, or what stands for it if the schema refuses

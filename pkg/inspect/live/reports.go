@@ -9,9 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -20,9 +17,10 @@ import (
 
 // reportReader reads the reports of namespaces.
 type reportReader struct {
-	*reading
-	now  time.Time
-	none bool // the cluster has no such kind
+	pages  reportPages
+	now    time.Time
+	none   bool    // the cluster has no such kind
+	rights []Right // that are missing
 	// unread says that the person may not read reports; where is the namespace, or all.
 	unread map[verify.Namespace]bool
 	found  map[verify.Namespace]*NamespaceStatus
@@ -53,45 +51,57 @@ type reportResult struct {
 
 // read reads the reports of a namespace, or of all.
 func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) error {
+	limit := int64(firstReports)
 	for next := ""; ; {
-		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(v1beta1.ReportGroup + "/" + v1beta1.ReportVersion)
-		list.SetKind(v1beta1.ReportKind + "List")
-		err := r.client.List(ctx, list, client.InNamespace(string(namespace)), client.HasLabels{v1beta1.LabelReport}, client.Limit(reportPage), client.Continue(next))
+		page, err := r.page(ctx, namespace, limit, next)
 		switch {
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 			r.none = true
 			return nil
 		case apierrors.IsForbidden(err):
 			r.unread[namespace] = true
-			r.lacks(Right{Verb: "list", Resource: reportsResource(), Namespace: string(namespace)})
+			r.rights = append(r.rights, Right{Verb: "list", Resource: reportsResource(), Namespace: string(namespace)})
 			return nil
 		case err != nil:
 			return fmt.Errorf("list reports: %w", err)
 		}
-		for i := range list.Items {
-			of := verify.Namespace(list.Items[i].GetNamespace())
-			if r.looked[of] >= maxReports {
-				r.cut[of] = true
-				continue
-			}
-			r.looked[of]++
-			var read report
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &read); err != nil {
-				r.of(of).Ignored++ // not of our making
-				continue
-			}
-			r.add(&read)
-		}
-		r.total += len(list.Items)
-		if next = list.GetContinue(); next == "" || r.cut[namespace] {
+		r.total += page.reports
+		if next = page.next; next == "" || r.cut[namespace] {
 			return nil
 		}
 		if r.total >= maxAllReports {
 			r.cut[namespace] = true
 			return nil
 		}
+		limit = nextLimit(page)
 	}
+}
+
+// page reads one page.
+func (r *reportReader) page(ctx context.Context, namespace verify.Namespace, limit int64, next string) (listed, error) {
+	page, err := r.pages(ctx, string(namespace), limit, next)
+	if err != nil {
+		return listed{}, err
+	}
+	defer func() { _ = page.Close() }() // it was read
+	return readReports(page, func(read *report, broken error) {
+		of := verify.Namespace(read.Namespace)
+		if r.looked[of] >= maxReports {
+			r.cut[of] = true
+			return
+		}
+		r.looked[of]++
+		if broken != nil {
+			r.of(of).Ignored++ // not of our making
+			return
+		}
+		r.add(read)
+	})
+}
+
+// newReportReader returns a reader that has read nothing.
+func newReportReader(pages reportPages, now time.Time) *reportReader {
+	return &reportReader{pages: pages, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{}, looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
 }
 
 // of returns what is known of a namespace.

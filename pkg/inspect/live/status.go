@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -148,20 +149,20 @@ func (s Status) Unknown() bool {
 // Status returns how images fare in the namespaces of scope, as far as the person may
 // read. It reads no Secrets. It fails if the API server does not answer.
 func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	r := &reading{client: p.client, schemas: p.schemas, objects: resource.Objects{Person: true}}
-	err := r.kinds(ctx, verify.Cluster, false)
-	if err != nil {
-		return Status{}, err
-	}
-	if scope.Shown && !scope.All {
-		if err := r.shownRules(ctx, scope.Namespaces); err != nil {
-			return Status{}, err
-		}
-	}
+	reports := newReportReader(p.reports, now)
+	var beside errgroup.Group
 	if scope.All {
-		err = r.everything(ctx)
-	} else {
-		err = r.namespaces(ctx, scope.Namespaces, Change{})
+		beside.Go(func() error { return reports.read(ctx, verify.Cluster) })
+	}
+	err := r.rules(ctx, scope)
+	if err != nil {
+		cancel()
+	}
+	if failed := beside.Wait(); err == nil {
+		err = failed
 	}
 	if err != nil {
 		return Status{}, err
@@ -169,13 +170,6 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	ruled := newRuled(r.objects)
 	found := attention(r.objects)
 	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now)}
-	reports := &reportReader{reading: r, now: now, found: map[verify.Namespace]*NamespaceStatus{}, unread: map[verify.Namespace]bool{},
-		looked: map[verify.Namespace]int{}, cut: map[verify.Namespace]bool{}}
-	if scope.All {
-		if err := reports.read(ctx, verify.Cluster); err != nil {
-			return Status{}, err
-		}
-	}
 	for _, name := range r.scope {
 		if slices.Contains(r.missing, name) {
 			continue
@@ -191,8 +185,27 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)
 	}
+	for _, right := range reports.rights {
+		r.lacks(right)
+	}
 	s.NoReports, s.Rights = reports.none, r.rights
 	return s, nil
+}
+
+// rules reads the resources that decide in the namespaces of scope, without what they name.
+func (r *reading) rules(ctx context.Context, scope Scope) error {
+	if err := r.kinds(ctx, verify.Cluster, false); err != nil {
+		return err
+	}
+	if scope.All {
+		return r.everything(ctx)
+	}
+	if scope.Shown {
+		if err := r.shownRules(ctx, scope.Namespaces); err != nil {
+			return err
+		}
+	}
+	return r.namespaces(ctx, scope.Namespaces, Change{})
 }
 
 // attention returns the resources whose conditions somebody should look at, by namespace.

@@ -1,8 +1,11 @@
 package live
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +67,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 	}
 	scheme.AddKnownTypeWithName(gvk("Report"), &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(gvk("ReportList"), &unstructured.UnstructuredList{})
-	return &Person{schemas: schema.New(), client: fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	made := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
 			if kind == "" {
@@ -77,7 +80,21 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 			}
 			return c.List(ctx, list, options...)
 		},
-	}).Build()}
+	}).Build()
+	return &Person{schemas: schema.New(), client: made, reports: pagesOf(made)}
+}
+
+// pagesOf returns the pages of reports that a client lists.
+func pagesOf(c client.Client) reportPages {
+	return func(ctx context.Context, namespace string, limit int64, next string) (io.ReadCloser, error) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk("ReportList"))
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.HasLabels{v1beta1.LabelReport}, client.Limit(limit), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(list)
+		return io.NopCloser(bytes.NewReader(text)), err
+	}
 }
 
 func gvk(kind string) (g runtimeschema.GroupVersionKind) {

@@ -1,0 +1,99 @@
+package live
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/test/kit/memory"
+)
+
+func TestAPageOfReportsIsReadWhateverItsOrder(t *testing.T) {
+	items := `[{"metadata":{"namespace":"a","name":"x"},"source":"s"},{"metadata":{"namespace":"b"},"results":7}]`
+	for name, text := range map[string]string{
+		"metadata first": `{"kind":"ReportList","metadata":{"continue":"more"},"items":` + items + `}`,
+		"metadata last":  `{"apiVersion":"v1","items":` + items + `,"kind":"ReportList","metadata":{"continue":"more"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var of, broken []string
+			page, err := readReports(strings.NewReader(text), func(r *report, err error) {
+				of = append(of, r.Namespace)
+				if err != nil {
+					broken = append(broken, r.Namespace)
+				}
+			})
+			require.NoError(t, err)
+			require.Equal(t, "more", page.next)
+			require.Equal(t, 2, page.reports)
+			require.Equal(t, []string{"a", "b"}, of)
+			require.Equal(t, []string{"b"}, broken, "it is counted where it is")
+		})
+	}
+}
+
+func TestWhatIsNoWholePageOfReportsIsRefused(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "cut": `{"items":[{}`, "a list": `[]`, "items of another type": `{"items":{}}`, "huge": `{"items":["` + strings.Repeat("x", 3*maxReportBytes) + `"]}`} {
+		t.Run(name, func(t *testing.T) {
+			_, err := readReports(strings.NewReader(text), func(*report, error) {})
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestAPageOfLargeReportsIsNeverHeldWhole(t *testing.T) {
+	const count, size = 64, 1 << 20
+	one := `{"metadata":{"namespace":"a"},"source":"` + strings.Repeat("x", size) + `"}`
+	parts := []io.Reader{strings.NewReader(`{"items":[` + one)}
+	for range count - 1 {
+		parts = append(parts, strings.NewReader(","+one))
+	}
+	body := io.MultiReader(append(parts, strings.NewReader("]}"))...)
+	before, most := memory.InUse(), 0
+	page, err := readReports(body, func(*report, error) { most = max(most, memory.InUse()-before) })
+	require.NoError(t, err)
+	require.Equal(t, count, page.reports)
+	require.Less(t, most, count*size/4)
+}
+
+func TestTheNextPageOfReportsIsAsLargeAsTheyAllow(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   listed
+		want int64
+	}{
+		"small reports": {listed{reports: 20, bytes: 20 * 6000}, pageSize},
+		"medium ones":   {listed{reports: 20, bytes: 20 * 64 << 10}, 128},
+		"large ones":    {listed{reports: 20, bytes: 20 * 3 << 19}, firstReports},
+		"none":          {listed{}, pageSize},
+	} {
+		require.Equal(t, c.want, nextLimit(c.of), name)
+	}
+}
+
+func TestPagesOfReportsAreAskedForByLabel(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.String())
+		_, _ = io.WriteString(w, `{"items":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	mapper := meta.NewDefaultRESTMapper(nil)
+	config := &rest.Config{Host: server.URL}
+	pages, err := newReportPages(config, server.Client(), mapper)
+	require.NoError(t, err)
+	_, err = pages(t.Context(), "team", 20, "")
+	require.True(t, meta.IsNoMatchError(err), "a kind that does not exist is not asked for")
+	mapper.Add(gvk("Report"), meta.RESTScopeNamespace)
+	for _, namespace := range []string{"team", ""} {
+		page, err := pages(t.Context(), namespace, 20, "next")
+		require.NoError(t, err)
+		require.NoError(t, page.Close())
+	}
+	query := "reports?continue=next&labelSelector=landwaiter.dev%2Freport&limit=20"
+	require.Equal(t, []string{"/apis/openreports.io/v1alpha1/namespaces/team/" + query, "/apis/openreports.io/v1alpha1/" + query}, asked)
+}

@@ -43,7 +43,7 @@ func Start(t testing.TB, o Options) *Browser {
 	path, err := program()
 	require.NoError(t, err)
 	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), //nolint:gocritic // an array
-		chromedp.WSURLReadTimeout(suite.Patience), chromedp.Flag("disable-component-update", true), chromedp.Flag("no-pings", true))
+		chromedp.WSURLReadTimeout(suite.Patience), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-features", "Translate,NetworkTimeServiceQuerying"), chromedp.Flag("no-pings", true))
 	for _, host := range o.Hosts {
 		flags = append(flags, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"))
 	}

@@ -23,6 +23,8 @@ import (
 type installation struct {
 	*stack.Stack
 	platform, audits *fixture.CosignKey
+	// audit is the audit log of the API server.
+	audit string
 
 	names int
 }
@@ -35,7 +37,9 @@ var started = suite.Once(parts, func(ctx context.Context, e *suite.Env) (w *inst
 		}
 	}
 	// Controllers have accounts of their own, as in most clusters: with the administrator's permissions they would pass every guardrail.
-	w.Stack, err = e.Stack(ctx, cluster.Options{Workloads: true, ManagerArgs: []string{"--use-service-account-credentials=true"}},
+	w.audit = e.Path("audit.log")
+	w.Stack, err = e.Stack(ctx, cluster.Options{Workloads: true, ManagerArgs: []string{"--use-service-account-credentials=true"},
+		ServerArgs: []string{"--audit-policy-file=testdata/audit.yaml", "--audit-log-path=" + w.audit}},
 		map[string]any{"reports": map[string]any{"enabled": true}, "guardrails": map[string]any{"enabled": true}})
 	return w, err
 })

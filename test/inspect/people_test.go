@@ -47,6 +47,15 @@ func (w *teams) runs(t *testing.T, who person, namespace, name, image string) {
 	require.NoError(t, w.Client.Status().Update(t.Context(), made))
 }
 
+// deploys makes a Deployment with one pod.
+func (w *teams) deploys(t *testing.T, who person, namespace, name, image string) {
+	t.Helper()
+	labels, replicas := map[string]string{"app": name}, int32(1)
+	made := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}}}
+	made.Spec.Template.Labels, made.Spec.Template.Spec = labels, suite.Restricted(suite.Pod("", "", image)).Spec
+	require.NoError(t, who.client.Create(t.Context(), made))
+}
+
 func (w *teams) testAdminFindsDenial(t *testing.T) {
 	image := w.image(t, w.iris+"/unsigned")
 	require.ErrorContains(t, w.dev.client.Create(t.Context(), suite.Restricted(suite.Pod(w.irisWeb, "unsigned", image))), "is denied")
@@ -79,11 +88,7 @@ func (w *teams) testAdminFindsDenial(t *testing.T) {
 
 func (w *teams) testDeveloperFindsDeployment(t *testing.T) {
 	image := w.image(t, w.iris+"/shop")
-	labels := map[string]string{"app": "shop"}
-	replicas := int32(1)
-	shop := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.irisWeb, Name: "shop"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}}}
-	shop.Spec.Template.Labels, shop.Spec.Template.Spec = labels, suite.Restricted(suite.Pod("", "", image)).Spec
-	require.NoError(t, w.dev.client.Create(t.Context(), shop))
+	w.deploys(t, w.dev, w.irisWeb, "shop", image)
 
 	s := w.denials(t, w.dev, image, func(s status) bool {
 		for _, d := range s.Namespaces[0].Denied {

@@ -17,8 +17,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -32,23 +30,28 @@ type looker struct {
 	said map[string]string
 }
 
-// opens starts the page of a person, and opens it.
-func (p person) opens(t *testing.T) *looker {
+// serves starts the page, and returns the address that opens it.
+func serves(t *testing.T, program suite.Program, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), p.landwaiter.Path, "ui", "--no-browser")
-	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG=") }), "KUBECONFIG="+p.landwaiter.Kubeconfig, cluster.EndAtOnce)
+	command := exec.CommandContext(t.Context(), program.Path, append([]string{"ui", "--no-browser"}, args...)...)
+	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG=") }), "KUBECONFIG="+program.Kubeconfig, cluster.EndAtOnce)
 	out, err := command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	address, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	at, err := url.Parse(strings.TrimSpace(address))
-	require.NoError(t, err)
+	return strings.TrimSpace(address)
+}
+
+// opens starts the page of a person, and opens it.
+func (p person) opens(t *testing.T) *looker {
+	t.Helper()
+	address := serves(t, p.landwaiter)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	l := &looker{client: &http.Client{Jar: jar}, base: at.Scheme + "://" + at.Host, said: map[string]string{}}
-	opened, err := l.client.Get(address[:len(address)-1])
+	l := &looker{client: &http.Client{Jar: jar}, said: map[string]string{}}
+	opened, err := l.client.Get(address)
 	require.NoError(t, err)
 	require.NoError(t, opened.Body.Close())
 	require.Equal(t, http.StatusOK, opened.StatusCode)
@@ -112,10 +115,7 @@ func TestPeopleFindOnThePageWhatTheyNeedAndNothingOfOthers(t *testing.T) {
 	w.runs(t, w.zebraAdmin, w.zebraWeb, secretWord+"-runs", w.image(t, w.zebra+"/signed", w.platform))
 	signed, unsigned := w.image(t, w.iris+"/good", w.platform), w.image(t, w.iris+"/bad")
 	w.runs(t, w.admin, w.irisWeb, "good", signed)
-	labels, replicas := map[string]string{"app": "shop"}, int32(1)
-	shop := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.irisWeb, Name: "shop"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}}}
-	shop.Spec.Template.Labels, shop.Spec.Template.Spec = labels, suite.Restricted(suite.Pod("", "", unsigned)).Spec
-	require.NoError(t, w.dev.client.Create(t.Context(), shop))
+	w.deploys(t, w.dev, w.irisWeb, "shop", unsigned)
 	policy := "{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ['**'], require: [{anyOf: [audits]}]}]}}"
 
 	for name, who := range map[string]person{"a developer": w.dev, "a team admin": w.admin} {

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the end-to-end tests need, unless they are
 # installed: etcd, Redis, and the programs that are named as arguments, whose packages
-# have the same name. Without the permissions to install, it says what is missing.
+# have the same name. CHROMIUM or google-chrome count as chromium. Without the permissions
+# to install, it says what is missing.
 set -euo pipefail
 
 missing=()
 command -v etcd >/dev/null || missing+=(etcd-server)
 command -v redis-server >/dev/null || missing+=(redis-server)
 for program in "$@"; do
+  [[ $program != chromium ]] || ! command -v "${CHROMIUM:-google-chrome}" >/dev/null || continue
   command -v "$program" >/dev/null || missing+=("$program")
 done
 ((${#missing[@]})) || exit 0

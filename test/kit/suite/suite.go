@@ -65,6 +65,8 @@ const (
 	Oras = "LANDWAITER_ORAS"
 	// FluxTools is the folder with Flux's controllers, sops and age.
 	FluxTools = "LANDWAITER_FLUX_TOOLS"
+	// Axe is the script of axe-core, which judges whether people with disabilities can use a page.
+	Axe = "LANDWAITER_AXE"
 )
 
 // Tool returns the path of a program or a folder, followed by names below it. It returns an

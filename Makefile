@@ -111,7 +111,7 @@ bench: build ## Measure the figures of docs/design/performance.md, also as bin/*
 # Tests that run our packages in their own process have the race detector, those that run the program need none.
 e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)
 	@test/tools/packages.sh prometheus chromium npm
-	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh && echo "export LANDWAITER_AXE=$$(test/tools/axe/build.sh)"); eval "$$exports"; own='^\./pkg|^\./test/load$$'; \
+	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh); eval "$$exports"; LANDWAITER_AXE=$$(test/tools/axe/build.sh); export LANDWAITER_AXE; own='^\./pkg|^\./test/load$$'; \
 	go test -race -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
 	go test -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
 	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/remote/external

@@ -36,7 +36,7 @@ func readOnly(config *rest.Config) (address string, err error) {
 	}
 	prefix := strings.TrimSuffix(server.Path, "/")
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reads{next, prefix} })
-	return server.String(), nil
+	return server.Redacted(), nil
 }
 
 // RoundTrip sends a request that only reads.

@@ -24,8 +24,9 @@ const (
 	maxLists = 4
 	// firstReports is how many reports the first page has, and at least each other one: a report may
 	// have as much as etcd stores, 1.5 MiB. reportPageBytes is how much a further page should have, by
-	// the size of the reports of the last one.
+	// the size of the reports of the last one, and mostReports is how many.
 	firstReports    = 20
+	mostReports     = 100
 	reportPageBytes = 8 << 20
 	// maxReportBytes bounds one report, as JSON, besides what was buffered with the one before.
 	maxReportBytes = 4 << 20

@@ -152,8 +152,9 @@ func (a *allowance) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextLimit returns how many reports to ask for next, by how large those of the last page were.
-func nextLimit(of listed) int64 {
+// nextLimit returns how many reports to ask for next, by how large those of the last page were. A
+// page at most doubles: small reports can stand before large ones.
+func nextLimit(last int64, of listed) int64 {
 	each := of.bytes / int64(max(of.reports, 1))
-	return min(max(reportPageBytes/max(each, 1), firstReports), pageSize)
+	return min(max(reportPageBytes/max(each, 1), firstReports), 2*last, mostReports)
 }

@@ -66,13 +66,14 @@ func TestTheNextPageOfReportsIsAsLargeAsTheyAllow(t *testing.T) {
 		of   listed
 		want int64
 	}{
-		"small reports": {listed{reports: 20, bytes: 20 * 6000}, pageSize},
-		"medium ones":   {listed{reports: 20, bytes: 20 * 64 << 10}, 128},
+		"small reports": {listed{reports: 20, bytes: 20 * 6000}, mostReports},
+		"medium ones":   {listed{reports: 20, bytes: 20 * 128 << 10}, 64},
 		"large ones":    {listed{reports: 20, bytes: 20 * 3 << 19}, firstReports},
-		"none":          {listed{}, pageSize},
+		"none":          {listed{}, mostReports},
 	} {
-		require.Equal(t, c.want, nextLimit(c.of), name)
+		require.Equal(t, c.want, nextLimit(mostReports, c.of), name)
 	}
+	require.EqualValues(t, 2*firstReports, nextLimit(firstReports, listed{reports: 20, bytes: 20 * 600}), "large ones may follow small ones")
 }
 
 func TestPagesOfReportsAreAskedForByLabel(t *testing.T) {

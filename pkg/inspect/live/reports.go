@@ -73,7 +73,7 @@ func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) err
 			r.cut[namespace] = true
 			return nil
 		}
-		limit = nextLimit(page)
+		limit = nextLimit(limit, page)
 	}
 }
 

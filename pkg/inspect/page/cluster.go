@@ -65,10 +65,8 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 	m := clusterModel{Team: team, Whole: checked.Actions != nil, Ends: endRows(s.Ends, now, func(live.End) bool { return true }), Resources: attentionRows(s.Resources),
 		Unchecked: checked.Unchecked, Notes: s.Notes(), NotShown: live.Grouped(s.Rights)}
 	m.Ends = m.Ends[:min(len(m.Ends), rowsOfPage)]
+	m.Alarms = alarmsOf(checked)
 	for _, f := range checked.Findings {
-		if f.Down {
-			m.Alarms = append(m.Alarms, f.Text)
-		}
 		m.Findings = append(m.Findings, findingRow{Finding: f, Message: folded(f.Text)})
 	}
 	teams := map[string]*teamRow{}
@@ -113,6 +111,17 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 		return pathCluster + "?" + query.Encode()
 	})
 	return m
+}
+
+// alarmsOf says that no replica answers, which denies every new pod: it belongs wherever somebody asks
+// why there is none.
+func alarmsOf(checked Checked) (alarms []string) {
+	for _, f := range checked.Findings {
+		if f.Down {
+			alarms = append(alarms, f.Text)
+		}
+	}
+	return alarms
 }
 
 // clusterView answers the first address.

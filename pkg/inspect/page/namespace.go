@@ -14,6 +14,7 @@ import (
 
 // namespaceModel is the view of one namespace.
 type namespaceModel struct {
+	Alarms     []string
 	Name, Team string
 	Known      bool // it was read
 	counts
@@ -81,7 +82,7 @@ func (s *Site) namespaceView(r *http.Request, name string) view {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	checked := s.check.get(r.Context(), patience/5)
 	m := namespaceOf(status.Value, namespace, checked.Value.Actions, page, s.now())
-	m.Checking = !checked.Known && checked.Err == nil
+	m.Alarms, m.Checking = alarmsOf(checked.Value), !checked.Known && checked.Err == nil
 	b.Pending = !status.Known && status.Err == nil || m.Checking
 	if s.Files {
 		m.Notes = nil // they are about reports

@@ -145,7 +145,7 @@ func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 	s := siteOf(t, shop(""))
 	for address, wants := range map[string][]string{
 		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1"},
-		"/namespaces/shop": {"VerificationPolicy shop/own applies.", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
+		"/namespaces/shop": {"No replica answers:", "VerificationPolicy shop/own applies.", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
 			"<p><bdi>sha256:beef</bdi></p><p><bdi>https://issuer.example.com ann@example.com</bdi></p>"},
 		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com", "in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs"},
 		"/search?q=WEB":          {"r.example.com/web:1", "r.example.com/web:0"},

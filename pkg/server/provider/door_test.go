@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,11 @@ func TestReportsAboutOneImageAreBoundedAndShowWhatCountsFirst(t *testing.T) {
 	require.Equal(t, "release", shown[0].Verifier)
 	require.Equal(t, "0", shown[1].Verifier)
 	few := reported(append(findings[:2:2], findings[len(findings)-1]), maxReports)
+	proven := slices.Repeat([]policy.Finding{judged.Proven("k1", policy.Finding{Verifier: "release"})}, minReports)
+	failed := policy.Finding{Verifier: "scan", Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "scan"}}
+	hidden := reported(slices.Concat(proven, findings[:minReports], []policy.Finding{failed}), minReports)
+	require.Len(t, hidden, minReports)
+	require.True(t, slices.ContainsFunc(hidden, func(f *policy.Finding) bool { return f.Verifier == "scan" }), "images beside it hide no failure from a template that denies because of it")
 	for images, most := range map[int]int{0: 64, 1: 64, 4: 64, 5: 51, 16: 16, 32: 8, 1000: 8} {
 		require.Equal(t, most, reportRoom(images), images)
 	}

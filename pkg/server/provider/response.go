@@ -90,17 +90,25 @@ func newValue(d *decision, traceID string, now time.Time, room, most int) *value
 }
 
 // reported returns at most so many findings to report. If there are too many, what counts comes
-// first, so that evidence by strangers leaves out none of it.
+// first, so that evidence by strangers hides none of it, and then what each verifier missed. Half
+// of the room is for that: a template may deny because of it.
 func reported(findings []policy.Finding, most int) []*policy.Finding {
 	few := len(findings) <= most
-	var counting, others []*policy.Finding
+	var counting, others, rest []*policy.Finding
+	missed := map[policy.ObjectRef]bool{}
 	for i := range findings {
-		if f := &findings[i]; few || f.Proven() {
+		switch f := &findings[i]; {
+		case few || f.Proven():
 			counting = append(counting, f)
-		} else {
+		case !missed[f.Source]:
+			missed[f.Source] = true
 			others = append(others, f)
+		default:
+			rest = append(rest, f)
 		}
 	}
+	others = append(others, rest...)
+	counting = counting[:min(len(counting), most-min(len(others), most/2))]
 	return append(counting, others...)[:min(len(findings), most)]
 }
 

@@ -111,13 +111,18 @@ func signersOf(findings []policy.Finding) string {
 	var names []string
 	for _, f := range findings {
 		if f.Proven() {
-			names = append(names, f.Signer())
+			names = append(names, strings.ReplaceAll(f.Signer(), ";", "%3B"))
 		}
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if more := len(names) - maxSigners; more > 0 {
-		names = append(names[:maxSigners], fmt.Sprintf("and %d more", more))
+	shown, room := 0, maxSignersBytes-len("and 999 more")
+	for shown < min(len(names), maxSigners) && (shown == 0 || len(names[shown])+len("; ") <= room) {
+		room -= len(names[shown]) + len("; ")
+		shown++
+	}
+	if more := len(names) - shown; more > 0 {
+		names = append(names[:shown], fmt.Sprintf("and %d more", more))
 	}
 	return policy.Shown(strings.Join(names, "; "), maxSignersBytes)
 }

@@ -44,8 +44,8 @@ func Start(t testing.TB, o Options) *Browser {
 	require.NoError(t, err)
 	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), //nolint:gocritic // an array
 		chromedp.WSURLReadTimeout(suite.Patience), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-features", "Translate,NetworkTimeServiceQuerying"), chromedp.Flag("no-pings", true))
-	for _, host := range o.Hosts {
-		flags = append(flags, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"))
+	if len(o.Hosts) > 0 {
+		flags = append(flags, chromedp.Flag("host-resolver-rules", "MAP "+strings.Join(o.Hosts, " 127.0.0.1, MAP ")+" 127.0.0.1"))
 	}
 	if o.Recorder != nil { // Chromium asks no proxy for loopback by default
 		flags = append(flags, chromedp.ProxyServer("http://"+o.Recorder.address), chromedp.Flag("proxy-bypass-list", "<-loopback>"))

@@ -123,7 +123,10 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 	group.SetLimit(maxLists)
 	for i, kind := range wanted {
 		group.Go(func() error {
-			items[i], errs[i] = r.kind(ctx, kind, string(level))
+			errs[i] = caught(func() (err error) {
+				items[i], err = r.kind(ctx, kind, string(level))
+				return err
+			})
 			return nil
 		})
 	}
@@ -150,6 +153,17 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		}
 	}
 	return nil
+}
+
+// caught calls f and makes an error of a panic: in a goroutine of its own it would end the process,
+// and with it the page that shows what was read.
+func caught(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error: %v", p)
+		}
+	}()
+	return f()
 }
 
 // kind returns the resources of one kind as a replica keeps them.

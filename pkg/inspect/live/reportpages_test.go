@@ -1,16 +1,23 @@
 package live
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
@@ -97,4 +104,17 @@ func TestPagesOfReportsAreAskedForByLabel(t *testing.T) {
 	}
 	query := "reports?continue=next&labelSelector=landwaiter.dev%2Freport&limit=20"
 	require.Equal(t, []string{"/apis/openreports.io/v1alpha1/namespaces/team/" + query, "/apis/openreports.io/v1alpha1/" + query}, asked)
+}
+
+// The page recovers from a panic in its own goroutine only.
+func TestAPanicWhileSomethingIsReadBesideIsAnError(t *testing.T) {
+	made := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()
+	p := &Person{client: made, reports: func(context.Context, string, int64, string) (io.ReadCloser, error) { panic("our own fault") }}
+	_, err := p.Status(t.Context(), Scope{All: true}, time.Now())
+	require.Error(t, err)
+	panics := interceptor.NewClient(made, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		panic("our own fault")
+	}})
+	err = (&reading{client: panics}).kinds(t.Context(), verify.Cluster, false)
+	require.ErrorContains(t, err, "internal error: our own fault")
 }

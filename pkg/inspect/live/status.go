@@ -155,7 +155,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	reports := newReportReader(p.reports, now)
 	var beside errgroup.Group
 	if scope.All {
-		beside.Go(func() error { return reports.read(ctx, verify.Cluster) })
+		beside.Go(func() error { return caught(func() error { return reports.read(ctx, verify.Cluster) }) })
 	}
 	err := r.rules(ctx, scope)
 	if err != nil {

@@ -43,9 +43,10 @@ func TestARepositoryThatHangsDoesNotCostTheFirstDeadline(t *testing.T) {
 	require.Len(t, answer.Items, 1)
 	require.Empty(t, answer.Items[0].Error)
 	require.Less(t, time.Since(began), 5*time.Second)
-	require.NotZero(t, hanging.Count())
 
-	answer = e.serve(t, 100*time.Millisecond)("[team-a]" + stranger.Reference.String())
+	answer = e.serve(t, time.Second)("[team-a]" + stranger.Reference.String())
 	require.Empty(t, answer.Items, "a signature may be where nothing answers")
 	require.Contains(t, answer.SystemError, "not finished in time")
+	// The pass may come before the request that hangs arrives; a deny waits for it.
+	require.NotZero(t, hanging.Count())
 }

@@ -175,7 +175,7 @@ func showImages(s *screen, n printedNamespace) {
 		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), r.Reason, r.Remediation)
 	}
 	if len(n.Denied) > 0 {
-		s.section("DENIED IN THE LAST SEVEN DAYS (a dry run looks the same)")
+		s.section("DENIED IN THE LAST SEVEN DAYS (dry runs included)")
 	}
 	for _, d := range n.Denied {
 		s.line("%s", cmp.Or(d.Image, "(other images)"))

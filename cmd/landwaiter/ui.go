@@ -26,7 +26,7 @@ import (
 type uiFlags struct {
 	serviceFlags
 
-	port      uint16
+	port      int
 	noBrowser bool
 	view      string
 }
@@ -58,7 +58,7 @@ Exit codes (64 and 69: see landwaiter --help):
 	flags.registerServer(cmd)
 	f := cmd.Flags()
 	f.StringVar(&flags.configDir, "config-dir", "", "directory with resources as YAML or JSON files (empty: read the cluster)")
-	f.Uint16Var(&flags.port, "port", 0, "port on 127.0.0.1 (0: any free port)")
+	f.IntVar(&flags.port, "port", 0, "port on 127.0.0.1 (0: any free port)")
 	f.BoolVar(&flags.noBrowser, "no-browser", false, "only print the address")
 	f.StringVar(&flags.view, "open", "/", "path of the first view, such as /namespaces/team-a")
 	uses(cmd, 0, flagAccount)
@@ -72,6 +72,9 @@ func (f *uiFlags) run(cmd *cobra.Command) error {
 	if !strings.HasPrefix(f.view, "/") {
 		return fmt.Errorf("--open %q: it must be a path that begins with /, as the page shows it", f.view)
 	}
+	if f.port < 0 || f.port > 65535 {
+		return fmt.Errorf("--port %d: it must be a port from 1 to 65535, or 0 for any free port", f.port)
+	}
 	if err := f.parseServed(); err != nil { // before anything is served
 		return err
 	}
@@ -82,7 +85,7 @@ func (f *uiFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(f.port))))
+	listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
 	if err != nil {
 		return program.Failed(fmt.Errorf("serve the page: %w", err))
 	}

@@ -127,6 +127,7 @@ func TestThePageRefusesWhatItCannotServe(t *testing.T) {
 		"--config-dir is empty":            {"--config-dir", ""},
 		"it must be a path":                {"--config-dir", "../../config/samples", "--open", "http://127.0.0.1:1/"},
 		"no such file":                     {"--config-dir", "testdata/none"},
+		"--port 70000: it must be a port":  {"--config-dir", "../../config/samples", "--port", "70000"},
 		"verdicts do not depend on listen": {"--config-dir", "../../config/samples", "--serve-flag", "listen=:1"},
 	} {
 		var stderr strings.Builder

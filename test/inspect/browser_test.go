@@ -40,7 +40,8 @@ func (w *teams) opensBrowser(t *testing.T, b *browser.Browser, name string, secr
 	for _, g := range groups {
 		args = append(args, "--as-group="+g)
 	}
-	require.Equal(t, http.StatusOK, v.Open(serves(t, caller(t, w.Kubeconfig()).landwaiter, args...)))
+	address, _ := serves(t, caller(t, w.Kubeconfig()).landwaiter, args...)
+	require.Equal(t, http.StatusOK, v.Open(address))
 	at, err := url.Parse(v.Address())
 	require.NoError(t, err)
 	v.base = strings.TrimSuffix(at.String(), "/")

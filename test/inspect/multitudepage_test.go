@@ -3,7 +3,6 @@
 package inspect
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -134,21 +132,14 @@ func (m *multitude) visits(t *testing.T) (*visit, string) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, clientcmd.WriteToFile(*config, kubeconfig))
 	began := time.Now()
-	command := exec.CommandContext(t.Context(), suite.MustTool(t, suite.Landwaiter), "ui", "--no-browser")
-	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG=") || strings.HasPrefix(s, "GO") }), "KUBECONFIG="+kubeconfig)
-	out, err := command.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, command.Start())
-	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	v.pid = command.Process.Pid
-	address, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
+	address, process := serves(t, suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Kubeconfig: kubeconfig})
+	v.pid = process
 	t.Logf("the address was printed after %s", time.Since(began).Round(time.Millisecond))
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	v.Client = &http.Client{Jar: jar}
 	began = time.Now()
-	at, text := v.fetch(t, strings.TrimSpace(address))
+	at, text := v.fetch(t, address)
 	v.base = strings.TrimSuffix(at, "/")
 	t.Logf("the first answer took %s", time.Since(began).Round(time.Millisecond))
 	updates := 0

@@ -83,7 +83,7 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.EqualValues(t, v1beta1.ReportFail, r.Result)
 	require.Equal(t, "Deployment bad", r.Subjects[0].Kind+" "+r.Subjects[0].Name)
 	require.Equal(t, "by namespace and image", r.Properties[v1beta1.PropertyMatched])
-	require.Equal(t, "a dry run looks the same", r.Properties[v1beta1.PropertyNote])
+	require.Equal(t, "it may have been a dry run", r.Properties[v1beta1.PropertyNote])
 	require.NotEmpty(t, r.Properties[v1beta1.PropertyTraceID])
 	require.NotEmpty(t, r.Properties[v1beta1.PropertyRemediation])
 	require.NotEmpty(t, r.Description)
@@ -91,7 +91,7 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	events := w.events(t, w.a, v1beta1.EventImageDenied)
 	require.Len(t, events, 1)
 	require.Contains(t, events[0].Message, unsigned)
-	require.Contains(t, events[0].Message, "a dry run looks the same")
+	require.Contains(t, events[0].Message, "it may have been a dry run")
 }
 
 // countsDenials looks at the Events of the controller whose pods are denied for ever.

@@ -3,22 +3,17 @@
 package inspect
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -30,24 +25,10 @@ type looker struct {
 	said map[string]string
 }
 
-// serves starts the page, and returns the address that opens it.
-func serves(t *testing.T, program suite.Program, args ...string) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), program.Path, append([]string{"ui", "--no-browser"}, args...)...)
-	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG=") }), "KUBECONFIG="+program.Kubeconfig, cluster.EndAtOnce)
-	out, err := command.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, command.Start())
-	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	address, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	return strings.TrimSpace(address)
-}
-
 // opens starts the page of a person, and opens it.
 func (p person) opens(t *testing.T) *looker {
 	t.Helper()
-	address := serves(t, p.landwaiter)
+	address, _ := serves(t, p.landwaiter)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	l := &looker{client: &http.Client{Jar: jar}, said: map[string]string{}}

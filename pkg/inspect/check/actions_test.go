@@ -7,17 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
 func TestTheStrongestConstraintThatMatchesAllPodsOfANamespaceCounts(t *testing.T) {
-	constraint := func(action string, match map[string]any) unstructured.Unstructured {
+	made := func(action string, match map[string]any) unstructured.Unstructured {
 		spec := map[string]any{"match": match}
 		if action != "" {
 			spec["enforcementAction"] = action
 		}
 		return unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	}
-	scoped := constraint("scoped", map[string]any{})
+	scoped := made("scoped", map[string]any{})
 	scoped.Object["spec"].(map[string]any)["scopedEnforcementActions"] = []any{map[string]any{"action": "warn", "enforcementPoints": []any{map[string]any{"name": "validation.gatekeeper.sh"}}}}
 	list := func(names ...any) []any { return names }
 	for name, c := range map[string]struct {
@@ -25,20 +27,20 @@ func TestTheStrongestConstraintThatMatchesAllPodsOfANamespaceCounts(t *testing.T
 		shop, bank  string
 	}{
 		"no constraint":                 {nil, ActionNone, ActionNone},
-		"one that denies":               {[]unstructured.Unstructured{constraint("", map[string]any{})}, ActionDeny, ActionDeny},
-		"the stronger of two":           {[]unstructured.Unstructured{constraint("dryrun", map[string]any{}), constraint("warn", map[string]any{"namespaces": list("sh*")})}, ActionWarn, ActionDryRun},
+		"one that denies":               {[]unstructured.Unstructured{made("", map[string]any{})}, ActionDeny, ActionDeny},
+		"the stronger of two":           {[]unstructured.Unstructured{made("dryrun", map[string]any{}), made("warn", map[string]any{"namespaces": list("sh*")})}, ActionWarn, ActionDryRun},
 		"scoped actions":                {[]unstructured.Unstructured{scoped}, ActionWarn, ActionWarn},
-		"an excluded namespace":         {[]unstructured.Unstructured{constraint("deny", map[string]any{"excludedNamespaces": list("*ank")})}, ActionDeny, ActionNone},
-		"a selector of namespaces":      {[]unstructured.Unstructured{constraint("deny", map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "bank"}}})}, ActionNone, ActionDeny},
-		"only some pods":                {[]unstructured.Unstructured{constraint("deny", map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}})}, ActionNone, ActionNone},
-		"cluster-scoped objects":        {[]unstructured.Unstructured{constraint("deny", map[string]any{"scope": "Cluster"})}, ActionNone, ActionNone},
-		"no pods":                       {[]unstructured.Unstructured{constraint("deny", map[string]any{"kinds": list(map[string]any{"apiGroups": list("apps"), "kinds": list("Deployment")})})}, ActionNone, ActionNone},
-		"a word that nobody knows":      {[]unstructured.Unstructured{constraint("later", map[string]any{})}, ActionNone, ActionNone},
-		"a part in the middle of names": {[]unstructured.Unstructured{constraint("deny", map[string]any{"namespaces": list("*an*")})}, ActionNone, ActionDeny},
+		"an excluded namespace":         {[]unstructured.Unstructured{made("deny", map[string]any{"excludedNamespaces": list("*ank")})}, ActionDeny, ActionNone},
+		"a selector of namespaces":      {[]unstructured.Unstructured{made("deny", map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "bank"}}})}, ActionNone, ActionDeny},
+		"only some pods":                {[]unstructured.Unstructured{made("deny", map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}})}, ActionNone, ActionNone},
+		"cluster-scoped objects":        {[]unstructured.Unstructured{made("deny", map[string]any{"scope": "Cluster"})}, ActionNone, ActionNone},
+		"no pods":                       {[]unstructured.Unstructured{made("deny", map[string]any{"kinds": list(map[string]any{"apiGroups": list("apps"), "kinds": list("Deployment")})})}, ActionNone, ActionNone},
+		"a word that nobody knows":      {[]unstructured.Unstructured{made("later", map[string]any{})}, ActionNone, ActionNone},
+		"a part in the middle of names": {[]unstructured.Unstructured{made("deny", map[string]any{"namespaces": list("*an*")})}, ActionNone, ActionDeny},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := &Inventory{Constraints: c.constraints, Unread: map[Source]Unread{}, Namespaces: []corev1.Namespace{
-				{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, {ObjectMeta: metav1.ObjectMeta{Name: "free", Labels: map[string]string{ignoreLabel: "x"}}}}}
+				{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, {ObjectMeta: metav1.ObjectMeta{Name: "free", Labels: map[string]string{constraint.IgnoreLabel: "x"}}}}}
 			require.Equal(t, map[string]string{"shop": c.shop, "bank": c.bank, "free": ActionNone}, i.Actions())
 		})
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
-// ignoreLabel exempts a namespace from Gatekeeper.
-const ignoreLabel = constraint.IgnoreLabel
-
 // view is an inventory with what the rules share.
 type view struct {
 	*Inventory

@@ -148,6 +148,7 @@ func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 		"/namespaces/shop": {"No replica answers:", "VerificationPolicy shop/own applies.", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
 			"<p><bdi>sha256:beef</bdi></p><p><bdi>https://issuer.example.com ann@example.com</bdi></p>"},
 		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com", "in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs"},
+		"/?team=nope":            {"No team of this name has a namespace that you can read."},
 		"/search?q=WEB":          {"r.example.com/web:1", "r.example.com/web:0"},
 		"/search?q=sho":          {"namespaces 1, images 0", `href="/namespaces/shop"`},
 		"/whatif?namespace=shop": {`value="shop"`, "Nothing is applied."},

@@ -79,7 +79,7 @@ func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
 		for _, e := range server.events {
 			require.EqualValues(t, 3, e.Count)
 			require.Equal(t, v1beta1.EventImageDenied, e.Reason)
-			require.Equal(t, "image "+imageOne+" was denied 3 times: the key is not trusted. To fix: sign it; a dry run looks the same", e.Message)
+			require.Equal(t, "image "+imageOne+" was denied 3 times: the key is not trusted. To fix: sign it; it may have been a dry run", e.Message)
 			n, ok := parseNote(e.Annotations[annotationNote], time.Now())
 			require.True(t, ok)
 			require.Equal(t, 3, n.Count)

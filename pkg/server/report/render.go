@@ -22,7 +22,7 @@ import (
 // Texts that every report may have.
 const (
 	matchedBy = "by namespace and image"
-	dryRun    = "a dry run looks the same"
+	dryRun    = "it may have been a dry run"
 	noPolicy  = "no policy"
 )
 

@@ -63,6 +63,7 @@ func (w *namespaces) reportsWhatRuns(t *testing.T, signed string) {
 	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, r.Properties[v1beta1.PropertyDigest])
 	require.NotEmpty(t, r.Properties[v1beta1.PropertySince])
 	require.Contains(t, r.Description, "ClusterVerifier platform")
+	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, r.Properties[v1beta1.PropertySigners], "the key that signed")
 	w.eventually(t, func(ctx context.Context) error {
 		text, err := stack.Get(ctx, w.Current().MetricsURL+"/metrics")
 		if err == nil && !strings.Contains(text, `landwaiter_running_images{namespace="`+w.a+`",outcome="pass"} 1`) {

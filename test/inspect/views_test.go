@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,8 +69,9 @@ func (v *viewer) walks(t *testing.T, w *teams, signed, unsigned string) {
 	v.looksAt(t, "namespace", "heading: Namespace "+w.irisWeb+"\n", "heading: Denied in the last seven days\n", "heading: Which rule decides\n", "image: Levels of rules", "heading: Images that run\n")
 	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "Deployment/shop")
 	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "To fix:")
+	signer := regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 	require.True(t, slices.ContainsFunc(v.Texts("[aria-labelledby=running-title] tr"), func(row string) bool {
-		return strings.Contains(row, "allowed") && strings.Contains(row, "Pod/good") && strings.Contains(row, signed)
+		return strings.Contains(row, "allowed") && strings.Contains(row, "Pod/good") && strings.Contains(row, signed) && signer.MatchString(row)
 	}))
 	boxes := func(state string) string {
 		return strings.Join(v.Texts("svg.picture g.box."+state+" > title"), "\n")

@@ -6,13 +6,29 @@ import (
 	"sync"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-// finding is how an image was verified last, and when.
+// finding is how an image was verified last, by whose evidence, and when. The result has no findings.
 type finding struct {
-	result verify.Result
-	at     time.Time
+	result  verify.Result
+	signers string
+	at      time.Time
+}
+
+// findingOf returns what reports say of a result, with texts in their bounds.
+func findingOf(result verify.Result, at time.Time) finding {
+	f := finding{result: verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds}, signers: signersOf(result.Findings), at: at}
+	v := &f.result.Verdict
+	v.Reason, v.Remediation, v.Warning = policy.Shown(v.Reason, maxReasonBytes), policy.Shown(v.Remediation, maxRemediationBytes), policy.Shown(v.Warning, maxReasonBytes)
+	return f
+}
+
+// same reports whether a report would say the same of both.
+func (f finding) same(other finding) bool {
+	a, b := f.result, other.result
+	return a.Verdict == b.Verdict && a.Digest == b.Digest && a.Exception == b.Exception && a.ExceptionEnds.Equal(b.ExceptionEnds) && f.signers == other.signers
 }
 
 // bad reports whether a report should say it first.

@@ -15,7 +15,7 @@ const (
 	// less than any result takes, to know early that no more fit.
 	maxResultBytes = 32 << 10
 	minResultBytes = 256
-	// maxImages is how many images with a verdict are kept of one account: up to 2 KB each,
+	// maxImages is how many images with a verdict are kept of one account: up to 3 KB each,
 	// on every replica, and again by the leader.
 	maxImages = 4096
 	// maxLeftOut is how many rows that are left out are told apart, so that each is counted

@@ -60,7 +60,7 @@ func (r row) sends(namespace string) bool {
 // everything returns all kinds of results of a namespace.
 func everything(namespace verify.Namespace) []*openreports.Report {
 	s := newSpace()
-	s.renew([]workload.Running{runs(web, "main", imageOne), runs(web, "side", imageOne), runs(cron, "main", imageTwo)}, map[string]finding{imageOne: {allowed, began}, imageTwo: {denied, began}}, began)
+	s.renew([]workload.Running{runs(web, "main", imageOne), runs(web, "side", imageOne), runs(cron, "main", imageTwo)}, map[string]finding{imageOne: {result: allowed, at: began}, imageTwo: {result: denied, at: began}}, began)
 	s.fold(noteAt("r0-1", 5, began), began)
 	s.rowsOut, s.leftOut = 3, 2
 	return s.render(namespace, nobody, alone)
@@ -107,10 +107,10 @@ func TestPolicyReporterNotifiesOfAResultOnce(t *testing.T) {
 	require.Equal(t, first, denial(func(string) []workload.Ref { return []workload.Ref{web} }), "its workload is found")
 
 	running := []workload.Running{runs(web, "main", imageOne)}
-	s.renew(running, map[string]finding{imageOne: {allowed, began}}, began)
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: began}}, began)
 	passes := rows(t, s.all()[0])[0].id
-	s.renew(running, map[string]finding{imageOne: {allowed, at(30)}}, at(30))
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: at(30)}}, at(30))
 	require.Equal(t, passes, rows(t, s.all()[0])[0].id, "it is verified again")
-	s.renew(running, map[string]finding{imageOne: {denied, at(31)}}, at(31))
+	s.renew(running, map[string]finding{imageOne: {result: denied, at: at(31)}}, at(31))
 	require.NotEqual(t, passes, rows(t, s.all()[0])[0].id, "a revoked image is news")
 }

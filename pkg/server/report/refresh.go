@@ -74,7 +74,7 @@ func (r *refreshing) judge(image string) bool {
 		r.next[image] = before
 		return true
 	}
-	after, denied := before.next(found.result, r.now)
+	after, denied := before.next(found, r.now)
 	r.next[image] = after
 	if denied {
 		_, since := before.decided()

@@ -61,7 +61,7 @@ func shown(t *testing.T, reports []*openreports.Report) (rows, out int) {
 func TestWhatIsKeptOfManyPodsIsBoundedAndTheRestIsCountedOnce(t *testing.T) {
 	s := newSpace()
 	const pods, containers = 20, 64
-	known := findings{images: map[string]finding{imageOne: {allowed, began}, imageTwo: {allowed, began}}}
+	known := findings{images: map[string]finding{imageOne: {result: allowed, at: began}, imageTwo: {result: allowed, at: began}}}
 	last := runs(workload.Ref{Kind: "Pod", Name: "zzz"}, "main", imageTwo)
 	running := func(yield func(workload.Running) bool) {
 		for row := range manyPods(t, s, pods, containers, 2, imageOne) {
@@ -83,7 +83,7 @@ func TestWhatIsKeptOfManyPodsIsBoundedAndTheRestIsCountedOnce(t *testing.T) {
 		require.Equal(t, pods*containers+1, rows+out)
 		require.NotContains(t, s.rows, last)
 	}
-	known.images[imageTwo] = finding{denied, at(5)}
+	known.images[imageTwo] = finding{result: denied, at: at(5)}
 	next, revoked := s.refresh(running, known, little, at(5))
 	s.images = next
 	require.Len(t, revoked, 1, "the image was known, though not its row")
@@ -106,9 +106,9 @@ func TestStatesOfImagesAreBoundedHoweverTheyComeAndGo(t *testing.T) {
 		for n := range 4 { // what was known before has made room
 			image := fmt.Sprintf("r.example.com/app:%d", 4*i+n)
 			running = append(running, runs(web, image, image))
-			known.images[image] = finding{allowed, began}
+			known.images[image] = finding{result: allowed, at: began}
 			if n == 0 {
-				known.images[image] = finding{denied, began}
+				known.images[image] = finding{result: denied, at: began}
 			}
 		}
 		s.images, _ = s.refresh(slices.Values(running), known, little, at(1))
@@ -129,13 +129,13 @@ func TestImagesWithoutAVerdictAreNotKept(t *testing.T) {
 func TestWhatIsKnownOfAnAccountIsBoundedAndNobodyElseLosesAnything(t *testing.T) {
 	k := newKnown()
 	name := func(i int) string { return fmt.Sprintf("r.example.com/app:%d", i) }
-	k.set("other", "b", imageOne, finding{allowed, began})
+	k.set("other", "b", imageOne, finding{result: allowed, at: began})
 	for i := range maxImages + 10 {
-		k.set("team-a", "a", name(i), finding{allowed, began})
+		k.set("team-a", "a", name(i), finding{result: allowed, at: began})
 	}
 	require.Equal(t, map[verify.Account]int{"a": maxImages, "b": 1}, k.each)
 	require.True(t, k.get("team-a").full)
-	k.set("team-b", "a", imageTwo, finding{denied, began})
+	k.set("team-b", "a", imageTwo, finding{result: denied, at: began})
 	require.Equal(t, map[verify.Account]int{"a": maxImages, "b": 1}, k.each)
 	require.Contains(t, k.get("team-b").images, imageTwo, "what is bad takes the place of what is not")
 	require.Len(t, k.get("team-a").images, maxImages-1)
@@ -143,16 +143,16 @@ func TestWhatIsKnownOfAnAccountIsBoundedAndNobodyElseLosesAnything(t *testing.T)
 	require.False(t, k.get("other").full)
 
 	for i := range maxImages + 10 {
-		k.set("team-a", "a", name(i), finding{denied, began})
+		k.set("team-a", "a", name(i), finding{result: denied, at: began})
 	}
 	require.Equal(t, maxImages, k.each["a"])
-	before, had := k.set("team-b", "a", imageTwo, finding{allowed, at(1)})
+	before, had := k.set("team-b", "a", imageTwo, finding{result: allowed, at: at(1)})
 	require.True(t, had && before.bad(), "what is known is brought up to date")
 
 	k.keep("team-a", map[string]bool{name(1): true})
 	require.False(t, k.get("team-a").full, "there is room again")
 	require.Equal(t, 2, k.each["a"])
-	k.set("team-b", "b", imageOne, finding{allowed, began}) // another Tenant has it now
+	k.set("team-b", "b", imageOne, finding{result: allowed, at: began}) // another Tenant has it now
 	require.Equal(t, map[verify.Account]int{"a": 1, "b": 3}, k.each)
 	for _, namespace := range []verify.Namespace{"team-a", "team-b", "other"} {
 		k.forget(namespace)
@@ -167,7 +167,7 @@ func TestOfForgedReportsNoMoreIsTakenOverThanFits(t *testing.T) {
 	var running []workload.Running
 	for i := range 200 {
 		image := fmt.Sprintf("r.example.com/app:%d", i)
-		known[image], running = finding{denied, began}, append(running, runs(web, "main", image))
+		known[image], running = finding{result: denied, at: began}, append(running, runs(web, "main", image))
 	}
 	first.renew(running, known, began)
 	r := stored(first.all())[0]

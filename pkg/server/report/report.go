@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
@@ -115,12 +114,9 @@ func (r *Reporter) Run(ctx context.Context) error {
 
 // Verified learns how an image of a workload was verified.
 func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
-	result = verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds} // what reports say
-	v := &result.Verdict
-	v.Reason, v.Remediation, v.Warning = policy.Shown(v.Reason, maxReasonBytes), policy.Shown(v.Remediation, maxRemediationBytes), policy.Shown(v.Warning, maxReasonBytes)
-	before, ok := r.known.set(namespace, r.accounts.Account(namespace), image, finding{result, r.now()})
-	if ok && result.Decided() && before.result.Verdict == result.Verdict && before.result.Digest == result.Digest &&
-		before.result.Exception == result.Exception && before.result.ExceptionEnds.Equal(result.ExceptionEnds) {
+	found := findingOf(result, r.now())
+	before, ok := r.known.set(namespace, r.accounts.Account(namespace), image, found)
+	if ok && result.Decided() && found.same(before) {
 		return
 	}
 	r.Changed(namespace)

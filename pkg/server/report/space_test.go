@@ -50,7 +50,7 @@ func (s *space) all() []*openreports.Report {
 func TestAReportHasARowForEachContainerOfAWorkload(t *testing.T) {
 	s := newSpace()
 	running := []workload.Running{runs(web, "main", imageOne), runs(web, "side", imageTwo), runs(cron, "main", imageOne), runs(cron, "new", "r.example.com/new:1")}
-	s.renew(running, map[string]finding{imageOne: {allowed, began}, imageTwo: {denied, began}}, began)
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: began}, imageTwo: {result: denied, at: began}}, began)
 	reports := s.all()
 	require.Len(t, reports, 1)
 	r := reports[0]
@@ -76,17 +76,17 @@ func TestNothingIsSaidWhereNothingRuns(t *testing.T) {
 func TestAVerifiedImageThatDoesNotChangeIsReportedTheSame(t *testing.T) {
 	s := newSpace()
 	running := []workload.Running{runs(web, "main", imageOne)}
-	s.renew(running, map[string]finding{imageOne: {allowed, began}}, began)
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: began}}, began)
 	before := hashOf(s.all()[0])
-	s.renew(running, map[string]finding{imageOne: {allowed, at(30)}}, at(30))
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: at(30)}}, at(30))
 	require.Equal(t, before, hashOf(s.all()[0]))
-	s.renew(running, map[string]finding{imageOne: {denied, at(31)}}, at(31))
+	s.renew(running, map[string]finding{imageOne: {result: denied, at: at(31)}}, at(31))
 	require.NotEqual(t, before, hashOf(s.all()[0]))
 }
 
 func TestWhatDoesNotRunAnyMoreLeavesTheReport(t *testing.T) {
 	s := newSpace()
-	known := map[string]finding{imageOne: {allowed, began}, imageTwo: {allowed, began}}
+	known := map[string]finding{imageOne: {result: allowed, at: began}, imageTwo: {result: allowed, at: began}}
 	s.renew([]workload.Running{runs(web, "main", imageOne), runs(cron, "main", imageTwo)}, known, began)
 	s.renew([]workload.Running{runs(web, "main", imageOne)}, known, at(1))
 	require.Len(t, s.all()[0].Results, 2, "a CronJob comes back")
@@ -100,8 +100,8 @@ func TestWhatDoesNotRunAnyMoreLeavesTheReport(t *testing.T) {
 func TestARevocationIsAnnouncedUntilItIsStored(t *testing.T) {
 	s := newSpace()
 	running := []workload.Running{runs(web, "main", imageOne)}
-	s.renew(running, map[string]finding{imageOne: {allowed, began}}, began)
-	revoked := map[string]finding{imageOne: {denied, at(1)}}
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: began}}, began)
+	revoked := map[string]finding{imageOne: {result: denied, at: at(1)}}
 	_, first := s.refresh(slices.Values(running), findings{images: revoked}, alone, at(1))
 	_, again := s.refresh(slices.Values(running), findings{images: revoked}, alone, at(2))
 	require.Len(t, first, 1)
@@ -123,7 +123,7 @@ func stored(reports []*openreports.Report) []*openreports.Report {
 func TestTheNextTermGoesOnWhereTheLastOneEnded(t *testing.T) {
 	s := newSpace()
 	running := []workload.Running{runs(web, "main", imageOne), runs(cron, "main", imageTwo)}
-	s.renew(running, map[string]finding{imageOne: {allowed, began}, imageTwo: {denied, began}}, began)
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: began}, imageTwo: {result: denied, at: began}}, began)
 	s.fold(noteAt("r0-1", 5, began), began)
 	reports := stored(s.all())
 	require.Len(t, reports, 2)
@@ -141,7 +141,7 @@ func TestTheNextTermGoesOnWhereTheLastOneEnded(t *testing.T) {
 		require.Equal(t, hashOf(reports[i]), hashOf(r), "nothing has to be written")
 		require.Equal(t, written{version: "7", hash: hashOf(r)}, next.written[r.Name])
 	}
-	revoked := next.renew(running, map[string]finding{imageOne: {denied, at(2)}, imageTwo: {denied, at(2)}}, at(2))
+	revoked := next.renew(running, map[string]finding{imageOne: {result: denied, at: at(2)}, imageTwo: {result: denied, at: at(2)}}, at(2))
 	require.Len(t, revoked, 1)
 	require.Equal(t, began, revoked[0].since)
 	require.Equal(t, began, next.images[imageTwo].since)
@@ -151,15 +151,15 @@ func TestAnOlderVerdictOfAnotherReplicaChangesNothing(t *testing.T) {
 	s := newSpace()
 	s.images[imageOne] = state{result: "fail", since: at(10), policy: "no policy", reason: "revoked"}
 	running := []workload.Running{runs(web, "main", imageOne)}
-	require.Empty(t, s.renew(running, map[string]finding{imageOne: {allowed, at(5)}}, at(11)))
+	require.Empty(t, s.renew(running, map[string]finding{imageOne: {result: allowed, at: at(5)}}, at(11)))
 	require.Equal(t, "fail", s.images[imageOne].result)
-	s.renew(running, map[string]finding{imageOne: {allowed, at(12)}}, at(12))
+	s.renew(running, map[string]finding{imageOne: {result: allowed, at: at(12)}}, at(12))
 	require.Equal(t, "pass", s.images[imageOne].result)
 }
 
 func TestOtherWritersAreNotBelieved(t *testing.T) {
 	s := newSpace()
-	s.renew([]workload.Running{runs(web, "main", imageOne)}, map[string]finding{imageOne: {allowed, began}}, began)
+	s.renew([]workload.Running{runs(web, "main", imageOne)}, map[string]finding{imageOne: {result: allowed, at: began}}, began)
 	for name, change := range map[string]func(r *openreports.Report){
 		"another manager": func(r *openreports.Report) {
 			r.ManagedFields = append(r.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl-edit"})
@@ -194,9 +194,9 @@ func TestALargeReportIsSplitAndThenCut(t *testing.T) {
 	var running []workload.Running
 	for i := range 1200 {
 		image := fmt.Sprintf("r.example.com/app:%d", i)
-		known[image] = finding{allowed, began}
+		known[image] = finding{result: allowed, at: began}
 		if i%2 == 0 {
-			known[image] = finding{long, began}
+			known[image] = finding{result: long, at: began}
 		}
 		running = append(running, runs(workload.Ref{Kind: "Pod", Name: strconv.Itoa(i)}, "main", image))
 	}
@@ -273,7 +273,7 @@ func TestDenialsOfManyImagesAreBounded(t *testing.T) {
 func TestAResultThatDoesNotFitIsLeftOutAlone(t *testing.T) {
 	s := newSpace()
 	large := workload.Ref{Kind: "A", Name: strings.Repeat("x", 2*maxResultBytes)} // it sorts first
-	s.renew([]workload.Running{runs(large, "main", imageTwo), runs(web, "main", imageTwo)}, map[string]finding{imageTwo: {denied, began}}, began)
+	s.renew([]workload.Running{runs(large, "main", imageTwo), runs(web, "main", imageTwo)}, map[string]finding{imageTwo: {result: denied, at: began}}, began)
 	results := s.all()[0].Results
 	require.Len(t, results, 2)
 	require.Equal(t, "web", results[0].Subjects[0].Name)

@@ -64,8 +64,8 @@ func (s state) decided() (result string, since time.Time) {
 
 // next returns the state after a verification, and whether it revoked the image: it was
 // allowed and is denied now.
-func (s state) next(result verify.Result, now time.Time) (after state, revoked bool) {
-	v := result.Verdict
+func (s state) next(found finding, now time.Time) (after state, revoked bool) {
+	result, v := found.result, found.result.Verdict
 	word := resultOf(result)
 	if word == v1beta1.ReportError {
 		return s.doubt(v, now), false
@@ -76,7 +76,7 @@ func (s state) next(result verify.Result, now time.Time) (after state, revoked b
 	}
 	after = state{result: word, since: since, digest: string(result.Digest), policy: sourceOf(v.Policy),
 		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes),
-		signers: signersOf(result.Findings)}
+		signers: found.signers}
 	if v.Warning != "" {
 		after.reason = policy.Shown(v.Warning, maxReasonBytes)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +44,7 @@ func follow(results ...verify.Result) (states []state, revoked int) {
 	var s state
 	for i, r := range results {
 		var gone bool
-		if s, gone = s.next(r, began.Add(time.Duration(i)*time.Minute)); gone {
+		if s, gone = s.next(findingOf(r, began), began.Add(time.Duration(i)*time.Minute)); gone {
 			revoked++
 		}
 		states = append(states, s)
@@ -102,21 +103,21 @@ func TestAnImageThatWasNeverDecidedIsAnErrorSoon(t *testing.T) {
 }
 
 func TestAnExceptionIsNamedWithItsEnd(t *testing.T) {
-	s, _ := state{}.next(excepted, began)
+	s, _ := state{}.next(findingOf(excepted, began), began)
 	require.Equal(t, "warn", s.result)
 	require.Equal(t, "ClusterException hotfix", s.exception)
 	require.Equal(t, at(60), s.exceptionEnds)
-	s, revoked := s.next(denied, at(61))
+	s, revoked := s.next(findingOf(denied, began), at(61))
 	require.True(t, revoked, "its end denies what it allowed")
 	require.Empty(t, s.exception)
 }
 
 func TestAResultNamesWhoSigned(t *testing.T) {
-	by := func(signer string) policy.Finding { return policy.NewProof(signer, "signed", nil).Finding() }
+	proven := func(signer string) policy.Finding { return policy.NewProof(signer, "signed", nil).Finding() }
 	refused := policy.Finding{Message: "the key is not trusted"}
 	many := []policy.Finding{}
 	for i := range 9 {
-		many = append(many, by(fmt.Sprintf("https://issuer.example.com release-%d", i)))
+		many = append(many, proven(fmt.Sprintf("https://issuer.example.com release-%d", i)))
 	}
 	for name, c := range map[string]struct {
 		findings []policy.Finding
@@ -124,36 +125,56 @@ func TestAResultNamesWhoSigned(t *testing.T) {
 	}{
 		"nobody":              {nil, ""},
 		"nothing is proven":   {[]policy.Finding{refused, {Unknown: true}}, ""},
-		"one":                 {[]policy.Finding{refused, by("sha256:a")}, "sha256:a"},
-		"one, several times":  {[]policy.Finding{by("sha256:a"), by("sha256:a")}, "sha256:a"},
-		"several":             {[]policy.Finding{by("sha256:b"), by("sha256:a")}, "sha256:a; sha256:b"},
-		"an identity":         {[]policy.Finding{by("https://issuer.example.com a@example.com")}, "https://issuer.example.com a@example.com"},
-		"text of a stranger":  {[]policy.Finding{by("a\u202e\x1bb")}, "a  b"},
+		"one":                 {[]policy.Finding{refused, proven("sha256:a")}, "sha256:a"},
+		"one, several times":  {[]policy.Finding{proven("sha256:a"), proven("sha256:a")}, "sha256:a"},
+		"several":             {[]policy.Finding{proven("sha256:b"), proven("sha256:a")}, "sha256:a; sha256:b"},
+		"an identity":         {[]policy.Finding{proven("https://issuer.example.com a@example.com")}, "https://issuer.example.com a@example.com"},
+		"text of a stranger":  {[]policy.Finding{proven("a\u202e\x1bb")}, "a  b"},
 		"more than are named": {many, "https://issuer.example.com release-0; https://issuer.example.com release-1; https://issuer.example.com release-2; https://issuer.example.com release-3; https://issuer.example.com release-4; and 4 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := allowed
 			result.Findings = c.findings
-			s, _ := state{}.next(result, began)
+			s, _ := state{}.next(findingOf(result, began), began)
 			require.Equal(t, c.want, s.signers)
 		})
 	}
 	long := allowed
-	long.Findings = []policy.Finding{by(strings.Repeat("x", 5000))}
-	s, _ := state{}.next(long, began)
+	long.Findings = []policy.Finding{proven(strings.Repeat("x", 5000))}
+	s, _ := state{}.next(findingOf(long, began), began)
 	require.Len(t, s.signers, maxSignersBytes)
 }
 
+// by is a result that is allowed by evidence of a signer.
+func by(signer string) verify.Result {
+	result := allowed
+	result.Findings = []policy.Finding{policy.NewProof(signer, "signed", nil).Finding()}
+	return result
+}
+
 func TestASignerIsReportedAndKeptByTheNextLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, runs, _ := newReporter(t)
+		runs.runs["team-a"] = []workload.Running{runs1(imageOne)}
+		lead(t, r)
+		reported := func() string {
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			return server.reports["team-a/landwaiter-running"].Results[0].Properties["signers"]
+		}
+		r.Verified("team-a", imageOne, by("https://issuer.example.com a@example.com"))
+		pass(10 * time.Second)
+		require.Equal(t, "https://issuer.example.com a@example.com", reported())
+		r.Verified("team-a", imageOne, by("sha256:b"))
+		pass(10 * time.Second)
+		require.Equal(t, "sha256:b", reported(), "nothing else changed")
+	})
 	s := newSpace()
-	signed := allowed
-	signed.Findings = []policy.Finding{policy.NewProof("https://issuer.example.com a@example.com", "signed", nil).Finding()}
-	s.renew([]workload.Running{runs(web, "main", imageOne)}, map[string]finding{imageOne: {signed, began}}, began)
-	report := stored(s.all())[0]
-	require.Equal(t, "https://issuer.example.com a@example.com", report.Results[0].Properties["signers"])
+	s.renew([]workload.Running{runs(web, "main", imageOne)}, map[string]finding{imageOne: findingOf(by("sha256:b"), began)}, began)
 	next := newSpace()
-	next.load(report, began, runningBytes)
+	next.load(stored(s.all())[0], began, runningBytes)
 	require.Equal(t, s.images, next.images)
+	require.Equal(t, "sha256:b", next.images[imageOne].signers)
 }
 
 func TestTextsOfStrangersAreOneShortLine(t *testing.T) {

@@ -57,7 +57,6 @@ const (
 	probeName    = "landwaiter-isolation"
 	probeImage   = v1beta1.IsolationImage + "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	podSecurity  = "pod-security.kubernetes.io/"
-	ignoreLabel  = "admission.gatekeeper.sh/ignore"
 	clusterAdmin = "cluster-admin"
 )
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,11 +76,7 @@ func (s state) next(found finding, now time.Time) (after state, revoked bool) {
 		since = now.UTC().Truncate(time.Second)
 	}
 	after = state{result: word, since: since, digest: string(result.Digest), policy: sourceOf(v.Policy),
-		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes),
-		signers: found.signers}
-	if v.Warning != "" {
-		after.reason = policy.Shown(v.Warning, maxReasonBytes)
-	}
+		reason: cmp.Or(v.Warning, v.Reason), remediation: v.Remediation, signers: found.signers}
 	if result.Exception != (policy.ObjectRef{}) {
 		after.exception, after.exceptionEnds = policy.Shown(result.Exception.String(), maxNameBytes), result.ExceptionEnds
 	}
@@ -103,7 +100,7 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 		return s
 	}
 	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since,
-		reason: policy.Shown(v.Reason, maxReasonBytes), remediation: policy.Shown(v.Remediation, maxRemediationBytes)}
+		reason: v.Reason, remediation: v.Remediation}
 }
 
 // signersOf names those whose evidence was verified, in an order that stays.

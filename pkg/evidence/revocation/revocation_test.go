@@ -97,6 +97,16 @@ func hello(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, body)
 }
 
+// later answers after a second, which begins to pass once whoever asked has heard that the answer is
+// pending.
+func later(w http.ResponseWriter, r *http.Request) {
+	time.Sleep(time.Second)
+	hello(w, r)
+}
+
+// answered waits for what answers later.
+func answered() { time.Sleep(2 * time.Second) }
+
 // kept counts the responses of a namespace and the bytes of all.
 func kept(t *testing.T, p *Prefetcher, namespace verify.Namespace) (count, own, total int) {
 	t.Helper()
@@ -114,11 +124,11 @@ func kept(t *testing.T, p *Prefetcher, namespace verify.Namespace) (count, own, 
 
 func TestAnswersFromMemoryOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, asked := run(t, Options{}, hello)
+		p, asked := run(t, Options{}, later)
 		_, err := get(t, p, "team-a", address+"/list")
 		require.ErrorIs(t, err, errPending)
 		require.False(t, verify.IsPermanent(err))
-		synctest.Wait()
+		answered()
 		content, err := get(t, p, "team-a", address+"/list")
 		require.NoError(t, err)
 		require.Equal(t, "GET /list ", content)
@@ -129,6 +139,7 @@ func TestAnswersFromMemoryOnly(t *testing.T) {
 		require.ErrorIs(t, err, errPending, "another request")
 		_, err = get(t, p, "team-b", address+"/list")
 		require.ErrorIs(t, err, errPending, "each namespace has its own responses")
+		answered()
 	})
 }
 
@@ -256,9 +267,11 @@ func TestANamespaceWithTooManyPendingResponsesIsToldToRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		p, asked := run(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/quick" {
-				<-hold
+			if r.URL.Path == "/quick" {
+				later(w, r)
+				return
 			}
+			<-hold
 			hello(w, r)
 		})
 		defer close(hold)
@@ -272,7 +285,7 @@ func TestANamespaceWithTooManyPendingResponsesIsToldToRetry(t *testing.T) {
 		require.EqualValues(t, maxFetchesEach, asked.Load())
 		_, err := get(t, p, "team-b", address+"/quick")
 		require.ErrorIs(t, err, errPending)
-		synctest.Wait()
+		answered()
 		_, err = get(t, p, "team-b", address+"/quick")
 		require.NoError(t, err, "another namespace does not wait for slow responders of the first")
 	})
@@ -308,9 +321,11 @@ func TestTheNamespacesOfOneAccountShareItsFetches(t *testing.T) {
 			return n.Account()
 		}
 		p, asked := run(t, Options{Account: account}, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/slow" {
-				<-hold
+			if r.URL.Path == "/quick" {
+				later(w, r)
+				return
 			}
+			<-hold
 			hello(w, r)
 		})
 		defer close(hold)
@@ -322,7 +337,7 @@ func TestTheNamespacesOfOneAccountShareItsFetches(t *testing.T) {
 		require.EqualValues(t, maxFetchesEach, asked.Load())
 		_, err := get(t, p, "team-b", address+"/quick")
 		require.ErrorIs(t, err, errPending)
-		synctest.Wait()
+		answered()
 		_, err = get(t, p, "team-b", address+"/quick")
 		require.NoError(t, err)
 	})

@@ -56,7 +56,7 @@ must be refused. All requests are dry runs. It reads no Secrets.
 
 Check validates FILE, DIR and - (standard input) like an API server (schema, unknown fields,
 rules), and then compiles them like Landwaiter. It contacts no server. A note describes what check
-cannot determine from files alone. Check also reads landwaiter.dev/v1alpha1.
+cannot determine from files alone.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  nothing is wrong

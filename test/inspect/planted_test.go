@@ -63,7 +63,6 @@ func rounds() map[string][]planted {
 			{id: check.SingleReplica, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=1"},
 			{id: check.NoClientAuth, plant: fmt.Sprintf(serve, add("/spec/template/spec/containers/0/args/-", `"--insecure-no-client-auth"`))},
 			{id: check.BroadAccess, plant: "kubectl create clusterrolebinding everybody --clusterrole=landwaiter-cluster-admin --group=platform --group=system:authenticated"},
-			{id: check.RoleMissing, plant: "kubectl create clusterrolebinding before --clusterrole=landwaiter-cluster-viewer --group=team-a"},
 			{id: check.GuardrailFailsOpen, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicy", "tenant-labels", `{"spec":{"failurePolicy":"Ignore"}}`)},
 			{id: check.GuardrailNotDeny, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "home-workloads", `{"spec":{"validationActions":["Audit"]}}`)},
 		},

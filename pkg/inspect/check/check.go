@@ -71,7 +71,6 @@ func checks() []check {
 		{[]string{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable, nil},
 		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach, nil},
 		{[]string{BroadAccess}, []Source{SourceRights}, broad, nil},
-		{[]string{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed, nil},
 		{[]string{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts, nil},
 	}
 }

@@ -1,15 +1,11 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -125,70 +121,4 @@ func lease(v *view, add func(resource.Finding)) {
 // leaseHeld reports whether a replica writes.
 func (v *view) leaseHeld() bool {
 	return v.Lease != nil && v.Lease.Spec.RenewTime != nil && v.Now.Sub(v.Lease.Spec.RenewTime.Time) <= leaseGrace
-}
-
-// RoleMissing is the finding about a binding to a ClusterRole that the chart had once.
-const RoleMissing = "RoleMissing"
-
-// successors returns the ClusterRoles that have the rights of one that the chart had once, all
-// without the release's name, and false for any other. No binding in a namespace grants what
-// is the cluster's.
-func successors(role, namespace string) ([]string, bool) {
-	if role == "previewer" && namespace != "" {
-		role = "viewer"
-	}
-	roles, was := map[string][]string{"team-admin": {"rules-writer"}, "viewer": {"reader"}, "cluster-viewer": {"cluster-reader"}, "cluster-previewer": {"cluster-reader", "tenant-reader"},
-		"previewer": {"reader", "cluster-reader", "tenant-reader"}, "report-viewer": {"report-reader"}, "doctor": {"checker"}, "material": {"reference-reader"}}[role]
-	return roles, was
-}
-
-// renamed finds bindings to ClusterRoles that the chart no longer has. They grant nothing, and
-// whoever creates a ClusterRole of that name decides what they grant.
-func renamed(v *view, add func(resource.Finding)) {
-	release := strings.TrimSuffix(v.serve.named("cluster-role", "reference-reader", "landwaiter-reference-reader"), "-reference-reader")
-	exist := map[string]bool{}
-	for _, r := range v.ClusterRoles {
-		exist[r.Name] = true
-	}
-	for _, g := range slices.Concat(slices.Collect(maps.Values(v.grants()))...) {
-		old, ours := strings.CutPrefix(g.role.Name, release+"-")
-		roles, was := successors(old, g.Namespace)
-		if g.role.Kind != "ClusterRole" || exist[g.role.Name] || !ours || !was {
-			continue
-		}
-		for i := range roles {
-			roles[i] = release + "-" + roles[i]
-		}
-		add(resource.Finding{ID: RoleMissing, Severity: resource.Warning, Object: g.ObjectRef,
-			Message: "it references ClusterRole " + g.role.Name + ", which no longer exists", Why: "it grants nothing: its permissions are now in " + strings.Join(roles, ", "),
-			Command: rebound(g.target, roles, g.subjects)})
-	}
-}
-
-// rebound returns the command that deletes a binding, because no binding can change its role,
-// and binds its subjects to roles. It only deletes one with more subjects than maxNamed.
-func rebound(of target, roles []string, subjects []rbacv1.Subject) string {
-	command := "kubectl delete " + of.String()
-	if len(subjects) == 0 || len(subjects) > maxNamed {
-		return command
-	}
-	who := ""
-	for _, s := range subjects {
-		flag, name := "user", s.Name
-		switch s.Kind {
-		case rbacv1.GroupKind:
-			flag = "group"
-		case rbacv1.ServiceAccountKind:
-			flag, name = "serviceaccount", cmp.Or(s.Namespace, of.Namespace)+":"+s.Name
-		}
-		who += fmt.Sprintf(" --%s=%s", flag, resource.ShellWord(name))
-	}
-	for i, role := range roles {
-		again := of
-		if i > 0 {
-			again.Name += "-" + role
-		}
-		command += " && kubectl create " + again.String() + " --clusterrole=" + resource.ShellWord(role) + who
-	}
-	return command
 }

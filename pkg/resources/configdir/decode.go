@@ -76,9 +76,6 @@ type decoder struct {
 	// error.
 	namespace string
 	accounts  bool // whether ServiceAccounts without pull secrets are read, too
-	// translate makes a resource of FormerVersion one of this version; nil means that it is
-	// refused.
-	translate func(json []byte) ([]byte, error)
 }
 
 func newDecoder(keep bool) (*decoder, error) {
@@ -123,12 +120,6 @@ func unreadable(name string, err error) parsedFile {
 // object identifies and decodes the object of a document or of an item of a list.
 func (d *decoder) object(ctx context.Context, r *parsedFile, doc document, from parsedObject) {
 	h, err := parseHeader(from.json)
-	if err == nil && d.translate != nil && h.former() {
-		from.former = from.json
-		if from.json, err = d.translate(from.json); err == nil {
-			h, err = parseHeader(from.json)
-		}
-	}
 	scope, known := scopes()[h.GroupVersionKind]
 	// Repositories have many ServiceAccounts. What is used of one is its pull secrets; one
 	// without any may replace one that has some.
@@ -276,16 +267,7 @@ func (h header) foreign() bool {
 	return !ours && !list
 }
 
-// former reports whether an object is a resource of FormerVersion.
-func (h header) former() bool {
-	_, ours := v1beta1.KindNamed(h.Kind)
-	return ours && h.Group == v1beta1.Group && h.Version == FormerVersion
-}
-
 func (h header) unknown() error {
-	if h.former() {
-		return fmt.Errorf("apiVersion %s of this %s is %s now, and fields have other names; run landwaiter check, which says which", h.APIVersion, h.Kind, v1beta1.GroupVersion)
-	}
 	if strings.HasSuffix(h.Kind, "List") {
 		return fmt.Errorf("apiVersion %s, kind %s is not read; write its items as documents of their own, separated by ---", h.APIVersion, h.Kind)
 	}

@@ -98,8 +98,6 @@ type parsedObject struct {
 	node *yamlv3.Node // the mapping that json was made of
 	// duplicate is set if a key appears twice.
 	duplicate error
-	// former is what json was made of, if it was written in [FormerVersion].
-	former []byte
 }
 
 // parse converts a document to JSON as kubectl does. It inspects the text first,

@@ -254,7 +254,6 @@ func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 		"merge key":                 {"<<: {kind: Store}\n" + v, "a merge key (<<) is not supported here"},
 		"tag":                       {"!!binary a2luZA==: Store\n" + v, "the tag !!binary is not supported"},
 		"unknown kind of ours":      {strings.Replace(v, "Verifier", "Verifer", 1), "Verifer team-a/v: landwaiter.dev/v1beta1 has no kind Verifer; use one of"},
-		"former version of ours":    {strings.Replace(v, "v1beta1", "v1alpha1", 1), "apiVersion landwaiter.dev/v1alpha1 of this Verifier is landwaiter.dev/v1beta1 now, and fields have other names; run landwaiter check, which says which"},
 		"unknown version of ours":   {strings.Replace(v, "v1beta1", "v1", 1), "Verifier team-a/v: apiVersion landwaiter.dev/v1 is not known"},
 		"group almost ours":         {strings.Replace(v, "landwaiter.dev", "Landwaiter.io", 1), "Verifier team-a/v: apiVersion Landwaiter.io/v1beta1 is not known"},
 		"list of pods":              {"apiVersion: v1\nkind: PodList\nitems: []", "kind PodList is not read; write its items as documents"},

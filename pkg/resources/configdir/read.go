@@ -69,9 +69,6 @@ type Declaration struct {
 	// then what was written, of which nothing was checked.
 	Ignored bool
 	Foreign []byte
-	// Former is a resource as it was written in [FormerVersion]; JSON is then what it was
-	// translated to. It is nil for all others.
-	Former []byte
 	// Err says why the object cannot be identified, or its content not be read.
 	Err error
 
@@ -144,29 +141,6 @@ func ReadIn(ctx context.Context, namespace string, paths []string, stdin io.Read
 		return Files{}, err
 	}
 	d.namespace, d.accounts = namespace, namespace != ""
-	return d.read(ctx, paths, stdin)
-}
-
-// FormerVersion is the version of landwaiter.dev that this one replaces. It was never released.
-const FormerVersion = "v1alpha1"
-
-// APIVersion returns the apiVersion of Landwaiter's resources as they are now, or as they were in
-// FormerVersion.
-func APIVersion(former bool) string {
-	if former {
-		return v1beta1.Group + "/" + FormerVersion
-	}
-	return v1beta1.GroupVersion.String()
-}
-
-// ReadFormer is [Read], and reads resources of [FormerVersion] too. translate returns such a
-// resource as this version has it.
-func ReadFormer(ctx context.Context, paths []string, stdin io.Reader, translate func(json []byte) ([]byte, error)) (Files, error) {
-	d, err := newDecoder(true)
-	if err != nil {
-		return Files{}, err
-	}
-	d.translate = translate
 	return d.read(ctx, paths, stdin)
 }
 
@@ -251,7 +225,7 @@ func declarations(parsed map[string]parsedFile) []Declaration {
 		for _, e := range r.entries {
 			d := Declaration{Source: e.source, File: e.file, Line: e.line, Err: e.err, begin: e.begin, node: e.node}
 			if _, ours := v1beta1.KindNamed(e.source.Kind); ours {
-				d.JSON, d.Former = e.json, e.former
+				d.JSON = e.json
 			}
 			if e.item == 0 && len(e.node.Content) > 0 {
 				d.Line = e.begin + e.node.Content[0].Line - 1 // comments may precede the object

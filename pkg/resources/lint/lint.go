@@ -26,11 +26,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
-// Former is the ID of findings about the version that a resource was written in: what it is
-// translated to lacks the fault. TrustWithinReach is the ID of those about who else may change what is
-// trusted, and OfRatify of those about resources of Ratify. All others are the reasons that conditions have in a cluster.
+// TrustWithinReach is the ID of findings about who else may change what is trusted, and OfRatify of
+// those about resources of Ratify. All others are the reasons that conditions have in a cluster.
 const (
-	Former           = "FormerVersion"
 	TrustWithinReach = "TrustWithinReach"
 	OfRatify         = "OfRatify"
 )
@@ -43,24 +41,21 @@ type Report struct {
 	Resources, Ignored int
 }
 
-// Check checks the resources in files and directories, as [configdir.ReadFormer] reads them: of
-// resources of the former version it says what changed, and checks what they are translated to.
-// problems returns what compiling says of objects. Findings are sorted by file and line.
-// It fails if a path cannot be read, and if there is nothing to check.
+// Check checks the resources in files and directories, as [configdir.Read] reads them. problems
+// returns what compiling says of objects. Findings are sorted by file and line. It fails if a path
+// cannot be read, and if there is nothing to check.
 func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(resource.Objects) []resource.Problem) (Report, error) {
-	schemas := schema.New()
-	files, err := configdir.ReadFormer(ctx, paths, stdin, translated(schemas))
+	files, err := configdir.Read(ctx, paths, stdin)
 	if err != nil {
 		return Report{}, err
 	}
-	return check(ctx, schemas, files, paths, problems, nil)
+	return check(ctx, files, paths, problems, nil)
 }
 
 // CheckCluster is [Check] for text with all that a cluster has of its own: whatever cluster
 // resources name there, and resources of namespaces that no Tenant holds, is missing if it is
 // not in the text. Teams may keep resources elsewhere, and so may whoever makes Secrets.
 func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
-	schemas := schema.New()
 	paths := []string{configdir.Standard}
 	files, err := configdir.Read(ctx, paths, strings.NewReader(text))
 	if err != nil {
@@ -70,10 +65,11 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 	if !slices.Contains(files.Objects.InNamespaces(), metav1.NamespaceDefault) {
 		files.Objects.Namespaces = append(files.Objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
 	}
-	return check(ctx, schemas, files, paths, problems, resource.TenantsAmong(files.Objects.Resources))
+	return check(ctx, files, paths, problems, resource.TenantsAmong(files.Objects.Resources))
 }
 
-func check(ctx context.Context, schemas *schema.Set, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
+func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
+	schemas := schema.New()
 	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, tenants: tenants}
 	for _, d := range files.Declarations {
 		switch {
@@ -91,15 +87,10 @@ func check(ctx context.Context, schemas *schema.Set, files configdir.Files, path
 		if err != nil {
 			return Report{}, err
 		}
-		former, err := former(schemas, d.Former)
-		if err != nil {
-			return Report{}, err
-		}
-		for _, f := range append(former, found...) {
+		for _, f := range found {
 			c.add(d, f)
 		}
 	}
-	c.metadata(files.Objects.Namespaces)
 	if c.report.Resources == 0 && len(c.report.Findings) == 0 {
 		if i := slices.Index(paths, configdir.Standard); i >= 0 {
 			paths = slices.Replace(slices.Clone(paths), i, i+1, "standard input")
@@ -144,7 +135,7 @@ func (c *checker) add(d configdir.Declaration, f resource.Finding) {
 	if f.Line == 0 {
 		f.Line = d.LineOf(f.Field)
 	}
-	if f.Severity == resource.Error && f.ID != Former {
+	if f.Severity == resource.Error {
 		c.wrong[d.Source] = true
 	}
 	c.report.Findings = append(c.report.Findings, f)
@@ -213,7 +204,7 @@ func (c *checker) said(source policy.ObjectRef, field string) bool {
 		return ok && (rest == "" || whole == "" || strings.ContainsRune(".[", rune(rest[0])))
 	}
 	return slices.ContainsFunc(c.report.Findings, func(f resource.Finding) bool {
-		return f.Object == source && f.Severity == resource.Error && f.ID != Former && (within(field, f.Field) || within(f.Field, field))
+		return f.Object == source && f.Severity == resource.Error && (within(field, f.Field) || within(f.Field, field))
 	})
 }
 

@@ -64,20 +64,22 @@ func TestSamplesAreCorrect(t *testing.T) {
 	require.Equal(t, 21, report.Resources)
 }
 
-// Files of earlier versions say each thing by a name that is not there any more.
-func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
-	for text, want := range map[string]string{
-		tenant("{home: iris}"):                      "spec.home: there is no such field; it is called homeNamespace now",
-		tenant("{people: {}}"):                      "spec.people: there is no such field; it is called access now",
-		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy now, and Keep is Retain",
-		tenant("{verification: {decides: Tenant}}"): "spec.verification.decides: there is no such field; it is called policyLevel now",
-		object("Store", "{registries: [r], evidence: {only: true, repositories: [{repository: r/a}]}}"):                                    "spec.evidence.only: there is no such field; it is called exclusive now",
-		object("ClusterStore", "{registries: [r.example.com], proxy: {url: 'http://p:1', alsoFor: [a.example.com]}}"):                      "spec.proxy.alsoFor: there is no such field; it is called additionalHosts now",
-		object("ClusterException", "{floors: true, images: [r.example.com/a], namespaces: [a], reason: r, until: '2030-01-01T00:00:00Z'}"): "spec.floors: there is no such field; it is called overrideMandatory now",
-		object("ClusterVerificationPolicy", "{scope: Floor, defaultAction: Allow}"):                                                        `spec.scope: "Floor" is not supported; it is called Mandatory now`,
+func TestANamespaceInAReferenceOfTheClusterIsExplained(t *testing.T) {
+	for spec, field := range map[string]string{
+		"{registries: [r.example.com], imagePullSecrets: [{name: p, namespace: n}]}":               "spec.imagePullSecrets[0].namespace",
+		"{registries: [r.example.com], caBundle: {secretKeyRef: {name: p, namespace: n, key: k}}}": "spec.caBundle.secretKeyRef.namespace",
 	} {
-		_, found := findingsOf(t, text)
-		require.Contains(t, found, want, text)
+		_, found := findingsOf(t, object("ClusterStore", spec))
+		require.Contains(t, found, field+": references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default Landwaiter's own; remove it, ")
+	}
+}
+
+// A key is whatever somebody wrote: it is no path.
+func TestAKeyThatLooksLikeAPathIsAFieldThatIsNotThere(t *testing.T) {
+	for _, key := range []string{"''", "'.'", "'[]'", "'[0]'", "'spec.[0].home'", "'rules.-1.serviceAccount'"} {
+		_, found := findingsOf(t, tenant("{homeNamespace: iris}\n"+key+": 1"))
+		require.Contains(t, found, "there is no such field; ", key)
+		require.NotContains(t, found, "is missing", key)
 	}
 }
 

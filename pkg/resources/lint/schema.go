@@ -116,10 +116,9 @@ func unknownFields(kind *schema.Schema, object map[string]any, decoding error) (
 	}
 	for _, path := range unknown {
 		message, fix := "there is no such field", "remove it"
-		if was, ok := formerly(object, path); ok {
-			fix = was
-		} else if parent, name := parentOf(object, path); parent != nil && name == "namespace" && strings.HasPrefix(path, "spec.") && !kind.Namespaced {
-			message, fix = gone, goneFix
+		if lastName(path) == "namespace" && strings.HasPrefix(path, "spec.") && !kind.Namespaced {
+			message = "references have no namespace: what cluster resources name is in the one of --cluster-resource-namespace, by default Landwaiter's own"
+			fix = "remove it, and keep what it names in that namespace"
 		} else if near, ok := policy.Nearest(lastName(path), kind.Siblings(path)); ok {
 			fix = "did you mean " + near + "?"
 		}
@@ -147,12 +146,12 @@ var needsField = regexp.MustCompile(`^spec\.type (\w+) needs spec\.(\w+), and no
 // mistakenType returns one finding in place of two if the field of another type is set: the
 // object breaks the rule of each.
 func mistakenType(found []resource.Finding, object map[string]any) []resource.Finding {
-	parent, _ := parentOf(object, "spec.type")
+	spec, _ := object["spec"].(map[string]any)
 	var own, other []string
 	for _, f := range found {
 		switch rule := needsField.FindStringSubmatch(f.Message); {
 		case rule == nil:
-		case rule[1] == parent["type"]:
+		case rule[1] == spec["type"]:
 			own = rule
 		case other != nil:
 			return found
@@ -173,15 +172,12 @@ func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:]
 // tooFew is what an API server says of a list that may not be empty.
 const tooFew = "should have at least 1 items"
 
-// describe puts an API server's error into a finding. What was renamed is named.
+// describe puts an API server's error into a finding.
 func describe(e *field.Error) resource.Finding {
 	fault := schema.FaultOf(e)
 	f := resource.Finding{Field: fault.Field, ID: string(policy.ReasonInvalid), Message: fault.Message, Fix: fault.Fix}
 	if f.Message == tooFew {
 		f.Message = "must have at least 1 entry"
-	}
-	if now, ok := revalued()[fmt.Sprintf("%s: %v", e.Field, e.BadValue)]; ok && e.Type == field.ErrorTypeNotSupported {
-		f.Fix = "it is called " + now + " now"
 	}
 	return f
 }

@@ -12,7 +12,7 @@ COPY . .
 ARG VERSION=dev
 # The commit, for landwaiter_build_info.
 ARG REVISION=""
-# aws,azure,gcp make the image landwaiter:full, with the clouds' key management
+# aws,azure,gcp make the image whose tag ends in -full, with the clouds' key management
 # services and registry logins.
 ARG TAGS=""
 ARG TARGETOS

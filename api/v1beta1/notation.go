@@ -135,7 +135,7 @@ type AWSSignerProfiles struct {
 
 	// Revocation is Check (the default) or Ignore. With Check, Landwaiter asks AWS Signer whether
 	// the signature, its profile or a certificate is revoked. Landwaiter prefetches the answers.
-	// Check requires the image landwaiter:full, and awsSigner in one of the trust stores.
+	// Check requires an image whose tag ends in -full, and awsSigner in one of the trust stores.
 	// +optional
 	// +kubebuilder:default=Check
 	Revocation RevocationMode `json:"revocation,omitempty"`

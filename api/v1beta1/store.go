@@ -45,7 +45,7 @@ type StoreSpec struct {
 	ImagePullSecretsFrom *ImagePullSecretsFrom `json:"imagePullSecretsFrom,omitempty"`
 
 	// Identity logs in with a cloud identity or as a GitHub App instead of using pull secrets.
-	// Cloud identities require the image landwaiter:full.
+	// Cloud identities require an image whose tag ends in -full.
 	// +optional
 	Identity *RegistryIdentity `json:"identity,omitempty"`
 

@@ -14,7 +14,7 @@ type TrustSource struct {
 	// ConfigMapKeyRef references the text in a key of a ConfigMap.
 	// +optional
 	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
-	// KMS references a key in a key management service. It requires the image landwaiter:full.
+	// KMS references a key in a key management service. It requires an image whose tag ends in -full.
 	// +optional
 	KMS *KMSSource `json:"kms,omitempty"`
 	// Vault references a key, or certificates, in HashiCorp Vault.

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func number(t *testing.T, file, pattern string) int {
 // pinned returns the version of a module that a go.mod file requires, without the v.
 func pinned(t *testing.T, file, module string) string {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(module) + ` v(\S+)`).FindStringSubmatch(read(t, file))
+	found := regexp.MustCompile(`(?m)^(?:\t|require )` + regexp.QuoteMeta(module) + ` v(\S+)`).FindStringSubmatch(read(t, file))
 	require.NotNil(t, found, "%s does not require %s", file, module)
 	return found[1]
 }
@@ -98,10 +99,11 @@ func TestStuckClusterIsFreedWithTheExemptionsOfTheValues(t *testing.T) {
 // The page names the versions that the modules of the tests pin, and no others.
 func TestTheCompatibilityPageHasTheVersionsThatAreBuilt(t *testing.T) {
 	const cluster, oldest, gatekeeper = "test/tools/cluster/go.mod", "test/tools/oldest/go.mod", "test/tools/oldest/gatekeeper/go.mod"
+	const module = "github.com/open-policy-agent/gatekeeper/v3"
 	page := read(t, "docs/reference/compatibility.md")
 	for row, modules := range map[string][][2]string{
 		"Kubernetes":                {{oldest, "k8s.io/kubernetes"}, {cluster, "k8s.io/kubernetes"}},
-		"Gatekeeper":                {{gatekeeper, "github.com/open-policy-agent/gatekeeper/v3"}, {cluster, "github.com/open-policy-agent/gatekeeper/v3"}},
+		"Gatekeeper":                {{gatekeeper, module}, {cluster, module}},
 		"Helm":                      {{"test/tools/charts/go.mod", "helm.sh/helm/v3"}, {"test/tools/charts/go.mod", "helm.sh/helm/v4"}},
 		"kustomize":                 {{"test/tools/charts/go.mod", "sigs.k8s.io/kustomize/kustomize/v5"}},
 		"cosign":                    {{"test/tools/go.mod", "github.com/sigstore/cosign/v2"}, {"test/tools/go.mod", "github.com/sigstore/cosign/v3"}},
@@ -121,6 +123,8 @@ func TestTheCompatibilityPageHasTheVersionsThatAreBuilt(t *testing.T) {
 		}
 		require.Equal(t, versions, regexp.MustCompile(`\d+\.\d+\.\d+`).FindAllString(found[1], -1), row)
 	}
-	require.Contains(t, page, "Gatekeeper "+pinned(t, "test/tools/middle/gatekeeper/go.mod", "github.com/open-policy-agent/gatekeeper/v3")+" is tested")
+	require.Contains(t, page, fmt.Sprintf("each of Kubernetes %s, %s and %s with each of Gatekeeper %s, %s and %s.",
+		pinned(t, oldest, "k8s.io/kubernetes"), pinned(t, "test/tools/middle/go.mod", "k8s.io/kubernetes"), pinned(t, cluster, "k8s.io/kubernetes"),
+		pinned(t, gatekeeper, module), pinned(t, "test/tools/middle/gatekeeper/go.mod", module), pinned(t, cluster, module)))
 	require.Contains(t, page, "notation-go "+pinned(t, "go.mod", "github.com/notaryproject/notation-go"))
 }

@@ -30,7 +30,7 @@ func (r *Redis) Register(f *pflag.FlagSet) {
 
 // RegisterConnection declares the flags of the connection to Redis.
 func (r *Redis) RegisterConnection(f *pflag.FlagSet) {
-	f.StringVar(&r.url, "redis-url", "", "URL of the Redis in which replicas share verdicts, such as rediss://host:6379/0 (empty: none)")
+	f.StringVar(&r.url, "redis-url", "", "URL of the Redis in which replicas share verdicts and evidence, such as rediss://host:6379/0 (empty: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with the URL of Redis; use it for a URL with a password")
 	RegisterNamed(f, "redis-option", "connection option of Redis: mode, ca, client-cert or client-key (repeatable)", func(v *pflag.FlagSet) {
 		v.StringVar(&r.mode, "mode", standalone, "standalone, sentinel or cluster")

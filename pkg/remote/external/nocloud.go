@@ -9,7 +9,7 @@ import (
 
 // notInThisBuild returns an error that names the image and the build tag to use.
 func notInThisBuild(what, tag string) error {
-	return problemf("%s is not in this build: use the image landwaiter:full, or build with -tags %s", what, tag)
+	return problemf("%s is not in this build: use an image whose tag ends in -full, or build with -tags %s", what, tag)
 }
 
 func absent(what, tag string) cloudAPI {

@@ -98,7 +98,7 @@ func awsSigner(spec v1beta1.NotationVerifier, stores TrustStores, revokers Revok
 	}
 	const orIgnore = "or set spec.notation.awsSigner.revocation to Ignore"
 	if revokers.AWSSigner == nil {
-		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use the image landwaiter:full, " + orIgnore)
+		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use an image whose tag ends in -full, " + orIgnore)
 	}
 	as, err := awsSignerAsker(spec.SigningAuthorities.TrustStoreRefs, stores)
 	if err != nil {

@@ -137,7 +137,7 @@ func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
 	verifier := written.Object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
 	store := written.Object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", ""))
 	_, problems := written.Compiled(written.Objects(t, store, fmt.Sprintf(verifier, "")))
-	require.Contains(t, fmt.Sprint(problems), "use the image landwaiter:full, or set spec.notation.awsSigner.revocation to Ignore")
+	require.Contains(t, fmt.Sprint(problems), "use an image whose tag ends in -full, or set spec.notation.awsSigner.revocation to Ignore")
 	_, problems = written.Compiled(written.Objects(t, store, fmt.Sprintf(verifier, ", revocation: Ignore")))
 	require.Empty(t, problems)
 }

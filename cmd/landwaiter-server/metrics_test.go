@@ -78,7 +78,7 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 		families = scrape(t, metrics)
 		keys := families["landwaiter_provider_keys_total"]
 		return keys != nil && families["landwaiter_tenant_namespace"] != nil && slices.ContainsFunc(keys.GetMetric(), func(m *dto.Metric) bool { return labelOf(m, "outcome") == "invalid" })
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	warming := prometheus.NewRegistry()
 	_, err := warm.New(&rest.Config{Host: "http://127.0.0.1:1"}, nobody{}, logrus.New(), warm.Options{Interval: time.Hour, Metrics: warming})
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func enforced(t *testing.T) []*dto.MetricFamily {
 	require.Eventually(t, func() bool {
 		families, err = metrics.Gather()
 		return err == nil && len(families) > 0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
 	return families
@@ -152,7 +152,7 @@ func reported(t *testing.T) []*dto.MetricFamily {
 	require.Eventually(t, func() bool {
 		families, err = metrics.Gather()
 		return err == nil && len(families) > 0 && len(families[0].GetMetric()) == 5
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
 	return families

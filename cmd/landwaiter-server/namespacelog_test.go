@@ -47,7 +47,7 @@ func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "unreadable.yaml"), []byte("{{{{"), 0o600))
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.log.String(), "TrustStore team-z/keys") && strings.Contains(s.log.String(), "unreadable.yaml") && strings.Contains(s.log.String(), `"endpoint":"unknown"`)
-	}, 10*time.Second, 10*time.Millisecond, s.log)
+	}, time.Minute, 10*time.Millisecond, s.log)
 	s.stop()
 	require.Equal(t, program.ExitOK, <-s.ended)
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
@@ -50,13 +51,12 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// freePort finds a port that nothing listens on.
+// freePort finds a port that nothing listens on, and that the kernel gives to no other test meanwhile.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := cluster.FreePorts(1)
 	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", ports[0])
 }
 
 func startServe(t *testing.T, flags ...string) *running {
@@ -69,13 +69,13 @@ func startServe(t *testing.T, flags ...string) *running {
 	certificates, err := gatekeeper.Issue(t.TempDir())
 	require.NoError(t, err)
 	address, health := freePort(t), freePort(t)
-	s.client = certificates.Ask("https://"+address, 3*time.Second)
+	s.client = certificates.Ask("https://"+address, time.Minute)
 	t.Cleanup(s.client.Close)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	args := append([]string{"serve", "--config-dir", s.resources, "--address", address, "--health-address", health, "--metrics-address", "",
 		"--tls-dir", certificates.Dir(), "--client-ca", certificates.CAFile(),
-		"--client-name", gatekeeper.ClientName, "--ttl", "tag=1ms"}, flags...)
+		"--client-name", gatekeeper.ClientName, "--ttl", "tag=1ms", "--timeout", "verify=20s", "--timeout", "mutate=20s"}, flags...)
 	go func() { s.ended <- run(ctx, args, s.log, s.log) }()
 	t.Cleanup(func() { s.stop() })
 	require.Eventually(t, func() bool { return ready(t, "http://"+health+"/readyz") }, time.Minute, 5*time.Millisecond, "%s", s.log)
@@ -112,7 +112,7 @@ func (s *running) becomes(t *testing.T, namespace, image string, want gatekeeper
 	require.Eventually(t, func() bool {
 		verdict, said = s.verdict(t, namespace, image)
 		return verdict == want && strings.Contains(said, why)
-	}, 5*time.Second, 10*time.Millisecond, "last: %s: %s\n%s", verdict, said, s.log)
+	}, time.Minute, 10*time.Millisecond, "last: %s: %s\n%s", verdict, said, s.log)
 }
 
 func (s *running) write(t *testing.T, name, text string) {

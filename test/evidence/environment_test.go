@@ -3,12 +3,10 @@
 package evidence
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
@@ -40,7 +38,6 @@ func newEnvironment(t *testing.T, options fixture.RegistryOptions) *environment 
 // start replaces the service, as a restart with other flags does.
 func (e *environment) start(t *testing.T, options service.Options) {
 	t.Helper()
-	options.Registry.RequestTimeout = cmp.Or(options.Registry.RequestTimeout, 2*time.Second)
 	s, err := service.New(options, service.AnyNamespace{})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())

@@ -261,8 +261,11 @@ func TestAVerifierThatDemandsLogsOfGitHubIsToldWhatToSet(t *testing.T) {
 		spec := changed(t, onThePage(t, "github-private"), field+": true", field+": false")
 		problems := e.fetching(t, g.options(), g.cluster(), verifying(t, "release", spec), e.policy(t, "team-a", "p", releaseNeeded))
 		e.eventually(t, e.attested(t, g.GitHub, build()), policy.Denied, says)
-		require.Equal(t, policy.ReasonInvalid, problems()[0].Reason)
-		require.Contains(t, problems()[0].Message, says)
+		// Problems are reported after what they are about is in force.
+		require.Eventually(t, func() bool {
+			found := problems()
+			return len(found) > 0 && found[0].Reason == policy.ReasonInvalid && strings.Contains(found[0].Message, says)
+		}, suite.Patience, 5*time.Millisecond)
 	}
 }
 

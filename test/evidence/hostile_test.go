@@ -17,7 +17,9 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/hostile"
 	"github.com/landwaiter/landwaiter/test/kit/memory"
@@ -73,6 +75,9 @@ func TestAHostileRegistryGetsNothingIn(t *testing.T) {
 			h.Handle("", "/manifests/sha256:", hostile.Manifest(victim))
 			h.Handle("", c.part, c.handler)
 			e := newEnvironment(t, fixture.RegistryOptions{})
+			if strings.Contains(c.reason, "in time") {
+				e.start(t, service.Options{Registry: registry.Options{RequestTimeout: 2 * time.Second}})
+			}
 			store := func(o *resource.Objects) {
 				s := &v1beta1.ClusterStore{Spec: v1beta1.StoreSpec{Registries: []string{h.Host()}, InsecurePlainHTTP: true}}
 				s.Name = "hostile"

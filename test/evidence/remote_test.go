@@ -93,9 +93,9 @@ func (e *environment) fetching(t *testing.T, options service.Options, resources 
 	t.Helper()
 	e.start(t, options)
 	var last atomic.Pointer[[]resource.Problem]
-	report := func(problems []resource.Problem) { last.Store(&problems) }
-	e.Reapply(report)
-	report(e.apply(t, resources...))
+	e.Reapply(func(problems []resource.Problem) { last.Store(&problems) })
+	first := e.apply(t, resources...)
+	last.CompareAndSwap(nil, &first) // else it was applied again meanwhile
 	return func() []resource.Problem { return *last.Load() }
 }
 
@@ -117,7 +117,8 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(verdict("team-b", old).Reason, "Vault refuses the token")
 	}, suite.Patience, time.Millisecond)
-	require.Len(t, problems(), 2, "the trust store of team-b, and its verifier")
+	// Problems are reported after what they are about is in force.
+	require.Eventually(t, func() bool { return len(problems()) == 2 }, suite.Patience, time.Millisecond, "the trust store of team-b, and its verifier")
 	require.Equal(t, policy.ReasonUnreadable, problems()[0].Reason)
 	report := conditions.Reports(e.Set().Snapshot(), "team-a")[policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: "team-a", Name: "release"}]
 	require.Len(t, report.Fingerprints, 1)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func keep(t *testing.T) *keeping {
 	return k
 }
 
-// judge verifies the image by rules of a generation, which require a signature by any of the signers, and returns the
+// judge verifies the image by rules of a generation, which require a signature by each of the signers, and returns the
 // requests that it took.
 func (k *keeping) judge(t *testing.T, generation string, signers ...string) (verify.Result, map[string]int) {
 	t.Helper()
@@ -44,7 +45,7 @@ func (k *keeping) judge(t *testing.T, generation string, signers ...string) (ver
 	for _, call := range []string{"resolve", "list", "fetch"} {
 		before[call] = k.registry.called(call)
 	}
-	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, verifier(t, "v", signers...)))
+	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: len(signers)}, verifier(t, "v", signers...)))
 	c.Generation = generation
 	result := k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 	took := map[string]int{}
@@ -122,10 +123,16 @@ func (c forgetful) Get(ctx context.Context, key verify.Key) (verify.Entry, bool)
 func TestWithoutWhatIsKeptAllIsRead(t *testing.T) {
 	k := keep(t)
 	k.Engine = verify.NewEngine(forgetful{k.cache}, func() time.Time { return k.now }, verify.Options{})
-	for generation, want := range map[string]policy.Outcome{"alice": policy.Allowed, "nobody": policy.Denied} {
-		result, took := k.judge(t, generation, generation)
-		require.Equal(t, want, result.Verdict.Outcome())
-		require.Equal(t, map[string]int{"resolve": 1, "list": 1, "fetch": 3}, took)
+	for name, c := range map[string]struct {
+		signers []string
+		want    policy.Outcome
+	}{
+		"allowed": {[]string{"alice", "bob"}, policy.Allowed}, // one signature would end the search before the other is read
+		"denied":  {[]string{"nobody"}, policy.Denied},
+	} {
+		result, took := k.judge(t, name, c.signers...)
+		require.Equal(t, c.want, result.Verdict.Outcome(), name)
+		require.Equal(t, map[string]int{"resolve": 1, "list": 1, "fetch": 3}, took, name)
 	}
 }
 
@@ -217,21 +224,21 @@ func TestContentPastTheLimitIsReadAgain(t *testing.T) {
 // An image that is denied is asked about again every ten seconds: that costs one pass over its evidence, not two.
 func TestADenialIsNotWorkedOutTwice(t *testing.T) {
 	k := keep(t)
-	checks := 0
+	var checks atomic.Int32 // both signatures are checked at once
 	refusing := verifier(t, "v", "nobody")
-	refusing.Checker.(*checker).before = func(string) { checks++ } //nolint:forcetypeassert // verifier made it
+	refusing.Checker.(*checker).before = func(string) { checks.Add(1) } //nolint:forcetypeassert // verifier made it
 	c := config(layer(t, k.registry, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, refusing))
 	for range 3 {
-		checks = 0
+		checks.Store(0)
 		result := k.Refresh(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 		require.Equal(t, policy.Denied, result.Verdict.Outcome())
-		require.Equal(t, 2, checks)
+		require.EqualValues(t, 2, checks.Load())
 		k.now = k.now.Add(time.Minute)
-		checks = 0
+		checks.Store(0)
 		delete(k.cache.entries, verify.Key{Namespace: c.Namespace, Kind: verify.KindVerdict, UID: c.UID, Generation: c.Generation, Image: "r.example.com/app@" + appDigest.String()})
 		result = k.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 		require.Equal(t, policy.Denied, result.Verdict.Outcome())
-		require.Equal(t, 2, checks, "one pass")
+		require.EqualValues(t, 2, checks.Load(), "one pass")
 		require.Len(t, result.Looked, 1)
 	}
 }

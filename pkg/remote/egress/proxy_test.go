@@ -134,7 +134,11 @@ func TestWhatGoesWrongWithAProxyIsSaidOfTheProxy(t *testing.T) {
 			f.answer = c.answer
 			p := f.proxy(t)
 			p.Username, p.Password = "user", "SECRET"
-			transport, err := NewTransport(Pool{Roots: pemOf(server.Certificate()), Proxy: p, DialTimeout: 300 * time.Millisecond})
+			timeout := 30 * time.Second
+			if name == "hangs" {
+				timeout = 300 * time.Millisecond
+			}
+			transport, err := NewTransport(Pool{Roots: pemOf(server.Certificate()), Proxy: p, DialTimeout: timeout})
 			require.NoError(t, err)
 			response, err := transport.RoundTrip(request)
 			if err == nil {

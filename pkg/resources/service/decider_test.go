@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -99,16 +100,19 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	answer = func(verify.Namespace) (bool, error) { return false, errors.New("the API server is down") }
 	require.Equal(t, policy.Undecided, ask("nobody").Outcome(), "a failed look-up is no answer")
 
-	answer = func(n verify.Namespace) (bool, error) { return true, nil }
-	require.Equal(t, policy.Undecided, ask("late").Outcome(), "it is not in the snapshot in time")
+	synctest.Test(t, func(t *testing.T) {
+		ask := func(n verify.Namespace) policy.Verdict { return decider.Verify(t.Context(), n, ref).Verdict }
+		answer = func(n verify.Namespace) (bool, error) { return true, nil }
+		require.Equal(t, policy.Undecided, ask("late").Outcome(), "it is not in the snapshot in time")
 
-	answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
-		strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
-		next, _ := snapshot.With(n, resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}), nil)
-		time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
-		return true, nil
-	}
-	require.Equal(t, policy.Denied, ask("new").Outcome(), "by its own policy, not the cluster's")
+		answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
+			strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
+			next, _ := snapshot.With(n, resolve.Group(resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}), nil)
+			time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
+			return true, nil
+		}
+		require.Equal(t, policy.Denied, ask("new").Outcome(), "by its own policy, not the cluster's")
+	})
 }
 
 // Running pods are judged again as soon as it changes.

@@ -40,15 +40,15 @@ func TestNothingOfAnExceptionIsInRedis(t *testing.T) {
 	require.Eventually(t, func() bool { return len(server.Keys()) == 2 }, time.Minute, time.Millisecond)
 	pinned := result.Reference
 	var second *service.Service
-	for range 20 { // a replica waits for Redis only so long
+	for deadline := time.Now().Add(time.Minute); ; { // a replica waits for Redis only so long
 		second = replica(time.Now().Add(-time.Second))
 		result = second.Verify(t.Context(), "team-b", pinned)
 		requireOutcome(t, policy.Denied, result)
 		if result.Cached {
 			break
 		}
+		require.True(t, time.Now().Before(deadline), "it is the verdict of the other replica")
 	}
-	require.True(t, result.Cached, "it is the verdict of the other replica")
 	require.EqualValues(t, 1, second.RedisStats().Hits.Load())
 	require.Zero(t, result.Exception)
 	require.NotContains(t, result.Verdict.Reason, "ClusterException x")

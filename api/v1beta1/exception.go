@@ -30,7 +30,7 @@ type ExceptionSpec struct {
 	// Until is a string, not a time, because API servers accept times that Go cannot parse. One
 	// object that cannot be decoded would block the watch of all objects.
 
-	// Until is when the exception expires, in RFC 3339, such as 2026-12-31T18:00:00Z. It can be at
+	// Until is when the exception expires, in RFC 3339: YYYY-MM-DDThh:mm:ssZ. It can be at
 	// most --max-exception after the exception was created, or --max-delegation with delegate.
 	// Landwaiter ignores an exception that expires later.
 	// +kubebuilder:validation:MaxLength=64

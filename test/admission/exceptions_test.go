@@ -110,7 +110,7 @@ func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
 	require.Contains(t, accepted, "x-4", "the CRD cannot refuse every time that Go does not read")
 	for _, name := range accepted {
 		said := w.condition(t, &v1beta1.Exception{}, teamB, name, metav1.ConditionFalse, "Invalid")
-		require.Contains(t, said.Message, "it must be a time such as 2026-12-31T18:00:00Z")
+		require.Contains(t, said.Message, "it must be a time of the form YYYY-MM-DDThh:mm:ssZ")
 	}
 
 	works := func() {

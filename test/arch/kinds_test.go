@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,6 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 const (
@@ -91,10 +93,12 @@ func parseManifests(t *testing.T) manifests {
 			found.roles[role.Name] = role
 		}
 	}
-	samples, err := filepath.Glob(filepath.Join(root, "config/samples/*.yaml"))
+	samples, err := filepath.Glob(filepath.Join(written.Samples(t, filepath.Join(root, "config/samples"), time.Now()), "*.yaml"))
 	require.NoError(t, err)
 	for _, name := range samples {
-		for _, document := range documentsOf(read(t, filepath.Join("config/samples", filepath.Base(name)))) {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, document := range documentsOf(string(text)) {
 			var head metav1.TypeMeta
 			require.NoError(t, yaml.Unmarshal([]byte(document), &head), name)
 			found.sampled[head.Kind] = true

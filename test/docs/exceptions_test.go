@@ -47,24 +47,29 @@ func compiled(o resource.Objects) (*resolve.Snapshot, []resource.Problem) {
 }
 
 func TestTheResourcesOfThePageOnExceptionsAreInForce(t *testing.T) {
-	written := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	// as the command of the page prints it
-	s, problems := compiled(onExceptions(t, written, written.AddDate(0, 0, 7).Format("2006-01-02T15:04:05Z")))
-	require.Empty(t, problems)
-	require.Empty(t, conditions.Ended(s, written))
-	require.Len(t, s.For("batch").Exceptions, 1)
-	require.Len(t, s.For("team-a").Exceptions, 1)
-	require.Empty(t, s.For("team-b").Exceptions)
+	onAnyDay(t, "", func(t *testing.T) {
+		now := time.Now().UTC()
+		// as the command of the page prints it
+		s, problems := compiled(onExceptions(t, now, now.AddDate(0, 0, 7).Format("2006-01-02T15:04:05Z")))
+		require.Empty(t, problems)
+		require.Empty(t, conditions.Ended(s, now))
+		require.Len(t, s.For("batch").Exceptions, 1)
+		require.Len(t, s.For("team-a").Exceptions, 1)
+		require.Empty(t, s.For("team-b").Exceptions)
+	})
 }
 
 // Nobody pastes an exception that lasts longer than meant, and the message has the time to write.
 func TestTheDatesOfThePageOnExceptionsAreRefused(t *testing.T) {
-	s, problems := compiled(onExceptions(t, time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), never))
-	require.Empty(t, s.For("batch").Exceptions)
-	require.Empty(t, s.For("team-a").Exceptions)
-	require.Len(t, problems, 3)
-	for _, p := range problems {
-		require.Contains(t, p.Message, "last until 2027-")
-		require.Contains(t, p.Message, "write that or an earlier time")
-	}
+	onAnyDay(t, "", func(t *testing.T) {
+		now := time.Now().UTC()
+		s, problems := compiled(onExceptions(t, now, never))
+		require.Empty(t, s.For("batch").Exceptions)
+		require.Empty(t, s.For("team-a").Exceptions)
+		require.Len(t, problems, 3)
+		for i, latest := range []time.Time{now.AddDate(0, 0, 90), now.AddDate(0, 0, 365), now.AddDate(0, 0, 90)} {
+			require.Contains(t, problems[i].Message, "last until "+latest.Format(time.RFC3339))
+			require.Contains(t, problems[i].Message, "write that or an earlier time")
+		}
+	})
 }

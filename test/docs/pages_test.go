@@ -173,7 +173,7 @@ func unmarked(b page.Block, isFollowed bool) string {
 	case b.Language == "json" && strings.HasPrefix(b.Page, "docs/reference/commands/") && strings.HasPrefix(b.Text, "$ landwaiter "):
 		return "" // TestTheExamplesOfJSONAreUpToDate
 	case b.Language == "yaml" && strings.Contains(b.Text, "landwaiter.dev/") && slices.Contains(slices.Concat(withResources()...), b.Page):
-		return "" // TestResourcesInDocumentsAreInForceAsTheyStand
+		return "" // TestResourcesInDocumentsAreInForceOnAnyDay
 	default:
 		return "no test runs it: mark it as the package comment of test/kit/page says"
 	}

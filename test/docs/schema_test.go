@@ -117,7 +117,7 @@ func inWords(pattern string) string {
 		return "a duration such as `90m` or `24h`"
 	}
 	if strings.HasPrefix(pattern, "^[0-9]{4}-[0-9]{2}-[0-9]{2}T") {
-		return "a time in RFC 3339, such as `2027-01-31T18:00:00Z`"
+		return "a time in RFC 3339, of the form `YYYY-MM-DDThh:mm:ssZ`"
 	}
 	return "matches `" + pattern + "`"
 }

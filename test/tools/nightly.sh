@@ -107,6 +107,9 @@ properties() {
   go test -race -count=1 -timeout 30m $packages -rapid.checks=1000
 }
 
+# clock runs the tests of make test on later days: nothing in the repository may expire.
+clock() { test/tools/clock.sh ./...; }
+
 # tidy checks that the modules of tools that only this run builds have all that the tools need.
 # What go mod tidy needs besides, for tests of their dependencies, proxies do not have any more.
 tidy() {
@@ -118,13 +121,13 @@ tidy() {
 # parts lists all parts: the packages with nightly tests by their last name, and the rest.
 parts() {
   test/tools/tagged.sh nightly | sed 's|.*/||'
-  printf '%s\n' trees tidy properties fuzz mutants oldest
+  printf '%s\n' trees tidy properties clock fuzz mutants oldest
 }
 
 # run PART runs one part.
 run() {
   case $1 in
-  trees | tidy | properties | fuzz | mutants | oldest | versions) "$1" ;;
+  trees | tidy | properties | clock | fuzz | mutants | oldest | versions) "$1" ;;
   *) tagged "$(test/tools/tagged.sh nightly | grep "/$1\$")" ;;
   esac
 }
@@ -161,7 +164,7 @@ for part in $chosen; do
   echo "nightly: === $part ($(date -u +%H:%M:%SZ)), log in $results/$part.log"
   began=$SECONDS result=passed
   # A shell of its own, so that set -e holds in it.
-  "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties tidy versions run); core='$core'; newer='$newer'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
+  "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties clock tidy versions run); core='$core'; newer='$newer'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
   if [[ -z ${LANDWAITER_RECORD:-} && $(key) != "$tree" ]]; then
     echo "nightly: files changed while $part ran; start again" >&2
     exit 1

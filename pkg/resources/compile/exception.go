@@ -54,7 +54,7 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 	case e.Err() != nil:
 		return nil, e.Err()
 	case spec.Until == "":
-		return nil, errors.New("spec.until is missing: an exception has to end; write a time such as 2026-12-31T18:00:00Z")
+		return nil, errors.New("spec.until is missing: an exception has to end; write a time of the form YYYY-MM-DDThh:mm:ssZ")
 	case strings.TrimSpace(spec.Reason) == "":
 		return nil, errors.New("spec.reason is empty; say why the exception is needed")
 	case policy.OneLine(spec.Reason) != spec.Reason:
@@ -84,7 +84,7 @@ func NewException(e Entry[v1beta1.ExceptionSpec], limits resource.ExceptionLimit
 // ends sets when x ends, at most so long after its creation; by is who lets it last.
 func (x *Exception) ends(until string, most time.Duration, by string) (err error) {
 	if x.Until, err = time.Parse(time.RFC3339, until); err != nil {
-		return fmt.Errorf("spec.until is %.40q, it must be a time such as 2026-12-31T18:00:00Z", until)
+		return fmt.Errorf("spec.until is %.40q, it must be a time of the form YYYY-MM-DDThh:mm:ssZ", until)
 	}
 	return x.lasts(most, by)
 }
@@ -313,11 +313,11 @@ func NewBreakGlass(source policy.ObjectRef, annotations map[string]string, most 
 func moment(annotations map[string]string, key string) (time.Time, error) {
 	text, ok := annotations[key]
 	if !ok {
-		return time.Time{}, fmt.Errorf("annotation %s is missing; write a time such as 2026-12-31T18:00:00Z", key)
+		return time.Time{}, fmt.Errorf("annotation %s is missing; write a time of the form YYYY-MM-DDThh:mm:ssZ", key)
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("annotation %s is %.40q, it must be a time such as 2026-12-31T18:00:00Z", key, text)
+		return time.Time{}, fmt.Errorf("annotation %s is %.40q, it must be a time of the form YYYY-MM-DDThh:mm:ssZ", key, text)
 	}
 	return at, nil
 }

@@ -3,6 +3,7 @@ package configdir_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,13 +11,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // closed is a registry that is never called.
 type closed struct{ verify.Registry }
 
 func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
-	objects, problems, err := configdir.Load(t.Context(), "../../../config/samples")
+	objects, problems, err := configdir.Load(t.Context(), written.Samples(t, "../../../config/samples", time.Now().Add(time.Hour)))
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, objects.Broken)
@@ -38,4 +40,6 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 		}
 		require.Equal(t, layers, names, "namespace %q", namespace)
 	}
+	require.Len(t, snapshot.For("batch").Exceptions, 1)
+	require.Len(t, snapshot.For("team-a").Exceptions, 1)
 }

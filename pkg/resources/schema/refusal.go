@@ -208,7 +208,7 @@ func FaultOf(e *field.Error) Fault {
 		f.Fix = atLeast(f.Field)
 	}
 	if f.Field == "spec.until" && strings.HasPrefix(f.Message, "should match ") {
-		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time such as 2026-12-31T18:00:00Z"
+		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time of the form YYYY-MM-DDThh:mm:ssZ"
 	}
 	if f.Message == "" {
 		f.Message = e.ErrorBody()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,12 +17,13 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
+	"github.com/landwaiter/landwaiter/test/kit/written"
 )
 
 // samples returns the resources of config/samples in JSON, with their kinds.
 func samples(t testing.TB) (found []sample) {
 	t.Helper()
-	files, err := filepath.Glob("../../../config/samples/*.yaml")
+	files, err := filepath.Glob(filepath.Join(written.Samples(t, "../../../config/samples", time.Now()), "*.yaml"))
 	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -183,14 +185,14 @@ func TestEveryFieldThatIsAlwaysWrittenIsRequired(t *testing.T) {
 		require.NoError(t, err)
 		spec, ok := reflect.TypeOf(kind.New()).Elem().FieldByName("Spec")
 		require.True(t, ok)
-		written(spec.Type, func(path []string, field string) {
+		alwaysWritten(spec.Type, func(path []string, field string) {
 			require.True(t, s.Requires(path, field), "%s: spec.%s.%s", kind.Name, strings.Join(path, "."), field)
 		}, nil)
 	}
 }
 
-// written calls do for each field below of that is written even if it is zero.
-func written(of reflect.Type, do func(path []string, field string), path []string) {
+// alwaysWritten calls do for each field below of that is written even if it is zero.
+func alwaysWritten(of reflect.Type, do func(path []string, field string), path []string) {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 		if of = of.Elem(); of.Kind() != reflect.Pointer && of.Kind() != reflect.Struct && of.Kind() != reflect.Slice {
 			return
@@ -203,13 +205,13 @@ func written(of reflect.Type, do func(path []string, field string), path []strin
 		f := of.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
-			written(f.Type, do, path)
+			alwaysWritten(f.Type, do, path)
 			continue
 		}
 		if !strings.Contains(options, "omit") && !slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, f.Type.Kind()) {
 			do(path, name)
 		}
-		written(f.Type, do, append(slices.Clone(path), name))
+		alwaysWritten(f.Type, do, append(slices.Clone(path), name))
 	}
 }
 

@@ -4,6 +4,9 @@ package written
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +61,30 @@ func Decode[T any](t *testing.T, document string) T {
 	var v T
 	require.NoError(t, yaml.UnmarshalStrict([]byte(document), &v), document)
 	return v
+}
+
+// commented matches a line of a resource that is commented out. Other comments have a space after the #.
+var commented = regexp.MustCompile(`(?m)^#(---|[a-z]|  )`)
+
+// placeholder is the time that the reader of a sample fills in.
+const placeholder = "YYYY-MM-DDThh:mm:ssZ"
+
+// Samples returns a folder with the files of another, in which the exceptions that are commented out are in
+// force until the given time.
+func Samples(t testing.TB, folder string, until time.Time) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	require.NoError(t, err)
+	made, filled := t.TempDir(), 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		filled += strings.Count(string(text), placeholder)
+		whole := strings.ReplaceAll(commented.ReplaceAllString(string(text), "$1"), placeholder, until.UTC().Format(time.RFC3339))
+		require.NoError(t, os.WriteFile(filepath.Join(made, filepath.Base(file)), []byte(whole), 0o600))
+	}
+	require.Positive(t, filled, "no sample has a time to fill in")
+	return made
 }
 
 // Object writes one document; spec is YAML, one indentation deep.

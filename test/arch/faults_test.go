@@ -59,8 +59,6 @@ func suiteMutants() []mutant {
 			old: "resources: [{{ without (splitList \", \" $cluster) \"tenants\" | join \", \" }}]", new: "resources: [{{ $namespaced }}]"},
 		{tag: "e2e", folder: "test/admission", test: "TestWhoMayDoWhatByEachRole", file: "charts/landwaiter/templates/personas.yaml",
 			old: "resources: [namespaces, pods, replicationcontrollers, configmaps, serviceaccounts]", new: "resources: [namespaces, pods, replicationcontrollers, configmaps, serviceaccounts, secrets]"},
-		{tag: "", folder: "pkg/inspect/check", test: "TestBindingsToOtherRolesAreNoFinding", file: "pkg/inspect/check/install.go",
-			old: " || exist[g.role.Name]", new: ""},
 		{tag: "", folder: "test/kit/rbac", test: "TestAllowsWhatRBACAllows", file: "test/kit/rbac/rbac.go",
 			old: "len(rule.ResourceNames) == 0 || ", new: "true || "},
 		{tag: "e2e", folder: "test/admission", test: "TestAnExceptionFreesItsImageAndNotThePodAndEnds", file: "pkg/resources/compile/exception.go",

@@ -189,7 +189,7 @@ func edits() int {
 
 // Random edits of every specification that a rule accepts.
 func TestCompileItselfFindsWhatTheSchemaRefuses(t *testing.T) {
-	s, set := newSurroundings(t), schema.New()
+	s, set := newSurroundings(t), schema.Embedded()
 	type base struct{ kind, text string }
 	var bases []base
 	add := func(kind, text string) {

@@ -172,7 +172,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 			reporter.Forget(namespace)
 		}
 	}
-	watcher, err := controller.New(config, s.Set(), s.Outside(), schema.New(), log, watching)
+	watcher, err := controller.New(config, s.Set(), s.Outside(), schema.Embedded(), log, watching)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func apiServer(t *testing.T, refuses bool, may func(review authorizationv1.Local
 		}
 	}))
 	t.Cleanup(server.Close)
-	person, err := live.New(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, schema.New())
+	person, err := live.New(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, schema.Embedded())
 	require.NoError(t, err)
 	return person
 }

@@ -156,7 +156,7 @@ func (f *checkFlags) cluster(cmd *cobra.Command) error {
 // installation checks how Gatekeeper and Landwaiter are installed: all of it, or what the options
 // name.
 func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (check.Report, error) {
-	schemas := schema.New()
+	schemas := schema.Embedded()
 	reader, err := live.New(config, schemas)
 	if err != nil {
 		return check.Report{}, program.Failed(err)

@@ -124,7 +124,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	}
 	ctx, cancel, failed := bounded(cmd.Context(), config, f.service.by.within(cmd))
 	defer cancel()
-	person, err := live.New(config, schema.New())
+	person, err := live.New(config, schema.Embedded())
 	if err != nil {
 		return printedPreview{}, program.Failed(err)
 	}

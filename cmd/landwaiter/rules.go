@@ -156,7 +156,7 @@ func (f *serviceFlags) ask(cmd *cobra.Command, args []string, timeout time.Durat
 func (f *serviceFlags) clusterRules(cmd *cobra.Command, config *rest.Config, questions []live.Use, timeout time.Duration) (rules, error) {
 	ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 	defer cancel()
-	person, err := live.New(config, schema.New())
+	person, err := live.New(config, schema.Embedded())
 	if err != nil {
 		return rules{}, program.Failed(err)
 	}

@@ -55,7 +55,7 @@ Exit codes (64 and 69: see landwaiter --help):
 			}
 			ctx, cancel, failed := bounded(cmd.Context(), config, by.within(cmd))
 			defer cancel()
-			reader, err := live.New(config, schema.New())
+			reader, err := live.New(config, schema.Embedded())
 			if err != nil {
 				return program.Failed(err)
 			}

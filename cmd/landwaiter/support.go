@@ -45,7 +45,7 @@ images stay: review the archive before you send it.`,
 			}
 			ctx, cancel, failed := bounded(cmd.Context(), config, by.within(cmd))
 			defer cancel()
-			schemas := schema.New()
+			schemas := schema.Embedded()
 			reader, err := live.New(config, schemas)
 			if err != nil {
 				return program.Failed(err)

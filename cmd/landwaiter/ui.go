@@ -123,7 +123,7 @@ func (f *uiFlags) source(ctx context.Context) (page.Source, page.About, error) {
 	if err != nil {
 		return nil, page.About{}, err
 	}
-	schemas := schema.New()
+	schemas := schema.Embedded()
 	reader, err := live.New(config, schemas)
 	if err != nil {
 		return nil, page.About{}, program.Failed(err)

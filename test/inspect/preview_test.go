@@ -50,7 +50,7 @@ func (w *examples) serve(t *testing.T) func(namespace, image string) policy.Verd
 	t.Cleanup(s.Close)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c, err := controller.New(w.Config, s.Set(), s.Outside(), schema.New(), log, controller.Options{Forget: s.Forget, External: s.External()})
+	c, err := controller.New(w.Config, s.Set(), s.Outside(), schema.Embedded(), log, controller.Options{Forget: s.Forget, External: s.External()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -18,7 +18,7 @@ import (
 // A resource that the schema refuses, though a cluster stored it, allows nothing that it did not
 // allow before: neither as reading leaves it, nor if only compile looks at it.
 func TestNothingIsAllowedBecauseTheSchemaRefusesAResource(t *testing.T) {
-	engine, schemas := verify.NewEngine(nothing{}, now, verify.Options{}), schema.New()
+	engine, schemas := verify.NewEngine(nothing{}, now, verify.Options{}), schema.Embedded()
 	compared, denied := 0, 0
 	for seed := range count() / 50 {
 		d := newDice(seed)

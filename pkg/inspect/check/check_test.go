@@ -21,7 +21,7 @@ import (
 )
 
 func TestASoundInstallationHasNoFindings(t *testing.T) {
-	report := check.Examine(sound(t), schema.New())
+	report := check.Examine(sound(t), schema.Embedded())
 	require.Empty(t, report.Findings)
 	require.Len(t, report.Unchecked, 1)
 	require.True(t, report.Unchecked[0].Unpublished, "what nobody published is not known")
@@ -149,7 +149,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := sound(t)
 			c.change(t, i)
-			report := check.Examine(i, schema.New())
+			report := check.Examine(i, schema.Embedded())
 			var found []string
 			for _, f := range report.Findings {
 				found = append(found, f.ID)
@@ -189,7 +189,7 @@ func TestNoReplicaThatAnswersIsTheWorst(t *testing.T) {
 			case "nobody is there":
 				i.Landwaiters = nil
 			}
-			first := check.Examine(i, schema.New()).Findings[0]
+			first := check.Examine(i, schema.Embedded()).Findings[0]
 			require.Equal(t, c.want, first.ID)
 			require.Equal(t, resource.Error, first.Severity)
 			require.Contains(t, first.Message, c.what)
@@ -221,9 +221,9 @@ func TestTheDefaultsOfServeAreKnown(t *testing.T) {
 	i := sound(t)
 	i.Landwaiters[0].Spec = container("serve", "--provider-object=landwaiter-verdict=/v1/verdict")
 	set(i, int(provider.DefaultVerifyTimeout/time.Second), "timeout")
-	require.Equal(t, check.ProviderTimeout, check.Examine(i, schema.New()).Findings[0].ID)
+	require.Equal(t, check.ProviderTimeout, check.Examine(i, schema.Embedded()).Findings[0].ID)
 	set(i, int(provider.DefaultVerifyTimeout/time.Second)+1, "timeout")
-	require.Empty(t, check.Examine(i, schema.New()).Findings)
+	require.Empty(t, check.Examine(i, schema.Embedded()).Findings)
 }
 
 func TestNothingThatWasNotReadIsSound(t *testing.T) {
@@ -232,7 +232,7 @@ func TestNothingThatWasNotReadIsSound(t *testing.T) {
 		t.Run(string(source), func(t *testing.T) {
 			i := sound(t)
 			i.Unread[source] = check.Unread{Missing: "list x", Why: "you cannot list x"}
-			report := check.Examine(i, schema.New())
+			report := check.Examine(i, schema.Embedded())
 			require.Empty(t, report.Findings)
 			require.Equal(t, "list x", report.Unchecked[0].Missing)
 			require.NotEmpty(t, report.Unchecked[0].IDs)
@@ -252,7 +252,7 @@ func TestWhatOthersWroteIsShownAsText(t *testing.T) {
 	trust.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "AccessDenied",
 		Message: "grant it with: kubectl create rolebinding x --clusterrole=cluster-admin --group=everybody" + strings.Repeat("x", 1000)}}
 	i.Resources = []v1beta1.Object{trust}
-	report := check.Examine(i, schema.New())
+	report := check.Examine(i, schema.Embedded())
 	require.Len(t, report.Findings, 3)
 	for _, f := range report.Findings {
 		for _, text := range []string{f.Message, f.Why, f.Command} {
@@ -295,7 +295,7 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 			i := sound(t)
 			i.Resources = row.resources
 			var got []string
-			for _, f := range check.Examine(i, schema.New()).Findings {
+			for _, f := range check.Examine(i, schema.Embedded()).Findings {
 				if f.ID == check.ResourceUnused {
 					got = append(got, strings.Join(strings.Fields(f.Command)[:2], " "))
 				}
@@ -313,6 +313,6 @@ func TestAnAccountUnderItsUserNameIsNotTrusted(t *testing.T) {
 	i.Roles = []rbacv1.Role{{ObjectMeta: named("team-a", "devs"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update"}}}}}
 	for user, want := range map[string]int{"system:serviceaccount:team-b:ci": 1, "system:serviceaccount:kube-system:x": 0, "system:kube-controller-manager": 0, "ann": 1} {
 		i.RoleBindings = []rbacv1.RoleBinding{{ObjectMeta: named("team-a", "devs"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "devs"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}
-		require.Len(t, check.Examine(i, schema.New()).Findings, want, user)
+		require.Len(t, check.Examine(i, schema.Embedded()).Findings, want, user)
 	}
 }

@@ -38,7 +38,7 @@ func guarded(t *testing.T) (*check.Inventory, *admissionv1.ValidatingAdmissionPo
 
 func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 	i, _ := guarded(t)
-	require.Empty(t, check.Examine(i, schema.New()).Findings)
+	require.Empty(t, check.Examine(i, schema.Embedded()).Findings)
 	some := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	for name, c := range map[string]struct {
 		narrow func(*admissionv1.ValidatingAdmissionPolicyBinding)
@@ -63,7 +63,7 @@ func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i, b := guarded(t)
 			c.narrow(b)
-			found := check.Examine(i, schema.New()).Findings
+			found := check.Examine(i, schema.Embedded()).Findings
 			require.Len(t, found, 1)
 			require.Equal(t, check.GuardrailNotDeny, found[0].ID)
 			require.Equal(t, "landwaiter-namespace-names", found[0].Object.Name)
@@ -75,7 +75,7 @@ func TestABindingThatLeavesAnythingOutIsFound(t *testing.T) {
 			second.Name = "second"
 			second.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: b.Spec.PolicyName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}
 			i.Bindings = append(i.Bindings, *second)
-			require.Empty(t, check.Examine(i, schema.New()).Findings)
+			require.Empty(t, check.Examine(i, schema.Embedded()).Findings)
 		})
 	}
 }

@@ -23,7 +23,7 @@ func TestAStoredResourceThatTheSchemaRefusesIsNamedOnceWithOrWithoutCondition(t 
 			p.Spec.Rules, p.Status.Conditions = []v1beta1.PolicyRule{{Action: "Perhaps", Images: []string{"**"}}}, conditions
 			i := sound(t)
 			i.Resources = []v1beta1.Object{p}
-			found := check.Examine(i, schema.New()).Findings
+			found := check.Examine(i, schema.Embedded()).Findings
 			require.Len(t, found, 1)
 			require.Equal(t, check.ResourceInvalid, found[0].ID)
 			require.Equal(t, resource.Error, found[0].Severity)
@@ -41,7 +41,7 @@ func TestWhatOnlyTheReplicasRefuseIsNamedToo(t *testing.T) {
 	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: resource.RefusedBySchema + "spec.x is wrong"}}
 	i := sound(t)
 	i.Resources = []v1beta1.Object{p}
-	found := check.Examine(i, schema.New()).Findings
+	found := check.Examine(i, schema.Embedded()).Findings
 	require.Len(t, found, 1)
 	require.Equal(t, check.ResourceNotReady, found[0].ID)
 }

@@ -27,7 +27,7 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 		inventory := sound(t)
 		inventory.Resources = append(inventory.Resources, c.object)
 		found := false
-		for _, f := range check.Examine(inventory, schema.New()).Findings {
+		for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
 			if f.ID == check.ResourceNotReady {
 				found = true
 				require.Equal(t, "it is not Ready: Invalid: spec.x is wrong", f.Message)

@@ -48,7 +48,7 @@ func TestHostsThatRevocationNeedsAreNamed(t *testing.T) {
 				inventory.Resources = append(inventory.Resources, verifier, store)
 			}
 			said := ""
-			for _, f := range check.Examine(inventory, schema.New()).Findings {
+			for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
 				if f.ID == check.RevocationHostNotAllowed {
 					require.Equal(t, resource.Warning, f.Severity)
 					require.Contains(t, f.Command, "kubectl patch deployment")

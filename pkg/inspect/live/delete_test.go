@@ -24,7 +24,7 @@ import (
 // reader returns somebody with all permissions in a world.
 func reader(t *testing.T, objects ...client.Object) *Person {
 	t.Helper()
-	l := &lab{scheme: runtime.NewScheme(), schemas: schema.New()}
+	l := &lab{scheme: runtime.NewScheme(), schemas: schema.Embedded()}
 	require.NoError(t, clientgoscheme.AddToScheme(l.scheme))
 	require.NoError(t, v1beta1.AddToScheme(l.scheme))
 	w := world{}

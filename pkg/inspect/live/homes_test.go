@@ -39,7 +39,7 @@ func TestTheRulesOfHomeHoldInTheOtherNamespacesOfItsTenant(t *testing.T) {
 		"those that the change adds":                    {namespace: home, objects: []client.Object{tenant("t", "", team)}, change: tenant("t", "", "b"), want: []verify.Namespace{"b", team}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &lab{scheme: reader(t).client.Scheme(), schemas: schema.New()}
+			l := &lab{scheme: reader(t).client.Scheme(), schemas: schema.Embedded()}
 			w := world{}
 			for _, o := range c.objects {
 				w.add(o)

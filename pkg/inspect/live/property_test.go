@@ -48,7 +48,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{scheme: runtime.NewScheme(), schemas: schema.New()}
+	l := &lab{scheme: runtime.NewScheme(), schemas: schema.Embedded()}
 	require.NoError(t, clientgoscheme.AddToScheme(l.scheme))
 	require.NoError(t, v1beta1.AddToScheme(l.scheme))
 	var err error

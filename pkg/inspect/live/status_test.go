@@ -81,7 +81,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	return &Person{schemas: schema.New(), client: made, reports: pagesOf(made)}
+	return &Person{schemas: schema.Embedded(), client: made, reports: pagesOf(made)}
 }
 
 // pagesOf returns the pages of reports that a client lists.

@@ -86,7 +86,7 @@ func newDecoder(keep bool) (*decoder, error) {
 		}
 	}
 	factory := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), schemas: schema.New(), keep: keep, now: time.Now}, nil
+	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), schemas: schema.Embedded(), keep: keep, now: time.Now}, nil
 }
 
 // file parses one file. A document that cannot be parsed does not affect the

@@ -69,7 +69,7 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 }
 
 func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
-	schemas := schema.New()
+	schemas := schema.Embedded()
 	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, tenants: tenants}
 	for _, d := range files.Declarations {
 		switch {

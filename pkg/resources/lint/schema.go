@@ -56,7 +56,7 @@ func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.R
 
 // bySchema returns what an API server would refuse of declarations by the CRDs of the resources.
 func bySchema(ctx context.Context, declarations []configdir.Declaration) ([]resource.Finding, error) {
-	schemas := schema.New()
+	schemas := schema.Embedded()
 	c := checker{wrong: map[policy.ObjectRef]bool{}}
 	for _, d := range declarations {
 		if d.Ignored {

@@ -40,7 +40,7 @@ func large() map[string]v1beta1.Object {
 }
 
 func BenchmarkRefuses(b *testing.B) {
-	set := schema.New()
+	set := schema.Embedded()
 	run := func(name string, object v1beta1.Object) {
 		_ = set.Refuses(b.Context(), object)
 		b.Run(name, func(b *testing.B) {
@@ -71,7 +71,7 @@ func BenchmarkPrepare(b *testing.B) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		set := schema.New()
+		set := schema.Embedded()
 		for _, kind := range v1beta1.Kinds() {
 			_, err := set.Of(kind.Name)
 			require.NoError(b, err)

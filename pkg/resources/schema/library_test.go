@@ -197,7 +197,7 @@ func said(errs field.ErrorList) map[string]bool {
 
 // An API server's own library says the same of resources with mistakes, word by word.
 func TestTheAPIServersLibraryRefusesTheSame(t *testing.T) {
-	set, libraries, all := schema.New(), map[string]*library{}, samples(t)
+	set, libraries, all := schema.Embedded(), map[string]*library{}, samples(t)
 	for _, kind := range v1beta1.Kinds() {
 		libraries[kind.Name] = newLibrary(t, kind.Plural)
 	}

@@ -35,10 +35,11 @@ type Set struct {
 	kinds map[string]func() (*Schema, error)
 }
 
-// New returns the schemas of the CRDs that are part of the program.
-func New() *Set {
-	return &Set{texts: sync.OnceValues(embedded), kinds: map[string]func() (*Schema, error){}}
-}
+// shared keeps what is prepared from CRDs that never change, so that each is prepared once in a process.
+var shared = &Set{texts: sync.OnceValues(embedded), kinds: map[string]func() (*Schema, error){}} //nolint:gochecknoglobals // nobody sees it change
+
+// Embedded returns the schemas of the CRDs that are part of the program. All callers share them.
+func Embedded() *Set { return shared }
 
 // kindOf matches spec.names.kind in a CRD as controller-gen writes it.
 var kindOf = regexp.MustCompile(`(?m)^    kind: (\w+)$`)

@@ -66,7 +66,7 @@ func read(t testing.TB, document string) sample {
 }
 
 func TestAcceptsEverySampleAsTextAndDecoded(t *testing.T) {
-	set, kinds := schema.New(), map[string]bool{}
+	set, kinds := schema.Embedded(), map[string]bool{}
 	for _, s := range samples(t) {
 		require.NoError(t, set.RefusesText(t.Context(), s.kind, s.text), "%s", s.text)
 		require.NoError(t, set.Refuses(t.Context(), s.typed(t)), "%s", s.text)
@@ -79,7 +79,7 @@ func TestAcceptsEverySampleAsTextAndDecoded(t *testing.T) {
 
 func TestRefusesWithFieldAndFix(t *testing.T) {
 	const keys = "type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}"
-	set := schema.New()
+	set := schema.Embedded()
 	for name, c := range map[string]struct{ kind, spec, text string }{
 		"enum":           {"Verifier", "{type: Other}", `spec.type: "Other" is not supported; use one of `},
 		"required":       {"VerificationPolicy", "{rules: [{action: Deny}]}", "spec.rules[0].images: it is missing; add it"},
@@ -99,7 +99,7 @@ func TestRefusesWithFieldAndFix(t *testing.T) {
 }
 
 func TestSaysWhatToWriteInPlaceOfAWrongType(t *testing.T) {
-	set := schema.New()
+	set := schema.Embedded()
 	for spec, want := range map[string]string{
 		"{rules: [{images: ['**'], require: {anyOf: [a]}}]}": `spec.rules[0].require: it is an object and must be a list; write "- " before it`,
 		"{rules: [{images: r.example.com/app}]}":             "spec.rules[0].images: it is text and must be a list; put it into [ ]",
@@ -118,12 +118,12 @@ func TestSaysWhatToWriteInPlaceOfAWrongType(t *testing.T) {
 
 func TestAClusterKindHasNoNamespace(t *testing.T) {
 	s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: x, namespace: team-a}\nspec: {defaultAction: Allow}")
-	require.EqualError(t, schema.New().RefusesText(t.Context(), s.kind, s.text), "metadata.namespace: this kind is cluster-scoped and has no namespace; remove it")
+	require.EqualError(t, schema.Embedded().RefusesText(t.Context(), s.kind, s.text), "metadata.namespace: this kind is cluster-scoped and has no namespace; remove it")
 }
 
 // What is below a node of the wrong type is no fault of its own.
 func TestFieldsBelowAWrongTypeAreNotUnknown(t *testing.T) {
-	kind, err := schema.New().Of("VerificationPolicy")
+	kind, err := schema.Embedded().Of("VerificationPolicy")
 	require.NoError(t, err)
 	for spec, want := range map[string][]string{
 		"{rules: [{images: ['**'], require: {anyOf: [a]}}]}": {},
@@ -142,7 +142,7 @@ func TestFieldsBelowAWrongTypeAreNotUnknown(t *testing.T) {
 func TestRefusalIsBoundedAndValidText(t *testing.T) {
 	v := &v1beta1.Verifier{Spec: v1beta1.VerifierSpec{Type: v1beta1.VerifierType(strings.Repeat("ä", 50_000))}}
 	v.Name, v.Namespace = "x", "team-a"
-	err := schema.New().Refuses(t.Context(), v)
+	err := schema.Embedded().Refuses(t.Context(), v)
 	require.Error(t, err)
 	require.Less(t, len(err.Error()), 2<<10)
 	require.True(t, strings.ToValidUTF8(err.Error(), "") == err.Error())
@@ -153,17 +153,17 @@ func TestStatusLabelsAndAnnotationsOfOthersRefuseNothing(t *testing.T) {
 	object := s.typed(t)
 	object.SetAnnotations(map[string]string{"no key at all": "x"})
 	object.CommonStatus().Conditions = append(object.CommonStatus().Conditions, object.CommonStatus().Conditions...)
-	require.NoError(t, schema.New().Refuses(t.Context(), object))
+	require.NoError(t, schema.Embedded().Refuses(t.Context(), object))
 }
 
 func TestRefusesAKindWithoutCRD(t *testing.T) {
-	_, err := schema.New().Of("Other")
+	_, err := schema.Embedded().Of("Other")
 	require.ErrorContains(t, err, "no CRD")
-	require.Error(t, schema.New().RefusesText(t.Context(), "Other", []byte("{}")))
+	require.Error(t, schema.Embedded().RefusesText(t.Context(), "Other", []byte("{}")))
 }
 
 func TestSeveralGoroutinesValidateAtOnce(t *testing.T) {
-	set, all := schema.New(), samples(t)
+	set, all := schema.Embedded(), samples(t)
 	var group sync.WaitGroup
 	errs := make([]error, 4*len(all))
 	for i := range errs {
@@ -179,7 +179,7 @@ func TestSeveralGoroutinesValidateAtOnce(t *testing.T) {
 // A field that Go always writes, and that the schema does not require, would have its zero
 // value validated although it was left out, and refuse what an API server accepts.
 func TestEveryFieldThatIsAlwaysWrittenIsRequired(t *testing.T) {
-	set := schema.New()
+	set := schema.Embedded()
 	for _, kind := range v1beta1.Kinds() {
 		s, err := set.Of(kind.Name)
 		require.NoError(t, err)
@@ -216,7 +216,7 @@ func alwaysWritten(of reflect.Type, do func(path []string, field string), path [
 }
 
 func TestAllSchemasCanBePreparedAtOnce(t *testing.T) {
-	set := schema.New()
+	set := schema.Embedded()
 	require.NoError(t, set.Prepare())
 	for _, kind := range v1beta1.Kinds() {
 		_, err := set.Of(kind.Name)
@@ -251,7 +251,7 @@ func TestALargeObjectIsRefusedForItsFirstErrorAlone(t *testing.T) {
 		}, "spec.rules[0].require[0].anyOf[0]: should be at least 1 chars long"},
 		"an unknown action": {func(s *v1beta1.VerificationPolicySpec) { s.Rules[63].Action = "Perhaps" }, `spec.rules[63].action: "Perhaps" is not supported`},
 	} {
-		err := schema.New().Refuses(t.Context(), policy(c.change))
+		err := schema.Embedded().Refuses(t.Context(), policy(c.change))
 		if c.says == "" {
 			require.NoError(t, err, what)
 			continue

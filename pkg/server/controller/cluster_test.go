@@ -64,7 +64,7 @@ func run(t *testing.T, config *rest.Config, options controller.Options) (*servic
 	log.SetOutput(io.Discard)
 	set := &service.Set{}
 	registries := registry.NewClient(registry.Options{})
-	c, err := controller.New(config, set, resolve.Outside{Registry: registries.For}, schema.New(), log, options)
+	c, err := controller.New(config, set, resolve.Outside{Registry: registries.For}, schema.Embedded(), log, options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -66,7 +66,7 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 		}
 	}
 	b := &bench{api: builder.Build(), events: events.NewFakeRecorder(100)}
-	b.Controller = &Controller{set: &service.Set{}, schemas: newValidated(schema.New()), log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
+	b.Controller = &Controller{set: &service.Set{}, schemas: newValidated(schema.Embedded()), log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
 		reader: objectReader{Reader: b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
 		outside: resolve.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
@@ -381,7 +381,7 @@ func TestAReplicaWithoutElectionDoesItsDutiesAtOnceAndNoneBeforeItHasRead(t *tes
 func TestAControllerIsAssembledWithoutAnAPIServerAndEndsWithItsContext(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, &service.Set{}, resolve.Outside{}, schema.New(), log, Options{External: external.New(external.Options{}, time.Now)})
+	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, &service.Set{}, resolve.Outside{}, schema.Embedded(), log, Options{External: external.New(external.Options{}, time.Now)})
 	require.NoError(t, err)
 	require.Equal(t, "landwaiter-reference-reader", c.options.ReferenceReaderRole)
 	ctx, end := context.WithCancel(t.Context())

@@ -67,7 +67,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 }
 
 func TestRefusesToElectWithoutANamespace(t *testing.T) {
-	_, err := New(&rest.Config{}, &service.Set{}, resolve.Outside{}, schema.New(), nil, Options{LeaderElection: true})
+	_, err := New(&rest.Config{}, &service.Set{}, resolve.Outside{}, schema.Embedded(), nil, Options{LeaderElection: true})
 	require.ErrorContains(t, err, "own namespace")
 }
 

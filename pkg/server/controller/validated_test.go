@@ -63,6 +63,6 @@ func TestASpecThatIsNotKeptIsNotValidated(t *testing.T) {
 	}
 	require.NoError(t, resource.Keep(p))
 	o := resource.Objects{Resources: []v1beta1.Object{p}}
-	newValidated(schema.New()).check(t.Context(), &o)
+	newValidated(schema.Embedded()).check(t.Context(), &o)
 	require.ErrorContains(t, resource.Missing(o.Resources[0]), "split it")
 }

@@ -87,7 +87,7 @@ func start(t *testing.T, interval time.Duration) *world {
 	w.service, err = service.New(service.Options{}, finder)
 	require.NoError(t, err)
 	t.Cleanup(w.service.Close)
-	resources, err := controller.New(w.Config, w.service.Set(), w.service.Outside(), schema.New(), log, controller.Options{})
+	resources, err := controller.New(w.Config, w.service.Set(), w.service.Outside(), schema.Embedded(), log, controller.Options{})
 	require.NoError(t, err)
 	watcher, err := warm.New(w.As("watcher"), w.service, log, warm.Options{Interval: interval, Metrics: prometheus.NewRegistry()})
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func count() uint64 {
 	if os.Getenv("LANDWAITER_NIGHTLY") != "" {
 		return 1_000_000
 	}
-	return 10_000
+	return 3_000
 }
 
 // evidences is how often evidence is drawn for the same resources: compiling takes longest.

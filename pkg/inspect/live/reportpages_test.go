@@ -54,7 +54,7 @@ func TestWhatIsNoWholePageOfReportsIsRefused(t *testing.T) {
 }
 
 func TestAPageOfLargeReportsIsNeverHeldWhole(t *testing.T) {
-	const count, size = 64, 1 << 20
+	const count, size = 24, 1 << 20
 	one := `{"metadata":{"namespace":"a"},"source":"` + strings.Repeat("x", size) + `"}`
 	parts := []io.Reader{strings.NewReader(`{"items":[` + one)}
 	for range count - 1 {

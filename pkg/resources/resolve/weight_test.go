@@ -13,6 +13,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -187,6 +188,14 @@ func inTeamA(list []v1beta1.Object) resource.Objects {
 // be compiled is always kept.
 const heavier = maxWeight / resource.MaxNamespaceBytes
 
+// draws is how many random specs are weighed.
+func draws() int {
+	if os.Getenv("LANDWAITER_NIGHTLY") != "" {
+		return 2000
+	}
+	return 200
+}
+
 func TestAPolicyWeighsMoreThanItsSpecTakes(t *testing.T) {
 	random := mathrand.New(mathrand.NewPCG(1, 2)) // the same each time
 	list := func(most, length int) []string {
@@ -196,7 +205,7 @@ func TestAPolicyWeighsMoreThanItsSpecTakes(t *testing.T) {
 		}
 		return all
 	}
-	for range 2000 {
+	for range draws() {
 		p := &v1beta1.VerificationPolicy{}
 		for range random.IntN(65) {
 			rule := v1beta1.PolicyRule{Images: list(64, 512)}
@@ -221,7 +230,7 @@ func TestATenantWhoseNamespacesAreCompiledHasRoomForTheirSpecs(t *testing.T) {
 		}
 		return all
 	}
-	for range 1000 {
+	for range draws() {
 		x := &v1beta1.Exception{}
 		x.Spec.Until, x.Spec.Images = "2026-12-31T18:00:00Z", texts()
 		x.Spec.Reason, x.Spec.Ticket = strings.Repeat("x", 2048), strings.Repeat("x", 1024) // of wide characters

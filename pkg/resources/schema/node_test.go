@@ -65,7 +65,7 @@ func TestRulesAreBoundedInCost(t *testing.T) {
 		lists[i] = list
 	}
 	outer := &node{of: &apiextensionsv1.JSONSchemaProps{Type: "array"}, items: n}
-	j = judgement{left: maxCost}
+	j = judgement{left: 2 * maxRuleCost} // as after others
 	outer.judge(t.Context(), lists, field.NewPath("spec"), &j)
 	require.True(t, j.over)
 	require.Equal(t, "its rules cost too much to evaluate", j.broken[len(j.broken)-1].Detail)

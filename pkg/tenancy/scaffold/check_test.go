@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -236,7 +237,14 @@ func light(t *testing.T, dir string) string {
 // small is a light tree with one cluster and one team.
 func small(t *testing.T) string {
 	t.Helper()
-	return light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t))
+	files, ok := written.Load("small")
+	if !ok {
+		files = kept(t, light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t)))
+		written.Store("small", files)
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, files.(fstest.MapFS)))
+	return dir
 }
 
 func TestASmallTreeIsSound(t *testing.T) {

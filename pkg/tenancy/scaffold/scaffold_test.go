@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,15 +97,42 @@ func (e example) trees(t *testing.T) []Tree {
 	return trees
 }
 
+// written has the files of each example that a test wrote, so that the next one only copies them.
+var written sync.Map
+
 // write writes an example into a new folder.
 func (e example) write(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
+	key, err := json.Marshal([]any{e.platform, e.teams, e.own})
+	require.NoError(t, err)
+	if files, ok := written.Load(string(key)); ok {
+		require.NoError(t, os.CopyFS(dir, files.(fstest.MapFS)))
+		return dir
+	}
 	for _, tree := range e.trees(t) {
 		_, err := Write(dir, tree, WriteOptions{})
 		require.NoError(t, err)
 	}
+	written.Store(string(key), kept(t, dir))
 	return dir
+}
+
+// kept returns the files of a folder.
+func kept(t *testing.T, dir string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		info, err := entry.Info()
+		files[name] = &fstest.MapFile{Data: text, Mode: info.Mode()}
+		return err
+	}))
+	return files
 }
 
 // copies are folders whose files come from elsewhere in this repository as they are.

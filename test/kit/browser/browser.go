@@ -1,3 +1,5 @@
+//go:build e2e || nightly
+
 // Package browser runs Chromium as a person uses it, and keeps every byte that it receives.
 // What it opens passes a [Recorder], a proxy: the browser itself forgets answers when it leaves
 // a page.

@@ -1,4 +1,4 @@
-# `make help` lists the targets. Prerequisites: Go 1.26, gcc (race detector), bash.
+# `make help` lists the targets. make demo and make test need Go 1.26, git and bash.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -19,6 +19,8 @@ UNSIGNED  ?=
 DEMO_ARGS ?=
 FUZZTIME  ?= 30s
 BENCH     ?= .
+TEST_ARGS ?=
+RACE      ?=
 E2E_ARGS  ?=
 SOAK      ?= 10m
 PART      ?=
@@ -31,12 +33,20 @@ CLOUDS    := aws,azure,gcp
 # keeps every method of every type with them, half of the binary.
 UNUSED    := kustomize_disable_go_plugin_support,grpcnotrace
 TAGS      ?=
-# make lint vets; before each go test it would read every dependency again, for minutes.
-export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off)
-# Compilers and linters take a fifth less time with more memory; programs of make e2e get Go's default.
-demo build test lint generate e2e: export GOGC := 400
+# With the same flags everywhere, no target compiles again what another one did: -trimpath lets a
+# clone at another path find it too, and without cgo no C compiler is needed. make lint vets; before
+# each go test it would read every dependency again, for minutes.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off -trimpath -tags=$(UNUSED))
+export CGO_ENABLED := 0
+# The race detector needs cgo, and compiles everything a second time.
+DETECT = CGO_ENABLED=1 go test -race
+# Compilers take a sixth less time if they collect no garbage below 2 GiB, and linters with more
+# memory; programs of make e2e get Go's default.
+demo build test generate derived e2e: export GOGC := off
+demo build test generate derived e2e: export GOMEMLIMIT := 2GiB
+lint words: export GOGC := 400
 
-.PHONY: help demo build test lint verify words generate docs fuzz mutants bench e2e nightly soak dev image release clean
+.PHONY: help demo build test lint verify words generate derived docs fuzz mutants bench e2e nightly soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -49,41 +59,46 @@ demo: ## Run a registry and the provider in one process until Ctrl-C (DEMO_ARGS=
 ORIGIN = -version "$(VERSION)" -revision "$(REVISION)" \
   -epoch "$(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)"
 
-# No -trimpath, except in images and releases: with it every dependency would be compiled a second time.
 build: ## Build bin/landwaiter and bin/landwaiter-server (TAGS=aws,azure,gcp for the clouds' key management services)
 	go build -buildvcs=false -tags '$(UNUSED),$(TAGS)' -ldflags "$(STAMP)" -o bin/ ./cmd/...
 
-test: ## Run the tests with the race detector (needs gcc)
+test: ## Run the tests (RACE=1 runs those of concurrent packages with the race detector, which needs gcc)
+ifeq ($(RACE),)
+	go test -timeout 5m $(TEST_ARGS) ./...
+else
 	@command -v "$$(go env CC)" >/dev/null || { \
-	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
-	go test -race -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./... # some tests wait
+	  echo "make test RACE=1: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
+	$(DETECT) -timeout 10m $(TEST_ARGS) $$(test/tools/concurrent.sh)
+endif
 
+# Two packages have files that only build without some of these tags.
 lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the first time)
-	@lint=$$(test/tools/lint/build.sh); set -x; "$$lint" run --build-tags e2e,nightly,mutants ./...; \
-	"$$lint" run --build-tags $(CLOUDS) ./cmd/... ./pkg/... ./test/evidence; "$$lint" run --build-tags nightly ./test/evidence; \
-	cd test/library/gator; "$$lint" run ./... # the middle two have files tagged !e2e
+	@lint=$$(test/tools/lint/build.sh); set -x; "$$lint" run --build-tags e2e,nightly,mutants,$(CLOUDS),$(UNUSED) ./...; \
+	"$$lint" run --build-tags nightly,$(UNUSED) ./test/evidence ./pkg/remote/external; "$$lint" run --build-tags $(UNUSED) ./test/evidence; \
+	cd test/library/gator; "$$lint" run ./...
 
 words: ## Check the sentences of pages, comments, help and messages with Vale (WARNINGS=1 prints warnings too)
 	@WARNINGS="$(WARNINGS)" test/tools/words.sh
 
-verify: lint words ## Check format, lint, words, generated files, go.mod files, the architecture and that all is committed
+verify: lint words ## Check what make test does not: format, lint, words, derived files, go.mod files, and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/reference/*.md docs/reference/*/*.md NOTICE | sha256sum; }; \
-	  before=$$(generated); $(MAKE) --no-print-directory generate; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml charts/*/files/crds/*.yaml charts/*/files/pieces/*.yaml charts/*/files/reports/*.yaml | sha256sum; }; \
+	  before=$$(generated); $(MAKE) --no-print-directory derived; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
 	@for module in . config/tools test/library/gator test/tools/charts test/tools/cluster test/tools/lint test/tools/vale; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
-	go test -count=1 ./test/arch/...
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
 	  dirty=$$(git status --porcelain); [[ -z "$$dirty" ]] || { printf 'verify: everything passes; commit these files to finish:\n%s\n' "$$dirty" >&2; exit 1; }; fi
 
-generate: ## Write deep copies, CRDs, config/default, libraries in templates and the generated parts of docs
+generate: derived ## Write deep copies, CRDs, config/default, libraries in templates and the generated parts of docs
+	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/... ./test/docs ./test/library ./test/load/scale
+
+derived: ## Write what needs controller-gen and Helm: deep copies, CRDs, config/default
 	go -C config/tools build -o "$(CURDIR)/bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen
 	bin/controller-gen object paths=./api/...
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 	charts/generate.sh
-	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/... ./test/docs ./test/library ./test/load/scale
 
 docs: docs/node_modules/.package-lock.json ## Build the site of docs into docs/.vitepress/dist (LOOK=1 looks at it in Chromium; needs Node.js and npm)
 	cd docs && npm run -s build$(if $(LOOK), && npm run -s test)
@@ -112,9 +127,9 @@ bench: build ## Measure the figures of docs/design/performance.md, also as bin/*
 e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)
 	@test/tools/packages.sh prometheus chromium npm
 	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh); eval "$$exports"; LANDWAITER_AXE=$$(test/tools/axe/build.sh); export LANDWAITER_AXE; own='^\./pkg|^\./test/load$$'; \
-	go test -race -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
-	go test -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
-	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/remote/external
+	$(DETECT) -count=1 -p 2 -timeout 15m -exec "env -u GOGC -u GOMEMLIMIT" -tags e2e,$(UNUSED) $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
+	go test -count=1 -p 2 -timeout 15m -exec "env -u GOGC -u GOMEMLIMIT" -tags e2e,$(UNUSED) $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
+	$(DETECT) -count=1 -timeout 5m -tags $(CLOUDS),$(UNUSED) ./pkg/remote/external
 	go -C test/library/gator test -timeout 5m ./...
 
 nightly: ## Run slow tests, fuzzing, mutants, oldest versions; resumes (PART="oldest fuzz" runs these); ends with a table
@@ -122,9 +137,9 @@ nightly: ## Run slow tests, fuzzing, mutants, oldest versions; resumes (PART="ol
 
 soak: ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth
 	@test/tools/packages.sh
-	@exports=$$(test/tools/programs.sh); eval "$$exports"; export LANDWAITER_SOAK="$(SOAK)"; \
-	go test -race -count=1 -timeout 60m -tags nightly -v -run NothingGrows ./test/load; \
-	go test -count=1 -timeout 60m -tags nightly -v -run AllAttacks ./test/load
+	@exports=$$(test/tools/programs.sh plain); eval "$$exports"; export LANDWAITER_SOAK="$(SOAK)"; \
+	$(DETECT) -count=1 -timeout 60m -tags nightly,$(UNUSED) -v -run NothingGrows ./test/load; \
+	go test -count=1 -timeout 60m -tags nightly,$(UNUSED) -v -run AllAttacks ./test/load
 
 dev: ## Run the cluster of make e2e with two teams until Ctrl-C, for kubectl (FLUX=1 adds Flux and a Git repository)
 	@exec test/dev/run.sh "$(FLUX)"

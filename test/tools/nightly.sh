@@ -11,10 +11,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly core='Namespace|Mandatory|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|AuditsAre|AuditWithout|AuditFinds|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify'
 readonly newer='BreakGlass'
 
+# unused are the tags of the Makefile.
+readonly unused='kustomize_disable_go_plugin_support,grpcnotrace'
+
+# race runs go test with the race detector, which needs cgo.
+race() { CGO_ENABLED=1 go test -race "$@"; }
+
 # cluster exports what tests with a control plane need.
 cluster() {
   test/tools/packages.sh runc prometheus git gpg gpg-agent
-  exports=$(test/tools/cluster.sh && test/tools/programs.sh)
+  exports=$(test/tools/cluster.sh && test/tools/programs.sh plain)
   eval "$exports"
 }
 
@@ -39,12 +45,12 @@ tagged() {
     ;;
   esac
   case $1 in
-  ./pkg/*) go test -race -count=1 -timeout 60m -tags nightly -v "$1" ;;
+  ./pkg/*) race -count=1 -timeout 60m -tags "nightly,$unused" -v "$1" ;;
   ./test/load) # the soak runs our packages in its own process; attackers must be fast
-    go test -race -count=1 -timeout 60m -tags nightly -v -run NothingGrows "$1"
-    go test -count=1 -timeout 60m -tags nightly -v -skip NothingGrows "$1"
+    race -count=1 -timeout 60m -tags "nightly,$unused" -v -run NothingGrows "$1"
+    go test -count=1 -timeout 60m -tags "nightly,$unused" -v -skip NothingGrows "$1"
     ;;
-  *) go test -count=1 -timeout 60m -tags nightly -v "$1" ;;
+  *) go test -count=1 -timeout 60m -tags "nightly,$unused" -v "$1" ;;
   esac
 }
 
@@ -55,12 +61,12 @@ oldest() {
   local current=$LANDWAITER_CLUSTER_TOOLS tools
   tools=$(test/tools/older.sh oldest)
   LANDWAITER_CLUSTER_TOOLS=$tools LANDWAITER_WITHOUT_PINNING=1 \
-    go test -count=1 -p 1 -timeout 15m -tags e2e -run "$core" -skip "$newer" ./api/... ./test/admission
+    go test -count=1 -p 1 -timeout 15m -tags "e2e,$unused" -run "$core" -skip "$newer" ./api/... ./test/admission
   rm -rf bin/oldest
   mkdir -p bin/oldest
   ln -s "$tools"/kube* "$current"/gatekeeper* bin/oldest/
   LANDWAITER_CLUSTER_TOOLS=$PWD/bin/oldest \
-    go test -count=1 -p 1 -timeout 15m -tags e2e -run "$core|Pinned" -skip "$newer" ./test/admission
+    go test -count=1 -p 1 -timeout 15m -tags "e2e,$unused" -run "$core|Pinned" -skip "$newer" ./test/admission
 }
 
 # versions runs the core on one Kubernetes and one Gatekeeper: KUBERNETES and GATEKEEPER are
@@ -84,19 +90,19 @@ versions() {
   mkdir -p bin/versions
   ln -s "$kubernetes"/kube* "$gatekeeper"/gatekeeper* bin/versions/
   LANDWAITER_CLUSTER_TOOLS=$PWD/bin/versions \
-    go test -count=1 -p 1 -timeout 15m -tags e2e -run "$tests" "${skip[@]}" ./test/admission
+    go test -count=1 -p 1 -timeout 15m -tags "e2e,$unused" -run "$tests" "${skip[@]}" ./test/admission
 }
 
 # mutants breaks the guard of each published incident, and what each suite is about.
 mutants() {
   cluster
-  go test -tags mutants -count=1 -timeout 100m -v -run '^Test(WithoutItsGuardEachTestFails|EverySuiteNoticesItsMutant)$' ./test/arch
+  go test -tags "mutants,$unused" -count=1 -timeout 100m -v -run '^Test(WithoutItsGuardEachTestFails|EverySuiteNoticesItsMutant)$' ./test/arch
 }
 
 fuzz() { test/tools/fuzz.sh "${FUZZTIME:-10s}"; }
 
 # trees builds the repositories of every layout in full; make test builds a sample.
-trees() { go test -race -count=1 -timeout 30m ./pkg/tenancy/scaffold ./cmd/landwaiter; }
+trees() { race -count=1 -timeout 30m ./pkg/tenancy/scaffold ./cmd/landwaiter; }
 
 # properties checks ten times as many generated cases as make test.
 properties() {
@@ -104,11 +110,26 @@ properties() {
   packages=$(grep -rl --include='*_test.go' 'rapid\.Check(' api cmd pkg test | xargs -n1 dirname | sort -u | sed 's|^|./|')
   # The packages come first: go test takes what follows another's flag for its arguments.
   # shellcheck disable=SC2086
-  go test -race -count=1 -timeout 30m $packages -rapid.checks=1000
+  race -count=1 -timeout 30m $packages -rapid.checks=1000
 }
 
 # clock runs the tests of make test on later days: nothing in the repository may expire.
 clock() { test/tools/clock.sh ./...; }
+
+# flakes runs every test of make test thirty times, shuffled: ten times each with one, two and four
+# threads, beside processes that keep all cores busy. It ends with a table.
+flakes() {
+  local -a busy=()
+  for _ in $(seq "$(getconf _NPROCESSORS_ONLN)"); do
+    while :; do :; done &
+    busy+=("$!")
+  done
+  # shellcheck disable=SC2064 # these, whatever the variable is then
+  trap "kill ${busy[*]}" EXIT
+  go test -count=10 -cpu 1,2,4 -shuffle=on -timeout 60m ./... | tee /dev/stderr |
+    awk '$1 == "ok" || $1 == "FAIL" && NF > 2 {printf "%-56s 30 runs %-6s %s\n", $2, $1 == "ok" ? "passed" : "FAILED", $3; failed += $1 == "FAIL"; n++}
+      END {print n " packages, " failed + 0 " failed"}'
+}
 
 # tidy checks that the modules of tools that only this run builds have all that the tools need.
 # What go mod tidy needs besides, for tests of their dependencies, proxies do not have any more.
@@ -121,13 +142,13 @@ tidy() {
 # parts lists all parts: the packages with nightly tests by their last name, and the rest.
 parts() {
   test/tools/tagged.sh nightly | sed 's|.*/||'
-  printf '%s\n' trees tidy properties clock fuzz mutants oldest
+  printf '%s\n' trees tidy properties clock flakes fuzz mutants oldest
 }
 
 # run PART runs one part.
 run() {
   case $1 in
-  trees | tidy | properties | clock | fuzz | mutants | oldest | versions) "$1" ;;
+  trees | tidy | properties | clock | flakes | fuzz | mutants | oldest | versions) "$1" ;;
   *) tagged "$(test/tools/tagged.sh nightly | grep "/$1\$")" ;;
   esac
 }
@@ -164,7 +185,7 @@ for part in $chosen; do
   echo "nightly: === $part ($(date -u +%H:%M:%SZ)), log in $results/$part.log"
   began=$SECONDS result=passed
   # A shell of its own, so that set -e holds in it.
-  "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties clock tidy versions run); core='$core'; newer='$newer'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
+  "$BASH" -c "$(declare -f race cluster tagged oldest mutants fuzz trees properties clock flakes tidy versions run); core='$core'; newer='$newer'; unused='$unused'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
   if [[ -z ${LANDWAITER_RECORD:-} && $(key) != "$tree" ]]; then
     echo "nightly: files changed while $part ran; start again" >&2
     exit 1

@@ -38,12 +38,13 @@ TAGS      ?=
 # each go test it would read every dependency again, for minutes.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off -trimpath -tags=$(UNUSED))
 export CGO_ENABLED := 0
+DEFAULT := -exec "env -u GOGC -u GOMEMLIMIT"
 # The race detector needs cgo, and compiles everything a second time.
-DETECT = CGO_ENABLED=1 go test -race
-# Compilers take a sixth less time if they collect no garbage below 2 GiB, and linters with more
-# memory; programs of make e2e get Go's default.
+DETECT := CGO_ENABLED=1 go test -race $(DEFAULT)
+# Compilers take a sixth less time if they collect no garbage below 1 GiB, and linters with more
+# memory. Programs of make e2e, and tests with the race detector's own memory, get Go's default.
 demo build test generate derived e2e: export GOGC := off
-demo build test generate derived e2e: export GOMEMLIMIT := 2GiB
+demo build test generate derived e2e: export GOMEMLIMIT := 1GiB
 lint words: export GOGC := 400
 
 .PHONY: help demo build test lint verify words generate derived docs fuzz mutants bench e2e nightly soak dev image release clean
@@ -127,10 +128,10 @@ bench: build ## Measure the figures of docs/design/performance.md, also as bin/*
 e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)
 	@test/tools/packages.sh prometheus chromium npm
 	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh); eval "$$exports"; LANDWAITER_AXE=$$(test/tools/axe/build.sh); export LANDWAITER_AXE; own='^\./pkg|^\./test/load$$'; \
-	$(DETECT) -count=1 -p 2 -timeout 15m -exec "env -u GOGC -u GOMEMLIMIT" -tags e2e,$(UNUSED) $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
-	go test -count=1 -p 2 -timeout 15m -exec "env -u GOGC -u GOMEMLIMIT" -tags e2e,$(UNUSED) $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
+	$(DETECT) -count=1 -p 2 -timeout 15m -tags e2e,$(UNUSED) $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
+	go test $(DEFAULT) -count=1 -p 2 -timeout 15m -tags e2e,$(UNUSED) $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
 	$(DETECT) -count=1 -timeout 5m -tags $(CLOUDS),$(UNUSED) ./pkg/remote/external
-	go -C test/library/gator test -timeout 5m ./...
+	go -C test/library/gator test -count=1 -timeout 5m ./...
 
 nightly: ## Run slow tests, fuzzing, mutants, oldest versions; resumes (PART="oldest fuzz" runs these); ends with a table
 	KUBERNETES="$(KUBERNETES)" GATEKEEPER="$(GATEKEEPER)" test/tools/nightly.sh $(PART)

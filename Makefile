@@ -20,6 +20,7 @@ DEMO_ARGS ?=
 FUZZTIME  ?= 30s
 BENCH     ?= .
 TEST_ARGS ?=
+PACKAGES  ?= ./...
 RACE      ?=
 E2E_ARGS  ?=
 SOAK      ?= 10m
@@ -65,7 +66,7 @@ build: ## Build bin/landwaiter and bin/landwaiter-server (TAGS=aws,azure,gcp for
 
 test: ## Run the tests (RACE=1 runs those of concurrent packages with the race detector, which needs gcc)
 ifeq ($(RACE),)
-	go test -timeout 5m $(TEST_ARGS) ./...
+	go test -timeout 5m $(TEST_ARGS) $(PACKAGES)
 else
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "make test RACE=1: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }

@@ -20,8 +20,8 @@ DEMO_ARGS ?=
 FUZZTIME  ?= 30s
 BENCH     ?= .
 TEST_ARGS ?=
-PACKAGES  ?= ./...
 RACE      ?=
+PACKAGES  ?= $(if $(RACE),$$(test/tools/concurrent.sh),./...)
 E2E_ARGS  ?=
 SOAK      ?= 10m
 PART      ?=
@@ -70,7 +70,7 @@ ifeq ($(RACE),)
 else
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "make test RACE=1: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
-	$(DETECT) -timeout 10m $(TEST_ARGS) $$(test/tools/concurrent.sh)
+	$(DETECT) -timeout 10m $(TEST_ARGS) $(PACKAGES)
 endif
 
 # Two packages have files that only build without some of these tags.

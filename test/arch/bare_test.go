@@ -55,8 +55,8 @@ func (s source) starts() (found []string) {
 		if !ok {
 			return true
 		}
-		if pkg.Name == "exec" && (strings.HasPrefix(selector.Sel.Name, "Command") || selector.Sel.Name == "LookPath") {
-			if program := literal(call.Args); !slices.Contains(inReadme(), program) {
+		if at, starts := map[string]int{"Command": 0, "LookPath": 0, "CommandContext": 1}[selector.Sel.Name]; starts && pkg.Name == "exec" {
+			if program := literal(call.Args[at]); !slices.Contains(inReadme(), program) {
 				found = append(found, s.at(call.Pos(), fmt.Sprintf("starts %q", program)))
 			}
 		}
@@ -70,17 +70,17 @@ func (s source) starts() (found []string) {
 	return found
 }
 
-// literal returns the first argument that is a text, without quotes.
-func literal(args []ast.Expr) string {
-	for _, arg := range args {
-		if text, ok := arg.(*ast.BasicLit); ok {
-			value, err := strconv.Unquote(text.Value)
-			if err == nil {
-				return value
-			}
-		}
+// literal returns the text of an argument, and an empty one of what is not written there.
+func literal(arg ast.Expr) string {
+	text, ok := arg.(*ast.BasicLit)
+	if !ok {
+		return ""
 	}
-	return ""
+	value, err := strconv.Unquote(text.Value)
+	if err != nil {
+		return ""
+	}
+	return value
 }
 
 // A machine has what README.md names, so a test that needs more passes only where somebody
@@ -105,6 +105,7 @@ func TestATestThatStartsAnotherProgramIsFound(t *testing.T) {
 		`exec.Command("redis-server", "--port", "0")`:            1,
 		`exec.LookPath("gcc")`:                                   1,
 		`exec.CommandContext(t.Context(), program, "-o", "out")`: 1,
+		`exec.CommandContext(t.Context(), program, "go")`:        1,
 		`exec.CommandContext(t.Context(), "go", "list")`:         0,
 		`suite.Eventually(t, nil)`:                               0,
 	} {

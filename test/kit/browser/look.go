@@ -3,16 +3,20 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
@@ -43,12 +47,29 @@ func (tab *Tab) Look(folder, name string) {
 		for _, scheme := range schemes {
 			call(tab, "set the scheme", emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 			seen := fmt.Sprintf("%s-%d-%s", name, width, scheme)
-			picture := do(tab, "take a screenshot", chromedp.FullScreenshot(100))
-			require.NoError(tab.t, os.WriteFile(filepath.Join(folder, seen+".png"), picture, 0o600))
+			require.NoError(tab.t, os.WriteFile(filepath.Join(folder, seen+".png"), tab.picture(), 0o600))
 			require.LessOrEqual(tab.t, tab.Overflow(), 0, "%s is wider than the screen", seen)
 			tab.judge(seen)
 		}
 	}
+}
+
+// picture takes a screenshot. Chromium takes none of a window that it does not draw, and loses the
+// request if that changes in between, so it is brought to the front and asked more than once.
+func (tab *Tab) picture() (png []byte) {
+	tab.t.Helper()
+	suite.Eventually(tab.t, func(context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(tab.ctx, 30*time.Second)
+		defer cancel()
+		if _, err := chromedp.Call(ctx, page.BringToFront, cdp.Empty{}); err != nil {
+			return fmt.Errorf("bring the tab to the front: %w", err)
+		}
+		if png, err = chromedp.Run(ctx, chromedp.FullScreenshot(100)); err != nil {
+			return fmt.Errorf("take a screenshot: %w", err)
+		}
+		return nil
+	})
+	return png
 }
 
 // Resize makes the screen so many pixels wide.

@@ -9,6 +9,46 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 )
 
+// hostile are accepted expressions that look at much for little, with predicates of at most 2 MiB
+// that the signer chooses.
+func hostile() map[string]struct{ expression, predicate string } {
+	const most = 2 << 20
+	long := `"` + strings.Repeat("ü", most/2-100_000) + `"`
+	list := func(element string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+	}
+	nested := list(list(list("[0]", 40), 40), 40)
+	return map[string]struct{ expression, predicate string }{
+		"the runes of a text":            {"predicate.l.all(x, size(predicate.s) > 0)", `{"l":` + list("1", 1000) + `,"s":` + long + `}`},
+		"the runes of a text, as method": {"predicate.l.all(x, predicate.s.size() > 0)", `{"l":` + list("1", 1000) + `,"s":` + long + `}`},
+		"nested lists":                   {joined("predicate.a == predicate.b", "&&", 60), `{"a":` + nested + `,"b":` + nested + `}`},
+		"nested lists that differ":       {joined("!(predicate.a != predicate.b)", "&&", 60), `{"a":` + nested + `,"b":` + nested + `}`},
+		"a list among lists":             {joined("!(predicate.a in predicate.b)", "&&", 60), `{"a":` + list(list(list("0", 40), 40), 41) + `,"b":` + list(list(list(list("0", 40), 40), 40), 4) + `}`},
+		"a whole predicate":              {joined("predicate == predicate", "&&", 100), `{"a":` + nested + `,"s":` + long + `}`},
+		"objects":                        {joined("predicate.a == predicate.b", "&&", 60), `{"a":` + list(`{"a":{"b":{"c":1}}}`, 20_000) + `,"b":` + list(`{"a":{"b":{"c":1}}}`, 20_000) + `}`},
+		"a text among constants":         {"predicate.l.all(x, !(predicate.s in ['a', 'b']))", `{"l":` + list("1", 20_000) + `,"s":` + long + `}`},
+		"a text as a key":                {"predicate.l.all(x, !(predicate.s in predicate.m))", `{"l":` + list("1", 20_000) + `,"m":{"a":1},"s":` + long + `}`},
+		"a text that is looked up":       {"predicate.l.all(x, predicate.m[?predicate.s].orValue(1) == 1)", `{"l":` + list("1", 20_000) + `,"m":{"a":1},"s":` + long + `}`},
+		"a text to bytes":                {"predicate.l.all(x, bytes(predicate.s) != b'')", `{"l":` + list("1", 10_000) + `,"s":` + long + `}`},
+		"a text that is no number":       {"predicate.l.exists(x, int(predicate.s) == 1) || true", `{"l":` + list("1", 5_000) + `,"s":` + long + `}`},
+		"time zones":                     {"predicate.l.all(x, now.getHours('Europe/Berlin') >= 0)", `{"l":` + list("1", 40_000) + `}`},
+		"more values than an expression": {"predicate.a == predicate.a", `{"a":` + list("0", most/2-100) + `}`},
+	}
+}
+
+func TestWhateverASignerChoosesAnExpressionEndsWithinItsLimits(t *testing.T) {
+	for name, c := range hostile() {
+		t.Run(name, func(t *testing.T) {
+			compiled, err := cel.Compile(c.expression, variables)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(c.predicate), 2<<20+1<<17)
+			matched, err := compiled.Match(t.Context(), values(t, c.predicate))
+			require.Error(t, err)
+			require.False(t, matched)
+		})
+	}
+}
+
 // BenchmarkCostliestExpression measures the most that one expression can cost before the
 // limit ends it.
 func BenchmarkCostliestExpression(b *testing.B) {

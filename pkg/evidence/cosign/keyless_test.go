@@ -2,6 +2,7 @@ package cosign_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,40 @@ func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
 			_, strangers := newSigstore(t)
 			requireInvalid(t, check(newChecker(t, keylessOptions(strangers, nil)), img, e), policy.ReasonUntrusted)
 		})
+	}
+}
+
+// The library matches all identities in one step, so that what takes long must not begin.
+func TestLongIdentitiesAreRefusedBeforeTheyAreMatched(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	long := func(n int) string { return "https://example.com/" + strings.Repeat("a", n-len("https://example.com/")) }
+	heavy := slices.Repeat([]cosign.Identity{{Issuer: vouched, SubjectRegExp: `(?:.?.?.?.?.?.?.?.?.?.?){45}b`}}, 16)
+	for name, c := range map[string]struct {
+		subject    string
+		identities []cosign.Identity
+		want       string
+	}{
+		"a long subject":                 {long(8_000), []cosign.Identity{{Issuer: vouched, SubjectRegExp: ".*"}}, "subject 8000, the limit is 2048"},
+		"an exact one":                   {long(8_000), []cosign.Identity{{Issuer: vouched, Subject: long(8_000)}}, "the limit is 2048"},
+		"many large regular expressions": {long(1_500), heavy, "too long for the regular expressions of the Verifier"},
+		"the longest":                    {long(2_048), []cosign.Identity{{Issuer: vouched, SubjectRegExp: "https://example\\.com/a*"}}, ""},
+		"one that is large":              {long(500), []cosign.Identity{{IssuerRegExp: ".*", SubjectRegExp: "(?:https://example.com/)(?:a?){500}"}}, ""},
+	} {
+		for form, e := range map[string]*evidence{
+			"bundle": keylessBundle(t, instance, img.Descriptor.Digest, c.subject, vouched, sigstore.SignOptions{}),
+			"legacy": keylessLegacy(t, instance, img, c.subject, vouched, sigstore.SignOptions{}),
+		} {
+			t.Run(name+", "+form, func(t *testing.T) {
+				finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Identities = c.identities })), img, e)
+				if c.want == "" {
+					require.Equal(t, policy.Valid, finding.Result(), finding.Message)
+					return
+				}
+				requireInvalid(t, finding, policy.ReasonLimitExceeded)
+				require.Contains(t, finding.Message, c.want)
+			})
+		}
 	}
 }
 

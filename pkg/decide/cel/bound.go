@@ -55,6 +55,21 @@ func checkGrowth(checked *celast.AST) error {
 	return refused
 }
 
+// computesKeys reports whether an expression looks something up by a key that is not constant.
+func computesKeys(checked *celast.AST) (found bool) {
+	celast.PreOrderVisit(checked.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() != celast.CallKind {
+			return
+		}
+		switch e.AsCall().FunctionName() {
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			key := e.AsCall().Args()[len(e.AsCall().Args())-1]
+			found = found || key.Kind() != celast.LiteralKind
+		}
+	}))
+	return found
+}
+
 // joins reports whether an overload of + concatenates strings, bytes or lists.
 func joins(overload string) bool {
 	return overload == overloads.AddString || overload == overloads.AddBytes || overload == overloads.AddList

@@ -5,10 +5,10 @@ package cel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
 	celgo "github.com/google/cel-go/cel"
@@ -17,7 +17,10 @@ import (
 )
 
 // Expression is a compiled condition. It is safe for concurrent use.
-type Expression struct{ program celgo.Program }
+type Expression struct {
+	program  celgo.Program
+	computed bool // it has keys that are not constant
+}
 
 // Kind is the type of a variable.
 type Kind int
@@ -39,18 +42,7 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression is %d bytes long, the limit is %d; split it", len(text), maxExpression)
 	}
-	options := []celgo.EnvOption{
-		// No extension libraries and no macros that make lists: some of them make large
-		// values out of small ones (lists.range, replace, map), and the cost limit misses
-		// that if types are only known at run time.
-		celgo.ParserRecursionLimit(maxNesting), celgo.ParserExpressionSizeLimit(maxExpression),
-		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
-		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ExistsOneMacro),
-	}
-	for name, kind := range variables {
-		options = append(options, celgo.Variable(name, map[Kind]*celgo.Type{Any: celgo.DynType, Text: celgo.StringType, Time: celgo.TimestampType}[kind]))
-	}
-	environment, err := celgo.NewEnv(options...)
+	environment, err := newEnvironment(variables)
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
@@ -72,12 +64,27 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	if kind := ast.OutputType(); !kind.IsExactType(celgo.BoolType) && !kind.IsExactType(celgo.DynType) {
 		return nil, fmt.Errorf("the expression is of type %s, it must be true or false", kind)
 	}
-	program, err := environment.Program(ast, append(matched.options(),
-		celgo.CostLimit(maxCost), celgo.InterruptCheckFrequency(checkEvery), celgo.EvalOptions(celgo.OptOptimize))...)
+	program, err := environment.Program(ast, append(matched.options(), costOptions()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("the expression cannot be planned: %s", oneLine(err.Error()))
 	}
-	return &Expression{program: program}, nil
+	return &Expression{program, computesKeys(ast.NativeRep())}, nil
+}
+
+// newEnvironment returns the environment of expressions over variables.
+func newEnvironment(variables Variables) (*celgo.Env, error) {
+	options := []celgo.EnvOption{
+		// No extension libraries and no macros that make lists: some of them make large
+		// values out of small ones (lists.range, replace, map), and the cost limit misses
+		// that if types are only known at run time.
+		celgo.ParserRecursionLimit(maxNesting), celgo.ParserExpressionSizeLimit(maxExpression),
+		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
+		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ExistsOneMacro),
+	}
+	for name, kind := range variables {
+		options = append(options, celgo.Variable(name, map[Kind]*celgo.Type{Any: celgo.DynType, Text: celgo.StringType, Time: celgo.TimestampType}[kind]))
+	}
+	return celgo.NewEnv(options...)
 }
 
 // refusal returns the first issue with its position. The library's own text repeats the
@@ -102,38 +109,37 @@ func oneLine(message string) string {
 }
 
 // Match reports whether the expression is true for values, which has a value for every
-// variable. It returns an error if a field is missing, the cost is over the limit, or ctx
-// ends; then there is no match.
-func (e *Expression) Match(ctx context.Context, values map[string]any) (bool, error) {
-	return e.match(values, func(facts map[string]any) (ref.Val, error) {
-		result, _, err := e.program.ContextEval(ctx, facts)
-		return result, err
-	})
-}
-
-// Holds is Match without a deadline. The cost limit still applies.
-func (e *Expression) Holds(values map[string]any) (bool, error) {
-	return e.match(values, func(facts map[string]any) (ref.Val, error) {
-		result, _, err := e.program.Eval(facts)
-		return result, err
-	})
-}
-
-func (e *Expression) match(values map[string]any, evaluate func(map[string]any) (ref.Val, error)) (matched bool, err error) {
+// variable. It calls step between the steps of the work; nil calls nothing. It returns an error
+// if a field is missing, if the values, the cost or the time are over their limits, and the error of ctx or step;
+// then there is no match.
+func (e *Expression) Match(ctx context.Context, step Step, values map[string]any) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			matched, err = false, fmt.Errorf("the expression failed: %s", oneLine(fmt.Sprint(r)))
 		}
 	}()
-	facts := make(map[string]any, len(values))
-	for name, value := range values {
-		facts[name] = native(value)
+	m := &meter{resumed: time.Now(), step: func() error {
+		if step == nil {
+			return ctx.Err()
+		}
+		return step(ctx)
+	}}
+	if err := m.step(); err != nil {
+		return false, err
 	}
-	result, err := evaluate(facts)
-	if err != nil {
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	all, known := map[string]any{meterName: m}, facts{computed: e.computed}
+	for name, value := range values {
+		if all[name], err = known.native(value); err != nil {
 			return false, err
 		}
+	}
+	result, _, err := e.program.ContextEval(ctx, all)
+	switch {
+	case m.err != nil:
+		return false, m.err
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil:
 		return false, errors.New(oneLine(err.Error()))
 	}
 	return isTrue(result)
@@ -145,31 +151,4 @@ func isTrue(result ref.Val) (bool, error) {
 		return false, errors.New("the expression is not a bool")
 	}
 	return bool(value), nil
-}
-
-// native converts JSON numbers to CEL's: integers to int, others to double.
-func native(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		made := make(map[string]any, len(value))
-		for name, inner := range value {
-			made[name] = native(inner)
-		}
-		return made
-	case []any:
-		made := make([]any, len(value))
-		for i, inner := range value {
-			made[i] = native(inner)
-		}
-		return made
-	case json.Number:
-		if whole, err := value.Int64(); err == nil {
-			return whole
-		}
-		if float, err := value.Float64(); err == nil {
-			return float
-		}
-		return value.String()
-	}
-	return value
 }

@@ -1,6 +1,8 @@
 package cel_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -42,11 +44,40 @@ func TestWhateverASignerChoosesAnExpressionEndsWithinItsLimits(t *testing.T) {
 			compiled, err := cel.Compile(c.expression, variables)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(c.predicate), 2<<20+1<<17)
-			matched, err := compiled.Match(t.Context(), values(t, c.predicate))
+			matched, err := compiled.Match(t.Context(), nil, values(t, c.predicate))
 			require.Error(t, err)
 			require.False(t, matched)
 		})
 	}
+}
+
+func TestAnEvaluationLetsOthersGoFirstAndEndsWithThem(t *testing.T) {
+	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, a == b))", variables)
+	require.NoError(t, err)
+	steps := 0
+	matched, err := compiled.Match(t.Context(), func(context.Context) error { steps++; return nil }, values(t, `{"l":[`+strings.Repeat("1,", 99)+`1]}`))
+	require.NoError(t, err)
+	require.True(t, matched)
+	require.Greater(t, steps, 1_000, "one step for some calls")
+
+	enough := errors.New("no time is left for this image")
+	steps = 0
+	matched, err = compiled.Match(t.Context(), func(context.Context) error {
+		if steps++; steps > 3 {
+			return enough
+		}
+		return nil
+	}, values(t, `{"l":[`+strings.Repeat("1,", 99)+`1]}`))
+	require.ErrorIs(t, err, enough)
+	require.False(t, matched)
+	require.Equal(t, 4, steps)
+
+	flat, err := cel.Compile(joined("predicate == predicate", "&&", 100), variables)
+	require.NoError(t, err)
+	steps = 0
+	_, err = flat.Match(t.Context(), func(context.Context) error { steps++; return nil }, values(t, `{"l":[1]}`))
+	require.NoError(t, err)
+	require.Greater(t, steps, 5, "without a loop, too")
 }
 
 // BenchmarkCostliestExpression measures the most that one expression can cost before the
@@ -56,7 +87,7 @@ func BenchmarkCostliestExpression(b *testing.B) {
 	require.NoError(b, err)
 	large := values(b, `{"l":[`+strings.Repeat("1,", 999)+`1]}`)
 	for b.Loop() {
-		_, err := compiled.Match(b.Context(), large)
+		_, err := compiled.Match(b.Context(), nil, large)
 		require.Error(b, err)
 	}
 }

@@ -1,5 +1,7 @@
 package cel
 
+import "time"
+
 // Limits on one expression.
 const (
 	// maxExpression is the length of an expression in bytes.
@@ -18,11 +20,25 @@ const (
 	// maxCost bounds one evaluation, in CEL's units. It is enough to visit each of some
 	// 10,000 packages a few times, and is used up within a fifth of a second.
 	maxCost = 500_000
+	// maxTime bounds one evaluation that costs less than it takes, without the time that others
+	// have in between.
+	maxTime = time.Second
+	// maxValues bounds the values of one evaluation together, in CEL's units: one function that
+	// looks at all of them takes some 20 ms. An SBOM of 2 MiB has about 60,000.
+	maxValues = 200_000
+	// maxKey is the length in bytes of a text where an expression computes keys: looking up a key
+	// reads all of it, and costs one unit.
+	maxKey = 16 << 10
+	// bytesPerCost is how many bytes of a text cost one unit.
+	bytesPerCost = 64
+	// zoneCost is what a time zone costs: Go reads it from a file each time.
+	zoneCost = 200
 	// stepsPerCost is how many instructions of a regular expression, each for one
 	// character, cost one unit.
 	stepsPerCost = 32
-	// checkEvery is the number of iterations after which a deadline is noticed.
-	checkEvery = 100
+	// stepEvery is the number of calls and iterations after which others go first and a deadline
+	// is noticed.
+	stepEvery = 16
 	// maxMessage is how much of the library's error is repeated, in bytes: it may quote
 	// the expression.
 	maxMessage = 300

@@ -45,6 +45,7 @@ type Turn[Account comparable] struct {
 	account Account
 	held    bool
 	began   time.Time
+	used    time.Duration
 }
 
 // Take waits for a turn of account until ctx ends, and then returns its error. Whoever
@@ -143,7 +144,17 @@ func (u *Turn[Account]) Leave() {
 	t := u.turns
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.end(t.users[u.account], t.now().Sub(u.began))
+	took := t.now().Sub(u.began)
+	u.used += max(took, 0)
+	t.end(t.users[u.account], took)
+}
+
+// Used returns for how long the turn was held, in all.
+func (u *Turn[Account]) Used() time.Duration {
+	if u.held {
+		return u.used + max(u.turns.now().Sub(u.began), 0)
+	}
+	return u.used
 }
 
 // quantum is how long a turn lasts at least before it is yielded: some ten checks of a

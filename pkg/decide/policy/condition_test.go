@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,12 +16,15 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 	valid := func(verifier, signer string) policy.Finding { return finding(verifier, policy.Valid, signer, "ok") }
 	unread := finding("b", policy.Invalid, "", "only the first 32 signatures are tried")
 	unread.Incomplete = true
-	absent := func(proven []policy.Finding) (bool, error) { return len(proven) < 2, nil }
+	absent := func(_ context.Context, proven []policy.Finding) (bool, error) { return len(proven) < 2, nil }
 	invalid, unknown := finding("a", policy.Invalid, "", "wrong key"), finding("a", policy.Unknown, "", "registry answered 503")
-	always := func([]policy.Finding) (bool, error) { return true, nil }
-	never := func([]policy.Finding) (bool, error) { return false, nil }
-	fails := func([]policy.Finding) (bool, error) { return true, errors.New("no such key") }
-	two := func(proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }
+	always := func(context.Context, []policy.Finding) (bool, error) { return true, nil }
+	never := func(context.Context, []policy.Finding) (bool, error) { return false, nil }
+	fails := func(context.Context, []policy.Finding) (bool, error) { return true, errors.New("no such key") }
+	late := func(context.Context, []policy.Finding) (bool, error) {
+		return true, fmt.Errorf("evaluate: %w", context.DeadlineExceeded)
+	}
+	two := func(_ context.Context, proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }
 	for name, c := range map[string]struct {
 		condition policy.Condition
 		atLeast   int
@@ -35,6 +40,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 		"it does not hold":                      {never, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "the expression of VerificationPolicy team-a/strict does not hold for what was found: a valid signature for a"},
 		"it fails, and says true":               {fails, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "no such key"},
 		"only the valid are seen":               {two, 1, []policy.Finding{valid("a", "k1"), invalid, valid("b", "k2"), valid("z", "k3")}, policy.Allowed, ""},
+		"it had no time":                        {late, 1, []policy.Finding{valid("a", "k1")}, policy.Undecided, "was not evaluated in time"},
 		"two signers where two are needed":      {always, 2, []policy.Finding{valid("a", "k1"), valid("b", "k2")}, policy.Allowed, ""},
 		"one signer where two are needed":       {always, 2, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Denied, "2 different signers"},
 		"something is unknown":                  {always, 1, []policy.Finding{valid("a", "k1"), unknown}, policy.Undecided, "503"},
@@ -46,7 +52,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 			requirement, err := policy.Matching(strict, c.atLeast, c.condition, "a", "b")
 			require.NoError(t, err)
 			rules := policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}
-			verdict := policy.Decide(rules, c.findings)
+			verdict := policy.Decide(t.Context(), rules, c.findings)
 			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
 			require.NotEmpty(t, verdict.Reason)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,9 +18,9 @@ type Requirement struct {
 	condition Condition // nil for AnyOf and AllOf
 }
 
-// Condition reports whether proven findings meet a requirement. An error means no.
-// A Condition is a pure function.
-type Condition func(proven []Finding) (bool, error)
+// Condition reports whether proven findings meet a requirement. An error means no, and one of a context
+// that it is not known. What a Condition reports depends on nothing else.
+type Condition func(ctx context.Context, proven []Finding) (bool, error)
 
 // AnyOf requires valid evidence of at least atLeast distinct signers, from any
 // of the named verifiers. It returns an error for an empty list or atLeast < 1.
@@ -69,7 +70,7 @@ type Requirements struct {
 // Decide evaluates findings against rules. The outcome is Denied if any requirement
 // is denied, else Undecided if any is undecided. It is Allowed only if there is at
 // least one requirement and all of them are proven.
-func Decide(rules Requirements, findings []Finding) Verdict {
+func Decide(ctx context.Context, rules Requirements, findings []Finding) Verdict {
 	if len(rules.Require) == 0 {
 		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source),
 			Remediation: rules.Source.Owner("add a requirement to its rule")}
@@ -77,7 +78,7 @@ func Decide(rules Requirements, findings []Finding) Verdict {
 	var proofs []string
 	var undecided *Verdict
 	for _, requirement := range rules.Require {
-		verdict := requirement.decide(findings)
+		verdict := requirement.decide(ctx, findings)
 		switch verdict.outcome {
 		case Allowed:
 			proofs = append(proofs, verdict.Reason)
@@ -97,7 +98,7 @@ func Decide(rules Requirements, findings []Finding) Verdict {
 	return Verdict{outcome: Allowed, Policy: rules.Require[0].source, Reason: strings.Join(unique(proofs), "; ")}
 }
 
-func (r Requirement) decide(findings []Finding) Verdict {
+func (r Requirement) decide(ctx context.Context, findings []Finding) Verdict {
 	named := map[string]bool{}
 	for _, name := range r.verifiers {
 		named[name] = true
@@ -109,7 +110,7 @@ func (r Requirement) decide(findings []Finding) Verdict {
 		}
 	}
 	if r.condition != nil {
-		return r.match(relevant)
+		return r.match(ctx, relevant)
 	}
 	if r.holds(relevant, false) {
 		return Verdict{outcome: Allowed, Policy: r.source, Reason: r.allowedReason(relevant)}
@@ -151,7 +152,7 @@ func (r Requirement) holds(findings []Finding, assumeValid bool) bool {
 }
 
 // match decides a requirement that has a condition.
-func (r Requirement) match(findings []Finding) Verdict {
+func (r Requirement) match(ctx context.Context, findings []Finding) Verdict {
 	if !r.holds(findings, true) {
 		return r.denied(findings)
 	}
@@ -169,7 +170,9 @@ func (r Requirement) match(findings []Finding) Verdict {
 			proven = append(proven, f)
 		}
 	}
-	switch met, err := r.condition(proven); {
+	switch met, err := r.condition(ctx, proven); {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return NotDecided(r.source, fmt.Sprintf("the expression of %s was not evaluated in time, try again", r.sourceName()))
 	case err != nil:
 		return Verdict{Policy: r.source, Reason: fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.sourceName(), err.Error()),
 			Remediation: r.source.Owner("guard fields that may be missing with has(…) in the expression")}

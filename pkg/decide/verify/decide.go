@@ -149,7 +149,7 @@ func (b *board) findings(t task, absent bool) []policy.Finding {
 }
 
 // decide returns the verdict of every task, and all findings, each verifier's once.
-func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
+func (b *board) decide(ctx context.Context) ([]policy.Verdict, []policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
@@ -158,7 +158,7 @@ func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 	for i, t := range b.tasks {
 		verdicts[i] = t.verdict
 		if !t.known {
-			verdicts[i] = policy.Decide(t.rules, b.findings(t, true))
+			verdicts[i] = policy.Decide(ctx, t.rules, b.findings(t, true))
 			if verdicts[i].Outcome() != policy.Allowed {
 				absent = true
 				verdicts[i].Reason += lookedAt(b.looked[t.layer.Registry])

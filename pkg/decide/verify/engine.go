@@ -30,7 +30,7 @@ type Options struct {
 	// Default 96 MiB, of which one account alone gets half: room for the
 	// largest image.
 	EvidenceBytes int64
-	// Processors is how many goroutines check evidence and match patterns at a time.
+	// Processors is how many goroutines check evidence at a time, and how many match patterns.
 	// Accounts take turns. Default: one less than [runtime.GOMAXPROCS], so that known
 	// verdicts are always answered.
 	Processors int
@@ -62,7 +62,8 @@ type Engine struct {
 	flights singleflight.Group // by Key.String: concurrent callers share the work on an image
 	limit   *fair.Gate[Account]
 	memory  *fair.Gate[Account]
-	turns   *fair.Turns[Account]
+	turns   *fair.Turns[Account] // for evidence
+	plans   *fair.Turns[Account] // for rules and exceptions: an image that needs no evidence waits for nobody's
 	seed    maphash.Seed
 	later   chan struct{} // one element for each image that is verified after its answer
 }
@@ -72,7 +73,7 @@ type Engine struct {
 func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 	options = options.withDefaults()
 	return &Engine{cache: cache, now: now, options: options, limit: fair.NewGate[Account](int64(options.InFlight)),
-		memory: fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now),
+		memory: fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now), plans: fair.NewTurns[Account](options.Processors, now),
 		seed: maphash.MakeSeed(), later: make(chan struct{}, laterAtOnce)}
 }
 
@@ -203,7 +204,7 @@ func (e *Engine) recall(config part, ref image.Reference, turns bool) (Result, b
 		return result, true
 	}
 	if turns {
-		turn := e.turns.Try(config.account())
+		turn := e.plans.Try(config.account())
 		if turn == nil {
 			return Result{}, false // Verify waits for its turn
 		}

@@ -72,9 +72,9 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	x.trace.look(board)
 	var verdicts []policy.Verdict
 	var findings []policy.Finding
-	if err := x.budget.compute(work, func(context.Context) {
+	if err := x.budget.compute(work, func(ctx context.Context) {
 		defer x.trace.start("decide", "")()
-		verdicts, findings = board.decide()
+		verdicts, findings = board.decide(ctx)
 	}); err != nil {
 		return Entry{Verdict: failed(tasks, fmt.Errorf("%s was not finished in time, try again: %w", subject.Reference, err))}
 	}
@@ -108,8 +108,9 @@ type budget struct {
 	pace
 	memory *fair.Hold[Account]
 
-	refused atomic.Bool // some evidence found no memory, and is Unknown
-	lost    atomic.Bool // a finding found no memory, and is gone
+	checked atomic.Int64 // how long signatures were checked
+	refused atomic.Bool  // some evidence found no memory, and is Unknown
+	lost    atomic.Bool  // a finding found no memory, and is gone
 }
 
 func (e *Engine) pace(account Account) pace { return pace{account: account, turns: e.turns} }
@@ -127,6 +128,14 @@ func (b *budget) hold(n int64) error {
 	return nil
 }
 
+// errCheckTime ends the checks of an image. Nobody sees a finding of it, see [search.check].
+var errCheckTime = fmt.Errorf("checking the signatures of this image takes longer than %s", maxCheckTime)
+
+// over reports whether the checks of the image have taken as long as they may, one of them in turn.
+func (b *budget) over(turn *fair.Turn[Account]) bool {
+	return time.Duration(b.checked.Load())+turn.Used() > maxCheckTime
+}
+
 // release returns all memory. Nothing that was held may be used any more.
 func (b *budget) release() { b.memory.Release() }
 
@@ -137,7 +146,7 @@ func (p pace) take(ctx context.Context) (context.Context, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("wait for a turn of %s: %w", p.account, err)
 	}
-	return withTurn(ctx, turn), turn.Leave, nil
+	return withTurn(ctx, checking{turn: turn}), turn.Leave, nil
 }
 
 // compute runs f in a turn of the account, with a context for [Step]. It fails without f
@@ -175,24 +184,34 @@ func TakeTurn(ctx context.Context) (context.Context, func(), error) {
 // when to work, and never for whom.
 type turnKey struct{}
 
-func withTurn(ctx context.Context, turn *fair.Turn[Account]) context.Context {
-	return context.WithValue(ctx, turnKey{}, turn)
+// checking is a turn, and the budget of the image that is checked in it, nil in other turns.
+type checking struct {
+	turn   *fair.Turn[Account]
+	budget *budget
+}
+
+func withTurn(ctx context.Context, in checking) context.Context {
+	return context.WithValue(ctx, turnKey{}, in)
 }
 
 // Step lets other accounts go first. A [Checker] calls it between the steps of its work,
-// such as two keys, each of which takes a millisecond or so. It fails if ctx has ended.
+// such as two keys, each of which takes a millisecond or so. It fails if ctx has ended, or the time for
+// all checks of the image.
 func Step(ctx context.Context) error {
-	turn, _ := ctx.Value(turnKey{}).(*fair.Turn[Account])
-	return turn.Yield(ctx)
+	in, _ := ctx.Value(turnKey{}).(checking)
+	if in.budget != nil && in.budget.over(in.turn) {
+		return errCheckTime
+	}
+	return in.turn.Yield(ctx)
 }
 
-// compute runs f in a turn of the account of config. It fails without f if ctx ends first, or how
+// compute matches rules or exceptions in a turn of the account of config. It fails without f if ctx ends first, or how
 // never waits and there is none now.
 func (e *Engine) compute(ctx context.Context, config *Config, how mode, f func()) error {
 	if !how.recall {
-		return e.pace(config.account()).compute(ctx, func(context.Context) { f() })
+		return pace{config.account(), e.plans}.compute(ctx, func(context.Context) { f() })
 	}
-	turn := e.turns.Try(config.account())
+	turn := e.plans.Try(config.account())
 	if turn == nil {
 		return errOverloaded
 	}

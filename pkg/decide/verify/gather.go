@@ -148,10 +148,21 @@ func (s *search) check(ctx context.Context, v *Verifier, signature *candidate) {
 		s.board.add(s.registry, v, &signature.rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, err)))
 		return
 	}
-	defer turn.Leave()
-	end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
-	finding := v.withCommand(Found(v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in), s.now())), s.subject.Reference)
-	end()
+	defer func() {
+		turn.Leave()
+		s.budget.checked.Add(int64(turn.Used()))
+	}()
+	var finding policy.Finding
+	if !s.budget.over(turn) {
+		end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
+		finding = v.withCommand(Found(v.Checker.Check(withTurn(ctx, checking{turn, s.budget}), s.subject, signature.Signature, s.between(turn, signature.in), s.now())), s.subject.Reference)
+		end()
+	}
+	if !finding.Proven() && s.budget.over(turn) {
+		finding = policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
+			Message:     fmt.Sprintf("%s, so this signature was not checked", errCheckTime),
+			Remediation: "remove superfluous signatures from the repository, or make the Verifier's expressions simpler"}
+	}
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature.Signature)
 	s.board.add(s.registry, v, &signature.rank, finding)
 }
@@ -163,6 +174,9 @@ func (s *search) between(turn *fair.Turn[Account], m *manifest) Fetch {
 		content, err := s.blobs.fetch(ctx, func() []Location { return s.where(m) }, desc, limit, 1)
 		if err := turn.Enter(ctx); err != nil {
 			return nil, fmt.Errorf("fetch %s: %w", desc.Digest, err)
+		}
+		if s.budget.over(turn) {
+			return nil, errCheckTime
 		}
 		return content, err
 	}

@@ -10,6 +10,9 @@ const (
 	// MaxSignatures is how many signatures of an image are checked, over all
 	// manifests: checks cost processor time.
 	MaxSignatures = 32
+	// maxCheckTime is how long the signatures of an image are checked, in turns. Without it, costly
+	// evidence would leave images undecided, which nothing caches, and each retry would pay again.
+	maxCheckTime = 4 * time.Second
 	// MaxManifestBytes is the largest manifest that is read. The OCI distribution
 	// specification asks registries to accept 4 MiB; signature manifests take a few
 	// KiB.

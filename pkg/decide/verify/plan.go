@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,9 +159,10 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 		}
 	}
 	// No evidence can satisfy a requirement whose verifiers are all missing: deny
-	// before any network call. With none missing, evidence decides.
+	// before any network call. With none missing, evidence decides. No expression is evaluated
+	// while findings are pending.
 	if len(t.missing) > 0 || len(t.verifiers) == 0 {
-		if verdict := policy.Decide(t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
+		if verdict := policy.Decide(context.Background(), t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
 			return deny(verdict)
 		}
 	}

@@ -63,6 +63,7 @@ type identities struct {
 	logged     bool // signatures must be in a log
 	bundles    *bundleverify.Verifier
 	policies   []bundleverify.PolicyOption
+	sizes      []regexpSizes   // of the identities
 	expression *cel.Expression // may be nil
 }
 
@@ -86,7 +87,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 		if err != nil {
 			return nil, at(fmt.Sprintf("keyless.identities[%d]", i), err)
 		}
-		made.policies = append(made.policies, option)
+		made.policies, made.sizes = append(made.policies, option), append(made.sizes, identity.sizes())
 	}
 	if k.Root == nil {
 		return nil, errors.New("a keyless verifier needs a root of trust")
@@ -109,11 +110,25 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	return made, nil
 }
 
+// regexpSizes are the instructions of the regular expressions of an identity, 0 without one.
+type regexpSizes struct{ issuer, subject int }
+
+// sizes returns the sizes of the regular expressions, 0 for those that New refuses.
+func (i Identity) sizes() (s regexpSizes) {
+	if i.IssuerRegExp != "" {
+		s.issuer, _ = cel.RegexpSize(i.IssuerRegExp)
+	}
+	if i.SubjectRegExp != "" {
+		s.subject, _ = cel.RegexpSize(i.SubjectRegExp)
+	}
+	return s
+}
+
 // Bytes returns how much memory the regular expressions of the identity keep at most. Those
 // that New refuses keep none.
 func (i Identity) Bytes() (size int) {
-	for _, expression := range []string{i.IssuerRegExp, i.SubjectRegExp} {
-		if n, err := cel.RegexpSize(expression); err == nil && expression != "" {
+	for _, n := range []int{i.sizes().issuer, i.sizes().subject} {
+		if n > 0 {
 			size += cel.RegexpBytes(n)
 		}
 	}
@@ -197,14 +212,10 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	if k.expression == nil {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
-	defer cancel()
-	matched, err := k.expression.Match(limited, by.facts)
+	matched, err := k.expression.Match(ctx, verify.Step, by.facts)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case limited.Err() != nil:
-		return verify.Inconclusive("", "the keyless expression was not evaluated in time, try again")
 	case err != nil:
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
 			"guard claims that may be missing with has(…) in keyless.expression of the Verifier")
@@ -236,6 +247,9 @@ func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifa
 	if err := verify.Step(ctx); err != nil {
 		return signer{}, err
 	}
+	if err := k.checkLengths(parsed); err != nil {
+		return signer{}, err
+	}
 	by, err := k.verify(ctx, parsed, artifact)
 	switch {
 	case ctx.Err() != nil:
@@ -247,6 +261,37 @@ func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifa
 		return signer{}, err
 	}
 	return by, nil
+}
+
+// checkLengths refuses a certificate whose issuer or subject is long, or too long for the regular
+// expressions of the identities: the library matches all of them in one step, which nothing can
+// interrupt. Whoever signs chooses the subject.
+func (k *identities) checkLengths(parsed *bundle.Bundle) error {
+	var summary certificate.Summary
+	err := guard(func() error {
+		content, err := parsed.VerificationContent()
+		if err == nil && content.Certificate() != nil {
+			summary, err = certificate.SummarizeCertificate(content.Certificate())
+		}
+		return err
+	})
+	if err != nil {
+		return nil //nolint:nilerr // the library reads it again, and says what is wrong
+	}
+	if issuer, subject := len(summary.Issuer), len(summary.SubjectAlternativeName); max(issuer, subject) > maxIdentity {
+		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the issuer of the signer's certificate is %d bytes long and its subject %d, the limit is %d", issuer, subject, maxIdentity),
+			"sign with a shorter identity")
+	}
+	steps := 0
+	for _, size := range k.sizes {
+		steps += size.issuer*(1+len(summary.Issuer)) + size.subject*(1+len(summary.SubjectAlternativeName))
+	}
+	if steps > maxIdentitySteps {
+		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the signer's certificate has an issuer of %d bytes and a subject of %d, which is too long for the regular expressions of the Verifier: they take up to %d steps, the limit is %d",
+			len(summary.Issuer), len(summary.SubjectAlternativeName), steps, maxIdentitySteps),
+			"use fewer or shorter regular expressions in keyless.identities of the Verifier, or several Verifiers")
+	}
+	return nil
 }
 
 // refusal says in our words why the library did not accept a bundle.

@@ -1,7 +1,5 @@
 package cosign
 
-import "time"
-
 // Limits on the cost of one signature. A signature over a limit does not count.
 const (
 	// maxPayload is the size of a simple-signing payload or of the statement of
@@ -25,12 +23,15 @@ const (
 	minRSABits = 2048
 	// maxIdentities is how many identities one keyless verifier may have.
 	maxIdentities = 16
+	// maxIdentity is how long the issuer or the subject of a certificate may be, in bytes. The workflow of a
+	// GitHub repository takes some 200.
+	maxIdentity = 2048
+	// maxIdentitySteps bounds the regular expressions that one certificate is matched with, in
+	// instructions times bytes: some 30 ms. Sixteen of 300 instructions take half of it for a subject of 200.
+	maxIdentitySteps = 2_000_000
 	// maxAnnotation is the length of a legacy signature's certificate, log entry
 	// or timestamp: a few KiB each.
 	maxAnnotation = 64 << 10
-	// maxExpressionTime is how long one expression may take. The cost limit usually
-	// ends it far earlier.
-	maxExpressionTime = time.Second
 	// maxQuote is how much of a library's error a message repeats, in bytes: the
 	// signer chooses parts of it.
 	maxQuote = 300

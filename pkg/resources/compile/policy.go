@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,19 +160,18 @@ func compileRequirement(field string, r v1beta1.Requirement) (verify.Requirement
 	return compiled, nil
 }
 
-// condition compiles an expression over the proven findings. CEL's cost limit bounds
-// it, so it needs no deadline.
+// condition compiles an expression over the proven findings.
 func condition(text string) (policy.Condition, error) {
 	compiled, err := cel.Compile(text, cel.Variables{"findings": cel.Any})
 	if err != nil {
 		return nil, err
 	}
-	return func(proven []policy.Finding) (bool, error) {
+	return func(ctx context.Context, proven []policy.Finding) (bool, error) {
 		findings := make([]any, len(proven))
 		for i, f := range proven {
 			findings[i] = f.Facts()
 		}
-		return compiled.Holds(map[string]any{"findings": findings})
+		return compiled.Match(ctx, verify.Step, map[string]any{"findings": findings})
 	}, nil
 }
 

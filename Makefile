@@ -35,9 +35,10 @@ CLOUDS    := aws,azure,gcp
 UNUSED    := kustomize_disable_go_plugin_support,grpcnotrace
 TAGS      ?=
 # With the same flags everywhere, no target compiles again what another one did: -trimpath lets a
-# clone at another path find it too, and without cgo no C compiler is needed. make lint vets; before
-# each go test it would read every dependency again, for minutes.
-export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off -trimpath -tags=$(UNUSED))
+# clone at another path find it too, and without cgo no C compiler is needed. Only debuggers read
+# DWARF, a tenth of all work. make lint vets; before each go test it would read every dependency again,
+# for minutes.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off -trimpath -gcflags=all=-dwarf=false -ldflags=-w -tags=$(UNUSED))
 export CGO_ENABLED := 0
 DEFAULT := -exec "env -u GOGC -u GOMEMLIMIT"
 # The race detector needs cgo, and compiles everything a second time.

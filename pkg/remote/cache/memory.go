@@ -8,6 +8,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -23,11 +24,20 @@ import (
 // for concurrent use, and reads take no lock.
 type Memory struct {
 	stats   memoryStats
-	entries *otter.Cache[verify.Key, timed]
+	entries entries
 	shares  *shares
 	now     func() time.Time
 	size    int64
 	shareOf func(verify.Namespace) Share
+}
+
+// entries is a cache of otter. Every package that sees a type of otter compiles all
+// of its methods again, for a second or more, so none is in a field.
+type entries interface {
+	GetIfPresent(key verify.Key) (timed, bool)
+	Set(key verify.Key, value timed) (timed, bool)
+	Invalidate(key verify.Key) (timed, bool)
+	Keys() iter.Seq[verify.Key]
 }
 
 // Share says which part of the memory the entries of a namespace may take.

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/netip"
 	"time"
@@ -121,6 +122,18 @@ type Access struct {
 // account returns who pays, which is never empty.
 func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.Account()) }
 
+// recent is a cache of bounded size, of otter. Every package that sees a type of otter compiles all
+// of its methods again, for a second or more, so none is in a field.
+type recent[K comparable, V any] interface {
+	GetIfPresent(key K) (V, bool)
+	Set(key K, value V) (V, bool)
+	SetIfAbsent(key K, value V) (V, bool)
+	ComputeIfAbsent(key K, compute func() (value V, cancel bool)) (V, bool)
+	Invalidate(key K) (V, bool)
+	Keys() iter.Seq[K]
+	Values() iter.Seq[V]
+}
+
 // Client holds what tenants share: connections, and turns at hosts. What one tenant's
 // requests teach is not used for another's: tokens, pauses, rates and which repositories
 // have the referrers API are kept apart. At hosts that a cluster admin named, pauses are shared
@@ -128,13 +141,13 @@ func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.
 type Client struct {
 	options    Options
 	addresses  *egress.Guard
-	transports *otter.Cache[poolKey, *http.Transport]
-	tokens     *otter.Cache[tokenKey, auth.Cache]
-	hosts      *otter.Cache[string, *turns]
-	apis       *otter.Cache[apiKey, struct{}] // have the referrers API
-	backOffs   *otter.Cache[backOffKey, time.Time]
-	shared     *otter.Cache[sharedKey, *shared]
-	paces      *otter.Cache[verify.Account, *pace]
+	transports recent[poolKey, *http.Transport]
+	tokens     recent[tokenKey, auth.Cache]
+	hosts      recent[string, *turns]
+	apis       recent[apiKey, struct{}] // have the referrers API
+	backOffs   recent[backOffKey, time.Time]
+	shared     recent[sharedKey, *shared]
+	paces      recent[verify.Account, *pace]
 	memory     *fair.Gate[verify.Account] // for answers that are being read
 }
 

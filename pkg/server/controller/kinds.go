@@ -218,12 +218,20 @@ func (r objectReader) forEach(ctx context.Context, kind v1beta1.Kind, do func(v1
 
 var _ service.Finder = (*Finder)(nil)
 
+// recent is a cache of bounded size, of otter. Every package that sees a type of otter compiles all
+// of its methods again, for a second or more, so none is in a field.
+type recent[K comparable, V any] interface {
+	GetIfPresent(key K) (V, bool)
+	Set(key K, value V) (V, bool)
+	ComputeIfAbsent(key K, compute func() (value V, cancel bool)) (V, bool)
+}
+
 // Finder asks the API server for namespaces: once at a time per name, and not again for a
 // moment if there is none.
 type Finder struct {
 	clients kubernetes.Interface
 	flights singleflight.Group
-	missing *otter.Cache[verify.Namespace, struct{}]
+	missing recent[verify.Namespace, struct{}]
 }
 
 // NewFinder returns a Finder that asks the API server of config.

@@ -119,8 +119,8 @@ type statusWriter struct {
 
 	// refused holds the last status of each resource that the API server refused, which
 	// is not tried again.
-	refused *otter.Cache[policy.ObjectRef, attempt]
-	events  *otter.Cache[verify.Namespace, *rate.Limiter]
+	refused recent[policy.ObjectRef, attempt]
+	events  recent[verify.Namespace, *rate.Limiter]
 }
 
 func newStatusWriter(c *Controller) *statusWriter {

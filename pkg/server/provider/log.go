@@ -179,7 +179,10 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 // one account is denied more images than are remembered, others' denials get new traceIDs,
 // which does no harm.
 type denials struct {
-	known *otter.Cache[denial, firstDenial]
+	known interface { // a cache of otter, whose type every package that sees it would compile again
+		GetIfPresent(denial) (firstDenial, bool)
+		Set(denial, firstDenial) (firstDenial, bool)
+	}
 }
 
 // denial is what makes a denial the same as another.

@@ -154,7 +154,9 @@ func (r *Reporter) prune() {
 // limiters holds a limiter for each account that needs one, and forgets some if they are too many.
 type limiters struct {
 	perMinute, atOnce int
-	of                *otter.Cache[verify.Account, *rate.Limiter]
+	of                interface { // a cache of otter, whose type every package that sees it would compile again
+		ComputeIfAbsent(account verify.Account, compute func() (limiter *rate.Limiter, cancel bool)) (*rate.Limiter, bool)
+	}
 }
 
 func newLimiters(perMinute, atOnce int) *limiters {

@@ -1,0 +1,194 @@
+package notation_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
+)
+
+// serving answers each request with the same content, which is in memory as what was fetched before.
+type serving struct{ content []byte }
+
+func (s serving) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: inMemory{bytes.NewReader(s.content), s.content}, ContentLength: int64(len(s.content)), Request: r}, nil
+}
+
+type inMemory struct {
+	*bytes.Reader
+	content []byte
+}
+
+func (inMemory) Close() error   { return nil }
+func (m inMemory) Held() []byte { return m.content }
+
+// largeList is a list of 11.5 MB without, and with, a certificate.
+func largeList(t testing.TB, a *fixture.Authority, revoked ...*x509.Certificate) []byte {
+	t.Helper()
+	now := time.Now()
+	template := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: now.Add(-time.Minute), NextUpdate: now.Add(time.Hour)}
+	number := new(big.Int).Lsh(big.NewInt(1), 120)
+	for range 310_000 {
+		number = new(big.Int).Add(number, big.NewInt(1))
+		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: number, RevocationTime: now})
+	}
+	for _, c := range revoked {
+		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: now})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, template, a.Chain[0], a.Key)
+	require.NoError(t, err)
+	require.InDelta(t, 11<<20, len(der), 1<<20)
+	return der
+}
+
+// Each certificate of a chain names its lists, and all of them are asked for at the same time.
+func TestALargeListIsNotParsedForEachCertificateOfAChain(t *testing.T) {
+	lists := fixture.CertificateOptions{Lists: "http://lists.example.com/all.crl"}
+	root := authority(t, "root", fixture.CertificateOptions{})
+	at := root
+	for i := range 7 {
+		next, err := at.IssueAuthority(fmt.Sprintf("issuing %d", i), lists)
+		require.NoError(t, err)
+		at = next
+	}
+	leaf := signer(t, at, "release", lists)
+	img := anImage(t, "image")
+	e := signed(t, img, leaf, fixture.NotationOptions{})
+	asked := trusting(root.Chain[0])
+	without := check(t, asked, img, e)
+	require.Equal(t, policy.Valid, without.Result(), without.Message)
+	asked.Revocation = serving{largeList(t, root)}
+	var finding policy.Finding
+	took := memory.Allocated(func() { finding = check(t, asked, img, e) })
+	requireDenied(t, policy.ReasonRevocationUnknown, finding)
+	require.Less(t, took, 16<<20, "a list takes some 100 MiB once it is parsed")
+	require.Contains(t, finding.Message, "have more than 64 MiB together")
+}
+
+func TestALargeListSaysWhichCertificateIsRevoked(t *testing.T) {
+	root := authority(t, "root", fixture.CertificateOptions{})
+	leaf := signer(t, root, "release", fixture.CertificateOptions{Lists: "http://lists.example.com/all.crl"})
+	img := anImage(t, "image")
+	e := signed(t, img, leaf, fixture.NotationOptions{})
+	asked := trusting(root.Chain[0])
+	asked.Revocation = serving{largeList(t, root)}
+	require.Equal(t, policy.Valid, check(t, asked, img, e).Result())
+	asked.Revocation = serving{largeList(t, root, leaf.Chain[0])}
+	requireDenied(t, policy.ReasonRevokedCertificate, check(t, asked, img, e))
+	tampered := slices.Clone(largeList(t, root))
+	tampered[len(tampered)/2]++
+	asked.Revocation = serving{tampered}
+	requireDenied(t, policy.ReasonRevocationUnknown, check(t, asked, img, e))
+}
+
+func TestACertificateThatNamesManyPlacesIsNotChecked(t *testing.T) {
+	root := authority(t, "root", fixture.CertificateOptions{})
+	img := anImage(t, "image")
+	for name, options := range map[string]fixture.CertificateOptions{
+		"lists":      {Lists: strings.TrimSuffix(strings.Repeat("http://lists.example.com/a.crl ", 5), " ")},
+		"responders": {Responder: strings.TrimSuffix(strings.Repeat("http://ocsp.example.com ", 5), " ")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := trusting(root.Chain[0])
+			asked.Revocation = silent{t}
+			requireDenied(t, policy.ReasonLimitExceeded, check(t, asked, img, signed(t, img, signer(t, root, "release", options), fixture.NotationOptions{})))
+		})
+	}
+}
+
+// madeList makes a list with entries and extensions.
+func madeList(t testing.TB, a *fixture.Authority, number int64, extensions []pkix.Extension, entries ...x509.RevocationListEntry) []byte {
+	t.Helper()
+	now := time.Now()
+	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now.Add(-time.Minute), NextUpdate: now.Add(time.Hour),
+		ExtraExtensions: extensions, RevokedCertificateEntries: entries}, a.Chain[0], a.Key)
+	require.NoError(t, err)
+	return der
+}
+
+// byPath answers with the list of a path.
+type byPath map[string][]byte
+
+func (b byPath) RoundTrip(r *http.Request) (*http.Response, error) {
+	content, ok := b[r.URL.Path]
+	if !ok {
+		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: r}, nil
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(content)), Request: r}, nil
+}
+
+func TestListsAreJudgedWithTheirChangesAndReasons(t *testing.T) {
+	root := authority(t, "root", fixture.CertificateOptions{})
+	leaf := signer(t, root, "release", fixture.CertificateOptions{Lists: "http://lists.example.com/base"})
+	img := anImage(t, "image")
+	e := signed(t, img, leaf, fixture.NotationOptions{})
+	now := time.Now()
+	entry := func(reason int, ago time.Duration) x509.RevocationListEntry {
+		return x509.RevocationListEntry{SerialNumber: leaf.Chain[0].SerialNumber, RevocationTime: now.Add(-ago), ReasonCode: reason}
+	}
+	const hold, removed = 6, 8
+	points := func(addresses ...string) []pkix.Extension {
+		var all []asn1.RawValue
+		for _, address := range addresses {
+			all = append(all, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 6, Bytes: []byte(address)})
+		}
+		type name struct {
+			Full []asn1.RawValue `asn1:"tag:0,optional"`
+		}
+		type point struct {
+			Name name `asn1:"tag:0,optional"`
+		}
+		value, err := asn1.Marshal([]point{{name{all}}})
+		require.NoError(t, err)
+		return []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 46}, Value: value}}
+	}
+	changes := func(base int64) []pkix.Extension {
+		value, err := asn1.Marshal(big.NewInt(base))
+		require.NoError(t, err)
+		return []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 27}, Critical: true, Value: value}}
+	}
+	fresh := points("http://lists.example.com/none", "http://lists.example.com/changes")
+	for name, c := range map[string]struct {
+		lists  byPath
+		reason policy.Reason
+	}{
+		"not on it":                       {byPath{"/base": madeList(t, root, 1, nil)}, ""},
+		"on hold":                         {byPath{"/base": madeList(t, root, 1, nil, entry(hold, time.Hour))}, policy.ReasonRevokedCertificate},
+		"on hold, and then no more":       {byPath{"/base": madeList(t, root, 1, nil, entry(hold, time.Hour), entry(removed, time.Minute))}, ""},
+		"revoked by a change":             {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 2, changes(1), entry(1, time.Minute))}, policy.ReasonRevokedCertificate},
+		"a change takes it from the list": {byPath{"/base": madeList(t, root, 1, fresh, entry(hold, time.Hour)), "/changes": madeList(t, root, 2, changes(1), entry(removed, time.Minute))}, ""},
+		"no change":                       {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 2, changes(1))}, ""},
+		"changes that are not there":      {byPath{"/base": madeList(t, root, 1, fresh)}, policy.ReasonRevocationUnknown},
+		"changes of a later list":         {byPath{"/base": madeList(t, root, 1, fresh), "/changes": madeList(t, root, 3, changes(2))}, policy.ReasonRevocationUnknown},
+		"too many places of changes":      {byPath{"/base": madeList(t, root, 1, points(strings.Split(strings.Repeat("http://lists.example.com/none ", 6), " ")...))}, policy.ReasonRevocationUnknown},
+		"a critical extension":            {byPath{"/base": madeList(t, root, 1, []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Critical: true, Value: []byte{5, 0}}})}, policy.ReasonRevocationUnknown},
+		"much beside the entries":         {byPath{"/base": madeList(t, root, 1, []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, 70<<10)}})}, policy.ReasonRevocationUnknown},
+		"not there":                       {byPath{}, policy.ReasonRevocationUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := trusting(root.Chain[0])
+			asked.Revocation = c.lists
+			finding := check(t, asked, img, e)
+			if c.reason == "" {
+				require.Equal(t, policy.Valid, finding.Result(), finding.Message)
+				return
+			}
+			requireDenied(t, c.reason, finding)
+		})
+	}
+}

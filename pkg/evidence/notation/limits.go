@@ -18,6 +18,15 @@ const (
 	maxIdentity = 1 << 10
 	// maxARN is the length of an ARN of AWS Signer in bytes: the longest has 140.
 	maxARN = 256
+	// maxDistributionPoints is how many OCSP responders or revocation lists one certificate may name. Public
+	// authorities name one or two.
+	maxDistributionPoints = 4
+	// maxList is the size of a revocation list in bytes, maxListsScanned that of all lists that the certificates
+	// of one chain name, each as often as they name it. Scanning and hashing one MiB takes some 5 ms.
+	maxList         = 12 << 20
+	maxListsScanned = 64 << 20
+	// maxListRest is the size of a list without the entries of certificates that it is not asked about.
+	maxListRest = 64 << 10
 	// maxClockSkew is how far the time that a signing authority states may be ahead.
 	maxClockSkew = time.Minute
 	// maxNameShown is how much of a certificate's subject a message repeats.

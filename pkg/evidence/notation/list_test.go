@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/evidence/notation"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
@@ -191,4 +192,37 @@ func TestListsAreJudgedWithTheirChangesAndReasons(t *testing.T) {
 			requireDenied(t, c.reason, finding)
 		})
 	}
+}
+
+// FuzzReducedList holds what is read of a list against the standard library, which reads all of it.
+func FuzzReducedList(f *testing.F) {
+	root := authority(f, "root", fixture.CertificateOptions{})
+	for _, n := range []int64{0, 1, 5, 200, -1} {
+		number := big.NewInt(n)
+		f.Add(madeList(f, root, 1, nil, x509.RevocationListEntry{SerialNumber: big.NewInt(7), RevocationTime: time.Now()}, x509.RevocationListEntry{SerialNumber: number, RevocationTime: time.Now(), ReasonCode: 1}), n)
+	}
+	f.Add(madeList(f, root, 1, nil), int64(1))
+	f.Add([]byte{0x30, 0x80}, int64(1))
+	f.Fuzz(func(t *testing.T, content []byte, serial int64) {
+		short, err := notation.ReducedList(content, big.NewInt(serial))
+		whole, wholeErr := x509.ParseRevocationList(content)
+		if wholeErr != nil {
+			return
+		}
+		if err != nil {
+			require.Greater(t, len(content), 64<<10, "only what is large is refused: %v", err)
+			return
+		}
+		require.Equal(t, whole.RawTBSRevocationList, short.RawTBSRevocationList)
+		require.Equal(t, whole.Signature, short.Signature)
+		require.Equal(t, whole.SignatureAlgorithm, short.SignatureAlgorithm)
+		require.Equal(t, whole.RawIssuer, short.RawIssuer)
+		require.Equal(t, [2]time.Time{whole.ThisUpdate, whole.NextUpdate}, [2]time.Time{short.ThisUpdate, short.NextUpdate})
+		require.Equal(t, whole.Extensions, short.Extensions)
+		want := slices.DeleteFunc(slices.Clone(whole.RevokedCertificateEntries), func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(big.NewInt(serial)) != 0 })
+		require.Equal(t, len(want), len(short.RevokedCertificateEntries))
+		for i := range want {
+			require.Equal(t, want[i].Raw, short.RevokedCertificateEntries[i].Raw)
+		}
+	})
 }

@@ -30,11 +30,12 @@ import (
 func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
 	recorded := &recorder{next: c.revocation}
 	client := &http.Client{Transport: recorded}
-	online, err := crl.NewHTTPFetcher(client)
-	if err != nil {
-		return malformed("revocation cannot be checked")
+	named := c.withLists(chain, newFetchedLists(chain, c.revocation, recorded))
+	for _, certificate := range named.chain {
+		if max(len(certificate.OCSPServer), len(certificate.CRLDistributionPoints)) > maxDistributionPoints {
+			return tooManyPoints()
+		}
 	}
-	named := c.withLists(chain, online)
 	if n := len(chain); n > 0 && !slices.ContainsFunc(named.chain[:n-1], canBeRevoked) {
 		return nil // the library would only verify the chain once more
 	}
@@ -84,15 +85,26 @@ type recorder struct {
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := r.next.RoundTrip(request)
 	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if verify.IsPermanent(err) {
-			r.permanent = err
-		} else {
-			r.pending = err
-		}
+		return nil, r.failed(err)
 	}
-	return response, err
+	return response, nil
+}
+
+// failed records err and returns it.
+func (r *recorder) failed(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if verify.IsPermanent(err) {
+		r.permanent = err
+	} else {
+		r.pending = err
+	}
+	return err
+}
+
+// tooManyPoints says that a certificate or a list names too many places: the library asks all of them.
+func tooManyPoints() error {
+	return pastLimit(fmt.Sprintf("a certificate of its chain, or a revocation list, names more than %d places where it may be revoked", maxDistributionPoints))
 }
 
 // explain says why the revocation status of a certificate is unknown. It is inconclusive

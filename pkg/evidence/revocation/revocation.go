@@ -133,8 +133,20 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("revocation answer of %s: %w", r.URL.Host, err)
 	}
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)), Request: r}, nil
+		Header: http.Header{}, Body: held{bytes.NewReader(content), content}, ContentLength: int64(len(content)), Request: r}, nil
 }
+
+// held is a body that is in memory.
+type held struct {
+	*bytes.Reader
+	content []byte
+}
+
+// Close does nothing.
+func (held) Close() error { return nil }
+
+// Held returns all of it, which nobody may change: revocation lists are large.
+func (h held) Held() []byte { return h.content }
 
 func read(r *http.Request) ([]byte, error) {
 	if r.Body == nil {

@@ -10,9 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/maypok86/otter/v2"
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -437,7 +439,7 @@ func TestAnEventThatFailsForLongFollowsItsReportAndCostsTheAccountOnce(t *testin
 		require.Equal(t, 2, fails(), "and not for ever")
 		pass(30 * time.Minute) // many more tries than the account has Events
 		require.Len(t, server.events, 1)
-		limiter, _ := r.leading.Load().events.of.GetIfPresent("namespace/team-a")
+		limiter, _ := r.leading.Load().events.of.(*otter.Cache[verify.Account, *rate.Limiter]).GetIfPresent("namespace/team-a")
 		require.True(t, limiter == nil || limiter.TokensAt(r.now()) >= accountEventsAtOnce-2, "a try that fails takes nothing from the limit")
 		server.mu.Lock()
 		away = false

@@ -63,8 +63,13 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 
 // put adds the files of a tree to those in memory, as [Write] would leave them.
 func (c *checker) put(dir string, tree Tree, force bool) error {
+	root, done, err := openTree(dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for _, file := range tree.Files {
-		result, _, err := compare(dir, tree, file)
+		result, _, err := compare(root, tree, file)
 		if err != nil {
 			return err
 		}

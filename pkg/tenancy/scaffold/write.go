@@ -122,13 +122,15 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 	}
 	defer func() { _ = root.Close() }() // files are closed by themselves
 	if !o.DryRun {
+		w := writer{root: root}
+		defer w.close()
 		for i, file := range tree.Files {
-			if err := put(root, outcomes[i], file.Stamped(tree.By), file.Executable); err != nil {
+			if err := w.put(outcomes[i], file.Stamped(tree.By), file.Executable); err != nil {
 				return nil, err
 			}
 		}
 		for i, text := range texts {
-			if err := put(root, lists[i], text, false); err != nil {
+			if err := w.put(lists[i], text, false); err != nil {
 				return nil, err
 			}
 		}
@@ -165,10 +167,27 @@ func planEdits(dir string, tree Tree) (outcomes []Outcome, texts []string, err e
 	return outcomes, texts, nil
 }
 
+// openTree opens the folder of a tree to read it, nil if there is none. Done closes it.
+func openTree(dir string) (root *os.Root, done func(), err error) {
+	root, err = os.OpenRoot(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, func() {}, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("open the folder of the tree: %w", err)
+	}
+	return root, func() { _ = root.Close() }, nil // nothing was written
+}
+
 // plan compares the tree with what is there. The outcomes are in the order of the files.
 func plan(dir string, tree Tree, force bool) (outcomes []Outcome, edited []EditedFile, err error) {
+	root, done, err := openTree(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
 	for _, file := range tree.Files {
-		result, undone, err := compare(dir, tree, file)
+		result, undone, err := compare(root, tree, file)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -184,9 +203,12 @@ func plan(dir string, tree Tree, force bool) (outcomes []Outcome, edited []Edite
 }
 
 // compare says what becomes of a file, and for one that was edited what --force would undo if
-// the tree has another version than the one that was edited.
-func compare(dir string, tree Tree, file File) (result Result, undone []string, err error) {
-	present, err := readExisting(dir, file.Path)
+// the tree has another version than the one that was edited. Without a root there are no files.
+func compare(root *os.Root, tree Tree, file File) (result Result, undone []string, err error) {
+	if root == nil {
+		return Created, nil, nil
+	}
+	present, err := readIn(root, file.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Created, nil, nil
 	}
@@ -244,6 +266,10 @@ func readExisting(dir, name string) (string, error) {
 		return "", fmt.Errorf("open the folder of the tree: %w", err)
 	}
 	defer func() { _ = root.Close() }() // nothing was written
+	return readIn(root, name)
+}
+
+func readIn(root *os.Root, name string) (string, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return "", fmt.Errorf("look at %s: %w", name, err)
@@ -261,26 +287,56 @@ func readExisting(dir, name string) (string, error) {
 	return strings.ReplaceAll(string(text), "\r\n", "\n"), nil
 }
 
+// writer writes files of a tree. It keeps the folder of the last one open: a path is opened folder by folder.
+type writer struct {
+	root   *os.Root
+	folder *os.Root // nil before the first file
+	name   string
+}
+
+func (w *writer) close() {
+	if w.folder != nil {
+		_ = w.folder.Close() // files are closed by themselves
+	}
+}
+
+// enter makes and opens the folder of a file, unless it is that of the last one.
+func (w *writer) enter(name string) error {
+	if w.folder != nil && w.name == name {
+		return nil
+	}
+	if err := w.root.MkdirAll(name, 0o755); err != nil {
+		return fmt.Errorf("make the folder %s: %w", name, err)
+	}
+	folder, err := w.root.OpenRoot(name)
+	if err != nil {
+		return fmt.Errorf("open the folder %s: %w", name, err)
+	}
+	w.close()
+	w.folder, w.name = folder, name
+	return nil
+}
+
 // put writes a file that is created or changed beside its place and renames it, so that nobody
 // sees half of it.
-func put(root *os.Root, outcome Outcome, text string, executable bool) error {
+func (w *writer) put(outcome Outcome, text string, executable bool) error {
 	if outcome.Result != Created && outcome.Result != Changed {
 		return nil
 	}
-	name, mode := outcome.Path, fs.FileMode(0o644)
+	mode := fs.FileMode(0o644)
 	if executable {
 		mode = 0o755
 	}
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return fmt.Errorf("make the folder of %s: %w", name, err)
+	if err := w.enter(path.Dir(outcome.Path)); err != nil {
+		return err
 	}
-	temporary := path.Join(path.Dir(name), ".landwaiter-"+rand.Text())
-	err := root.WriteFile(temporary, []byte(text), mode)
+	temporary := ".landwaiter-" + rand.Text()
+	err := w.folder.WriteFile(temporary, []byte(text), mode)
 	if err == nil {
-		err = root.Rename(temporary, name)
+		err = w.folder.Rename(temporary, path.Base(outcome.Path))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), root.RemoveAll(temporary))
+		return errors.Join(fmt.Errorf("write %s: %w", outcome.Path, err), w.folder.RemoveAll(temporary))
 	}
 	return nil
 }

@@ -1,0 +1,266 @@
+package notation
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/notaryproject/notation-core-go/revocation/crl"
+	"golang.org/x/crypto/cryptobyte"
+	"golang.org/x/crypto/cryptobyte/asn1"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// fetchedLists fetches the revocation lists that the certificates of one chain name. The library's own fetcher
+// parses each list whole, for every certificate that names it at the same time: a list of 11.5 MB takes 100 MiB
+// and a second. This one scans a list for the certificates of the chain, and parses no other entries.
+type fetchedLists struct {
+	next    http.RoundTripper
+	serials [][]byte // of the certificates, as DER integers without their header
+	told    *recorder
+
+	mu      sync.Mutex // one list is scanned at a time
+	scanned int        // bytes, over all lists
+}
+
+func newFetchedLists(chain []*x509.Certificate, next http.RoundTripper, told *recorder) *fetchedLists {
+	f := &fetchedLists{next: next, told: told}
+	for _, certificate := range chain {
+		var b cryptobyte.Builder
+		b.AddASN1BigInt(certificate.SerialNumber)
+		encoded := cryptobyte.String(b.BytesOrPanic()) // no builder fails for an integer
+		var serial cryptobyte.String
+		if encoded.ReadASN1(&serial, asn1.INTEGER) {
+			f.serials = append(f.serials, serial)
+		}
+	}
+	return f
+}
+
+// Fetch implements [crl.Fetcher]. The lists that it returns have the entries of the chain's certificates alone,
+// and are signed as a whole.
+func (f *fetchedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, error) {
+	base, err := f.list(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	bundle := &crl.Bundle{BaseCRL: base}
+	i := slices.IndexFunc(base.Extensions, func(e pkix.Extension) bool { return e.Id.String() == oidFreshest })
+	if i < 0 {
+		return bundle, nil
+	}
+	// "The same syntax is used for this extension and the cRLDistributionPoints extension" (RFC 5280 section
+	// 4.2.1.15). The addresses are of the same list.
+	addresses, err := distributionPoints(base.Extensions[i].Value)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range addresses {
+		if bundle.DeltaCRL, err = f.list(ctx, address); err == nil {
+			return bundle, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bundle, nil
+}
+
+// list fetches one list.
+func (f *fetchedLists) list(ctx context.Context, address string) (*x509.RevocationList, error) {
+	if parsed, err := url.Parse(address); err != nil || parsed.Scheme != "http" {
+		return nil, f.told.failed(verify.Permanent(policy.ReasonRevocationUnknown, fmt.Errorf("the revocation list %.100q has no http address", address)))
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask for a revocation list: %w", err)
+	}
+	response, err := f.next.RoundTrip(request)
+	if err != nil {
+		return nil, f.told.failed(err)
+	}
+	defer func() { _ = response.Body.Close() }() // it is in memory
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the answer for a revocation list has the status %d", response.StatusCode)
+	}
+	content, err := contentOf(response.Body, maxList)
+	if err != nil {
+		return nil, fmt.Errorf("read a revocation list: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.scanned += len(content); f.scanned > maxListsScanned {
+		return nil, f.told.failed(verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the revocation lists of its chain have more than %d MiB together", maxListsScanned>>20)))
+	}
+	if err := verify.Step(ctx); err != nil {
+		return nil, f.told.failed(err)
+	}
+	return reduced(content, f.serials)
+}
+
+// contentOf reads a body. One that is in memory anyway is not copied.
+func contentOf(body io.Reader, most int) ([]byte, error) {
+	if held, ok := body.(interface{ Held() []byte }); ok {
+		if len(held.Held()) > most {
+			return nil, fmt.Errorf("it is larger than %d bytes", most)
+		}
+		return held.Held(), nil
+	}
+	content, err := io.ReadAll(io.LimitReader(body, int64(most)+1))
+	if err == nil && len(content) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
+	}
+	return content, err
+}
+
+// oidFreshest is the extension that names the list of changes (RFC 5280 section 5.2.6).
+const oidFreshest = "2.5.29.46"
+
+var errDamagedList = errors.New("the revocation list is damaged")
+
+// reduced parses a list (RFC 5280 section 5.1) with the entries of some serial numbers alone. What its signature
+// is about is the whole list.
+func reduced(content []byte, serials [][]byte) (*x509.RevocationList, error) {
+	input := cryptobyte.String(content)
+	var list, signed, algorithm, signature cryptobyte.String
+	if !input.ReadASN1(&list, asn1.SEQUENCE) || !input.Empty() || !list.ReadASN1Element(&signed, asn1.SEQUENCE) ||
+		!list.ReadASN1Element(&algorithm, asn1.SEQUENCE) || !list.ReadASN1Element(&signature, asn1.BIT_STRING) || !list.Empty() {
+		return nil, errDamagedList
+	}
+	before, entries, after, err := entriesOf(signed)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := matching(entries, serials)
+	if err != nil {
+		return nil, err
+	}
+	var b cryptobyte.Builder
+	b.AddASN1(asn1.SEQUENCE, func(b *cryptobyte.Builder) {
+		b.AddASN1(asn1.SEQUENCE, func(b *cryptobyte.Builder) {
+			b.AddBytes(before)
+			if len(kept) > 0 {
+				b.AddASN1(asn1.SEQUENCE, func(b *cryptobyte.Builder) { b.AddBytes(kept) })
+			}
+			b.AddBytes(after)
+		})
+		b.AddBytes(algorithm)
+		b.AddBytes(signature)
+	})
+	short, err := b.Bytes()
+	if err != nil {
+		return nil, errDamagedList
+	}
+	if len(short) > maxListRest {
+		return nil, fmt.Errorf("the revocation list has more than %d KiB beside the entries of other certificates", maxListRest>>10)
+	}
+	parsed, err := x509.ParseRevocationList(short)
+	if err != nil {
+		return nil, errDamagedList
+	}
+	parsed.Raw, parsed.RawTBSRevocationList = content, signed
+	return parsed, nil
+}
+
+// entriesOf splits what is signed of a list into the fields before its entries, the entries, and the fields after them.
+func entriesOf(signed cryptobyte.String) (before, entries, after cryptobyte.String, err error) {
+	var body cryptobyte.String
+	if !signed.ReadASN1(&body, asn1.SEQUENCE) || !signed.Empty() {
+		return nil, nil, nil, errDamagedList
+	}
+	rest := body
+	// version, signature, issuer, thisUpdate, nextUpdate; the first and the last are optional.
+	rest.SkipOptionalASN1(asn1.INTEGER)
+	times := 0
+	if !rest.SkipASN1(asn1.SEQUENCE) || !rest.SkipASN1(asn1.SEQUENCE) {
+		return nil, nil, nil, errDamagedList
+	}
+	for rest.PeekASN1Tag(asn1.UTCTime) || rest.PeekASN1Tag(asn1.GeneralizedTime) {
+		var tag asn1.Tag
+		var value cryptobyte.String
+		if times++; times > 2 || !rest.ReadAnyASN1(&value, &tag) {
+			return nil, nil, nil, errDamagedList
+		}
+	}
+	before = body[:len(body)-len(rest)]
+	if rest.PeekASN1Tag(asn1.SEQUENCE) && !rest.ReadASN1(&entries, asn1.SEQUENCE) {
+		return nil, nil, nil, errDamagedList
+	}
+	return before, entries, rest, nil
+}
+
+// matching returns the entries of serial numbers. Every entry must have one, as DER encodes it: in another form
+// it would not be found.
+func matching(entries cryptobyte.String, serials [][]byte) (kept []byte, err error) {
+	for !entries.Empty() {
+		var element, entry, serial cryptobyte.String
+		if !entries.ReadASN1Element(&element, asn1.SEQUENCE) {
+			return nil, errDamagedList
+		}
+		whole := element
+		if !element.ReadASN1(&entry, asn1.SEQUENCE) || !entry.ReadASN1(&serial, asn1.INTEGER) || !shortest(serial) {
+			return nil, errDamagedList
+		}
+		if slices.ContainsFunc(serials, func(s []byte) bool { return bytes.Equal(s, serial) }) {
+			kept = append(kept, whole...)
+		}
+	}
+	return kept, nil
+}
+
+// shortest reports whether the bytes of an integer are as few as DER allows (X.690 section 8.3.2).
+func shortest(integer []byte) bool {
+	switch {
+	case len(integer) == 0:
+		return false
+	case len(integer) == 1:
+		return true
+	}
+	return (integer[0] != 0 || integer[1]&0x80 != 0) && (integer[0] != 0xff || integer[1]&0x80 == 0)
+}
+
+// distributionPoints returns the addresses of distribution points (RFC 5280 section 4.2.1.13).
+func distributionPoints(value []byte) (addresses []string, err error) {
+	damaged := errors.New("the distribution points of the revocation list are damaged")
+	input := cryptobyte.String(value)
+	if !input.ReadASN1(&input, asn1.SEQUENCE) {
+		return nil, damaged
+	}
+	for !input.Empty() {
+		var point, names cryptobyte.String
+		var named bool
+		if !input.ReadASN1(&point, asn1.SEQUENCE) || !point.ReadOptionalASN1(&names, &named, asn1.Tag(0).ContextSpecific().Constructed()) {
+			return nil, damaged
+		}
+		if !named {
+			continue
+		}
+		if !names.ReadASN1(&names, asn1.Tag(0).ContextSpecific().Constructed()) {
+			return nil, damaged
+		}
+		for !names.Empty() {
+			var name cryptobyte.String
+			var tag asn1.Tag
+			if !names.ReadAnyASN1(&name, &tag) {
+				return nil, damaged
+			}
+			if tag == asn1.Tag(6).ContextSpecific() {
+				addresses = append(addresses, string(name))
+			}
+			if len(addresses) > maxDistributionPoints {
+				return nil, tooManyPoints()
+			}
+		}
+	}
+	return addresses, nil
+}

@@ -5,10 +5,14 @@ package lib.image
 # what no runtime pulls.
 canonical(image) := concat("/", [host, official(host, path)]) if {
   is_string(image)
+  not id(image)
   [first, path] := parts(image)
   host := server(first)
   regex.match(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,128})?$`, path)
 }
+
+# A node runs whatever it has under an ID, or under one that begins so.
+id(image) if regex.match(`(?i)^(sha256|sha384|sha512|blake3):[^/]+$`, image)
 
 # The first part is a host if it has a dot, a port or a capital, or is localhost.
 parts(image) := [first, substring(image, count(first) + 1, -1)] if {

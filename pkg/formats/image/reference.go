@@ -27,8 +27,8 @@ type Reference struct {
 // Parse normalises s like container runtimes: a missing host is Docker Hub, a one-word
 // Docker Hub name is in library/, a missing tag is latest. The names of Docker Hub's
 // registry are one host. It returns an error, never a guess, for anything but one
-// well-formed reference, for odd spellings of a host or port, and for digests other than
-// sha256, which no supported signature format covers.
+// well-formed reference, for odd spellings of a host or port, for digests other than
+// sha256, which no supported signature format covers, and for image IDs.
 func Parse(s string) (Reference, error) {
 	switch {
 	case s == "":
@@ -39,6 +39,9 @@ func Parse(s string) (Reference, error) {
 		// An IPv6 host begins with a bracket too. Telling it from a namespace tag would
 		// be a guess, so both are refused.
 		return Reference{}, fmt.Errorf("image reference %.80q begins with %q, which is reserved for the namespace tag; an IPv6 address cannot be a registry host, use a DNS name", s, "[")
+	}
+	if isID(s) {
+		return Reference{}, fmt.Errorf("image reference %.80q is an image ID, which names no registry: a node runs whatever it has under that ID; use host/repository:tag or host/repository@sha256:…", s)
 	}
 	canonical, err := withCanonicalHost(s)
 	if err != nil {
@@ -63,6 +66,17 @@ func Parse(s string) (Reference, error) {
 	}
 	return r, nil
 }
+
+// isID reports whether runtimes look for an image on the node with the ID s, or one that begins so: containerd
+// does before it reads "sha256:a" as the tag a of docker.io/library/sha256. Any algorithm, of any length: a
+// registry that has such a repository can be named with its host.
+func isID(s string) bool {
+	algorithm, rest, found := strings.Cut(s, ":")
+	return found && !strings.Contains(s, "/") && rest != "" && digestAlgorithms[strings.ToLower(algorithm)]
+}
+
+// digestAlgorithms are those of the OCI image specification ("Registered algorithms"), and the fourth that go-digest knows.
+var digestAlgorithms = map[string]bool{"sha256": true, "sha384": true, "sha512": true, "blake3": true}
 
 // invalid returns the error for s.
 func invalid(s string, err error) error {

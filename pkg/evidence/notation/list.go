@@ -133,11 +133,12 @@ var errDamagedList = errors.New("the revocation list is damaged")
 func reduced(content []byte, serials [][]byte) (*x509.RevocationList, error) {
 	input := cryptobyte.String(content)
 	var list, signed, algorithm, signature cryptobyte.String
-	if !input.ReadASN1(&list, asn1.SEQUENCE) || !input.Empty() || !list.ReadASN1Element(&signed, asn1.SEQUENCE) ||
-		!list.ReadASN1Element(&algorithm, asn1.SEQUENCE) || !list.ReadASN1Element(&signature, asn1.BIT_STRING) || !list.Empty() {
+	// As the standard library does, it ignores what comes after a list.
+	if !input.ReadASN1(&list, asn1.SEQUENCE) || !list.ReadASN1Element(&signed, asn1.SEQUENCE) ||
+		!list.ReadASN1Element(&algorithm, asn1.SEQUENCE) || !list.ReadASN1Element(&signature, asn1.BIT_STRING) {
 		return nil, errDamagedList
 	}
-	before, entries, after, err := entriesOf(signed)
+	before, entries, after, there, err := entriesOf(signed)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func reduced(content []byte, serials [][]byte) (*x509.RevocationList, error) {
 	b.AddASN1(asn1.SEQUENCE, func(b *cryptobyte.Builder) {
 		b.AddASN1(asn1.SEQUENCE, func(b *cryptobyte.Builder) {
 			b.AddBytes(before)
-			if len(kept) > 0 {
+			if there {
 				b.AddASN1(asn1.SEQUENCE, func(b *cryptobyte.Builder) { b.AddBytes(kept) })
 			}
 			b.AddBytes(after)
@@ -173,30 +174,31 @@ func reduced(content []byte, serials [][]byte) (*x509.RevocationList, error) {
 }
 
 // entriesOf splits what is signed of a list into the fields before its entries, the entries, and the fields after them.
-func entriesOf(signed cryptobyte.String) (before, entries, after cryptobyte.String, err error) {
+// There says whether there are any.
+func entriesOf(signed cryptobyte.String) (before, entries, after cryptobyte.String, there bool, err error) {
 	var body cryptobyte.String
 	if !signed.ReadASN1(&body, asn1.SEQUENCE) || !signed.Empty() {
-		return nil, nil, nil, errDamagedList
+		return nil, nil, nil, false, errDamagedList
 	}
 	rest := body
 	// version, signature, issuer, thisUpdate, nextUpdate; the first and the last are optional.
 	rest.SkipOptionalASN1(asn1.INTEGER)
 	times := 0
 	if !rest.SkipASN1(asn1.SEQUENCE) || !rest.SkipASN1(asn1.SEQUENCE) {
-		return nil, nil, nil, errDamagedList
+		return nil, nil, nil, false, errDamagedList
 	}
 	for rest.PeekASN1Tag(asn1.UTCTime) || rest.PeekASN1Tag(asn1.GeneralizedTime) {
 		var tag asn1.Tag
 		var value cryptobyte.String
 		if times++; times > 2 || !rest.ReadAnyASN1(&value, &tag) {
-			return nil, nil, nil, errDamagedList
+			return nil, nil, nil, false, errDamagedList
 		}
 	}
 	before = body[:len(body)-len(rest)]
-	if rest.PeekASN1Tag(asn1.SEQUENCE) && !rest.ReadASN1(&entries, asn1.SEQUENCE) {
-		return nil, nil, nil, errDamagedList
+	if there = rest.PeekASN1Tag(asn1.SEQUENCE); there && !rest.ReadASN1(&entries, asn1.SEQUENCE) {
+		return nil, nil, nil, false, errDamagedList
 	}
-	return before, entries, rest, nil
+	return before, entries, rest, there, nil
 }
 
 // matching returns the entries of serial numbers. Every entry must have one, as DER encodes it: in another form

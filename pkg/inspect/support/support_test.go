@@ -48,6 +48,47 @@ func planted() map[string]string {
 		"a token of GitHub":       "ghp_hunter2hunter2",
 		"a token of GitLab":       "glpat-hunter2hunter2",
 		"several on several rows": "token: hunter2\npasswd: hunter2",
+
+		"an at sign in a password":         "redis://:p@hunter2@redis.example.com:6379/0",
+		"several at signs":                 "https://ann:hunter2@x@hunter2@proxy.example.com/a",
+		"a slash in a password":            "rediss://:a/hunter2@redis.example.com:6379",
+		"a query sign in a password":       "rediss://ann:a?b#hunter2@redis.example.com",
+		"a user alone":                     "https://hunter2@git.example.com/a",
+		"a password, short":                "pwd=hunter2",
+		"a password, short, with a colon":  "Pwd: hunter2",
+		"a password, shorter":              "REDIS_PASS=hunter2",
+		"a passphrase":                     "passphrase=hunter2",
+		"a flag and its value":             "--password hunter2 --verbose",
+		"a flag and a quoted value":        `landwaiter --redis-password "correct hunter2 horse" --verbose`,
+		"a flag with one dash":             "-password hunter2",
+		"a user and a password for curl":   "curl -u ann:hunter2 https://registry.example.com",
+		"a user and a password, long":      "curl --user ann:hunter2 https://registry.example.com",
+		"a quoted password with spaces":    `password="correct hunter2 horse"`,
+		"in single quotes":                 `password='correct hunter2 horse'`,
+		"in JSON with spaces":              `{"password": "correct hunter2 horse", "a": 1}`,
+		"a quoted quote":                   `password="a\"b hunter2"`,
+		"in YAML with spaces":              "a: b\n  password: correct hunter2 horse\nc: d",
+		"in YAML, in a list":               "- password: correct hunter2 horse",
+		"in YAML, quoted":                  `password: "correct hunter2 horse"`,
+		"a signature of Azure":             "https://a.blob.core.windows.net/c?sv=2024-01-01&sig=hunter2%3D&se=2026-12-01",
+		"a signature of AWS":               "https://b.s3.amazonaws.com/k?X-Amz-Date=20261129T000000Z&X-Amz-Signature=hunter2",
+		"a session of AWS":                 "https://b.s3.amazonaws.com/k?X-Amz-Security-Token=hunter2&X-Amz-Date=1",
+		"a signature of Google":            "https://storage.googleapis.com/b/k?X-Goog-Signature=hunter2",
+		"an account of Azure":              "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=hunter2==;EndpointSuffix=core.windows.net",
+		"a shared access key of Azure":     "Endpoint=sb://a;SharedAccessKeyName=b;SharedAccessKey=hunter2",
+		"a login of Docker":                `{"auths":{"r.example.com":{"auth":"hunter2hunter2"}}}`,
+		"an identity of Docker":            `{"identitytoken":"hunter2"}`,
+		"a header of Vault":                "X-Vault-Token: hunter2",
+		"a header of a registry":           "X-Registry-Auth: hunter2hunter2",
+		"a header of GitLab":               "PRIVATE-TOKEN: hunter2",
+		"a header of another scheme":       `Authorization: Digest username="ann", response="hunter2"`,
+		"a cookie":                         "Cookie: a=b; session=hunter2",
+		"a cookie that is set":             "Set-Cookie: session=hunter2; Path=/",
+		"a login of npm":                   "//registry.npmjs.org/:_authToken=hunter2",
+		"a key of age":                     "AGE-SECRET-KEY-1HUNTER2HUNTER2HUNTER2",
+		"a refresh token":                  "grant_type=refresh_token&refresh_token=hunter2&scope=a",
+		"a secret of a client, in a query": "client_id=a&client_secret=hunter2%20x",
+		"a comma in a password":            `"password":"a,hunter2;b&hunter2"`,
 	}
 }
 
@@ -70,9 +111,36 @@ func TestWhatLooksLikeACredentialIsReplaced(t *testing.T) {
 		"--redis-key-file=/etc/landwaiter/redis-key", "--tls-secret=landwaiter-tls", "--client-ca=secret/gatekeeper-system/gatekeeper-webhook-server-cert",
 		"registry.example.com/team-a/app@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"https://landwaiter.landwaiter-system.svc:443/v1/verify", "basic checks passed", "-----BEGIN PUBLIC KEY-----",
+		"https://landwaiter.example.com:443/a/registry.example.com/app@sha256:e3b0c442", "pull https://registry.example.com/v2/app/manifests/v1: 404, mail admin@example.com",
+		"--redis-password-file /etc/landwaiter/password", "--token-audience=vault", "the token of ServiceAccount team-a/pull has expired", "the password is missing", "signature sig-1 of team-a is not valid", "bypass=true", "compass: north",
 	} {
 		require.Equal(t, text, redact(text))
 	}
+}
+
+// In an object, a list or a variable, what tells a secret is beside it.
+func TestASecretIsKnownByTheNameBesideIt(t *testing.T) {
+	for what, text := range map[string]string{
+		"a field":                    `{"password": "correct hunter2 horse"}`,
+		"a field in capitals":        `{"DB_PASSWORD": "correct hunter2 horse"}`,
+		"a field of a field":         `{"auth": {"clientSecret": "correct hunter2 horse"}}`,
+		"bytes":                      `{"data": {"token": "aHVudGVyMg hunter2"}}`,
+		"an argument after its flag": `{"args": ["serve", "--redis-password", "correct hunter2 horse", "--verbose"]}`,
+		"a variable":                 `{"env": [{"name": "REDIS_PASSWORD", "value": "correct hunter2 horse"}]}`,
+		"a header":                   `{"headers": [{"name": "Authorization", "value": "hunter2"}]}`,
+	} {
+		var value any
+		require.NoError(t, json.Unmarshal([]byte(text), &value), what)
+		left, err := json.Marshal(redactAll(value))
+		require.NoError(t, err)
+		require.False(t, leaks(string(left)), "%s: %s", what, left)
+	}
+	var value any
+	const harmless = `{"args":["--redis-password-file","/etc/landwaiter/password"],"env":[{"name":"GOMEMLIMIT","value":"400MiB"}],"key":"kms","secretName":"landwaiter-tls","tokenAudience":"vault"}`
+	require.NoError(t, json.Unmarshal([]byte(harmless), &value))
+	left, err := json.Marshal(redactAll(value))
+	require.NoError(t, err)
+	require.JSONEq(t, harmless, string(left))
 }
 
 // installation is one with credentials wherever somebody could have put one.

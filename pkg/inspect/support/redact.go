@@ -1,42 +1,94 @@
 package support
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // redacted stands for what was taken out.
 const redacted = "(redacted)"
 
+// secretName ends the name of what is secret: password=x, "refreshToken": "x", X-Amz-Signature=x. Names that go
+// on, such as password-file and tokenAudience, are of something else.
+const secretName = `(?:password|passwd|passphrase|pwd|[a-z][_-]pass|token|credentials?|api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|\b_?auth|registry-auth|signature|(?:\b|\\u0026)sig)`
+
+// value is all of what a name is followed by: in quotes, which JSON in JSON escapes, or up to what ends a
+// value in a query, in a list and in the connection strings of clouds.
+const value = `(?:\\"(?:\\\\\\"|[^\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[^\s"'\\,;&]+)`
+
 // What looks like a credential. The first group of each stays.
 var (
-	// userOfURL is in redis://user:password@host.
-	userOfURL = regexp.MustCompile(`(://)[^/@\s"]+@`)
 	// privateKey may be in JSON, and cut off.
 	privateKey = regexp.MustCompile(`(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
-	// header is of HTTP.
-	header = regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[\w.~+/=-]{8,}`)
-	// named is a value that is called so: password=x, "token": "x", --api-key=x.
-	named = regexp.MustCompile(`(?i)((?:password|passwd|token|api[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key)\\?["']?\s*[:=]\s*\\?["']?)[^\s"'\\,;&]+`)
-	// token tells by its form: JWT, AWS, Vault, GitHub, GitLab. In JSON a line break before it is \n.
-	token = regexp.MustCompile(`(^|\W|\\[nt])(?:eyJ[\w-]+\.[\w-]+\.[\w-]*|(?:AKIA|ASIA)[A-Z0-9]{16}|hv[sbr]\.[\w-]{8,}|(?:gh[pousr]_|github_pat_|glpat-)[\w-]{8,})`)
+	// header is of HTTP; all of these are secret to the end of their line.
+	header = regexp.MustCompile(`(?i)((?:authorization|cookie|[\w-]*token|registry-auth)\s*:\s+)(?:[^\s"\\][^\n"\\]*(?:\\?"[^"\n\\]*\\?"[^\n"\\]*)*)`)
+	scheme = regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[\w.~+/=-]{8,}`)
+	// line is a field of YAML, which needs no quotes around spaces.
+	line = regexp.MustCompile(`(?im)((?:^|\\n|")[ \t]*(?:- +)?[\w.-]*` + secretName + `:[ \t]+)[^\s"'\\][^\n"\\]*`)
+	// named is a value that is called so.
+	named = regexp.MustCompile(`(?i)(` + secretName + `\\?["']?\s*[:=]\s*)` + value)
+	// flag is followed by its value, and user by a name and a password.
+	flag = regexp.MustCompile(`(?i)((?:^|[\s"']|\\[nt])--?[\w-]*` + secretName + `\s+)` + value)
+	user = regexp.MustCompile(`((?:^|[\s"']|\\[nt])(?:-u|--user)[\s=]+["']?[^\s:"']+:)[^\s"']+`)
+	// token tells by its form: JWT, AWS, Vault, GitHub, GitLab, age. In JSON a line break before it is \n.
+	token = regexp.MustCompile(`(^|\W|\\[nt])(?:eyJ[\w-]+\.[\w-]+\.[\w-]*|(?:AKIA|ASIA)[A-Z0-9]{16}|hv[sbr]\.[\w-]{8,}|(?:gh[pousr]_|github_pat_|glpat-)[\w-]{8,}|AGE-SECRET-KEY-1\w+)`)
+
+	// called is the name of a field, a variable or a flag whose value is secret.
+	called = regexp.MustCompile(`(?i)(?:` + secretName + `|^authorization|^cookie)$`)
+	// address is a URL, as far as no parser ends it.
+	address = regexp.MustCompile(`://[^\s"<>]+`)
+	// port is what a colon is followed by that begins no password.
+	port = regexp.MustCompile(`^[^/?#:@]*(?::\d*)?(?:[/?#]|$)`)
 )
 
 // redact replaces what looks like a credential. It is for text that should have none.
 func redact(text string) string {
-	for _, secret := range []*regexp.Regexp{userOfURL, privateKey, header, named, token} {
+	text = address.ReplaceAllStringFunc(text, withoutUser)
+	for _, secret := range []*regexp.Regexp{privateKey, header, scheme, line, named, flag, user, token} {
 		text = secret.ReplaceAllString(text, "${1}"+redacted)
 	}
 	return text
 }
 
-// redactAll redacts each text in a decoded value, which it changes in place and returns.
+// withoutUser replaces the user and password of a URL, which begins with "://": what is before the last at sign of
+// the authority (RFC 3986 section 3.2). A password with a slash ends the authority for a parser, which leaves what looks like
+// a port and is none; then it is the last at sign of all.
+func withoutUser(text string) string {
+	rest := strings.TrimPrefix(text, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 || !port.MatchString(rest) && !strings.Contains(rest[:end], "@") {
+		end = len(rest)
+	}
+	at := strings.LastIndex(rest[:end], "@")
+	if at < 0 {
+		return text
+	}
+	return "://" + redacted + rest[at+1:]
+}
+
+// redactAll redacts each text in a decoded value, which it changes in place and returns. A secret is known by its own
+// form, or by the name beside it.
 func redactAll(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
-		for name := range value {
-			value[name] = redactAll(value[name])
+		name, _ := value["name"].(string)
+		for field := range value {
+			if text, ok := value[field].(string); ok && text != "" && (called.MatchString(field) || field == "value" && called.MatchString(name)) {
+				value[field] = redacted
+				continue
+			}
+			value[field] = redactAll(value[field])
 		}
 	case []any:
+		secret := false // the value of the flag before
 		for i := range value {
-			value[i] = redactAll(value[i])
+			text, ok := value[i].(string)
+			if ok && secret {
+				value[i] = redacted
+			} else {
+				value[i] = redactAll(value[i])
+			}
+			secret = ok && strings.HasPrefix(text, "-") && called.MatchString(text)
 		}
 	case string:
 		return redact(value)

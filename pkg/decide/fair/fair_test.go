@@ -32,6 +32,20 @@ func TestAFloodingAccountLeavesRoomForOthers(t *testing.T) {
 	require.True(t, gate.Take("flood", 4, 4))
 }
 
+// The end of what is read is nothing that was read.
+func TestNothingIsNeverRefused(t *testing.T) {
+	g := fair.NewGate[string](10)
+	require.True(t, g.Take("a", 5, 0))
+	require.False(t, g.Take("a", 1, 0))
+	require.True(t, g.Take("a", 0, 0))
+	require.True(t, g.Take("a", 0, 1))
+	require.True(t, g.Take("b", 5, 0))
+	require.True(t, g.Take("b", 0, 0), "with nothing left")
+	require.True(t, g.TakeSpare("b", 0, 1))
+	require.False(t, g.Take("b", -1, 0))
+	require.False(t, g.TakeSpare("b", -1, 0))
+}
+
 func TestReturningMoreThanWasTakenGivesNothing(t *testing.T) {
 	gate := fair.NewGate[string](10)
 	require.True(t, gate.Take("a", 5, 0))

@@ -194,6 +194,50 @@ func TestListsAreJudgedWithTheirChangesAndReasons(t *testing.T) {
 	}
 }
 
+// A signature that was made before the key was lost stays valid, if somebody vouches for its time.
+func TestACertificateThatBecameInvalidAfterTheSigningIsNotRevokedForIt(t *testing.T) {
+	now := time.Now()
+	root := authority(t, "root", fixture.CertificateOptions{NotBefore: now.AddDate(-1, 0, 0)})
+	leaf := signer(t, root, "release", fixture.CertificateOptions{NotBefore: now.AddDate(0, -6, 0), NotAfter: now.AddDate(0, 6, 0), Lists: "http://lists.example.com/base"})
+	invalidSince := func(at time.Time) byPath {
+		value, err := asn1.MarshalWithParams(at.UTC(), "generalized")
+		require.NoError(t, err)
+		return byPath{"/base": madeList(t, root, 1, nil, x509.RevocationListEntry{SerialNumber: leaf.Chain[0].SerialNumber, RevocationTime: now.Add(-time.Minute), ReasonCode: 1,
+			ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 24}, Value: value}}})}
+	}
+	img := anImage(t, "image")
+	signedAt := now.AddDate(0, -3, 0).Truncate(time.Second)
+	stamps := timestamps(t, "stamps", fixture.CertificateOptions{NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(1, 0, 0)})
+	stamps.Time = signedAt
+	before, after := invalidSince(signedAt.AddDate(0, -1, 0)), invalidSince(signedAt.AddDate(0, 1, 0))
+	authority := notation.Options{Name: "Verifier team-a/release", SigningAuthorities: root.Chain, TrustedIdentities: []string{"*"}}
+	stamped := trusting(root.Chain[0])
+	stamped.TimestampAuthorities = []*x509.Certificate{stamps.Root.Chain[0]}
+	for name, c := range map[string]struct {
+		trusts  notation.Options
+		made    fixture.NotationOptions
+		lists   byPath
+		revoked bool
+	}{
+		"an authority signed before":        {authority, fixture.NotationOptions{SigningAuthority: true, SigningTime: signedAt}, after, false},
+		"an authority signed after":         {authority, fixture.NotationOptions{SigningAuthority: true, SigningTime: signedAt}, before, true},
+		"a timestamp from before":           {stamped, fixture.NotationOptions{Timestamps: stamps, SigningTime: signedAt}, after, false},
+		"a timestamp from after":            {stamped, fixture.NotationOptions{Timestamps: stamps, SigningTime: signedAt}, before, true},
+		"only the signer says that it was":  {trusting(root.Chain[0]), fixture.NotationOptions{SigningTime: signedAt}, after, true},
+		"a timestamp that nobody asked for": {trusting(root.Chain[0]), fixture.NotationOptions{Timestamps: stamps, SigningTime: signedAt}, after, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.trusts.Revocation = c.lists
+			finding := check(t, c.trusts, img, signed(t, img, leaf, c.made))
+			if c.revoked {
+				requireDenied(t, policy.ReasonRevokedCertificate, finding)
+				return
+			}
+			require.Equal(t, policy.Valid, finding.Result(), finding.Message)
+		})
+	}
+}
+
 // FuzzReducedList holds what is read of a list against the standard library, which reads all of it, wherever both
 // read it.
 func FuzzReducedList(f *testing.F) {

@@ -137,9 +137,14 @@ func TestAServiceAccountThatLacksWhatItIsForGetsNoToken(t *testing.T) {
 		_, err := c.fetcher()[source.Kind](t.Context(), source)
 		require.ErrorContains(t, err, says)
 	}
-	require.Empty(t, tokens.all())
-	_, err := c.fetcher()[Registry](t.Context(), Source{Kind: Registry, Path: "ACR", Address: "team.azurecr.io", As: puller(t, Federation{AzureTenantID: "../../evil"})})
-	require.ErrorContains(t, err, "azure.tenantID is not the identifier")
+	for _, source := range []Source{
+		{Kind: Registry, Path: "ACR", Address: "team.azurecr.io", As: puller(t, Federation{AzureTenantID: "../../evil"})},
+		{Kind: KMS, Address: "azurekms://team.vault.azure.net/release", As: puller(t, Federation{AzureTenantID: "../../evil", AzureClientID: "c"})},
+	} {
+		_, err := c.fetcher()[source.Kind](t.Context(), source)
+		require.ErrorContains(t, err, "azure.tenantID is not the identifier")
+	}
+	require.Empty(t, tokens.all(), "none is minted for a request that is refused")
 }
 
 func TestKeysOfAzureAreReadWithTheCredentialsOfANamespace(t *testing.T) {

@@ -24,13 +24,15 @@ func NewGate[Account comparable](total int64) *Gate[Account] {
 }
 
 // Take takes n of the capacity for account, and reports false if there is not enough
-// left. most is the account's own limit; 0 means that it has none. Whoever takes must
+// left. Nothing is never refused. most is the account's own limit; 0 means that it has none. Whoever takes must
 // [Gate.Return].
 func (g *Gate[Account]) Take(account Account, n, most int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	have, free := g.of[account], g.total-g.held
 	switch {
+	case n == 0:
+		return true
 	case n < 0 || n > free,
 		most > 0 && have+n > most,
 		have > 0 && have+n > free:
@@ -45,6 +47,9 @@ func (g *Gate[Account]) Take(account Account, n, most int64) bool {
 func (g *Gate[Account]) TakeSpare(account Account, n, most int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if n == 0 {
+		return true
+	}
 	if n < 0 || n > g.total-g.held || 2*g.held >= g.total || most > 0 && 2*g.of[account] >= most {
 		return false
 	}

@@ -80,13 +80,32 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	if found, err = found.unless(unread, c.logs.timestamp); err != nil {
 		return verified{}, err
 	}
-	return c.unlessRevoked(ctx, found, signer)
+	return c.unlessRevoked(ctx, found, signer, authenticTime(outcome, stamped, now))
+}
+
+// authenticTime returns when a signature was made at the latest, if a signing authority or a timestamp vouches for it,
+// else the zero time: "authentic signing time" (trust store and trust policy specification, "Certificate Revocation
+// Evaluation"). notation-go takes that of a signing authority alone.
+func authenticTime(outcome *notationgo.VerificationOutcome, stamped bool, now time.Time) time.Time {
+	signer := outcome.EnvelopeContent.SignerInfo
+	authority := signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority
+	if !authority && !stamped || inTime(outcome, stamped, now) != nil {
+		return time.Time{}
+	}
+	if authority {
+		return signer.SignedAttributes.SigningTime
+	}
+	at, err := timestampOf(signer.UnsignedAttributes.TimestampSignature, signer.Signature)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.Value.Add(at.Accuracy)
 }
 
 // unlessRevoked returns p unless a certificate, or the signature itself, is revoked.
-func (c *Checker) unlessRevoked(ctx context.Context, p verified, signer signature.SignerInfo) (_ verified, err error) {
+func (c *Checker) unlessRevoked(ctx context.Context, p verified, signer signature.SignerInfo, at time.Time) (_ verified, err error) {
 	if c.revocation != nil {
-		if p, err = p.unless(c.checkRevocation(ctx, signer.CertificateChain, purpose.CodeSigning), c.logs.revocation); err != nil {
+		if p, err = p.unless(c.checkRevocation(ctx, signer.CertificateChain, at, purpose.CodeSigning), c.logs.revocation); err != nil {
 			return verified{}, err
 		}
 	}

@@ -26,8 +26,9 @@ import (
 // of the certificates is revoked or cannot be determined (revocation unavailable), fail
 // this step" (trust store and trust policy specification, "Certificate Revocation
 // Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
-// if OCSP gives no answer. The root is trusted by name and not checked.
-func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
+// if OCSP gives no answer. The root is trusted by name and not checked. A certificate that became invalid after
+// at, unless that is zero, is not revoked.
+func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, at time.Time, why purpose.Purpose) error {
 	recorded := &recorder{next: c.revocation}
 	client := &http.Client{Transport: recorded}
 	named := c.withLists(chain, newFetchedLists(chain, c.revocation, recorded))
@@ -43,7 +44,7 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 	if err != nil {
 		return malformed("revocation cannot be checked")
 	}
-	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: named.chain})
+	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: named.chain, AuthenticSigningTime: at})
 	if err != nil || len(results) != len(chain) {
 		return invalidCertificate()
 	}
@@ -134,7 +135,7 @@ type timestampRevocation struct{ checker *Checker }
 // ValidateContext reports every certificate as good, or returns a [revocationError].
 func (t timestampRevocation) ValidateContext(ctx context.Context, options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	if t.checker.revocation != nil && !t.checker.logs.revocation {
-		if err := t.checker.checkRevocation(ctx, options.CertChain, purpose.Timestamping); err != nil {
+		if err := t.checker.checkRevocation(ctx, options.CertChain, options.AuthenticSigningTime, purpose.Timestamping); err != nil {
 			return nil, revocationError{err}
 		}
 	}

@@ -55,6 +55,10 @@ func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope
 	case pod:
 		return n.azurePodToken(ctx, scope)
 	case account:
+		// A token that was minted can be stolen, so none is for a request that is refused below.
+		if !isSegment(as.federation.AzureTenantID) {
+			return "", noTenant("azure.tenantID")
+		}
 		assertion, err := n.token(ctx, as, cloud.exchange)
 		if err != nil {
 			return "", err
@@ -73,7 +77,7 @@ func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope
 		form.Set("client_secret", values["clientSecret"])
 	}
 	if !isSegment(tenant) {
-		return "", problem(wrong + " is not the identifier or the domain of a tenant")
+		return "", noTenant(wrong)
 	}
 	var answer struct {
 		AccessToken string `json:"access_token"`
@@ -85,6 +89,10 @@ func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope
 		return "", problem("Azure gave no token")
 	}
 	return answer.AccessToken, nil
+}
+
+func noTenant(field string) error {
+	return problem(field + " is not the identifier or the domain of a tenant")
 }
 
 func (n network) azurePodToken(ctx context.Context, scope string) (string, error) {

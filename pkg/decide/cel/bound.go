@@ -70,6 +70,17 @@ func computesKeys(checked *celast.AST) (found bool) {
 	return found
 }
 
+// readsTime reports whether an expression reads a variable that is a time.
+func readsTime(checked *celast.AST, variables Variables) (found bool) {
+	celast.PreOrderVisit(checked.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() == celast.IdentKind {
+			kind, ok := variables[e.AsIdent()]
+			found = found || ok && kind == Time
+		}
+	}))
+	return found
+}
+
 // joins reports whether an overload of + concatenates strings, bytes or lists.
 func joins(overload string) bool {
 	return overload == overloads.AddString || overload == overloads.AddBytes || overload == overloads.AddList

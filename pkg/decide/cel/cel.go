@@ -20,7 +20,11 @@ import (
 type Expression struct {
 	program  celgo.Program
 	computed bool // it has keys that are not constant
+	timed    bool
 }
+
+// ReadsTime reports whether the expression has a variable that is a [Time], so that it may be false at another one.
+func (e *Expression) ReadsTime() bool { return e.timed }
 
 // Kind is the type of a variable.
 type Kind int
@@ -68,7 +72,7 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the expression cannot be planned: %s", oneLine(err.Error()))
 	}
-	return &Expression{program, computesKeys(ast.NativeRep())}, nil
+	return &Expression{program, computesKeys(ast.NativeRep()), readsTime(ast.NativeRep(), variables)}, nil
 }
 
 // newEnvironment returns the environment of expressions over variables.

@@ -4,7 +4,10 @@
 // that is not proven: its zero values deny.
 package policy
 
-import "maps"
+import (
+	"maps"
+	"time"
+)
 
 // Result classifies one piece of evidence. The zero value is Invalid.
 type Result uint8
@@ -64,6 +67,7 @@ func (s ObjectRef) Owner(what string) string {
 type Proof struct {
 	signer, message string
 	extensions      map[string]any
+	until           time.Time
 }
 
 // NewProof returns the proof that evidence is by a signer: a key's or certificate's fingerprint, or
@@ -73,12 +77,27 @@ func NewProof(signer, message string, extensions map[string]any) Proof {
 	return Proof{signer: signer, message: message, extensions: extensions}
 }
 
+// Until returns p as it is known to hold until a time, such as the end of a certificate that has to be valid now, or
+// until it was said before. The zero time bounds nothing.
+func (p Proof) Until(at time.Time) Proof {
+	p.until = Sooner(p.until, at)
+	return p
+}
+
+// Sooner returns the earlier of two times, of which zero is never.
+func Sooner(x, y time.Time) time.Time {
+	if x.IsZero() || !y.IsZero() && y.Before(x) {
+		return y
+	}
+	return x
+}
+
 // Finding returns what was found: Valid, unless p proves nothing.
 func (p Proof) Finding() Finding {
 	if p.signer == "" {
 		return Finding{Reason: ReasonInternalError, Message: "internal error: the evidence was neither verified nor refused"}
 	}
-	return Finding{signer: p.signer, Message: p.message, Extensions: p.extensions}
+	return Finding{signer: p.signer, Message: p.message, Extensions: p.extensions, Until: p.until}
 }
 
 // Finding is one verifier's result for one piece of evidence. Only a [Proof] makes one that
@@ -100,6 +119,8 @@ type Finding struct {
 	Reason      Reason
 	Remediation string
 	Extensions  map[string]any
+	// Until is when what is proven may not hold any more; zero is never. A verdict from it is kept no longer.
+	Until time.Time
 	// Incomplete marks evidence that was not read, or not all of it, because of a limit.
 	// No condition can hold for an image that has some.
 	Incomplete bool

@@ -34,9 +34,9 @@ type Options struct {
 	// Accounts take turns. Default: one less than [runtime.GOMAXPROCS], so that known
 	// verdicts are always answered.
 	Processors int
-	// PassTTL and DenyTTL are how long a verdict is cached: a pass is exact for its
-	// digest and generation, a deny should soon notice a new signature. Defaults 1 h
-	// and 10 s. Undecided is never cached.
+	// PassTTL and DenyTTL are how long a verdict is cached, if the proofs that it rests on hold
+	// so long: a pass is exact for its digest and generation until one of them ends, a deny
+	// should soon notice a new signature. Defaults 1 h and 10 s. Undecided is never cached.
 	PassTTL, DenyTTL time.Duration
 	// TagTTL is how long the digest of a tag is cached. Default 5 s.
 	TagTTL time.Duration
@@ -167,10 +167,22 @@ func (e *Engine) examine(ctx context.Context, config part, tasks []task, subject
 			x.keeper.save(ctx, e.cache, ttl == e.options.PassTTL)
 		}
 		if fresh || err != nil || age == 0 || age < ttl {
-			return entry, ttl - age, err
+			return entry, within(ttl-age, entry.Findings, e.now()), err
 		}
 		trace.lookAgain()
 	}
+}
+
+// within returns how long a verdict may be cached that rests on findings: no longer than all of them hold.
+func within(ttl time.Duration, findings []policy.Finding, now time.Time) time.Duration {
+	var until time.Time
+	for _, f := range findings {
+		until = policy.Sooner(until, f.Until)
+	}
+	if until.IsZero() {
+		return ttl
+	}
+	return min(ttl, until.Sub(now))
 }
 
 // Recall returns the result of Verify if it is in memory or follows from config alone, and

@@ -140,6 +140,7 @@ func (r *registry) manifest(t *testing.T, tagged bool, texts ...string) ocispec.
 type checker struct {
 	trusted map[string]bool
 	before  func(text string)
+	until   time.Time // of proofs
 }
 
 func (c *checker) Accepts(s verify.Signature) bool { return s.Layer.MediaType == fakeLayer }
@@ -154,7 +155,7 @@ func (c *checker) Check(ctx context.Context, subject verify.Subject, s verify.Si
 	}
 	for signer := range c.trusted {
 		if string(content) == signer+":"+subject.Reference.Digest.String() {
-			return policy.NewProof(signer, "signed by "+signer, nil), nil
+			return policy.NewProof(signer, "signed by "+signer, nil).Until(c.until), nil
 		}
 	}
 	return policy.Proof{}, verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("%.20q is no trusted signature", content), "")
@@ -184,6 +185,18 @@ func (c *cache) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl t
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.entries[key], c.ttls[key] = entry, ttl
+}
+
+// ttl returns for how long the only verdict is kept, 0 without one.
+func (c *cache) ttl() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, ttl := range c.ttls {
+		if key.Kind == verify.KindVerdict {
+			return ttl
+		}
+	}
+	return 0
 }
 
 func (c *cache) verdicts() int { return c.count(verify.KindVerdict) }

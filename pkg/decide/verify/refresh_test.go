@@ -60,6 +60,36 @@ func TestARefreshFollowsTheTag(t *testing.T) {
 
 // An Undecided refresh leaves the cached verdict, and any other replaces it, as with
 // Verify: only proven images are ever allowed.
+// What a certificate, the end of a signature or an expression with now says, time alone can change.
+func TestAVerdictIsKeptNoLongerThanItsProofsHold(t *testing.T) {
+	began := time.Now()
+	for name, c := range map[string]struct {
+		until [2]time.Time // of the proofs of two verifiers
+		want  time.Duration
+	}{
+		"for ever":               {[2]time.Time{}, verify.DefaultPassTTL},
+		"longer than the cache":  {[2]time.Time{began.Add(2 * time.Hour)}, verify.DefaultPassTTL},
+		"shorter than the cache": {[2]time.Time{began.Add(time.Minute), began.Add(time.Hour)}, time.Minute},
+		"the other one ends":     {[2]time.Time{{}, began.Add(time.Second)}, time.Second},
+		"no longer":              {[2]time.Time{began, {}}, 0},
+		"it ended meanwhile":     {[2]time.Time{began.Add(-time.Second)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, kept := newRegistry(), newCache()
+			r.manifest(t, true, "k1:"+appDigest.String())
+			a, b := verifier(t, "a", "k1"), verifier(t, "b", "k1")
+			a.Checker.(*checker).until, b.Checker.(*checker).until = c.until[0], c.until[1]
+			both := verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}
+			e := verify.NewEngine(kept, func() time.Time { return began }, verify.Options{})
+			own, app := config(layer(t, r, both, a, b)), ref(t, "r.example.com/app@"+appDigest.String())
+			require.Equal(t, policy.Allowed, e.Verify(t.Context(), own, app).Verdict.Outcome())
+			require.Equal(t, c.want, kept.ttl())
+			_, ok := e.Recall(own, app)
+			require.Equal(t, c.want > 0, ok)
+		})
+	}
+}
+
 func TestARefreshNeverWeakensWhatIsCached(t *testing.T) {
 	down := errors.New("registry answered 503")
 	for name, c := range map[string]struct {

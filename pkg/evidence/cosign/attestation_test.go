@@ -18,6 +18,22 @@ import (
 
 const provenance = "https://slsa.dev/provenance/v1"
 
+// Nobody knows when an expression that reads the time becomes false.
+func TestAnExpressionWithTheTimeProvesOnlyForNow(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{"at": "2026-01-01T00:00:00Z", "now": true})
+	for expression, timed := range map[string]bool{
+		`predicate.at == "2026-01-01T00:00:00Z"`: false, "predicate.now": false, "": false,
+		"now > timestamp(predicate.at)": true, "has(predicate.x) || [1].exists(x, x == 1 && now > timestamp(predicate.at))": true,
+	} {
+		finding := judge(t, newAttestation(t, keylessOptions(trusted, nil).Signers, expression), img, e)
+		require.Equal(t, policy.Valid, finding.Result(), finding.Message)
+		require.Equal(t, timed, !finding.Until.IsZero(), expression)
+		require.False(t, finding.Until.After(time.Now()), expression)
+	}
+}
+
 func newAttestation(t testing.TB, signers cosign.Signers, expression string) *cosign.Attestation {
 	t.Helper()
 	made, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: signers, PredicateType: provenance, Expression: expression})

@@ -185,7 +185,11 @@ func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verif
 	if err := a.checkStatement(ctx, evidence, now); err != nil {
 		return policy.Proof{}, err
 	}
-	return signer{id: evidence.Signer, facts: evidence.Facts}.proof(s.Layer.Digest, a.predicateType), nil
+	proof := signer{id: evidence.Signer, facts: evidence.Facts}.proof(s.Layer.Digest, a.predicateType)
+	if a.expression != nil && a.expression.ReadsTime() {
+		proof = proof.Until(now) // nobody knows when it becomes false
+	}
+	return proof, nil
 }
 
 // evidence verifies a layer and returns the signed statement and its signer.

@@ -27,6 +27,7 @@ type verified struct {
 	job  signerJob         // of AWS Signer
 	// permitted holds the failures of checks that the verifier does not enforce.
 	permitted []error
+	until     time.Time // when a check of the time may fail; zero is never
 }
 
 // examine verifies an envelope. An envelope that makes the library panic is malformed.
@@ -133,7 +134,26 @@ func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify
 	if err != nil {
 		return verified{}, err
 	}
-	return proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry)
+	if proven, err = proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry); err != nil {
+		return verified{}, err
+	}
+	proven.until = c.until(signer, stamped)
+	return proven, nil
+}
+
+// until returns when the time of the caller ends what counts now: the signature, and without anybody who vouches for
+// the time of signing, its certificates.
+func (c *Checker) until(signer signature.SignerInfo, stamped bool) (end time.Time) {
+	if !c.logs.expiry {
+		end = signer.SignedAttributes.Expiry
+	}
+	if stamped || c.logs.timestamp || signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
+		return end
+	}
+	for _, certificate := range signer.CertificateChain {
+		end = policy.Sooner(end, certificate.NotAfter)
+	}
+	return end
 }
 
 // inTime checks the time of signing: as the authority states it, or the timestamp, or now.
@@ -178,7 +198,7 @@ func (v verified) proof() policy.Proof {
 	for _, err := range v.permitted {
 		message += "; the verifier is permissive: " + err.Error()
 	}
-	return policy.NewProof(signer, message, extensions)
+	return policy.NewProof(signer, message, extensions).Until(v.until)
 }
 
 // checkArtifact refuses an envelope whose signed artifact is not subject. "Descriptor

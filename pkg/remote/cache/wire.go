@@ -81,6 +81,7 @@ type wireFinding struct {
 	Remediation  string         `json:"remediation,omitempty"`
 	Extensions   map[string]any `json:"extensions,omitempty"`
 	Incomplete   bool           `json:"incomplete,omitempty"`
+	Until        time.Time      `json:"until,omitzero"`
 }
 
 // encode returns the bytes of an entry's verdict and findings.
@@ -96,7 +97,7 @@ func encode(entry verify.Entry, about origin) ([]byte, error) {
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
 			Result: f.Result().String(), Signer: f.Signer(), Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete})
+			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete, Until: f.Until})
 	}
 	return json.Marshal(wire)
 }
@@ -186,7 +187,7 @@ func (w wireEntry) entry() (verify.Entry, error) {
 			return verify.Entry{}, fmt.Errorf("a finding has the result %.20q", f.Result)
 		}
 		found.Verifier, found.Source, found.Type, found.Digest, found.ArtifactType = f.Verifier, policy.ObjectRef(f.Source), f.Type, f.Digest, f.ArtifactType
-		found.Reason, found.Remediation, found.Incomplete = policy.Reason(f.Reason), f.Remediation, f.Incomplete
+		found.Reason, found.Remediation, found.Incomplete, found.Until = policy.Reason(f.Reason), f.Remediation, f.Incomplete, f.Until
 		entry.Findings = append(entry.Findings, found)
 	}
 	return entry, nil

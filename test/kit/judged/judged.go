@@ -21,6 +21,6 @@ func As(outcome policy.Outcome, v policy.Verdict) policy.Verdict {
 func Proven(signer string, f policy.Finding) policy.Finding {
 	made := policy.NewProof(signer, f.Message, f.Extensions).Finding()
 	made.Verifier, made.Source, made.Type, made.Digest, made.ArtifactType = f.Verifier, f.Source, f.Type, f.Digest, f.ArtifactType
-	made.Reason, made.Remediation, made.Incomplete = f.Reason, f.Remediation, f.Incomplete
+	made.Reason, made.Remediation, made.Incomplete, made.Until = f.Reason, f.Remediation, f.Incomplete, f.Until
 	return made
 }

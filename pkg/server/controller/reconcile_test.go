@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -336,9 +337,17 @@ func TestOnlyTheReplicaThatHoldsTheLeaseDoesItsDuties(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, team("team-a"))
 	b.reconcile(t, verify.Cluster)
 	started := make(chan struct{})
+	var last atomic.Value // who holds the lease when the duty ends
 	b.options = Options{OwnNamespace: "landwaiter-system", LeaderElection: true, Duties: []Duty{{Name: "wait", Run: func(ctx context.Context) error {
 		close(started)
 		<-ctx.Done()
+		for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); { // it takes its time to end
+			lease, err := b.clients.CoordinationV1().Leases("landwaiter-system").Get(context.Background(), leaseName, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			last.Store(holder(lease))
+		}
 		return nil
 	}}}}
 	ctx, end := context.WithCancel(t.Context())
@@ -353,6 +362,7 @@ func TestOnlyTheReplicaThatHoldsTheLeaseDoesItsDuties(t *testing.T) {
 	lease, err = b.clients.CoordinationV1().Leases("landwaiter-system").Get(context.Background(), leaseName, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Empty(t, holder(lease), "the lease is given back, so that another replica need not wait")
+	require.NotEmpty(t, last.Load(), "and not before the duties have ended")
 }
 
 func holder(lease *coordinationv1.Lease) string {

@@ -216,6 +216,52 @@ func TestTheOverlapOutlivesALostLease(t *testing.T) {
 	})
 }
 
+// Replicas serve the certificate of the previous authority for some time, whoever leads.
+func TestANewLeaderKnowsThePreviousAuthority(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, k *kube, stop func()){
+		"replaced by the leader before": func(t *testing.T, k *kube, stop func()) {
+			k.remove(t, tlsSecret())
+			synctest.Wait()
+			stop()
+		},
+		"replaced by somebody else": func(t *testing.T, k *kube, stop func()) {
+			other := newKube()
+			end := background(t, newRotation(t, other).Run)
+			data := other.secret(t).Data
+			end()
+			k.put(t, tlsSecret(), data)
+			synctest.Wait()
+			stop()
+		},
+		"deleted while nobody led": func(t *testing.T, k *kube, stop func()) {
+			stop()
+			k.remove(t, tlsSecret())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, k *kube) {
+				stop := background(t, newRotation(t, k).Run)
+				old := certificateOf(t, k.secret(t).Data["ca.crt"])
+				change(t, k, stop)
+				stop = background(t, newRotation(t, k).Run)
+				next := certificateOf(t, k.secret(t).Data["ca.crt"])
+				require.NotEqual(t, old, next)
+				require.Equal(t, []*x509.Certificate{next, old}, k.bundle(t, "verify"))
+				stop()
+				time.Sleep(authorityOverlap - time.Second)
+				stop = background(t, newRotation(t, k).Run)
+				require.Equal(t, []*x509.Certificate{next, old}, k.bundle(t, "verify"))
+				time.Sleep(time.Second)
+				synctest.Wait()
+				require.Equal(t, []*x509.Certificate{next}, k.bundle(t, "verify"), "and not for ever")
+				stop()
+				background(t, newRotation(t, k).Run)
+				require.Equal(t, []*x509.Certificate{next}, k.bundle(t, "verify"))
+			})
+		})
+	}
+}
+
 func TestASecretThatCannotBeReadIsNotReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		down := errors.New("the API server is down")

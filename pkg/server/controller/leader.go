@@ -53,15 +53,27 @@ func (c *Controller) runDuties(ctx context.Context) error {
 
 // term waits for the lease and runs the duties until it is lost.
 func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) error {
+	// The elector would give the lease back as soon as ctx ends, so it has a context of its own, which
+	// ends after the duties.
+	elected, giveBack := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveBack()
+	defer context.AfterFunc(ctx, func() {
+		c.leading.Lock()
+		defer c.leading.Unlock()
+		giveBack()
+	})()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, ReleaseOnCancel: true, Name: leaseName,
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: leaseRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
+			OnStartedLeading: func(leading context.Context) {
 				c.leading.Lock() // the duties of a lost term may still be ending
 				defer c.leading.Unlock()
+				leading, end := context.WithCancel(leading)
+				defer end()
+				defer context.AfterFunc(ctx, end)()
 				c.log.WithField("identity", lock.Identity()).Info("this replica writes statuses")
-				c.duties(ctx)
+				c.duties(leading)
 			},
 			OnStoppedLeading: func() {},
 		},
@@ -69,7 +81,7 @@ func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) erro
 	if err != nil {
 		return fmt.Errorf("prepare leader election: %w", err)
 	}
-	elector.Run(ctx)
+	elector.Run(elected)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -49,6 +50,23 @@ func renewed(data map[string][]byte, names []string, now time.Time) (next map[st
 		return nil, false, time.Time{}, err
 	}
 	return next, true, time.Time{}, nil
+}
+
+// remember returns data with the CA that counted before, for the overlap.
+func remember(data map[string][]byte, before []byte, now time.Time) map[string][]byte {
+	next := maps.Clone(data)
+	next[previousKey], next[previousUntilKey] = before, []byte(now.Add(authorityOverlap).UTC().Format(time.RFC3339))
+	return next
+}
+
+// withPrevious returns the CA of a Secret, with the one before it while they overlap, and when that ends; zero if they
+// do not overlap.
+func withPrevious(data map[string][]byte, now time.Time) ([]byte, time.Time) {
+	until, err := time.Parse(time.RFC3339, string(data[previousUntilKey]))
+	if err != nil || !now.Before(until) || until.After(now.Add(authorityOverlap+time.Second)) || len(data[previousKey]) > maxFileBytes || !x509.NewCertPool().AppendCertsFromPEM(data[previousKey]) {
+		return data[authorityKey], time.Time{}
+	}
+	return bytes.Join([][]byte{bytes.TrimSpace(data[authorityKey]), bytes.TrimSpace(data[previousKey]), nil}, []byte("\n")), until
 }
 
 // parseAuthority returns the CA of a Secret and when to replace it. An

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/base64"
@@ -30,8 +31,9 @@ import (
 
 // RotationOptions say what a [Rotation] keeps up to date.
 type RotationOptions struct {
-	// Secret holds ca.crt, ca.key, tls.crt and tls.key. It is made if it does not
-	// exist, and made again, with another CA, if it is deleted.
+	// Secret holds ca.crt, ca.key, tls.crt and tls.key, and after a change of the CA the
+	// previous one and until when it counts. It is made if it does not exist, and made
+	// again, with another CA, if it is deleted.
 	Secret types.NamespacedName
 	// Service is the name under which Gatekeeper reaches the server, in the
 	// namespace of Secret. DNSNames are further names in the certificate.
@@ -52,7 +54,7 @@ type Rotation struct {
 	options   RotationOptions
 	names     []string // DNS names of the certificate
 
-	bundle overlap // the CA for Provider objects; kept between calls of Run
+	last []byte // the CA that Provider objects had; kept between calls of Run
 }
 
 // NewRotation returns a Rotation that reaches the Secret with clients and Provider
@@ -62,7 +64,7 @@ func NewRotation(clients kubernetes.Interface, providers dynamic.Interface, log 
 		return nil, errors.New("new rotation: the Secret, its namespace and the Service are required")
 	}
 	name := fmt.Sprintf("%s.%s.svc", options.Service, options.Secret.Namespace)
-	return &Rotation{clients: clients, providers: providers, log: log, options: options, bundle: overlap{length: authorityOverlap},
+	return &Rotation{clients: clients, providers: providers, log: log, options: options,
 		names: append([]string{name, name + ".cluster.local"}, options.DNSNames...)}, nil
 }
 
@@ -115,14 +117,40 @@ func (r *Rotation) rotate(ctx context.Context, secret watched, providers cache.S
 	if err != nil {
 		return time.Time{}, err
 	}
+	if before := r.before(data, providers); before != nil && !bytes.Equal(before, next[authorityKey]) && !bytes.Equal(before, data[previousKey]) {
+		next, changed = remember(next, before, now), true
+	}
 	if changed {
-		if x509.NewCertPool().AppendCertsFromPEM(data[authorityKey]) {
-			r.bundle.join(data[authorityKey], now) // so that it overlaps with the next one
-		}
 		return time.Time{}, r.write(ctx, found, next) // Providers are next, after the change of the Secret
 	}
-	bundle, overlapEnd := r.bundle.join(data[authorityKey], now)
-	return earlier(renewal, overlapEnd), r.keep(ctx, providers, bundle)
+	bundle, overlapEnd := withPrevious(data, now)
+	if err = r.keep(ctx, providers, bundle); err == nil {
+		r.last = data[authorityKey]
+	}
+	return earlier(renewal, overlapEnd), err
+}
+
+// before returns the CA that Gatekeeper has trusted so far, nil if there was none: that of the Secret before it
+// changed or, for a leader that has not seen the Secret, that of a Provider object.
+func (r *Rotation) before(data map[string][]byte, providers cache.Store) []byte {
+	switch {
+	case r.last != nil:
+		return r.last
+	case x509.NewCertPool().AppendCertsFromPEM(data[authorityKey]):
+		return data[authorityKey]
+	}
+	for _, p := range r.options.Providers {
+		found, _, _ := providers.GetByKey(p.Name)
+		live, ok := found.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		encoded, _, _ := unstructured.NestedString(live.Object, "spec", "caBundle")
+		if bundle, err := base64.StdEncoding.DecodeString(encoded); err == nil && len(bundle) <= maxFileBytes && x509.NewCertPool().AppendCertsFromPEM(bundle) {
+			return bundle
+		}
+	}
+	return nil
 }
 
 // write creates the Secret, or updates found. If somebody else was quicker, the

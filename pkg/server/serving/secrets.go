@@ -12,12 +12,16 @@ import (
 )
 
 // Keys of the Secret with the serving certificate, as cert-manager and OPA's
-// cert-controller have them.
+// cert-controller have them, and two of ours.
 const (
 	authorityKey    = "ca.crt"
 	authorityKeyKey = "ca.key"
 	certificateKey  = corev1.TLSCertKey
 	keyKey          = corev1.TLSPrivateKeyKey
+
+	// previousKey is the CA before the last change, and previousUntilKey until when it counts (RFC 3339).
+	previousKey      = "previous-ca.crt"
+	previousUntilKey = "previous-ca-until"
 )
 
 // watched is a Secret that is watched.

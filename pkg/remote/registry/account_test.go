@@ -2,11 +2,13 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/maypok86/otter/v2"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
@@ -45,15 +47,45 @@ func TestNamespacesOfOneAccountShareItsTurns(t *testing.T) {
 	fetch("b", "shared")
 	reached(2)
 	fetch("a", "shared") // half of the connections are for others
-	c.turns(h.Host()).await(t, "shared", 1)
+	turnsAt(c, h.Host()).await(t, "shared", 1)
 	fetch("b", "shared")
-	c.turns(h.Host()).await(t, "shared", 2)
+	turnsAt(c, h.Host()).await(t, "shared", 2)
 	fetch("c", "")
 	fetch("d", "")
 	reached(4)
 	close(release)
 	all.Wait()
 	require.Len(t, h.Requests(), 6)
+}
+
+func turnsAt(c *Client, host string) *turns {
+	found, leave := c.turns(host)
+	leave()
+	return found
+}
+
+// Whoever reaches many hosts evicts states of others, and must not reset a limit that somebody is under.
+func TestAStateInUseIsNotEvicted(t *testing.T) {
+	c := NewClient(Options{PerHost: 1})
+	t.Cleanup(c.Close)
+	first, leave := c.turns("registry.example.com")
+	require.NoError(t, first.acquire(t.Context(), "a"))
+	flood := func() {
+		for i := range 4 * maxHosts {
+			turnsAt(c, fmt.Sprintf("h%d.example.com", i))
+		}
+		c.hosts.idle.(*otter.Cache[string, *turns]).CleanUp()
+	}
+	flood()
+	require.Same(t, first, turnsAt(c, "registry.example.com"))
+	require.LessOrEqual(t, c.hosts.idle.(*otter.Cache[string, *turns]).EstimatedSize(), maxHosts)
+	second, leaveSecond := c.turns("registry.example.com")
+	require.Same(t, first, second)
+	leave()
+	flood()
+	require.Same(t, first, turnsAt(c, "registry.example.com"), "somebody uses it still")
+	leaveSecond()
+	require.Empty(t, c.hosts.using)
 }
 
 func TestNamespacesOfOneAccountShareItsPace(t *testing.T) {

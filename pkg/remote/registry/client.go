@@ -143,10 +143,10 @@ type Client struct {
 	addresses  *egress.Guard
 	transports recent[poolKey, *http.Transport]
 	tokens     recent[tokenKey, auth.Cache]
-	hosts      recent[string, *turns]
+	hosts      inUse[string, *turns]
 	apis       recent[apiKey, struct{}] // have the referrers API
 	backOffs   recent[backOffKey, time.Time]
-	shared     recent[sharedKey, *shared]
+	shared     inUse[sharedKey, *shared]
 	paces      recent[verify.Account, *pace]
 	memory     *fair.Gate[verify.Account] // for answers that are being read
 }
@@ -178,8 +178,8 @@ func NewClient(options Options) *Client {
 			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *pace](time.Minute)}),
 		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
 		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
-		hosts:    otter.Must(&otter.Options[string, *turns]{MaximumSize: maxHosts}),
-		shared:   otter.Must(&otter.Options[sharedKey, *shared]{MaximumSize: maxHosts}),
+		hosts:    inUse[string, *turns]{idle: otter.Must(&otter.Options[string, *turns]{MaximumSize: maxHosts})},
+		shared:   inUse[sharedKey, *shared]{idle: otter.Must(&otter.Options[sharedKey, *shared]{MaximumSize: maxHosts})},
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}
 }

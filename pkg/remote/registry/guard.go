@@ -54,7 +54,9 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 		return nil, err
 	}
 	client, account := g.session.client, g.session.access.account()
-	key, shared := backOffKey{account: account, host: host}, g.shared(host)
+	key := backOffKey{account: account, host: host}
+	shared, leave := g.shared(host)
+	defer leave()
 	if until, ok := client.backOffs.GetIfPresent(key); ok && shared == nil && time.Now().Before(until) {
 		return nil, errBackOff
 	}
@@ -70,8 +72,9 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if err := pace.requests.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
 	}
-	turns, err := g.turn(req.Context(), host, shared)
-	if err != nil {
+	turns, leaveTurns := client.turns(host)
+	defer leaveTurns()
+	if err := g.turn(req.Context(), host, turns, shared); err != nil {
 		return nil, err
 	}
 	times.sent = time.Now()
@@ -109,17 +112,17 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 
 // turn waits for a connection to the host, and before that until a shared pause is over and the
 // shared rate admits the request. The caller releases the turn.
-func (g *guard) turn(ctx context.Context, host string, shared *shared) (*turns, error) {
-	account, turns := g.session.access.account(), g.session.client.turns(host)
+func (g *guard) turn(ctx context.Context, host string, turns *turns, shared *shared) error {
+	account := g.session.access.account()
 	for {
 		if err := shared.enter(ctx, account); err != nil {
-			return nil, fmt.Errorf("wait until %s may be asked: %w", host, err)
+			return fmt.Errorf("wait until %s may be asked: %w", host, err)
 		}
 		if err := turns.acquire(ctx, account); err != nil {
-			return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
+			return fmt.Errorf("wait for a free connection to %s: %w", host, err)
 		}
 		if shared.paused(account).IsZero() {
-			return turns, nil
+			return nil
 		}
 		turns.release(account) // the pause began while the request was in the queue
 	}

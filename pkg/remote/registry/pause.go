@@ -51,22 +51,22 @@ func newShared(perSecond int) *shared {
 }
 
 // shared returns what all accounts share at a host, or nil for a request that the account
-// answers for alone: one to a host that no cluster admin named, or with a login of a namespace.
-func (g *guard) shared(host string) *shared {
+// answers for alone: one to a host that no cluster admin named, or with a login of a namespace. The
+// caller leaves it.
+func (g *guard) shared(host string) (_ *shared, leave func()) {
 	client, store := g.session.client, g.store
 	if named := g.session.access.named(host) || g.named && host == g.origin; !named {
-		return nil
+		return nil, func() {}
 	}
 	key := sharedKey{host: host}
 	login := g.trusted(host) && store.credential(g.origin) != (Credential{})
 	if login || g.presents(host) && store.ClientCertificate != nil {
 		if store.Source.Namespace != "" {
-			return nil
+			return nil, func() {}
 		}
 		key.login = store.Source
 	}
-	found, _ := client.shared.ComputeIfAbsent(key, func() (*shared, bool) { return newShared(client.options.PerSecond), false })
-	return found
+	return client.shared.take(key, func() *shared { return newShared(client.options.PerSecond) })
 }
 
 // enter waits until the account may ask: until the pauses are over, and it is its turn. It returns

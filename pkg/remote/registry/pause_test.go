@@ -25,7 +25,9 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 	team := policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "hub"}
 	named := map[string]HostRule{host: {}}
 	of := func(access Access, place bool, store Store, host string) *shared {
-		return (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store}).shared(host)
+		found, leave := (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store}).shared(host)
+		leave()
+		return found
 	}
 	anonymous := of(Access{Namespace: "team-a", Hosts: named}, false, Store{}, host)
 	require.NotNil(t, anonymous)

@@ -85,10 +85,9 @@ type turns struct {
 	longest    int              // queue of one account
 }
 
-// turns returns the turns at a host, which all tenants share.
-func (c *Client) turns(host string) *turns {
-	found, _ := c.hosts.ComputeIfAbsent(host, func() (*turns, bool) { return newTurns(c.options.PerHost), false })
-	return found
+// turns returns the turns at a host, which all tenants share. The caller leaves them.
+func (c *Client) turns(host string) (_ *turns, leave func()) {
+	return c.hosts.take(host, func() *turns { return newTurns(c.options.PerHost) })
 }
 
 // newTurns returns turns for at most so many requests in flight, at least one.

@@ -4,7 +4,6 @@
 package cel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -113,36 +112,31 @@ func oneLine(message string) string {
 }
 
 // Match reports whether the expression is true for values, which has a value for every
-// variable. It calls step between the steps of the work; nil calls nothing. It returns an error
-// if a field is missing, if the values, the cost or the time are over their limits, and the error of ctx or step;
-// then there is no match.
-func (e *Expression) Match(ctx context.Context, step Step, values map[string]any) (matched bool, err error) {
+// variable. It calls step, unless that is nil, between the steps of the work. It returns an error
+// if a field is missing, if the values, the cost or the time are over their limits, and that of
+// step; then there is no match.
+func (e *Expression) Match(step Step, values map[string]any) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			matched, err = false, fmt.Errorf("the expression failed: %s", oneLine(fmt.Sprint(r)))
 		}
 	}()
-	m := &meter{resumed: time.Now(), step: func() error {
-		if step == nil {
-			return ctx.Err()
+	if step != nil {
+		if err := step(); err != nil {
+			return false, err
 		}
-		return step(ctx)
-	}}
-	if err := m.step(); err != nil {
-		return false, err
 	}
+	m := &meter{resumed: time.Now(), step: step}
 	all, known := map[string]any{meterName: m}, facts{computed: e.computed}
 	for name, value := range values {
 		if all[name], err = known.native(value); err != nil {
 			return false, err
 		}
 	}
-	result, _, err := e.program.ContextEval(ctx, all)
+	result, _, err := e.program.Eval(all)
 	switch {
 	case m.err != nil:
 		return false, m.err
-	case ctx.Err() != nil:
-		return false, ctx.Err()
 	case err != nil:
 		return false, errors.New(oneLine(err.Error()))
 	}

@@ -1,7 +1,6 @@
 package cel
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -18,11 +17,11 @@ import (
 var errTime = fmt.Errorf("the evaluation took longer than %s", maxTime)
 
 // Step lets others go first. It fails if the evaluation must end.
-type Step func(ctx context.Context) error
+type Step func() error
 
 // meter follows one evaluation.
 type meter struct {
-	step    func() error
+	step    Step // may be nil
 	calls   int
 	spent   time.Duration
 	resumed time.Time
@@ -38,7 +37,10 @@ func (m *meter) count() {
 		return
 	}
 	m.spent += time.Since(m.resumed)
-	if m.err = m.step(); m.err == nil && m.spent > maxTime {
+	if m.step != nil {
+		m.err = m.step()
+	}
+	if m.err == nil && m.spent > maxTime {
 		m.err = errTime
 	}
 	m.resumed = time.Now()
@@ -108,19 +110,22 @@ func textsOf(i interpreter.InterpretableV2) map[types.String]bool {
 // costs charges each call for all that it may look at.
 type costs struct{}
 
-// flat are the functions whose time does not grow with their arguments. Everything else is charged by
+// flat reports whether the time of a function does not grow with its arguments. Everything else is charged by
 // the size of all of them, also what a new version of the library brings.
-var flat = map[string]bool{
-	operators.Conditional: true, operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.NotStrictlyFalse: true, operators.OldNotStrictlyFalse: true,
-	operators.OptSelect: true, "dyn": true, "type": true, "optional.of": true, "optional.none": true, "optional.ofNonZeroValue": true,
-	"hasValue": true, "value": true, "or": true, "orValue": true, "first": true, "last": true,
+func flat(function string) bool {
+	switch function {
+	case operators.Conditional, operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse, "__not_strictly_false__",
+		operators.OptSelect, "dyn", "type", "optional.of", "optional.none", "optional.ofNonZeroValue", "hasValue", "value", "or", "orValue", "first", "last":
+		return true
+	}
+	return false
 }
 
 // CallCost returns what a call costs.
 func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	cost := uint64(1)
 	switch {
-	case flat[function] || len(args) == 0:
+	case flat(function) || len(args) == 0:
 	case function == operators.Equals || function == operators.NotEquals:
 		cost += smaller(args)
 	case function == "size":
@@ -212,7 +217,7 @@ func sizeOf(value any, most uint64) uint64 {
 
 // options make a program count, charge and end.
 func costOptions() []celgo.ProgramOption {
-	return []celgo.ProgramOption{celgo.CustomDecoratorV2(plan), celgo.CostTracking(costs{}), celgo.CostLimit(maxCost), celgo.InterruptCheckFrequency(stepEvery)}
+	return []celgo.ProgramOption{celgo.CustomDecoratorV2(plan), celgo.CostTracking(costs{}), celgo.CostLimit(maxCost)}
 }
 
 // facts counts the values of one evaluation while it converts them.

@@ -1,7 +1,6 @@
 package cel_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -44,7 +43,7 @@ func TestWhateverASignerChoosesAnExpressionEndsWithinItsLimits(t *testing.T) {
 			compiled, err := cel.Compile(c.expression, variables)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(c.predicate), 2<<20+1<<17)
-			matched, err := compiled.Match(t.Context(), nil, values(t, c.predicate))
+			matched, err := compiled.Match(nil, values(t, c.predicate))
 			require.Error(t, err)
 			require.False(t, matched)
 		})
@@ -55,14 +54,14 @@ func TestAnEvaluationLetsOthersGoFirstAndEndsWithThem(t *testing.T) {
 	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, a == b))", variables)
 	require.NoError(t, err)
 	steps := 0
-	matched, err := compiled.Match(t.Context(), func(context.Context) error { steps++; return nil }, values(t, `{"l":[`+strings.Repeat("1,", 99)+`1]}`))
+	matched, err := compiled.Match(func() error { steps++; return nil }, values(t, `{"l":[`+strings.Repeat("1,", 99)+`1]}`))
 	require.NoError(t, err)
 	require.True(t, matched)
 	require.Greater(t, steps, 1_000, "one step for some calls")
 
 	enough := errors.New("no time is left for this image")
 	steps = 0
-	matched, err = compiled.Match(t.Context(), func(context.Context) error {
+	matched, err = compiled.Match(func() error {
 		if steps++; steps > 3 {
 			return enough
 		}
@@ -75,7 +74,7 @@ func TestAnEvaluationLetsOthersGoFirstAndEndsWithThem(t *testing.T) {
 	flat, err := cel.Compile(joined("predicate == predicate", "&&", 100), variables)
 	require.NoError(t, err)
 	steps = 0
-	_, err = flat.Match(t.Context(), func(context.Context) error { steps++; return nil }, values(t, `{"l":[1]}`))
+	_, err = flat.Match(func() error { steps++; return nil }, values(t, `{"l":[1]}`))
 	require.NoError(t, err)
 	require.Greater(t, steps, 5, "without a loop, too")
 }
@@ -87,7 +86,7 @@ func BenchmarkCostliestExpression(b *testing.B) {
 	require.NoError(b, err)
 	large := values(b, `{"l":[`+strings.Repeat("1,", 999)+`1]}`)
 	for b.Loop() {
-		_, err := compiled.Match(b.Context(), nil, large)
+		_, err := compiled.Match(nil, large)
 		require.Error(b, err)
 	}
 }

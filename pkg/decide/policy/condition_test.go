@@ -16,15 +16,15 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 	valid := func(verifier, signer string) policy.Finding { return finding(verifier, policy.Valid, signer, "ok") }
 	unread := finding("b", policy.Invalid, "", "only the first 32 signatures are tried")
 	unread.Incomplete = true
-	absent := func(_ context.Context, proven []policy.Finding) (bool, error) { return len(proven) < 2, nil }
+	absent := func(_ func() error, proven []policy.Finding) (bool, error) { return len(proven) < 2, nil }
 	invalid, unknown := finding("a", policy.Invalid, "", "wrong key"), finding("a", policy.Unknown, "", "registry answered 503")
-	always := func(context.Context, []policy.Finding) (bool, error) { return true, nil }
-	never := func(context.Context, []policy.Finding) (bool, error) { return false, nil }
-	fails := func(context.Context, []policy.Finding) (bool, error) { return true, errors.New("no such key") }
-	late := func(context.Context, []policy.Finding) (bool, error) {
+	always := func(func() error, []policy.Finding) (bool, error) { return true, nil }
+	never := func(func() error, []policy.Finding) (bool, error) { return false, nil }
+	fails := func(func() error, []policy.Finding) (bool, error) { return true, errors.New("no such key") }
+	late := func(func() error, []policy.Finding) (bool, error) {
 		return true, fmt.Errorf("evaluate: %w", context.DeadlineExceeded)
 	}
-	two := func(_ context.Context, proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }
+	two := func(_ func() error, proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }
 	for name, c := range map[string]struct {
 		condition policy.Condition
 		atLeast   int
@@ -52,7 +52,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 			requirement, err := policy.Matching(strict, c.atLeast, c.condition, "a", "b")
 			require.NoError(t, err)
 			rules := policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}
-			verdict := policy.Decide(t.Context(), rules, c.findings)
+			verdict := policy.Decide(nil, rules, c.findings)
 			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
 			require.NotEmpty(t, verdict.Reason)

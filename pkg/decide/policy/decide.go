@@ -18,9 +18,10 @@ type Requirement struct {
 	condition Condition // nil for AnyOf and AllOf
 }
 
-// Condition reports whether proven findings meet a requirement. An error means no, and one of a context
-// that it is not known. What a Condition reports depends on nothing else.
-type Condition func(ctx context.Context, proven []Finding) (bool, error)
+// Condition reports whether proven findings meet a requirement. It calls step, unless that is nil, to let others go
+// first, and ends with its error. An error means no, and one of a context that it is not known. What a Condition
+// reports depends on nothing else.
+type Condition func(step func() error, proven []Finding) (bool, error)
 
 // AnyOf requires valid evidence of at least atLeast distinct signers, from any
 // of the named verifiers. It returns an error for an empty list or atLeast < 1.
@@ -69,8 +70,8 @@ type Requirements struct {
 
 // Decide evaluates findings against rules. The outcome is Denied if any requirement
 // is denied, else Undecided if any is undecided. It is Allowed only if there is at
-// least one requirement and all of them are proven.
-func Decide(ctx context.Context, rules Requirements, findings []Finding) Verdict {
+// least one requirement and all of them are proven. Conditions call step, which may be nil.
+func Decide(step func() error, rules Requirements, findings []Finding) Verdict {
 	if len(rules.Require) == 0 {
 		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source),
 			Remediation: rules.Source.Owner("add a requirement to its rule")}
@@ -78,7 +79,7 @@ func Decide(ctx context.Context, rules Requirements, findings []Finding) Verdict
 	var proofs []string
 	var undecided *Verdict
 	for _, requirement := range rules.Require {
-		verdict := requirement.decide(ctx, findings)
+		verdict := requirement.decide(step, findings)
 		switch verdict.outcome {
 		case Allowed:
 			proofs = append(proofs, verdict.Reason)
@@ -98,7 +99,7 @@ func Decide(ctx context.Context, rules Requirements, findings []Finding) Verdict
 	return Verdict{outcome: Allowed, Policy: rules.Require[0].source, Reason: strings.Join(unique(proofs), "; ")}
 }
 
-func (r Requirement) decide(ctx context.Context, findings []Finding) Verdict {
+func (r Requirement) decide(step func() error, findings []Finding) Verdict {
 	named := map[string]bool{}
 	for _, name := range r.verifiers {
 		named[name] = true
@@ -110,7 +111,7 @@ func (r Requirement) decide(ctx context.Context, findings []Finding) Verdict {
 		}
 	}
 	if r.condition != nil {
-		return r.match(ctx, relevant)
+		return r.match(step, relevant)
 	}
 	if r.holds(relevant, false) {
 		return Verdict{outcome: Allowed, Policy: r.source, Reason: r.allowedReason(relevant)}
@@ -152,7 +153,7 @@ func (r Requirement) holds(findings []Finding, assumeValid bool) bool {
 }
 
 // match decides a requirement that has a condition.
-func (r Requirement) match(ctx context.Context, findings []Finding) Verdict {
+func (r Requirement) match(step func() error, findings []Finding) Verdict {
 	if !r.holds(findings, true) {
 		return r.denied(findings)
 	}
@@ -170,7 +171,7 @@ func (r Requirement) match(ctx context.Context, findings []Finding) Verdict {
 			proven = append(proven, f)
 		}
 	}
-	switch met, err := r.condition(ctx, proven); {
+	switch met, err := r.condition(step, proven); {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return NotDecided(r.source, fmt.Sprintf("the expression of %s was not evaluated in time, try again", r.sourceName()))
 	case err != nil:

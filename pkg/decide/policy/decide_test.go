@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			rules := policy.Requirements{Source: strict, Require: c.require}
-			verdict := policy.Decide(t.Context(), rules, c.findings)
+			verdict := policy.Decide(nil, rules, c.findings)
 			require.Equal(t, c.outcome.String(), verdict.Outcome().String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
 			require.Equal(t, c.outcome == policy.Allowed, settled(rules, c.findings))
@@ -111,7 +111,7 @@ func TestASearchStopsExactlyWhenTheRulesAreMet(t *testing.T) {
 				rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "signer"), "")
 			tally.Add(f)
 			findings = append(findings, f)
-			if allowed := policy.Decide(t.Context(), rules, findings).Outcome() == policy.Allowed; allowed != tally.Settled() {
+			if allowed := policy.Decide(nil, rules, findings).Outcome() == policy.Allowed; allowed != tally.Settled() {
 				t.Fatalf("allowed %v, settled %v: %+v", allowed, tally.Settled(), findings)
 			}
 		}
@@ -119,7 +119,7 @@ func TestASearchStopsExactlyWhenTheRulesAreMet(t *testing.T) {
 }
 
 func TestZeroValuesDeny(t *testing.T) {
-	require.Equal(t, policy.Denied, policy.Decide(t.Context(), policy.Requirements{}, nil).Outcome())
+	require.Equal(t, policy.Denied, policy.Decide(nil, policy.Requirements{}, nil).Outcome())
 	require.Equal(t, policy.Denied, policy.Verdict{}.Outcome())
 	var outcome policy.Outcome
 	require.Equal(t, "denied", outcome.String())
@@ -145,7 +145,7 @@ func TestReasonsNameTheResourceAndStayShort(t *testing.T) {
 	for i := range 30 {
 		findings = append(findings, finding("a", policy.Invalid, "", fmt.Sprintf("signature %d is by an unknown key", i)))
 	}
-	verdict := policy.Decide(t.Context(), policy.Requirements{Source: strict, Require: []policy.Requirement{anyOf(t, 1, "a")}}, findings)
+	verdict := policy.Decide(nil, policy.Requirements{Source: strict, Require: []policy.Requirement{anyOf(t, 1, "a")}}, findings)
 	require.Contains(t, verdict.Reason, "VerificationPolicy team-a/strict requires a valid signature for a")
 	require.Contains(t, verdict.Reason, "and 27 more")
 	require.Equal(t, strict, verdict.Policy)
@@ -197,7 +197,7 @@ func TestDenialsSayWhatIsMissingAndWhatToDo(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			verdict := policy.Decide(t.Context(), policy.Requirements{Source: strict, Require: []policy.Requirement{c.require}}, c.findings)
+			verdict := policy.Decide(nil, policy.Requirements{Source: strict, Require: []policy.Requirement{c.require}}, c.findings)
 			require.Equal(t, policy.Denied, verdict.Outcome())
 			require.Equal(t, starts+c.want, verdict.Text())
 		})
@@ -214,7 +214,7 @@ func TestDenialsListFewVerifiers(t *testing.T) {
 		findings = append(findings, f)
 	}
 	for _, requirement := range []policy.Requirement{anyOf(t, 1, names...), allOf(t, 2, names...)} {
-		verdict := policy.Decide(t.Context(), policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}, findings)
+		verdict := policy.Decide(nil, policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}, findings)
 		require.Contains(t, verdict.Reason, "45 more")
 		require.Contains(t, verdict.Reason, "20 more, cause 1")
 		require.Less(t, len(verdict.Text()), 1500)
@@ -261,12 +261,12 @@ func TestDecideIsMonotone(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules := policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}
-		if policy.Decide(t.Context(), rules, findings).Outcome() == policy.Allowed {
+		if policy.Decide(nil, rules, findings).Outcome() == policy.Allowed {
 			return
 		}
 		for i := range findings {
 			fewer := append(append([]policy.Finding{}, findings[:i]...), findings[i+1:]...)
-			if policy.Decide(t.Context(), rules, fewer).Outcome() == policy.Allowed {
+			if policy.Decide(nil, rules, fewer).Outcome() == policy.Allowed {
 				t.Fatalf("allowed without finding %d, not with it", i)
 			}
 		}

@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -22,7 +21,7 @@ func ExampleDecide() {
 	claimed := policy.Finding{Verifier: "release", Reason: policy.ReasonWrongKey, Message: "no trusted key verifies the signature"}
 
 	for _, found := range []policy.Finding{proven, claimed} {
-		verdict := policy.Decide(context.Background(), rules, []policy.Finding{found})
+		verdict := policy.Decide(nil, rules, []policy.Finding{found})
 		fmt.Println(verdict.Outcome(), verdict.Reason)
 	}
 	// Output:

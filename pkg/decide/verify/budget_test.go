@@ -253,7 +253,7 @@ func TestAConditionNeverHoldsForEvidenceThatFoundNoMemory(t *testing.T) {
 		for i := range 4 {
 			r.manifest(t, i%2 == 0, "k2:"+appDigest.String())
 		}
-		nobodyElse := func(_ context.Context, proven []policy.Finding) (bool, error) {
+		nobodyElse := func(_ func() error, proven []policy.Finding) (bool, error) {
 			for _, f := range proven {
 				if f.Signer() == "k2" {
 					return false, nil
@@ -272,7 +272,7 @@ func TestAConditionNeverHoldsForEvidenceThatFoundNoMemory(t *testing.T) {
 func TestSignaturesBeyondTheLimitNeverMakeAConditionHold(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	revoked := func(_ context.Context, proven []policy.Finding) (bool, error) {
+	revoked := func(_ func() error, proven []policy.Finding) (bool, error) {
 		for _, f := range proven {
 			if f.Signer() == "revoked" {
 				return false, nil

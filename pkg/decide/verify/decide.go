@@ -158,7 +158,7 @@ func (b *board) decide(ctx context.Context) ([]policy.Verdict, []policy.Finding)
 	for i, t := range b.tasks {
 		verdicts[i] = t.verdict
 		if !t.known {
-			verdicts[i] = policy.Decide(ctx, t.rules, b.findings(t, true))
+			verdicts[i] = policy.Decide(func() error { return Step(ctx) }, t.rules, b.findings(t, true))
 			if verdicts[i].Outcome() != policy.Allowed {
 				absent = true
 				verdicts[i].Reason += lookedAt(b.looked[t.layer.Registry])

@@ -102,7 +102,7 @@ func TestEvidenceCountsForLayersOfItsRegistryOnly(t *testing.T) {
 	}
 	unreachable := newRegistry()
 	unreachable.list = func(context.Context) error { return errors.New("connection refused") }
-	any := verify.Requirement{Condition: func(_ context.Context, proven []policy.Finding) (bool, error) { return len(proven) > 0, nil }, AtLeast: 1}
+	any := verify.Requirement{Condition: func(_ func() error, proven []policy.Finding) (bool, error) { return len(proven) > 0, nil }, AtLeast: 1}
 	for name, c := range map[string]struct {
 		layers  []verify.Layer
 		outcome policy.Outcome

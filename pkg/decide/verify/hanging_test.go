@@ -78,7 +78,7 @@ func TestALocationThatHangsCostsAnImageNothingThatIsSignedAtAnother(t *testing.T
 
 // What is proven so far may not be enough, or need that something else is absent.
 func TestWithoutTheAnswerOfALocationNothingIsDenied(t *testing.T) {
-	noRevoker := func(_ context.Context, proven []policy.Finding) (bool, error) {
+	noRevoker := func(_ func() error, proven []policy.Finding) (bool, error) {
 		for _, f := range proven {
 			if f.Signer() == "revoker" {
 				return false, nil

@@ -26,7 +26,7 @@ func TestNoExpressionHoldsWithoutTheWholeList(t *testing.T) {
 			r := newRegistry()
 			r.list = func(context.Context) error { return err }
 			r.manifest(t, true, "k1:"+appDigest.String())
-			demand := verify.Requirement{AtLeast: 1, Condition: func(_ context.Context, proven []policy.Finding) (bool, error) {
+			demand := verify.Requirement{AtLeast: 1, Condition: func(_ func() error, proven []policy.Finding) (bool, error) {
 				for _, f := range proven {
 					if f.Signer() == "revoker" {
 						return false, nil

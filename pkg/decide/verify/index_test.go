@@ -120,7 +120,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd, arm)
 	r.manifest(t, true, "k1:"+amd.Digest.String())
 	r.manifest(t, true, "k1:"+arm.Digest.String())
-	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func(context.Context, []policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
+	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func(func() error, []policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
 	l.Judge.Rules()[0].IndexManifests = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
@@ -181,7 +181,7 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String(), "k2:"+appDigest.String())
-	two := verify.Requirement{AtLeast: 1, Condition: func(_ context.Context, proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }}
+	two := verify.Requirement{AtLeast: 1, Condition: func(_ func() error, proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }}
 	ask := func(verifiers ...*verify.Verifier) policy.Verdict {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,7 +161,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	// before any network call. With none missing, evidence decides. No expression is evaluated
 	// while findings are pending.
 	if len(t.missing) > 0 || len(t.verifiers) == 0 {
-		if verdict := policy.Decide(context.Background(), t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
+		if verdict := policy.Decide(nil, t.rules, append(t.pending(), t.missing...)); verdict.Outcome() == policy.Denied {
 			return deny(verdict)
 		}
 	}

@@ -261,7 +261,7 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	case a.expression == nil:
 		return nil
 	}
-	matched, err := a.expression.Match(ctx, verify.Step, map[string]any{
+	matched, err := a.expression.Match(func() error { return verify.Step(ctx) }, map[string]any{
 		"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
 	switch {
 	case ctx.Err() != nil:

@@ -212,7 +212,7 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	if k.expression == nil {
 		return nil
 	}
-	matched, err := k.expression.Match(ctx, verify.Step, by.facts)
+	matched, err := k.expression.Match(func() error { return verify.Step(ctx) }, by.facts)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

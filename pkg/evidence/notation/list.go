@@ -184,8 +184,10 @@ func entriesOf(signed cryptobyte.String) (before, entries, after cryptobyte.Stri
 	// version, signature, issuer, thisUpdate, nextUpdate; the first and the last are optional.
 	rest.SkipOptionalASN1(asn1.INTEGER)
 	times := 0
-	if !rest.SkipASN1(asn1.SEQUENCE) || !rest.SkipASN1(asn1.SEQUENCE) {
-		return nil, nil, nil, false, errDamagedList
+	for range 2 {
+		if !rest.SkipASN1(asn1.SEQUENCE) {
+			return nil, nil, nil, false, errDamagedList
+		}
 	}
 	for rest.PeekASN1Tag(asn1.UTCTime) || rest.PeekASN1Tag(asn1.GeneralizedTime) {
 		var tag asn1.Tag

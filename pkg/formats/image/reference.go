@@ -72,11 +72,15 @@ func Parse(s string) (Reference, error) {
 // registry that has such a repository can be named with its host.
 func isID(s string) bool {
 	algorithm, rest, found := strings.Cut(s, ":")
-	return found && !strings.Contains(s, "/") && rest != "" && digestAlgorithms[strings.ToLower(algorithm)]
+	if !found || strings.Contains(s, "/") || rest == "" {
+		return false
+	}
+	switch digest.Algorithm(strings.ToLower(algorithm)) {
+	case digest.SHA256, digest.SHA384, digest.SHA512, "blake3":
+		return true
+	}
+	return false
 }
-
-// digestAlgorithms are those of the OCI image specification ("Registered algorithms"), and the fourth that go-digest knows.
-var digestAlgorithms = map[string]bool{"sha256": true, "sha384": true, "sha512": true, "blake3": true}
 
 // invalid returns the error for s.
 func invalid(s string, err error) error {

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -166,12 +165,12 @@ func condition(text string) (policy.Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, proven []policy.Finding) (bool, error) {
+	return func(step func() error, proven []policy.Finding) (bool, error) {
 		findings := make([]any, len(proven))
 		for i, f := range proven {
 			findings[i] = f.Facts()
 		}
-		return compiled.Match(ctx, verify.Step, map[string]any{"findings": findings})
+		return compiled.Match(step, map[string]any{"findings": findings})
 	}, nil
 }
 

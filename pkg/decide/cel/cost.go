@@ -62,7 +62,6 @@ func (c metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return c.InterpretableCall.Exec(frame)
 }
 
-// Eval is Exec for callers that know no frames.
 func (c metered) Eval(vars interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(vars)) }
 
 // inTexts is the overload of in with a list of constant texts.

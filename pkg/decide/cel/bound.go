@@ -179,7 +179,7 @@ func (p patterns) matcher(call interpreter.InterpretableCall, pattern string) (i
 	if err != nil {
 		return nil, err
 	}
-	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(values ...ref.Val) ref.Val {
+	return metered{interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(values ...ref.Val) ref.Val {
 		if len(values) != 2 {
 			return types.NoSuchOverloadErr()
 		}
@@ -188,8 +188,8 @@ func (p patterns) matcher(call interpreter.InterpretableCall, pattern string) (i
 			return types.MaybeNoSuchOverloadErr(values[0])
 		}
 		if p.cost([]ref.Val{text, types.String(pattern)}) >= maxCost {
-			return types.NewErr("a text of %d bytes is too long for matches", len(text))
+			return types.WrapErr(fmt.Errorf("a text of %d bytes is too long for matches: %w", len(text), ErrLimit))
 		}
 		return types.Bool(compiled.MatchString(string(text)))
-	}), nil
+	})}, nil
 }

@@ -11,8 +11,13 @@ import (
 	"unicode"
 
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	"github.com/google/cel-go/parser"
 )
 
 // Expression is a compiled condition. It is safe for concurrent use.
@@ -82,12 +87,24 @@ func newEnvironment(variables Variables) (*celgo.Env, error) {
 		// that if types are only known at run time.
 		celgo.ParserRecursionLimit(maxNesting), celgo.ParserExpressionSizeLimit(maxExpression),
 		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
-		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ExistsOneMacro),
+		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ReceiverMacro(operators.ExistsOne, 2, existsOne)),
 	}
 	for name, kind := range variables {
 		options = append(options, celgo.Variable(name, map[Kind]*celgo.Type{Any: celgo.DynType, Text: celgo.StringType, Time: celgo.TimestampType}[kind]))
 	}
 	return celgo.NewEnv(options...)
+}
+
+// existsOne is the library's macro, whose loop has a constant as its condition, with a call in its place: the meter
+// counts calls.
+func existsOne(eh celgo.MacroExprFactory, target celast.Expr, args []celast.Expr) (celast.Expr, *common.Error) {
+	made, err := parser.MakeExistsOne(eh, target, args)
+	if err != nil {
+		return nil, err
+	}
+	loop := made.AsComprehension()
+	return eh.NewComprehension(loop.IterRange(), loop.IterVar(), loop.AccuVar(), loop.AccuInit(),
+		eh.NewCall(operators.NotStrictlyFalse, loop.LoopCondition()), loop.LoopStep(), loop.Result()), nil
 }
 
 // refusal returns the first issue with its position. The library's own text repeats the
@@ -111,9 +128,18 @@ func oneLine(message string) string {
 	return strings.Join(strings.FieldsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 }
 
+// ErrLimit says that an evaluation would take more than it may. What it would have found is not known.
+var ErrLimit = errors.New("the expression takes more than it may")
+
+// isLimit reports whether an error of the library is of a limit.
+func isLimit(err error) bool {
+	var cancelled interpreter.EvalCancelledError
+	return errors.As(err, &cancelled) || errors.Is(err, ErrLimit)
+}
+
 // Match reports whether the expression is true for values, which has a value for every
 // variable. It calls step, unless that is nil, between the steps of the work. It returns an error
-// if a field is missing, if the values, the cost or the time are over their limits, and that of
+// if a field is missing, [ErrLimit] if the values, the cost or the time are over their limits, and that of
 // step; then there is no match.
 func (e *Expression) Match(step Step, values map[string]any) (matched bool, err error) {
 	defer func() {
@@ -137,6 +163,8 @@ func (e *Expression) Match(step Step, values map[string]any) (matched bool, err 
 	switch {
 	case m.err != nil:
 		return false, m.err
+	case isLimit(err):
+		return false, fmt.Errorf("%s: %w", oneLine(err.Error()), ErrLimit)
 	case err != nil:
 		return false, errors.New(oneLine(err.Error()))
 	}

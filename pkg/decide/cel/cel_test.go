@@ -40,6 +40,7 @@ func TestOnlyTrueMatches(t *testing.T) {
 		`predicate.list.all(x, x.startsWith("a"))`: true, `predicate.list.exists(x, x == "b")`: false,
 		`predicateType == "t"`: true, `now < timestamp("2026-01-03T00:00:00Z")`: true, `now - timestamp(predicate.at) < duration("48h")`: true,
 		"has(predicate.missing)": false, "predicate.yes": true, "predicate.?missing.orValue(true)": true,
+		`predicate in ["aa"]`: false, `predicate.list in ["aa", "ab"]`: false, `predicate.n in ["aa"]`: false, `predicate.list.exists_one(x, x == "aa")`: true, `predicate.list.exists_one(x, x != "b")`: false,
 		`predicate.list.all(x, x in ["aa", "ab", "x"])`: true, `predicate.list[0].matches("^a+$")`: true,
 	} {
 		got, err := match(t, expression, `{"n":5,"f":0.5,"list":["aa","ab"],"at":"2026-01-01T00:00:00Z","yes":true}`)

@@ -14,7 +14,7 @@ import (
 )
 
 // errTime ends an evaluation that takes long although it costs little.
-var errTime = fmt.Errorf("the evaluation took longer than %s", maxTime)
+var errTime = fmt.Errorf("the evaluation took longer than %s: %w", maxTime, ErrLimit)
 
 // Step lets others go first. It fails if the evaluation must end.
 type Step func() error
@@ -135,9 +135,9 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 		}
 	case function == operators.Index || function == operators.OptIndex:
 		cost += sizeOf(args[len(args)-1], maxCost)
-	case function == operators.In:
-		if _, ok := args[len(args)-1].(traits.Mapper); ok {
-			args = args[:len(args)-1]
+	case function == operators.In && len(args) == 2:
+		if _, ok := args[1].(traits.Mapper); ok {
+			args = args[:1] // it looks up a key
 		}
 		fallthrough
 	default:
@@ -228,10 +228,10 @@ type facts struct {
 // add counts one value with so many bytes of text.
 func (f *facts) add(bytes int) error {
 	if f.computed && bytes > maxKey {
-		return fmt.Errorf("a text of %d bytes is too long for an expression with computed keys, the limit is %d; use constant keys, as in predicate.a", bytes, maxKey)
+		return fmt.Errorf("a text of %d bytes is too long for an expression with computed keys, the limit is %d; use constant keys, as in predicate.a: %w", bytes, maxKey, ErrLimit)
 	}
 	if f.size += 1 + bytes/bytesPerCost; f.size > maxValues {
-		return fmt.Errorf("the values are too large for an expression: more than %d, where each value and each %d bytes of text count as one", maxValues, bytesPerCost)
+		return fmt.Errorf("the values are too large for an expression: more than %d, where each value and each %d bytes of text count as one: %w", maxValues, bytesPerCost, ErrLimit)
 	}
 	return nil
 }

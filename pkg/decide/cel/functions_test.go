@@ -19,7 +19,7 @@ var byFunction = map[string]struct{ grows, flat, keys []string }{
 	"_==_": {grows: []string{"t == t2", "l == l2", "m == m2", "o == o2"}, flat: []string{"t == 1", "l == 1"}},
 	"_!=_": {grows: []string{"t != t2", "l != l2", "m != m2", "o != o2"}},
 	"_<_":  {grows: []string{"t < t2"}}, "_<=_": {grows: []string{"t <= t2"}}, "_>_": {grows: []string{"t > t2"}}, "_>=_": {grows: []string{"t >= t2"}},
-	"@in":  {grows: []string{"-1 in l", "l in [1, 2]", "t in m", "t in ['a', 'b']", "t in ['a', 1]", "l in o"}, flat: []string{"'a' in m"}},
+	"@in":  {grows: []string{"-1 in l", "l in [1, 2]", "t in m", "t in ['a', 'b']", "t in ['a', 1]", "m in ['a', 'b']", "l in ['a', 'b']", "l in o"}, flat: []string{"'a' in m"}},
 	"_in_": {}, "in": {}, // no expression can call them
 	"size":       {grows: []string{"size(t) > 0", "t.size() > 0"}, flat: []string{"size(l) > 0", "m.size() > 0"}},
 	"contains":   {grows: []string{"t.contains('x')", "'x'.contains(t)"}},

@@ -2,6 +2,8 @@ package cosign_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,12 +27,26 @@ func TestAnExpressionWithTheTimeProvesOnlyForNow(t *testing.T) {
 	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{"at": "2026-01-01T00:00:00Z", "now": true})
 	for expression, timed := range map[string]bool{
 		`predicate.at == "2026-01-01T00:00:00Z"`: false, "predicate.now": false, "": false,
+		fmt.Sprintf("now < timestamp(%q)", time.Now().Add(5*time.Second).UTC().Format(time.RFC3339)): true,
 		"now > timestamp(predicate.at)": true, "has(predicate.x) || [1].exists(x, x == 1 && now > timestamp(predicate.at))": true,
 	} {
 		finding := judge(t, newAttestation(t, keylessOptions(trusted, nil).Signers, expression), img, e)
 		require.Equal(t, policy.Valid, finding.Result(), finding.Message)
 		require.Equal(t, timed, !finding.Until.IsZero(), expression)
-		require.False(t, finding.Until.After(time.Now()), expression)
+		require.False(t, finding.Until.After(time.Now().Add(10*time.Second)), expression)
+		require.Equal(t, strings.HasPrefix(expression, "now <"), timed && !finding.Until.After(time.Now()), "it is false in ten seconds: %s", expression)
+	}
+}
+
+// What an expression could not judge must not look like evidence that is not there.
+func TestEvidencePastALimitOfTheExpressionIsIncomplete(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{"l": make([]int, 100_000), "s": strings.Repeat("a", 20<<10)})
+	for _, expression := range []string{"predicate.l.all(a, predicate.l.all(b, a == b))", "predicate.l[predicate.l[0]] == 0", `predicate.l.all(a, predicate.s.matches("^(?:[a-z]{9}){9}$"))`} {
+		finding := judge(t, newAttestation(t, keylessOptions(trusted, nil).Signers, expression), img, e)
+		requireInvalid(t, finding, policy.ReasonLimitExceeded)
+		require.True(t, finding.Incomplete, expression)
 	}
 }
 

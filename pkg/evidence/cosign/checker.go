@@ -186,10 +186,7 @@ func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verif
 		return policy.Proof{}, err
 	}
 	proof := signer{id: evidence.Signer, facts: evidence.Facts}.proof(s.Layer.Digest, a.predicateType)
-	if a.expression != nil && a.expression.ReadsTime() {
-		proof = proof.Until(now) // nobody knows when it becomes false
-	}
-	return proof, nil
+	return proof.Until(a.until(ctx, evidence, now)), nil
 }
 
 // evidence verifies a layer and returns the signed statement and its signer.
@@ -242,6 +239,19 @@ func envelopeOf(data []byte) (*protobundle.Bundle, error) {
 		Signatures: []*protodsse.Signature{{Sig: signature}}}}}, nil
 }
 
+// until returns when an expression that reads the time may be false: it is tried a moment later, and counts no longer
+// if it is false then. Nobody knows more of it.
+func (a *Attestation) until(ctx context.Context, evidence Evidence, now time.Time) time.Time {
+	switch later := now.Add(expressionHolds); {
+	case a.expression == nil || !a.expression.ReadsTime():
+		return time.Time{}
+	case a.checkStatement(ctx, evidence, later) != nil:
+		return now
+	default:
+		return later
+	}
+}
+
 // attest says which attestation to make.
 func (a *Attestation) attest() string {
 	return fmt.Sprintf("make an attestation of the type %s with cosign attest", a.predicateType)
@@ -266,6 +276,9 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, cel.ErrLimit):
+		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
+			"make spec.attestation.expression simpler, or the predicate smaller")
 	case err != nil:
 		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
 			"look at the predicate with cosign download attestation, and guard fields that may be missing with has(…) in spec.attestation.expression")

@@ -216,6 +216,9 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, cel.ErrLimit):
+		return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
+			"make keyless.expression of the Verifier simpler")
 	case err != nil:
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
 			"guard claims that may be missing with has(…) in keyless.expression of the Verifier")

@@ -1,5 +1,11 @@
 package cosign
 
+import "time"
+
+// expressionHolds is how long an expression that reads the time is taken to hold, if it does then, too: as long as
+// a denial is cached.
+const expressionHolds = 10 * time.Second
+
 // Limits on the cost of one signature. A signature over a limit does not count.
 const (
 	// maxPayload is the size of a simple-signing payload or of the statement of

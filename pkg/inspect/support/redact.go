@@ -10,7 +10,7 @@ const redacted = "(redacted)"
 
 // secretName ends the name of what is secret: password=x, "refreshToken": "x", X-Amz-Signature=x. Names that go
 // on, such as password-file and tokenAudience, are of something else.
-const secretName = `(?:password|passwd|passphrase|pwd|[a-z][_-]pass|token|credentials?|api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|\b_?auth|registry-auth|signature|(?:\b|\\u0026)sig)`
+const secretName = `(?:password|passwd|passphrase|pwd|[a-z][_-]pass|token|credentials?|api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|\b_?auth|registry-auth|x-(?:amz|goog)-signature|private[_-]?key|(?:\b|\\u0026)sig)`
 
 // value is all of what a name is followed by: in quotes, which JSON in JSON escapes, or up to what ends a
 // value in a query, in a list and in the connection strings of clouds.
@@ -31,14 +31,14 @@ var (
 	flag = regexp.MustCompile(`(?i)((?:^|[\s"']|\\[nt])--?[\w-]*` + secretName + `\s+)` + value)
 	user = regexp.MustCompile(`((?:^|[\s"']|\\[nt])(?:-u|--user)[\s=]+["']?[^\s:"']+:)[^\s"']+`)
 	// token tells by its form: JWT, AWS, Vault, GitHub, GitLab, age. In JSON a line break before it is \n.
-	token = regexp.MustCompile(`(^|\W|\\[nt])(?:eyJ[\w-]+\.[\w-]+\.[\w-]*|(?:AKIA|ASIA)[A-Z0-9]{16}|hv[sbr]\.[\w-]{8,}|(?:gh[pousr]_|github_pat_|glpat-)[\w-]{8,}|AGE-SECRET-KEY-1\w+)`)
+	token = regexp.MustCompile(`(^|\W|\\[nt])(?:eyJ[\w-]+\.[\w-]+\.[\w-]*|(?:AKIA|ASIA)[A-Z0-9]{16}|hv[sbr]\.[\w-]{8,}|(?:gh[pousr]_|github_pat_|glpat-|dckr_[po]at_)[\w-]{8,}|AGE-SECRET-KEY-1\w+)`)
 
 	// called is the name of a field, a variable or a flag whose value is secret.
 	called = regexp.MustCompile(`(?i)(?:` + secretName + `|^authorization|^cookie)$`)
 	// address is a URL, as far as no parser ends it.
-	address = regexp.MustCompile(`://[^\s"<>]+`)
+	address = regexp.MustCompile(`://[^\s"]+`)
 	// port is what a colon is followed by that begins no password.
-	port = regexp.MustCompile(`^[^/?#:@]*(?::\d*)?(?:[/?#]|$)`)
+	port = regexp.MustCompile(`^[^/?#:@]+(?::\d*)?(?:[/?#]|$)`)
 )
 
 // redact replaces what looks like a credential. It is for text that should have none.
@@ -73,9 +73,17 @@ func redactAll(value any) any {
 	case map[string]any:
 		name, _ := value["name"].(string)
 		for field := range value {
-			if text, ok := value[field].(string); ok && text != "" && (called.MatchString(field) || field == "value" && called.MatchString(name)) {
-				value[field] = redacted
-				continue
+			if called.MatchString(field) || field == "value" && called.MatchString(name) {
+				switch of := value[field].(type) {
+				case float64, []any:
+					value[field] = redacted
+					continue
+				case string:
+					if of != "" {
+						value[field] = redacted
+					}
+					continue
+				}
 			}
 			value[field] = redactAll(value[field])
 		}
@@ -83,9 +91,13 @@ func redactAll(value any) any {
 		secret := false // the value of the flag before
 		for i := range value {
 			text, ok := value[i].(string)
-			if ok && secret {
+			name, _, assigned := strings.Cut(text, "=")
+			switch {
+			case ok && secret:
 				value[i] = redacted
-			} else {
+			case assigned && called.MatchString(name):
+				value[i] = name + "=" + redacted
+			default:
 				value[i] = redactAll(value[i])
 			}
 			secret = ok && strings.HasPrefix(text, "-") && called.MatchString(text)

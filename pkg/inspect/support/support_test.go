@@ -88,6 +88,10 @@ func planted() map[string]string {
 		"a key of age":                     "AGE-SECRET-KEY-1HUNTER2HUNTER2HUNTER2",
 		"a refresh token":                  "grant_type=refresh_token&refresh_token=hunter2&scope=a",
 		"a secret of a client, in a query": "client_id=a&client_secret=hunter2%20x",
+		"an angle in a password":           "redis://:p<hunter2@redis.example.com:6379",
+		"a number and a slash":             "redis://:12/hunter2@redis.example.com",
+		"a token of Docker Hub":            "dckr_pat_hunter2hunter2",
+		"a private key by its name":        "private_key=hunter2",
 		"a comma in a password":            `"password":"a,hunter2;b&hunter2"`,
 	}
 }
@@ -127,6 +131,8 @@ func TestASecretIsKnownByTheNameBesideIt(t *testing.T) {
 		"bytes":                      `{"data": {"token": "aHVudGVyMg hunter2"}}`,
 		"an argument after its flag": `{"args": ["serve", "--redis-password", "correct hunter2 horse", "--verbose"]}`,
 		"a variable":                 `{"env": [{"name": "REDIS_PASSWORD", "value": "correct hunter2 horse"}]}`,
+		"an argument with commas":    `{"args": ["--redis-password=ab,hunter2"]}`,
+		"a list of values":           `{"X-Vault-Token": ["hunter2"]}`,
 		"a header":                   `{"headers": [{"name": "Authorization", "value": "hunter2"}]}`,
 	} {
 		var value any

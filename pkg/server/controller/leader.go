@@ -58,6 +58,7 @@ func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) erro
 	elected, giveBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveBack()
 	defer context.AfterFunc(ctx, func() {
+		defer time.AfterFunc(renewDeadline, giveBack).Stop() // a duty that hangs must not keep it
 		c.leading.Lock()
 		defer c.leading.Unlock()
 		giveBack()

@@ -63,7 +63,8 @@ func remember(data map[string][]byte, before []byte, now time.Time) map[string][
 // do not overlap.
 func withPrevious(data map[string][]byte, now time.Time) ([]byte, time.Time) {
 	until, err := time.Parse(time.RFC3339, string(data[previousUntilKey]))
-	if err != nil || !now.Before(until) || until.After(now.Add(authorityOverlap+time.Second)) || len(data[previousKey]) > maxFileBytes || !x509.NewCertPool().AppendCertsFromPEM(data[previousKey]) {
+	until = earlier(until, now.Add(authorityOverlap)) // whoever wrote it may have another clock
+	if err != nil || !now.Before(until) || len(data[previousKey]) > maxFileBytes || !x509.NewCertPool().AppendCertsFromPEM(data[previousKey]) {
 		return data[authorityKey], time.Time{}
 	}
 	return bytes.Join([][]byte{bytes.TrimSpace(data[authorityKey]), bytes.TrimSpace(data[previousKey]), nil}, []byte("\n")), until

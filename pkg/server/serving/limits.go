@@ -16,6 +16,9 @@ const (
 	// with the new one, so that each replica can change over in its own time.
 	authorityOverlap = 10 * time.Minute
 
+	// providersWait is how long a new leader waits for Provider objects before it acts.
+	providersWait = 3 * time.Second
+
 	// The lifetimes of what Rotation makes. Nobody has to install the CA by
 	// hand, so a long life saves changes of CA and costs nothing.
 	authorityLife   = 10 * 365 * 24 * time.Hour

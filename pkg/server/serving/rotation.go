@@ -83,6 +83,14 @@ func (r *Rotation) Run(ctx context.Context) error {
 	running.Go(func() { secret.Run(ctx, r.clients) })
 	running.Go(func() { providers.RunWithContext(ctx) })
 
+	if r.last == nil {
+		// The CA that they have may be in use still. Without Gatekeeper there are none.
+		select {
+		case <-providers.HasSyncedChecker().Done():
+		case <-time.After(providersWait):
+		case <-ctx.Done():
+		}
+	}
 	initial := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 10, Cap: maxRetry}
 	backoff := initial
 	for {
@@ -121,7 +129,10 @@ func (r *Rotation) rotate(ctx context.Context, secret watched, providers cache.S
 		next, changed = remember(next, before, now), true
 	}
 	if changed {
-		return time.Time{}, r.write(ctx, found, next) // Providers are next, after the change of the Secret
+		if err := r.write(ctx, found, next); err != nil || !bytes.Equal(next[authorityKey], data[authorityKey]) {
+			return time.Time{}, err // Providers are next, after the change of the Secret
+		}
+		data = next // the CA is known already; if somebody takes the previous one from the Secret, Providers have had both
 	}
 	bundle, overlapEnd := withPrevious(data, now)
 	if err = r.keep(ctx, providers, bundle); err == nil {
@@ -131,14 +142,23 @@ func (r *Rotation) rotate(ctx context.Context, secret watched, providers cache.S
 }
 
 // before returns the CA that Gatekeeper has trusted so far, nil if there was none: that of the Secret before it
-// changed or, for a leader that has not seen the Secret, that of a Provider object.
+// changed or, for a leader that has not seen the Secret before, what Provider objects have unless the CA is among it.
 func (r *Rotation) before(data map[string][]byte, providers cache.Store) []byte {
-	switch {
-	case r.last != nil:
+	if r.last != nil {
 		return r.last
-	case x509.NewCertPool().AppendCertsFromPEM(data[authorityKey]):
+	}
+	current := bytes.TrimSpace(data[authorityKey])
+	if trusted := r.trusted(providers); trusted != nil && (len(current) == 0 || !bytes.Contains(trusted, current)) {
+		return trusted
+	}
+	if x509.NewCertPool().AppendCertsFromPEM(current) {
 		return data[authorityKey]
 	}
+	return nil
+}
+
+// trusted returns the CAs that a Provider object has, nil if there are none.
+func (r *Rotation) trusted(providers cache.Store) []byte {
 	for _, p := range r.options.Providers {
 		found, _, _ := providers.GetByKey(p.Name)
 		live, ok := found.(*unstructured.Unstructured)

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"math/big"
 	"testing"
 	"testing/synctest"
@@ -138,9 +140,9 @@ func TestNothingHappensWhileNothingChanges(t *testing.T) {
 
 func TestADeletedSecretIsMadeAgainAtOnceUnderAnotherAuthority(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		began := time.Now()
 		background(t, newRotation(t, k).Run)
 		old := certificateOf(t, k.secret(t).Data["ca.crt"])
+		began := time.Now()
 		k.remove(t, tlsSecret())
 		synctest.Wait()
 		next := certificateOf(t, k.secret(t).Data["ca.crt"])
@@ -233,6 +235,14 @@ func TestANewLeaderKnowsThePreviousAuthority(t *testing.T) {
 			synctest.Wait()
 			stop()
 		},
+		"replaced while nobody led": func(t *testing.T, k *kube, stop func()) {
+			other := newKube()
+			end := background(t, newRotation(t, other).Run)
+			data := other.secret(t).Data
+			end()
+			stop()
+			k.put(t, tlsSecret(), data)
+		},
 		"deleted while nobody led": func(t *testing.T, k *kube, stop func()) {
 			stop()
 			k.remove(t, tlsSecret())
@@ -260,6 +270,32 @@ func TestANewLeaderKnowsThePreviousAuthority(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Somebody may keep the Secret as it was, and clocks may differ.
+func TestThePreviousAuthorityCannotKeepTheLeaderBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kube) {
+		background(t, newRotation(t, k).Run)
+		old := certificateOf(t, k.secret(t).Data["ca.crt"])
+		k.remove(t, tlsSecret())
+		synctest.Wait()
+		next := certificateOf(t, k.secret(t).Data["ca.crt"])
+		data := k.secret(t).Data
+		delete(data, previousKey)
+		delete(data, previousUntilKey)
+		written := k.written.Load()
+		for range 5 {
+			k.put(t, tlsSecret(), maps.Clone(data))
+			synctest.Wait()
+		}
+		require.LessOrEqual(t, k.written.Load(), written+5+1, "it is written once more at most")
+		require.Contains(t, k.bundle(t, "verify"), next)
+
+		data[previousKey], data[previousUntilKey] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: old.Raw}), []byte(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+		bundle, end := withPrevious(data, time.Now())
+		require.Equal(t, 2, bytes.Count(bundle, []byte("BEGIN CERTIFICATE")))
+		require.Equal(t, time.Now().Add(authorityOverlap), end, "no longer than an overlap, whatever the clock of who wrote it")
+	})
 }
 
 func TestASecretThatCannotBeReadIsNotReplaced(t *testing.T) {

@@ -133,7 +133,7 @@ func suiteMutants() []mutant {
 		{tag: "", folder: "pkg/server/report", test: "TestUnchangedResultsAreWrittenOnce", file: "pkg/server/report/term.go",
 			old: "if exists && before.hash == hash {", new: "if exists && false {"},
 		{tag: "", folder: "pkg/decide/cel", test: "TestWhatSaysNothingIsAnErrorAndNoMatch", file: "pkg/decide/cel/cost.go",
-			old: "celgo.CostLimit(maxCost), ", new: ""},
+			old: ", celgo.CostLimit(maxCost)}", new: "}"},
 		{tag: "", folder: "pkg/resources/configdir", test: "TestRefusesFilesThatItMustNotRead", file: "pkg/resources/configdir/document.go",
 			old: "if len(documents) >= maxDocuments {", new: "if false {"},
 		{tag: "", folder: "pkg/resources/configdir", test: "TestReadsWhatKubectlPrintsOfAnEntireCluster", file: "pkg/resources/configdir/limits.go",

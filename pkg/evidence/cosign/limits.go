@@ -33,8 +33,8 @@ const (
 	// GitHub repository takes some 200.
 	maxIdentity = 2048
 	// maxIdentitySteps bounds the regular expressions that one certificate is matched with, in
-	// instructions times bytes: some 30 ms. Sixteen of 300 instructions take half of it for a subject of 200.
-	maxIdentitySteps = 2_000_000
+	// instructions times bytes: some 50 ms. Sixteen of the longest fit for a subject of 120.
+	maxIdentitySteps = 4_000_000
 	// maxAnnotation is the length of a legacy signature's certificate, log entry
 	// or timestamp: a few KiB each.
 	maxAnnotation = 64 << 10

@@ -231,13 +231,11 @@ func TestAllTemplatesAreInTheTree(t *testing.T) {
 func TestANewerProgramBringsItsOwnVersions(t *testing.T) {
 	text, err := NewPlatform(Platform{})
 	require.NoError(t, err)
-	for _, file := range text.Files {
-		if file.Path == SettingsFile {
-			require.NotContains(t, file.Text, LandwaiterVersion)
-			require.NotContains(t, file.Text, "constraints")
-			require.Contains(t, file.Text, "staging")
-		}
-	}
+	i := slices.IndexFunc(text.Files, func(file File) bool { return file.Path == SettingsFile })
+	require.GreaterOrEqual(t, i, 0, "%s is not among the files", SettingsFile)
+	require.NotContains(t, text.Files[i].Text, LandwaiterVersion)
+	require.NotContains(t, text.Files[i].Text, "constraints")
+	require.Contains(t, text.Files[i].Text, "staging")
 }
 
 func TestASecondRunChangesNothing(t *testing.T) {

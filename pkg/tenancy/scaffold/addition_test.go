@@ -18,7 +18,7 @@ import (
 // addition is a run for a team in a new tree, with a repository that is read by SSH.
 func addition(t *testing.T, p Platform) Addition {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "fleet")
+	dir := filepath.Join(folder(t), "fleet")
 	p.Constraints = []string{"images"}
 	tree, err := NewPlatform(p)
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestAChartHasAURLAndAVersion(t *testing.T) {
 
 func TestATeamsOwnRepositoryIsRefusedWhereItWouldHarm(t *testing.T) {
 	a := addition(t, Platform{})
-	dir, key := filepath.Join(t.TempDir(), "own"), filepath.Join(t.TempDir(), "key.pub")
+	dir, key := filepath.Join(folder(t), "own"), filepath.Join(folder(t), "key.pub")
 	put1(t, filepath.Dir(key), filepath.Base(key), "a key")
 	own := func() Own {
 		return Own{Dir: dir, Repository: Repository{Tenant: shop(t, "namespaces=shop-web"), Images: "registry.example.com/shop/**"}, SigningKey: key,
@@ -238,7 +238,7 @@ func TestATeamsOwnRepositoryHasTheFoldersThatThePlatformApplies(t *testing.T) {
 			a.Team.Tenant, a.Team.Places = shop(t, "reconciler.source.url=https://github.com/example/shop"), c.places
 			_, err := a.Run(t.Context())
 			require.NoError(t, err)
-			own := Own{Dir: filepath.Join(t.TempDir(), "own"), From: filepath.Join(a.Dir, c.file), Repository: Repository{Tenant: shop(t)}}
+			own := Own{Dir: filepath.Join(folder(t), "own"), From: filepath.Join(a.Dir, c.file), Repository: Repository{Tenant: shop(t)}}
 			_, err = own.Run(t.Context())
 			require.NoError(t, err)
 			for _, file := range c.want {

@@ -95,7 +95,7 @@ func TestTheValuesOfAnApplicationSayWhereTheNameOfItsChartGoes(t *testing.T) {
 
 // The repository has the folders of the document on Arc, with the Helm Operator's releases.
 func TestARepositoryOfTheDocumentOnArcSaysWhatIsOfTheHelmOperator(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "arc")
+	dir := filepath.Join(folder(t), "arc")
 	archive, err := txtar.ParseFile("../../../test/gitops/testdata/arc-soft-multitenancy.txtar")
 	require.NoError(t, err)
 	require.NoError(t, txtar.Write(archive, dir))

@@ -60,7 +60,7 @@ func TestRefusesLoginsThatAnybodyCouldAnswer(t *testing.T) {
 // fakeSOPS puts a command sops first into PATH, which writes its arguments and input to files.
 func fakeSOPS(t *testing.T, script string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "sops"), []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "DIR", dir)), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return dir
@@ -101,7 +101,7 @@ func TestBelievesSOPSOnlyIfEverythingIsEncrypted(t *testing.T) {
 }
 
 func TestSaysWhatToInstallWithoutSOPS(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
+	t.Setenv("PATH", folder(t))
 	_, err := FindSOPS()
 	require.ErrorContains(t, err, "https://github.com/getsops/sops/releases")
 	require.ErrorContains(t, err, "nothing was written")
@@ -124,7 +124,7 @@ func TestTheEncryptedLoginIsWrittenOnce(t *testing.T) {
 }
 
 func TestALoginOfTheTreeIsReadOnlyIfItIsEncrypted(t *testing.T) {
-	dir, elsewhere := t.TempDir(), t.TempDir()
+	dir, elsewhere := folder(t), folder(t)
 	put1(t, dir, "sealed.yaml", sealedSecret(sealedValue, sealedValue))
 	put1(t, dir, "plain.yaml", plainSecret)
 	put1(t, elsewhere, "sealed.yaml", sealedSecret(sealedValue, sealedValue))

@@ -86,7 +86,7 @@ func TestPlaintextSecretsAreRefused(t *testing.T) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("secretGenerator: [{name: a, literals: [a=b]}]\n"))
 		}, "x/kustomization.yaml", "secretGenerator makes a Secret in plain text"},
 	} {
-		t.Run(name, func(t *testing.T) { c.isFound(t, t.TempDir()) })
+		t.Run(name, func(t *testing.T) { c.isFound(t, folder(t)) })
 	}
 }
 
@@ -162,7 +162,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"not YAML": {func(t *testing.T, dir string) { put1(t, dir, "x.yaml", "a: [\n") }, "x.yaml", "it is not YAML"},
 		"settings": {func(t *testing.T, dir string) { put1(t, dir, SettingsFile, "layout: big\n") }, SettingsFile, "layout is"},
 	} {
-		t.Run(name, func(t *testing.T) { c.isFound(t, t.TempDir()) })
+		t.Run(name, func(t *testing.T) { c.isFound(t, folder(t)) })
 	}
 	for name, c := range map[string]wrong{
 		"step that is not there": {func(t *testing.T, dir string) {
@@ -242,7 +242,7 @@ func small(t *testing.T) string {
 		files = kept(t, light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t)))
 		written.Store("small", files)
 	}
-	dir := t.TempDir()
+	dir := folder(t)
 	require.NoError(t, os.CopyFS(dir, files.(fstest.MapFS)))
 	return dir
 }
@@ -265,7 +265,7 @@ func laughs() string {
 
 // TestWhatDoublesIsNotBuilt has thirty folders that each include the next one twice.
 func TestWhatDoublesIsNotBuilt(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t)
 	for i := range 30 {
 		for _, side := range []string{"l", "r"} {
 			put1(t, dir, fmt.Sprintf("d%d/%s/kustomization.yaml", i, side), kustomization("", []string{fmt.Sprintf("../../d%d", i+1)}, object{"namePrefix": side + "-"}))
@@ -287,7 +287,7 @@ func TestWhatDoublesIsNotBuilt(t *testing.T) {
 }
 
 func TestObjectsCountAndNotFiles(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t)
 	put1(t, dir, "kustomization.yaml", kustomization("", []string{"x.yaml"}, nil))
 	put1(t, dir, "x.yaml", strings.Repeat("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", maxBuilt+1))
 	report, err := Check(t.Context(), dir, CheckOptions{})
@@ -353,9 +353,9 @@ func TestOrderHasNoCycle(t *testing.T) {
 }
 
 func TestFailsForWhatIsNoTree(t *testing.T) {
-	_, err := Check(t.Context(), filepath.Join(t.TempDir(), "gone"), CheckOptions{})
+	_, err := Check(t.Context(), filepath.Join(folder(t), "gone"), CheckOptions{})
 	require.ErrorContains(t, err, "give the folder that landwaiter platform init wrote")
-	report, err := Check(t.Context(), t.TempDir(), CheckOptions{})
+	report, err := Check(t.Context(), folder(t), CheckOptions{})
 	require.NoError(t, err)
 	require.Len(t, report.Findings, 1)
 	require.Contains(t, report.Findings[0].Message, "there is no kustomization, so nothing was checked")

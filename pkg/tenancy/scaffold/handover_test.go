@@ -92,7 +92,7 @@ func TestATeamOfATreeWithTheOperatorIsNotTakenFromFlux(t *testing.T) {
 
 // The Kustomization of the public repository has no label of a Tenant.
 func TestARepositoryIsTakenOverByTheOperatorOnlyOnceFluxKeepsItsTeams(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "fleet")
+	dir := filepath.Join(folder(t), "fleet")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
 	_, err := switched(t, dir)
 	require.ErrorContains(t, err, "tenants/staging/kustomization.yaml, tenants/production/kustomization.yaml, merge,")

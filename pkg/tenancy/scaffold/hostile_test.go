@@ -67,7 +67,7 @@ func TestCheckFindsHiddenSecrets(t *testing.T) {
 		}, "tenants/node_modules/l.yaml", "a Secret in plain text"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.isFound(t, t.TempDir())
+			c.isFound(t, folder(t))
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestMergesThatNeverEndAreRefused(t *testing.T) {
 	}
 	for name, text := range map[string]string{"itself": "a: &a {<<: *a}\n<<: *a\n", "doubling": doubling + "<<: *a49\n"} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := folder(t)
 			put1(t, dir, "x/kustomization.yaml", text)
 			require.Contains(t, findingsOf(t, dir, "x/kustomization.yaml"), "once its aliases are expanded")
 			_, err := ReadEncrypted(dir, "x/kustomization.yaml")
@@ -127,7 +127,7 @@ func TestWhatSopsEncryptsForAGeneratorPasses(t *testing.T) {
 		"binary.key":  `{"data": "` + sealedValue + `", "sops": {"mac": "` + sealedValue + `"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := folder(t)
 			field := "files"
 			if strings.HasSuffix(name, ".env") {
 				field = "envs"
@@ -150,7 +150,7 @@ func TestNoPathLeadsAroundWhatIsRefused(t *testing.T) {
 	defer server.Close()
 	for _, path := range []string{"../../../evil", "../evil/../../evil", "/evil/x.yaml", "/evil"} {
 		t.Run(path, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := folder(t)
 			put1(t, dir, "x/kustomization.yaml", kustomization("", []string{path}, nil))
 			put1(t, dir, "evil/kustomization.yaml", kustomization("", []string{server.URL + "/x.yaml"}, nil))
 			put1(t, dir, "evil/x.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")

@@ -68,7 +68,7 @@ func TestCheckOfAPartOfATreeSaysThatItFollowsNoCluster(t *testing.T) {
 }
 
 func TestTheDemosRepositoryIsNotTakenForAnother(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t)
 	put1(t, dir, demoKustomization, kustomization("", nil, nil))
 	_, err := Prepare(dir, Told{})
 	require.ErrorContains(t, err, "give --layout=demo")
@@ -85,7 +85,7 @@ func TestATenantOfTheDemoHasTheDemosRepository(t *testing.T) {
 	a.Team.Tenant, a.Whole = tenant, true
 	_, err = a.Run(t.Context())
 	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "demo")
+	dir := filepath.Join(folder(t), "demo")
 	_, err = Own{Dir: dir, Repository: Repository{Tenant: tenant}, From: filepath.Join(a.Dir, "tenants/base/sometenant/tenant.yaml")}.Run(t.Context())
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(dir, demoKustomization))

@@ -70,7 +70,7 @@ func TestTheTeamsOwnRepositoryTakesNoChartThatItWouldDrop(t *testing.T) {
 }
 
 func TestManifestsOfTheDemoThatAreThereStayAsTheyAre(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t)
 	put1(t, dir, "kustomizations/wrong-namespace/kustomization.yaml", kustomization("", []string{"configmap.yaml"}, nil))
 	p, err := Prepare(dir, Told{Layout: LayoutDemo})
 	require.NoError(t, err)

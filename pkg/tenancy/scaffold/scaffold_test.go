@@ -103,7 +103,7 @@ var written sync.Map
 // write writes an example into a new folder.
 func (e example) write(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := folder(t)
 	key, err := json.Marshal([]any{e.platform, e.teams, e.own})
 	require.NoError(t, err)
 	if files, ok := written.Load(string(key)); ok {

@@ -79,7 +79,7 @@ func TestObjectsMustFitTheCRDsThatTheTreeHas(t *testing.T) {
 
 // The templates of the library are in the tree, so what its own constraints say fits them.
 func TestConstraintsMustFitTheirTemplates(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t)
 	tree, err := NewPlatform(Platform{Environments: []string{"staging"}, GitHubOrg: "example"})
 	require.NoError(t, err)
 	_, err = Write(dir, tree, WriteOptions{})

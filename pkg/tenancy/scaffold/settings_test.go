@@ -39,7 +39,7 @@ func TestARunOfInitStartsFromTheOneBefore(t *testing.T) {
 		}},
 	} {
 		t.Run(about, func(t *testing.T) {
-			dir, want := t.TempDir(), kept
+			dir, want := folder(t), kept
 			if c.before != "" {
 				put1(t, dir, SettingsFile, c.before)
 			}
@@ -57,7 +57,7 @@ func settings(values ...string) onboard.Settings {
 }
 
 func TestInitRefusesWhatContradictsTheTree(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t)
 	put1(t, dir, SettingsFile, "layout: flux\n")
 	for message, c := range map[string]struct {
 		dir  string

@@ -50,11 +50,11 @@ func TestCheckFindsSecretsOfThePlatformThatTheRuleForTeamsDenies(t *testing.T) {
 
 func TestAMisspeltProviderIsRefusedAndANewOneIsNoted(t *testing.T) {
 	for _, misspelt := range []string{"azurekeyv", "azureKV", "valut", "AWS"} {
-		_, err := Prepare(t.TempDir(), Told{Layout: LayoutGroups, Settings: settings("secretStores.dev={" + misspelt + ": {a: b}}")})
+		_, err := Prepare(folder(t), Told{Layout: LayoutGroups, Settings: settings("secretStores.dev={" + misspelt + ": {a: b}}")})
 		require.ErrorContains(t, err, "external-secrets has no provider "+misspelt+"; did you mean ")
 	}
 	for _, known := range append(providers(), "kms") {
-		_, err := Prepare(t.TempDir(), Told{Layout: LayoutGroups, Settings: settings("secretStores.dev={" + known + ": {a: b}}")})
+		_, err := Prepare(folder(t), Told{Layout: LayoutGroups, Settings: settings("secretStores.dev={" + known + ": {a: b}}")})
 		require.NoError(t, err)
 	}
 	platform := shared("somethingentirelynew")

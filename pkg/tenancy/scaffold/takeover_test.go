@@ -15,7 +15,7 @@ import (
 
 // The repository has the names and folders of the public one. docs/howto/gitops-take-over.md has the commands.
 func TestARepositoryOfFlux2MultiTenancyIsTakenOver(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "fleet")
+	dir := filepath.Join(folder(t), "fleet")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
 	platform, err := Prepare(dir, Told{Settings: settings("githubOrg=example")})
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func editedFiles(t *testing.T, err error) (files []string) {
 // taken is a repository of that shape whose team's source is private, with its tree written over it.
 func taken(t *testing.T, platform ...string) Addition {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "fleet")
+	dir := filepath.Join(folder(t), "fleet")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
 	rewrite(t, dir, "tenants/base/dev-team/sync.yaml", "  interval: 1m\n  url:", "  interval: 1m\n  secretRef: {name: dev-team-auth}\n  url:")
 	p, err := Prepare(dir, Told{Settings: settings(platform...)})
@@ -133,7 +133,7 @@ func TestATeamThatIsTakenOverStaysInItsNamespace(t *testing.T) {
 }
 
 func TestATreeThatDecryptsSecretsNeedsTheirKey(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "fleet")
+	dir := filepath.Join(folder(t), "fleet")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../../test/gitops/testdata/flux2-multi-tenancy")))
 	rewrite(t, dir, "clusters/staging/tenants.yaml", "spec:\n", "spec:\n  decryption: {provider: sops, secretRef: {name: sops-gpg}}\n")
 	for name, c := range map[string]struct{ settings, says string }{
@@ -157,7 +157,7 @@ func TestATreeThatDecryptsSecretsNeedsTheirKey(t *testing.T) {
 }
 
 func TestARepositoryWithOtherEnvironmentsSaysWhichTheTreeHas(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "fleet[1]") // no pattern
+	dir := filepath.Join(folder(t), "fleet[1]") // no pattern
 	for _, name := range []string{"dev", "prod"} {
 		put1(t, dir, "clusters/"+name+"/flux-system/kustomization.yaml", kustomization("", nil, nil))
 	}

@@ -23,7 +23,7 @@ type runner struct {
 
 func newRunner(t *testing.T, dir string, programs map[string]string) *runner {
 	t.Helper()
-	r := &runner{dir: dir, temp: t.TempDir(), vars: map[string]string{}}
+	r := &runner{dir: dir, temp: folder(t), vars: map[string]string{}}
 	require.NoError(t, os.Mkdir(filepath.Join(r.temp, "bin"), 0o750))
 	for name, script := range programs {
 		text := "#!/bin/bash\necho " + name + " \"$@\" >>" + r.temp + "/calls\n" + strings.ReplaceAll(script, "TEMP", r.temp)
@@ -113,7 +113,7 @@ func TestTheWorkflowRunsTheProgramThatWasChosenAndNoOther(t *testing.T) {
 		"the checksum wins over a commit":  {revision: commit, vars: map[string]string{"LANDWAITER_SHA256": strings.Repeat("0", 64)}, head: commit, says: "FAILED"},
 	} {
 		t.Run(about, func(t *testing.T) {
-			r := newRunner(t, t.TempDir(), map[string]string{
+			r := newRunner(t, folder(t), map[string]string{
 				"curl": "while [ \"$1\" != --output ]; do shift; done\ncp TEMP/program \"$2\"\n",
 				"git":  "case $1 in init) mkdir -p \"$3\" ;; rev-parse) echo " + c.head + " ;; esac\n",
 				"go":   "test \"$(basename \"$PWD\")\" = source\nwhile [ \"$1\" != -o ]; do shift; done\ncp TEMP/program \"$2\"\nchmod +x \"$2\"\n",

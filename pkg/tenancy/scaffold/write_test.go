@@ -141,7 +141,7 @@ func TestReplacesWhatNobodyEditedAndNamesWhatIsStale(t *testing.T) {
 }
 
 func TestAFileOfAPersonIsNotReplaced(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t)
 	put1(t, dir, ".github/workflows/check.yaml", "name: mine\n")
 	_, err := Write(dir, examples()["flux"].trees(t)[0], WriteOptions{})
 	require.ErrorContains(t, err, ".github/workflows/check.yaml")
@@ -161,7 +161,7 @@ func TestFilesOfFluxBootstrapAreOnlyCreated(t *testing.T) {
 }
 
 func TestADryRunWritesNothing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
+	dir := filepath.Join(folder(t), "new")
 	outcomes, err := Write(dir, examples()["flux"].trees(t)[0], WriteOptions{DryRun: true})
 	require.NoError(t, err)
 	require.Equal(t, Created, result(outcomes, "clusters/staging/tenants.yaml"))
@@ -177,7 +177,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 func TestWritesNothingOutsideOfTheTree(t *testing.T) {
 	for name, link := range map[string]string{"folder": "infrastructure", "file": ".landwaiter.yaml", "folder within": "clusters/staging"} {
 		t.Run(name, func(t *testing.T) {
-			dir, elsewhere := t.TempDir(), t.TempDir()
+			dir, elsewhere := folder(t), folder(t)
 			target := elsewhere
 			if name == "file" {
 				target = filepath.Join(elsewhere, "file")
@@ -199,7 +199,7 @@ func TestWritesNothingOutsideOfTheTree(t *testing.T) {
 }
 
 func TestRefusesPathsThatLeaveTheTree(t *testing.T) {
-	parent := t.TempDir()
+	parent := folder(t)
 	dir := filepath.Join(parent, "tree")
 	_, err := Write(dir, Tree{By: "x", Files: []File{{Path: "../outside", Text: "x\n"}}}, WriteOptions{})
 	require.Error(t, err)

@@ -127,7 +127,8 @@ func (i Identity) sizes() (s regexpSizes) {
 // Bytes returns how much memory the regular expressions of the identity keep at most. Those
 // that New refuses keep none.
 func (i Identity) Bytes() (size int) {
-	for _, n := range []int{i.sizes().issuer, i.sizes().subject} {
+	sizes := i.sizes()
+	for _, n := range []int{sizes.issuer, sizes.subject} {
 		if n > 0 {
 			size += cel.RegexpBytes(n)
 		}

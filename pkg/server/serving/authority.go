@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -67,7 +66,7 @@ func withPrevious(data map[string][]byte, now time.Time) ([]byte, time.Time) {
 	if err != nil || !now.Before(until) || len(data[previousKey]) > maxFileBytes || !x509.NewCertPool().AppendCertsFromPEM(data[previousKey]) {
 		return data[authorityKey], time.Time{}
 	}
-	return bytes.Join([][]byte{bytes.TrimSpace(data[authorityKey]), bytes.TrimSpace(data[previousKey]), nil}, []byte("\n")), until
+	return both(data[authorityKey], data[previousKey]), until
 }
 
 // parseAuthority returns the CA of a Secret and when to replace it. An

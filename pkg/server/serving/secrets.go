@@ -160,5 +160,10 @@ func (o *overlap) join(value []byte, now time.Time) ([]byte, time.Time) {
 		o.before, o.until = nil, time.Time{}
 		return value, time.Time{}
 	}
-	return bytes.Join([][]byte{bytes.TrimSpace(value), bytes.TrimSpace(o.before), nil}, []byte("\n")), o.until
+	return both(value, o.before), o.until
+}
+
+// both returns two PEM texts as one.
+func both(value, before []byte) []byte {
+	return bytes.Join([][]byte{bytes.TrimSpace(value), bytes.TrimSpace(before), nil}, []byte("\n"))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -48,15 +49,25 @@ type Guardrail struct {
 	Tenants string
 	// Interval is how often it is looked at while the operator runs.
 	Interval time.Duration
+}
+
+// proof asks the API server whether the guardrails are in force.
+type proof struct {
+	Guardrail
 
 	client client.Client
 	log    *logrus.Logger
+	// both says that the last round proved the second policy too.
+	both atomic.Bool
 }
 
-// Prove asks the API server, by dry runs, for what each policy must refuse. The error is
+// errUnlisted says that the first policy refuses everything about a Tenant.
+var errUnlisted = errors.New("Landwaiter has not listed the Tenant for the operator guardrails (do its pods run, with --cluster-role operated-tenants=NAME?)")
+
+// all asks the API server, by dry runs, for what each policy must refuse. The error is
 // [ErrNoGuardrail] if anything else happens than its refusal, and another one if there was no
 // answer. Without Tenants the second policy has nothing to refuse.
-func (f *Guardrail) Prove(ctx context.Context) error {
+func (f *proof) all(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, guardrailTimeout)
 	defer cancel()
 	forbidden := &rbacv1.RoleBinding{
@@ -71,18 +82,49 @@ func (f *Guardrail) Prove(ctx context.Context) error {
 	if err := f.client.List(ctx, &tenants, client.Limit(askedTenants)); err != nil {
 		return fmt.Errorf("list Tenants to see whether the operator guardrails are in force: %w", err)
 	}
+	proven := false
 	for i := range tenants.Items {
 		tenant := &tenants.Items[i]
-		err := f.refuses(ctx, f.Tenants, stray(tenant), "give a namespace to a Tenant that does not have it")
-		if err != nil && strings.Contains(err.Error(), unlisted) {
-			continue // the first policy refuses everything for this one
+		err := f.bounds(ctx, tenant)
+		if err == nil {
+			proven = true
+			break
 		}
-		if errors.Is(err, ErrNoGuardrail) && apierrors.IsNotFound(f.client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant)) {
-			continue // it went after it was listed
+		gone := func() bool {
+			return apierrors.IsNotFound(f.client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant))
 		}
-		return err
+		if !errors.Is(err, errUnlisted) && (!errors.Is(err, ErrNoGuardrail) || !gone()) {
+			return err
+		}
 	}
+	f.both.Store(proven)
 	return nil
+}
+
+// of returns nil if both policies have been proven, by this Tenant if no other one could
+// prove the second. Until then nothing may be done for a Tenant. The errors are those of
+// [proof.all], and one that says that Landwaiter has not listed the Tenant yet. Nil proves
+// nothing and asks for nothing: it is what [RunOptions.InsecureNoGuardrail] stands for.
+func (f *proof) of(ctx context.Context, tenant *v1beta1.Tenant) error {
+	if f == nil || f.both.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, guardrailTimeout)
+	defer cancel()
+	if err := f.bounds(ctx, tenant); err != nil {
+		return fmt.Errorf("Tenant %s waits for proof of the operator guardrails: %w", tenant.Name, err)
+	}
+	f.both.Store(true)
+	return nil
+}
+
+// bounds asks for what the second policy must refuse of a Tenant.
+func (f *proof) bounds(ctx context.Context, tenant *v1beta1.Tenant) error {
+	err := f.refuses(ctx, f.Tenants, stray(tenant), "give a namespace to a Tenant that does not have it")
+	if err != nil && strings.Contains(err.Error(), unlisted) {
+		return errUnlisted
+	}
+	return err
 }
 
 // stray is a namespace with the label of a Tenant that does not have it.
@@ -98,39 +140,31 @@ func stray(tenant *v1beta1.Tenant) *corev1.Namespace {
 		Labels: map[string]string{v1beta1.LabelTenant: tenant.Name, onboard.LabelPodSecurity + "enforce": "restricted"}}}
 }
 
-// refuses asks for an object that a policy must refuse.
-func (f *Guardrail) refuses(ctx context.Context, policy string, forbidden client.Object, it string) error {
+// refuses asks for an object that a policy must refuse. The proof is the policy's own message, which
+// ends with its name: Kubernetes promises to show the message and nothing about the words around it.
+func (f *proof) refuses(ctx context.Context, policy string, forbidden client.Object, it string) error {
 	err := f.client.Create(ctx, forbidden, client.DryRunAll)
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return fmt.Errorf("%w: the operator may %s; install the chart with guardrails.enabled=true", ErrNoGuardrail, it)
-	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"' "):
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "(guardrail "+policy+")"):
 		return nil
-	case f.byOthers(err): // which of several refusals is shown is not defined
-		return fmt.Errorf("cannot see whether ValidatingAdmissionPolicy %s refuses what it must, because something else did, from which to exempt the operator's account: %w", policy, err)
 	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsTimeout(err):
-		return fmt.Errorf("%w: ValidatingAdmissionPolicy %s did not refuse what it must, but the answer was: %w", ErrNoGuardrail, policy, err)
+		return fmt.Errorf("%w: ValidatingAdmissionPolicy %s did not refuse what it must (if another policy or webhook did, exempt the operator's account from that one); the answer was: %w", ErrNoGuardrail, policy, err)
 	}
 	return fmt.Errorf("ask whether the operator guardrails are in force: %w", err)
 }
 
-// byOthers reports whether somebody else's policy or a webhook refused the request.
-func (f *Guardrail) byOthers(err error) bool {
-	said := err.Error()
-	return strings.Contains(said, "admission webhook ") ||
-		strings.Contains(said, "ValidatingAdmissionPolicy '") && !strings.Contains(said, "'"+f.Policy+"' ") && !strings.Contains(said, "'"+f.Tenants+"' ")
-}
-
-// await is Prove, tried for a moment.
-func (f *Guardrail) await(ctx context.Context) error {
+// await is all, tried for a moment.
+func (f *proof) await(ctx context.Context) error {
 	return retry.OnError(wait.Backoff{Steps: startTries, Duration: min(startPause, f.Interval)},
-		func(err error) bool { return errors.Is(err, ErrNoGuardrail) && ctx.Err() == nil }, func() error { return f.Prove(ctx) })
+		func(err error) bool { return errors.Is(err, ErrNoGuardrail) && ctx.Err() == nil }, func() error { return f.all(ctx) })
 }
 
 // Start implements manager.Runnable: it returns an error, which ends the operator, once
 // the operator guardrails have not been proven for an interval.
-func (f *Guardrail) Start(ctx context.Context) error {
+func (f *proof) Start(ctx context.Context) error {
 	proven, pause := time.Now(), f.Interval
 	for {
 		timer := time.NewTimer(pause)
@@ -160,4 +194,4 @@ func (f *Guardrail) Start(ctx context.Context) error {
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that waits for
 // the lease is to end as well.
-func (*Guardrail) NeedLeaderElection() bool { return false }
+func (*proof) NeedLeaderElection() bool { return false }

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
@@ -23,7 +25,7 @@ func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
 	const name = "landwaiter-operator-guardrail"
 	bindings := schema.GroupResource{Group: rbacv1.GroupName, Resource: "rolebindings"}
 	refusal := func(policy string) error {
-		return apierrors.NewForbidden(bindings, name, errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
+		return apierrors.NewForbidden(bindings, name, errors.New("whatever the API server says: no (guardrail "+policy+")"))
 	}
 	for about, c := range map[string]struct {
 		answer          error
@@ -31,9 +33,10 @@ func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
 	}{
 		"refused by the operator guardrail":  {refusal(name), true, false},
 		"allowed":                            {nil, false, true},
-		"refused by another policy":          {refusal("somebody-elses"), false, false},
-		"refused by one of a longer name":    {refusal(name + "-2"), false, false},
-		"refused by a webhook":               {apierrors.NewForbidden(bindings, name, errors.New("admission webhook \"x.example.com\" denied the request: no")), false, false},
+		"refused by another policy":          {refusal("somebody-elses"), false, true},
+		"refused by one of a longer name":    {refusal(name + "-2"), false, true},
+		"only named by the API server":       {apierrors.NewForbidden(bindings, name, errors.New("ValidatingAdmissionPolicy '"+name+"' with binding 'x' denied request: failed to configure binding")), false, true},
+		"refused by a webhook":               {apierrors.NewForbidden(bindings, name, errors.New("admission webhook \"x.example.com\" denied the request: no")), false, true},
 		"refused for want of permissions":    {apierrors.NewForbidden(bindings, name, errors.New("cannot create")), false, true},
 		"a namespace that is not there":      {apierrors.NewNotFound(bindings, name), false, true},
 		"invalid":                            {apierrors.NewBadRequest("no"), false, true},
@@ -43,12 +46,12 @@ func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			var asked *rbacv1.RoleBinding
-			f := Guardrail{Tenants: "unasked", Policy: name, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			f := proof{Guardrail: Guardrail{Tenants: "unasked", Policy: name}, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
 				asked, _ = object.(*rbacv1.RoleBinding)
 				require.Contains(t, options, client.DryRunAll, "the question must not make what it asks about")
 				return c.answer
 			}})}
-			err := f.Prove(t.Context())
+			err := f.all(t.Context())
 			require.Equal(t, c.ok, err == nil, "%v", err)
 			require.Equal(t, c.noGuardrail, errors.Is(err, ErrNoGuardrail), "%v", err)
 			require.Equal(t, "kube-system/admin", asked.Namespace+"/"+asked.RoleRef.Name)
@@ -60,7 +63,7 @@ func TestOnlyTheRefusalByItsPolicyProvesTheGuardrail(t *testing.T) {
 func TestBothOperatorGuardrailsAreProvenWhereThereAreTenants(t *testing.T) {
 	const guardrail, tenants = "landwaiter-operator-guardrail", "landwaiter-operator-tenants"
 	refusal := func(policy string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("whatever the API server says: no (guardrail "+policy+")"))
 	}
 	covering := team("green")
 	covering.Spec.NamespacePrefix = "a-"
@@ -85,7 +88,7 @@ func TestBothOperatorGuardrailsAreProvenWhereThereAreTenants(t *testing.T) {
 				objects = append(objects, c.tenant)
 			}
 			asked := ""
-			f := Guardrail{Policy: guardrail, Tenants: tenants, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			f := proof{Guardrail: Guardrail{Policy: guardrail, Tenants: tenants}, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
 				require.Contains(t, options, client.DryRunAll)
 				namespace, ok := object.(*corev1.Namespace)
 				if !ok {
@@ -96,10 +99,44 @@ func TestBothOperatorGuardrailsAreProvenWhereThereAreTenants(t *testing.T) {
 				require.Equal(t, c.tenant.Name, namespace.Annotations[v1beta1.AnnotationCreated], "the other policy would refuse it, which proves nothing")
 				return c.answer
 			}}, objects...)}
-			err := f.Prove(t.Context())
+			err := f.all(t.Context())
 			require.Equal(t, c.ok, err == nil, "%v", err)
 			require.Equal(t, !c.ok, errors.Is(err, ErrNoGuardrail), "%v", err)
 			require.Equal(t, c.asked, asked)
+			require.Equal(t, about == "the policy refuses" || c.ok && strings.HasPrefix(about, "the Tenant") || strings.HasPrefix(about, "it is the name"), f.both.Load(), "whether the second is proven")
+		})
+	}
+}
+
+// An operator that started without Tenants has seen nothing of the second policy.
+func TestTheFirstTenantWaitsForProofOfBothGuardrails(t *testing.T) {
+	log, _ := test.NewNullLogger()
+	for about, c := range map[string]struct {
+		answer error
+		says   string // in the Tenant's condition; "" if it is worked on
+	}{
+		"the policy refuses":                   {errors.New("Tenant green has no namespace x (guardrail landwaiter-operator-tenants)"), ""},
+		"it is not there":                      {nil, "the operator guardrails are not in force"},
+		"another one refuses":                  {errors.New("no (guardrail somebody-elses)"), "the operator guardrails are not in force"},
+		"Landwaiter has not listed the Tenant": {errors.New("landwaiter-operated-tenants does not list Tenant green"), "Landwaiter has not listed the Tenant"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			o := newOperated(t)
+			o.log = log
+			o.guardrails = &proof{Guardrail: Guardrail{Policy: "landwaiter-operator-guardrail", Tenants: "landwaiter-operator-tenants"}, log: log,
+				client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					if c.answer == nil {
+						return nil
+					}
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "x", c.answer)
+				}})}
+			_, err := o.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "green"}})
+			require.Equal(t, c.says == "", err == nil, "%v", err)
+			require.Equal(t, c.says == "", len(o.applied) > 0, "%v", o.applied)
+			if c.says != "" {
+				require.Contains(t, o.said.Message, c.says)
+				require.Equal(t, "False/Unfinished", string(o.said.Status)+"/"+o.said.Reason)
+			}
 		})
 	}
 }
@@ -108,7 +145,7 @@ func TestTheOperatorEndsWhenItsGuardrailsAreNotProven(t *testing.T) {
 	log, _ := test.NewNullLogger()
 	for about, answer := range map[string]error{"it is gone": nil, "nobody answers": context.DeadlineExceeded} {
 		t.Run(about, func(t *testing.T) {
-			f := Guardrail{Policy: "f", Interval: time.Millisecond, log: log, client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
+			f := proof{Guardrail: Guardrail{Policy: "f", Interval: time.Millisecond}, log: log, client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
 			require.Error(t, f.Start(t.Context()))
 			require.False(t, f.NeedLeaderElection())
 		})

@@ -36,6 +36,8 @@ type reconciler struct {
 	reader client.Reader
 	log    *logrus.Logger
 	rounds rounds
+	// guardrails is nil where the operator runs without.
+	guardrails *proof
 	// pins is nil where the operator keeps no mutation objects.
 	pins *pinner
 }
@@ -55,6 +57,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	only, wait := r.rounds.take(tenant.Name, began)
 	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
+	}
+	if err := r.guardrails.of(ctx, tenant); err != nil {
+		r.rounds.failed(tenant.Name, time.Now())
+		return reconcile.Result{}, r.failed(ctx, tenant, err)
 	}
 	if tenant.DeletionTimestamp != nil {
 		result, err := r.delete(ctx, tenant)

@@ -72,19 +72,21 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	if err != nil {
 		return err
 	}
-	guardrail := options.Guardrail
-	guardrail.client, guardrail.log = c, log
+	var guardrails *proof
 	if options.InsecureNoGuardrail {
 		log.Warn("the operator runs without its guardrails: its account can give anybody permissions in every namespace")
-	} else if err := guardrail.await(ctx); err != nil {
-		return err
+	} else {
+		guardrails = &proof{Guardrail: options.Guardrail, client: c, log: log}
+		if err := guardrails.await(ctx); err != nil {
+			return err
+		}
 	}
 	m, err := newManager(config, options)
 	if err != nil {
 		return err
 	}
 	options.Reader, options.Adopt, options.ClusterBindings = m.GetCache(), false, false
-	r := &reconciler{engine: New(c, options.Options), client: c, reader: m.GetCache(), log: log}
+	r := &reconciler{engine: New(c, options.Options), client: c, reader: m.GetCache(), log: log, guardrails: guardrails}
 	if options.Mutation.Pins != nil {
 		r.pins = &pinner{Mutation: options.Mutation, engine: r.engine, reader: r.reader, log: log, changed: make(chan event.TypedGenericEvent[client.Object])}
 		if err := r.pins.watch(m); err != nil {
@@ -94,8 +96,8 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	if err := r.watch(m); err != nil {
 		return err
 	}
-	if !options.InsecureNoGuardrail {
-		if err := m.Add(&guardrail); err != nil {
+	if guardrails != nil {
+		if err := m.Add(guardrails); err != nil {
 			return fmt.Errorf("watch the operator guardrails: %w", err)
 		}
 	}

@@ -44,7 +44,7 @@ It never takes over an existing namespace: only an admin can do this, with
 Its ServiceAccount can bind roles. Two ValidatingAdmissionPolicies, the operator guardrails,
 confine the ServiceAccount to tenant namespaces and to the specs of Tenants. At startup and every
 minute, operate sends dry-run requests that the guardrails must refuse. If a request is not
-refused, operate exits.`,
+refused, operate exits. It does nothing for a Tenant until both guardrails have refused.`,
 		Example: `  landwaiter-server operate --own-namespace landwaiter-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

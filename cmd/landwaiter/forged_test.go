@@ -2,10 +2,6 @@ package main
 
 import (
 	"bytes"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -55,39 +51,6 @@ func TestErrorsForgeNoLine(t *testing.T) {
 	require.Equal(t, program.ExitUsage, run(t.Context(), []string{"verify", "--config-dir", t.TempDir(), forged}, &out, &errs))
 	requirePlain(t, errs.String())
 	require.Contains(t, errs.String(), "forged")
-}
-
-func TestOnlyTheScreenPrints(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, name := range files {
-		if name == "screen.go" || strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		require.NoError(t, err)
-		ast.Inspect(file, func(node ast.Node) bool {
-			called, ok := node.(*ast.SelectorExpr)
-			if from, named := nameOf(called, ok); named == "fmt" {
-				require.False(t, strings.HasPrefix(from, "Print") || strings.HasPrefix(from, "Fprint"), "%s calls fmt.%s: use a screen, or say", name, from)
-			}
-			return true
-		})
-	}
-}
-
-// nameOf returns the name that is selected, and the package that it is selected from.
-func nameOf(selected *ast.SelectorExpr, ok bool) (name, pkg string) {
-	if !ok {
-		return "", ""
-	}
-	from, ok := selected.X.(*ast.Ident)
-	if !ok {
-		return "", ""
-	}
-	return selected.Sel.Name, from.Name
 }
 
 // requirePlain fails if text controls a terminal or has a line that begins with the forged row.

@@ -301,8 +301,7 @@ func (f *format) print(cmd *cobra.Command, value shown) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(text)
-	return program.Failed(err)
+	return document(out, text)
 }
 
 // templated returns what a template makes of a result in JSON.

@@ -2,11 +2,9 @@ package main
 
 import (
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 )
 
@@ -41,8 +39,7 @@ that part of the lockdown, as the demo does. Any team can then use every source.
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), text)
-			return program.Failed(err)
+			return document(cmd.OutOrStdout(), []byte(text))
 		},
 	}
 	f := cmd.Flags()

@@ -68,8 +68,7 @@ Exit codes (64 and 69: see landwaiter --help):
 			if err != nil {
 				return err
 			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return program.Failed(err)
+			return document(cmd.OutOrStdout(), text)
 		},
 	}
 	flags.register(cmd)

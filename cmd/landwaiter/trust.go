@@ -175,8 +175,7 @@ func (f trustFlags) read(ctx context.Context) (external.Material, error) {
 
 func (f trustFlags) write(cmd *cobra.Command, text []byte) error {
 	if f.out == "" {
-		_, err := cmd.OutOrStdout().Write(text)
-		return err
+		return document(cmd.OutOrStdout(), text)
 	}
 	name := f.out
 	if info, err := os.Stat(name); err == nil && info.IsDir() {

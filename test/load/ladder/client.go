@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,9 +59,9 @@ type figure struct {
 	ThroughputOverRatify *ratio `json:"throughputOverRatify,omitempty"`
 	GatekeeperOverRatify *ratio `json:"gatekeeperOverRatify,omitempty"`
 	ProviderOverRatify   *ratio `json:"providerOverRatify,omitempty"`
-	// Over the bare handler in the same run, if the scenario is about that.
-	ThroughputOverBare float64 `json:"throughputOverBare,omitempty"`
-	P99OverBare        float64 `json:"p99OverBare,omitempty"`
+	// Over the bare handler, and over an older build, in the same rounds, if the scenario is about that.
+	OverBare   *over `json:"overBare,omitempty"`
+	OverBefore *over `json:"overBefore,omitempty"`
 	// RegistryRequests are those that a scenario about Redis made all the same.
 	RegistryRequests int `json:"registryRequests,omitempty"`
 	// Retries are requests that failed or were undecided, and were asked a second time.
@@ -69,6 +70,13 @@ type figure struct {
 
 	took     []time.Duration // each
 	expected bool            // undecided answers are part of it
+}
+
+// over is what one server does of what another one does, each a request.
+type over struct {
+	Throughput *ratio `json:"throughput"`
+	Processor  *ratio `json:"processor"`
+	P99        *ratio `json:"p99"`
 }
 
 // answer is what became of one request.
@@ -223,10 +231,28 @@ func (f *figure) sum(all time.Duration) {
 	f.P50, f.P99, f.Max = milliseconds(took[len(took)/2]), milliseconds(took[len(took)*99/100]), milliseconds(took[len(took)-1])
 }
 
-// over notes the ratios to the bare handler.
-func (f *figure) over(bare figure) {
-	f.ThroughputOverBare, f.P99OverBare = f.PerSecond/bare.PerSecond, f.P99/bare.P99
-	each := func(f *figure) float64 { return f.Processor * 1e6 / float64(max(f.Requests, 1)) }
-	f.Remark = fmt.Sprintf("%.2f of the bare handler's throughput, %.2f of its p99, %.0f instead of %.0f µs of processor time",
-		f.ThroughputOverBare, f.P99OverBare, each(f), each(&bare))
+// over notes the ratios of turns of this build to those of the others beside them.
+func (f *figure) over(turns map[string][]figure) {
+	ratios := func(other string, of func(figure) float64) *ratio {
+		var rounds []float64
+		for i := range turns[other] {
+			rounds = append(rounds, of(turns[now][i])/of(turns[other][i]))
+		}
+		return ratioOf(rounds)
+	}
+	each := func(f figure) float64 { return f.Processor / float64(max(f.Requests, 1)) }
+	throughput := func(f figure) float64 { return f.PerSecond }
+	for _, other := range []string{barely, before} {
+		over := &over{ratios(other, throughput), ratios(other, each), ratios(other, func(f figure) float64 { return f.P99 })}
+		switch {
+		case over.Throughput == nil:
+			continue
+		case other == barely:
+			f.OverBare = over
+		default:
+			f.OverBefore = over
+		}
+		f.Remark = strings.TrimPrefix(fmt.Sprintf("%s; throughput %s, processor time %s and p99 %s of %s", f.Remark, over.Throughput, over.Processor, over.P99, other), "; ")
+	}
+	f.Remark += fmt.Sprintf("; %.0f µs of processor time a request", 1e6*each(*f))
 }

@@ -28,6 +28,7 @@ import (
 type options struct {
 	root        string
 	binary      string
+	before      string
 	only        string
 	jsonFile    string
 	duration    time.Duration
@@ -43,6 +44,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "the folder of the repository, for the chart and the templates")
 	flag.StringVar(&o.binary, "binary", "bin/landwaiter-server", "the program to measure")
+	flag.StringVar(&o.before, "before", "", "an older build of the program, which takes turns with it in the warm scenario")
 	flag.StringVar(&o.only, "run", ".", "which scenarios, a regular expression")
 	flag.StringVar(&o.jsonFile, "json", "", "file for the figures as JSON")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "how long a scenario without an end of its own lasts")
@@ -52,7 +54,7 @@ func main() {
 		o.clients, err = parseClients(text)
 		return err
 	})
-	flag.IntVar(&o.rounds, "rounds", 10, "how often each system of the admission ladder has its turn of -duration with each number of clients")
+	flag.IntVar(&o.rounds, "rounds", 10, "how often each system of the warm scenario and of the admission ladder has its turn, in the ladder with each number of clients")
 	flag.IntVar(&o.images, "images", 200, "distinct images, one in ten of them not signed")
 	flag.IntVar(&o.cold, "cold", 300, "images of a cold scenario, and twice as many of the throttled one")
 	flag.IntVar(&o.pods, "pods", 10_000, "pods of the sweep, ten images each")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 const (
@@ -138,7 +139,7 @@ func (g *group) throughput(ctx context.Context) ([]figure, error) {
 			return nil, err
 		}
 	}
-	next, err := g.single(replicaNamespaces)
+	next, err := g.single(replicaNamespaces, gatekeeper.VerdictPath)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (g *group) throughput(ctx context.Context) ([]figure, error) {
 
 // during asks for images, warm ones and some cold ones, while something happens.
 func (g *group) during(ctx context.Context, name string, happens func(context.Context) error) ([]figure, error) {
-	warm, err := g.single(replicaNamespaces)
+	warm, err := g.single(replicaNamespaces, gatekeeper.VerdictPath)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,8 +53,8 @@ func zipf(n int) func() int {
 	return func() int { return int(z.Uint64()) }
 }
 
-// single are requests for one image each, of namespaces as Zipf has it.
-func (s *stage) single(namespaces int) (func(int) (request, bool), error) {
+// single are requests for one image each at a path, of namespaces as Zipf has it.
+func (s *stage) single(namespaces int, path string) (func(int) (request, bool), error) {
 	requests := make([][]request, namespaces)
 	for i := range requests {
 		for _, img := range s.own(i) {
@@ -61,6 +62,7 @@ func (s *stage) single(namespaces int) (func(int) (request, bool), error) {
 			if err != nil {
 				return nil, err
 			}
+			r.path = path
 			requests[i] = append(requests[i], r)
 		}
 	}
@@ -83,20 +85,41 @@ func (s *stage) fill(ctx context.Context, url string, namespaces int) error {
 	return nil
 }
 
-// warm compares answers from memory with a bare handler, which takes turns with
-// the program so that a machine that becomes slower is slower for both.
+// warm compares answers from memory with a bare handler that answers as many bytes, on both paths, and
+// with an older build if there is one.
 func warm(ctx context.Context, s *stage) ([]figure, error) {
 	var figures []figure
 	for _, n := range []int{1, 100, 1000} {
-		// A denial would end within the run, and be worked out again.
-		p, err := s.provide(ctx, n, "--ttl", "deny=1h")
+		found, err := s.warm(ctx, n)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.fill(ctx, p.url, n); err != nil {
+		figures = append(figures, found...)
+	}
+	return figures, nil
+}
+
+func (s *stage) warm(ctx context.Context, n int) (figures []figure, err error) {
+	builds := map[string]*server{}
+	for name, binary := range map[string]string{now: s.binary, before: s.before} {
+		if binary == "" {
+			continue
+		}
+		// A denial would end within the run, and be worked out again.
+		if builds[name], err = s.start(ctx, binary, n, "--ttl", "deny=1h"); err != nil {
 			return nil, err
 		}
-		answer, err := s.answer(ctx, p.url)
+		defer builds[name].Kill()
+		if err := s.fill(ctx, builds[name].url, n); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range []string{gatekeeper.VerdictPath, gatekeeper.VerifyPath} {
+		r, err := newRequest(namespace(0), s.own(0)[0])
+		if err != nil {
+			return nil, err
+		}
+		answer, _, err := s.caller(builds[now].url, false).Send(ctx, path, r.body)
 		if err != nil {
 			return nil, err
 		}
@@ -104,45 +127,63 @@ func warm(ctx context.Context, s *stage) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		next, err := s.single(n)
+		defer bare.Kill()
+		next, err := s.single(n, path)
 		if err != nil {
 			return nil, err
 		}
 		for _, keep := range []bool{true, false} {
-			if !keep && n != 100 {
+			if !keep && (n != 100 || path != gatekeeper.VerdictPath) {
 				continue
 			}
-			got, beside := s.compare(ctx, fmt.Sprintf("warm, %d namespaces", n), p, bare, keep, next)
-			got.Remark += fmt.Sprintf(", %d MiB resident", resident(p.PID()))
-			figures = append(figures, got, beside)
+			f := s.compare(ctx, fmt.Sprintf("warm, %d namespaces, %s", n, path), map[string]*server{now: builds[now], before: builds[before], barely: bare}, keep, next)
+			f.Remark += fmt.Sprintf(", %d MiB resident", resident(builds[now].PID()))
+			figures = append(figures, f)
 		}
-		p.Kill()
-		bare.Kill()
 	}
 	return figures, nil
 }
 
-// compare measures the program and the bare handler in four turns.
-func (s *stage) compare(ctx context.Context, name string, program, bare *server, keep bool, next func(int) (request, bool)) (figure, figure) {
+// Who takes turns in compare.
+const (
+	now    = "this build"
+	before = "the older build"
+	barely = "the bare handler"
+)
+
+// compare measures servers in turns, in which a machine that becomes slower is slower for each.
+func (s *stage) compare(ctx context.Context, name string, servers map[string]*server, keep bool, next func(int) (request, bool)) figure {
 	if !keep {
 		name += ", a handshake each"
 	}
-	clients := map[*server]*gatekeeper.Client{program: s.caller(program.url, keep), bare: s.caller(bare.url, keep)}
-	defer clients[program].Close()
-	defer clients[bare].Close()
-	turn := func(name string, p *server, check bool) figure {
-		ctx, cancel := context.WithTimeout(ctx, s.duration/2)
-		defer cancel()
-		before := processor(p.PID())
-		f := load{client: clients[p], connections: s.connections, check: check, next: next}.run(ctx, name)
-		f.Processor = (processor(p.PID()) - before).Seconds()
-		return f
+	order := slices.DeleteFunc([]string{barely, now, before}, func(who string) bool { return servers[who] == nil })
+	clients, turns := map[string]*gatekeeper.Client{}, map[string][]figure{}
+	for _, who := range order {
+		clients[who] = s.caller(servers[who].url, keep)
+		defer clients[who].Close()
 	}
-	first, second := turn("bare handler, beside: "+name, bare, false), turn(name, program, true)
-	third, fourth := turn(name, program, true), turn(first.Name, bare, false)
-	got, beside := second.and(third), first.and(fourth)
-	got.over(beside)
-	return got, beside
+	for range s.rounds {
+		for _, who := range order {
+			turns[who] = append(turns[who], s.turn(ctx, name, servers[who], load{client: clients[who], connections: s.connections, check: who != barely, next: next}))
+		}
+		slices.Reverse(order)
+	}
+	got := turns[now][0]
+	for _, turn := range turns[now][1:] {
+		got = got.and(turn)
+	}
+	got.over(turns)
+	return got
+}
+
+// turn is one turn of a server, with the processor time that it took.
+func (s *stage) turn(ctx context.Context, name string, p *server, l load) figure {
+	ctx, cancel := context.WithTimeout(ctx, 2*s.duration/5)
+	defer cancel()
+	before := processor(p.PID())
+	f := l.run(ctx, name)
+	f.Processor = (processor(p.PID()) - before).Seconds()
+	return f
 }
 
 // and joins two turns of the same thing.
@@ -154,16 +195,6 @@ func (f figure) and(other figure) figure {
 	f.took = append(f.took, other.took...)
 	f.sum(time.Duration(seconds * float64(time.Second)))
 	return f
-}
-
-// answer is what the program says of one image.
-func (s *stage) answer(ctx context.Context, url string) ([]byte, error) {
-	r, err := newRequest(namespace(0), s.own(0)[0])
-	if err != nil {
-		return nil, err
-	}
-	body, _, err := s.caller(url, false).Send(ctx, gatekeeper.VerdictPath, r.body)
-	return body, err
 }
 
 // pairs are requests for one image in one namespace each, no two alike: every

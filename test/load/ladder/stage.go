@@ -138,21 +138,31 @@ func chartEnvironment() []string { return []string{"GOGC=300", "GOMEMLIMIT=400Mi
 
 // provide starts the program with n namespaces and waits until it is ready.
 func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, error) {
+	return s.start(ctx, s.binary, n, more...)
+}
+
+// start is provide for any build.
+func (s *stage) start(ctx context.Context, binary string, n int, more ...string) (*server, error) {
 	resources, err := s.configure(n)
 	if err != nil {
 		return nil, err
 	}
-	return s.serve(ctx, resources, more...)
+	return s.run(ctx, binary, resources, more...)
 }
 
 // serve starts the program with the resources in a folder and waits until it is ready.
 func (s *stage) serve(ctx context.Context, resources string, more ...string) (*server, error) {
+	return s.run(ctx, s.binary, resources, more...)
+}
+
+// run is serve for any build.
+func (s *stage) run(ctx context.Context, binary, resources string, more ...string) (*server, error) {
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "landwaiter", Path: s.binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
+	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "landwaiter", Path: binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
 		"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
 		"--tls-dir", s.issued.Dir(), "--client-ca", s.issued.CAFile()}, more...)})
 	if err != nil {

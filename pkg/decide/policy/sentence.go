@@ -214,6 +214,9 @@ func Cut(s string, limit int) string {
 // terminal, show nothing or reorder what follows become spaces, so that nobody can forge a
 // second line. The API server drops an admission warning with one.
 func OneLine(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return s // without a copy, as nearly always
+	}
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -69,11 +70,59 @@ func (r *verifierReport) appendJSON(b []byte) ([]byte, error) {
 	}
 	if len(r.Extensions) > 0 {
 		var err error
-		if b, err = appendAny(append(b, `,"extensions":`...), r.Extensions); err != nil {
+		if b, err = appendValue(append(b, `,"extensions":`...), r.Extensions); err != nil {
 			return b, err
 		}
 	}
 	return append(b, '}'), nil
+}
+
+// appendValue appends v, which extensions hold, as encoding/json would write it.
+func appendValue(b []byte, v any) (_ []byte, err error) {
+	switch v := v.(type) {
+	case string:
+		return appendString(b, v), nil
+	case map[string]any:
+		if v == nil {
+			break
+		}
+		keys := make([]string, 0, 16) // stays on the stack
+		for key := range v {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		b = append(b, '{')
+		for i, key := range keys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendValue(append(appendString(b, key), ':'), v[key]); err != nil {
+				return b, err
+			}
+		}
+		return append(b, '}'), nil
+	case []string:
+		return appendList(b, v)
+	case []map[string]any:
+		return appendList(b, v)
+	}
+	return appendAny(b, v)
+}
+
+func appendList[T any](b []byte, list []T) (_ []byte, err error) {
+	if list == nil {
+		return append(b, "null"...), nil
+	}
+	b = append(b, '[')
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendValue(b, list[i]); err != nil {
+			return b, err
+		}
+	}
+	return append(b, ']'), nil
 }
 
 // appendString appends s as a JSON string.

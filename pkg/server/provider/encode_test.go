@@ -33,7 +33,7 @@ func FuzzAnswersAreWrittenAsEncodingJSONWritesThem(f *testing.F) {
 		for i := range reports % 4 {
 			r := verifierReport{Subject: text, IsSuccess: success, Name: text, VerifierName: text, Type: text, VerifierType: text, ReferenceDigest: text, ArtifactType: text, Message: text}
 			if i > 0 {
-				r.ErrorReason, r.Remediation, r.Extensions = text, text, map[string]any{"b": text, "a": []string{text}, text: 7}
+				r.ErrorReason, r.Remediation, r.Extensions = text, text, map[string]any{"b": text, "a": []string{text, ""}, text: 7, "c": []map[string]any{{text: text, "d": []string(nil)}, nil, {}}, "e": map[string]any{"f": true, "g": nil}, "h": []any{text}}
 			}
 			v.VerifierReports = append(v.VerifierReports, r)
 		}

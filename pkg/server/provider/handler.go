@@ -228,7 +228,7 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 // after it. If everything is decided, it returns with the turn held, for the answer. It
 // fails if there is no turn in time.
 func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places *places, workBy time.Time, grace time.Duration) error {
-	ctx, cancel := context.WithDeadline(ctx, workBy)
+	ctx, cancel := withDeadline(ctx, workBy)
 	defer cancel()
 	x.decisions = make([]decision, len(x.plan.targets))
 	var err error

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
@@ -70,11 +71,42 @@ func refuseBody(err error) *refusal {
 	return refuse(http.StatusBadRequest, "the request could not be read to its end")
 }
 
+// The bytes of a request before and behind its keys, as Gatekeeper's encoder writes them.
+const (
+	requestHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderRequestKind) + `","request":{"keys":["`
+	requestTail = `"]}}`
+)
+
+// usualKeys returns the keys of a body that Gatekeeper writes for images: nothing in them is escaped.
+// Any other body is for encoding/json, which takes five times as long.
+func usualKeys(body []byte) (keys []string, usual bool) {
+	body, usual = bytes.CutPrefix(bytes.TrimSuffix(body, []byte("\n")), []byte(requestHead))
+	if !usual {
+		return nil, false
+	}
+	if body, usual = bytes.CutSuffix(body, []byte(requestTail)); !usual {
+		return nil, false
+	}
+	for key := range bytes.SplitSeq(body, []byte(`","`)) {
+		if slices.ContainsFunc(key, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+			return nil, false
+		}
+		keys = append(keys, string(key))
+	}
+	return keys, true
+}
+
 // decodeKeys parses the body of a request.
 func decodeKeys(body []byte) ([]string, *refusal) {
+	keys, usual := usualKeys(body)
 	var request externaldata.ProviderRequest
-	err := json.Unmarshal(body, &request)
-	keys := request.Request.Keys
+	var err error
+	if usual {
+		request.APIVersion, request.Kind = apiVersion, externaldata.ProviderRequestKind
+	} else {
+		err = json.Unmarshal(body, &request)
+		keys = request.Request.Keys
+	}
 	switch {
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", policy.Cut(err.Error(), maxReasonBytes))

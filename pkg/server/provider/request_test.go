@@ -143,6 +143,40 @@ func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
 // Whatever the body, the answer is well-formed JSON with one item for each
 // distinct key, or a system error and no items, and never both.
+// What is read without encoding/json is what that reads.
+func FuzzUsualKeysAreThoseOfEncodingJSON(f *testing.F) {
+	for _, keys := range [][]string{nil, {""}, {"r.example.com/a"}, {"[a]r.example.com/a", "[a]r.example.com/a", "x"}, {"é"}, {"a\"b"}, {"a\\", ","}, {"<&>"}, {"\x7f"}} {
+		f.Add(requestBody(f, keys...))
+	}
+	usual := string(requestBody(f, "a", "b"))
+	for _, text := range []string{usual + "\n", usual + "\n\n", usual + "{}", strings.Replace(usual, `"b"`, `"b\u0041"`, 1), strings.Replace(usual, `a`, "\xff", 1), strings.Replace(usual, `","`, `", "`, 1), requestHead + requestTail} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		keys, usual := usualKeys(body)
+		if !usual {
+			return
+		}
+		var request externaldata.ProviderRequest
+		require.NoError(t, json.Unmarshal(body, &request))
+		require.Equal(t, request.Request.Keys, keys)
+		require.Equal(t, apiVersion, request.APIVersion)
+		require.Equal(t, externaldata.ProviderRequestKind, request.Kind)
+	})
+}
+
+func TestKeysThatGatekeeperSendsAreReadTheShortWay(t *testing.T) {
+	const key = "[team-a]registry.example.com/app:1@sha256:0"
+	for _, text := range []string{string(requestBody(t, key)), string(requestBody(t, key)) + "\n"} {
+		keys, usual := usualKeys([]byte(text))
+		require.True(t, usual)
+		require.Equal(t, []string{key}, keys)
+	}
+	keys, usual := usualKeys([]byte(requestHead + strings.Repeat(`","`, 100) + requestTail))
+	require.True(t, usual)
+	require.Len(t, keys, 101)
+}
+
 func FuzzRequest(f *testing.F) {
 	paths := []string{"/v1/verify", "/v1/mutate", "/v1/namespaces/team-a/verify", "/ratify/gatekeeper/v1/mutate"}
 	for i, keys := range [][]string{{"r.example.com/a"}, {"[a]r.example.com/a", "[a]r.example.com/a", "x"}, {"[", "", "\xff"}, {"r.example.com/u", "r.example.com/d"}, {"r.example.com/p"}} {

@@ -67,6 +67,7 @@ func checks() []check {
 		{GuardrailIDs(), []Source{SourceGuardrails, SourceLandwaiter, SourceResources, SourceRights}, guardrails, uncompared},
 		{[]string{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment, nil},
 		{[]string{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions, nil},
+		{[]string{ShortNames}, []Source{SourceNodes}, shortNames, nil},
 		{[]string{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease, nil},
 		{[]string{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable, nil},
 		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach, nil},

@@ -36,6 +36,7 @@ const (
 	SourceGatekeeper  Source = "gatekeeper"
 	SourceLandwaiter  Source = "landwaiter"
 	SourceNamespaces  Source = "namespaces"
+	SourceNodes       Source = "nodes"
 	SourceResources   Source = "resources"
 	SourceGuardrails  Source = "guardrails"
 	SourceDefinitions Source = "definitions"
@@ -81,6 +82,7 @@ type Inventory struct {
 	Gatekeepers []appsv1.Deployment
 	Landwaiters []appsv1.Deployment
 	Namespaces  []corev1.Namespace
+	Nodes       []corev1.Node
 	Resources   []v1beta1.Object
 	Policies    []admissionv1.ValidatingAdmissionPolicy
 	Bindings    []admissionv1.ValidatingAdmissionPolicyBinding
@@ -116,6 +118,7 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 	r.list(SourceGatekeeper, "deployments.apps", i.Gatekeeper, &appsv1.DeploymentList{}, into(&i.Gatekeepers))
 	r.list(SourceLandwaiter, "deployments.apps", i.Namespace, &appsv1.DeploymentList{}, into(&i.Landwaiters))
 	r.list(SourceNamespaces, "namespaces", "", &corev1.NamespaceList{}, into(&i.Namespaces))
+	r.list(SourceNodes, "nodes", "", &corev1.NodeList{}, into(&i.Nodes))
 	r.list(SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{}, into(&i.Policies))
 	r.list(SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyBindingList{}, into(&i.Bindings))
 	r.list(SourceRights, "clusterroles.rbac.authorization.k8s.io", "", &rbacv1.ClusterRoleList{}, into(&i.ClusterRoles))

@@ -37,7 +37,7 @@ func granted() map[string][]string {
 		"tenant-reader":  {"tenants.landwaiter.dev | " + reads},
 		"cluster-admin":  {"RULES CLUSTER tenants.landwaiter.dev | " + writes, "tenantlabels.landwaiter.dev | manage"},
 		"checker": {
-			"RULES CLUSTER tenants.landwaiter.dev namespaces deployments.apps | get list",
+			"RULES CLUSTER tenants.landwaiter.dev namespaces nodes deployments.apps | get list",
 			"clusterroles.rbac.authorization.k8s.io clusterrolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io | get list",
 			"validatingwebhookconfigurations.admissionregistration.k8s.io mutatingwebhookconfigurations.admissionregistration.k8s.io | get list",
 			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io | get list",

@@ -25,6 +25,8 @@ const (
 	// of one chain name, each as often as they name it. Scanning and hashing one MiB takes some 5 ms.
 	maxList         = 12 << 20
 	maxListsScanned = 64 << 20
+	// maxResponse is the size of an OCSP response in bytes; they have a few KiB.
+	maxResponse = 1 << 20
 	// maxListRest is the size of a list without the entries of certificates that it is not asked about.
 	maxListRest = 64 << 10
 	// maxClockSkew is how far the time that a signing authority states may be ahead.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/notaryproject/notation-core-go/revocation/crl"
 	"golang.org/x/crypto/cryptobyte"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 )
 
 // fetchedLists fetches the revocation lists that the certificates of one chain name. The library's own fetcher
@@ -31,10 +33,17 @@ type fetchedLists struct {
 
 	mu      sync.Mutex // one list is scanned at a time
 	scanned int        // bytes, over all lists
+	found   map[string]fetchedList
+}
+
+// fetchedList is a list by its address, and when it or its list of changes ends.
+type fetchedList struct {
+	*trust.RevocationList
+	until time.Time
 }
 
 func newFetchedLists(chain []*x509.Certificate, next http.RoundTripper, told *recorder) *fetchedLists {
-	f := &fetchedLists{next: next, told: told}
+	f := &fetchedLists{next: next, told: told, found: map[string]fetchedList{}}
 	for _, certificate := range chain {
 		var b cryptobyte.Builder
 		b.AddASN1BigInt(certificate.SerialNumber)
@@ -55,25 +64,70 @@ func (f *fetchedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, 
 		return nil, err
 	}
 	bundle := &crl.Bundle{BaseCRL: base}
-	i := slices.IndexFunc(base.Extensions, func(e pkix.Extension) bool { return e.Id.String() == oidFreshest })
-	if i < 0 {
-		return bundle, nil
+	if bundle.DeltaCRL, err = f.changes(ctx, base); err != nil {
+		return nil, err
+	}
+	about, err := trust.NewRevocationList(base)
+	if err != nil {
+		return nil, err
+	}
+	until := base.NextUpdate
+	if bundle.DeltaCRL != nil {
+		if !bytes.Equal(extension(bundle.DeltaCRL, oidDistributionPoint), extension(base, oidDistributionPoint)) {
+			return nil, errors.New("the list of changes is for another distribution point than its revocation list") // RFC 5280 section 6.3.3 (c) (2)
+		}
+		until = policy.Sooner(until, bundle.DeltaCRL.NextUpdate)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.found[address] = fetchedList{about, until}
+	return bundle, nil
+}
+
+// changes fetches the list of changes that a list names, nil if it names none.
+func (f *fetchedLists) changes(ctx context.Context, base *x509.RevocationList) (delta *x509.RevocationList, err error) {
+	value := extension(base, oidFreshest)
+	if value == nil {
+		return nil, nil
 	}
 	// "The same syntax is used for this extension and the cRLDistributionPoints extension" (RFC 5280 section
 	// 4.2.1.15). The addresses are of the same list.
-	addresses, err := distributionPoints(base.Extensions[i].Value)
+	addresses, err := distributionPoints(value)
 	if err != nil {
 		return nil, err
 	}
 	for _, address := range addresses {
-		if bundle.DeltaCRL, err = f.list(ctx, address); err == nil {
-			return bundle, nil
+		if delta, err = f.list(ctx, address); err == nil {
+			return delta, nil
 		}
 	}
-	if err != nil {
-		return nil, err
+	return nil, err
+}
+
+// extension returns the value of an extension of a list, nil if it has none.
+func extension(list *x509.RevocationList, id string) []byte {
+	i := slices.IndexFunc(list.Extensions, func(e pkix.Extension) bool { return e.Id.String() == id })
+	if i < 0 {
+		return nil
 	}
-	return bundle, nil
+	return list.Extensions[i].Value
+}
+
+// about returns when the lists end that say that a certificate is not revoked. It fails if one of them is not about
+// that certificate: whoever stands between could send the list of another distribution point, which no signature
+// tells from the right one ("verify that the distribution point name in the IDP matches", RFC 5280 section 6.3.3
+// (b) (2) (i)). The library does not look.
+func (f *fetchedLists) about(certificate, issuer *x509.Certificate) (until time.Time, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, address := range certificate.CRLDistributionPoints {
+		list, there := f.found[address]
+		if !there || !list.About(certificate, issuer) {
+			return time.Time{}, fmt.Errorf("the revocation list at %.100q is of another issuer or distribution point, or for other certificates", address)
+		}
+		until = policy.Sooner(until, list.until)
+	}
+	return until, nil
 }
 
 // list fetches one list.
@@ -123,8 +177,12 @@ func contentOf(body io.Reader, most int) ([]byte, error) {
 	return content, err
 }
 
-// oidFreshest is the extension that names the list of changes (RFC 5280 section 5.2.6).
-const oidFreshest = "2.5.29.46"
+// Extensions of lists (RFC 5280 sections 5.2.5 and 5.2.6): for which distribution point a list is, and where its list
+// of changes is.
+const (
+	oidDistributionPoint = "2.5.29.28"
+	oidFreshest          = "2.5.29.46"
+)
 
 var errDamagedList = errors.New("the revocation list is damaged")
 

@@ -61,7 +61,8 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	if unread != nil && !c.logs.timestamp && len(c.signing) == 0 {
 		return verified{}, unread
 	}
-	outcome, err := library.Verify(ctx, subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
+	stamps := &resting{}
+	outcome, err := library.Verify(context.WithValue(ctx, restingKey{}, stamps), subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
 		ArtifactReference:  subject.Reference.Name() + "@" + subject.Descriptor.Digest.String(),
 		SignatureMediaType: mediaType,
 	})
@@ -74,6 +75,7 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	if found, err = c.accept(outcome, subject, stamped, now); err != nil {
 		return verified{}, err
 	}
+	found.until = policy.Sooner(found.until, stamps.until)
 	signer := outcome.EnvelopeContent.SignerInfo
 	if signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
 		unread = nil // only the authority's own time counts
@@ -106,8 +108,12 @@ func authenticTime(outcome *notationgo.VerificationOutcome, stamped bool, now ti
 // unlessRevoked returns p unless a certificate, or the signature itself, is revoked.
 func (c *Checker) unlessRevoked(ctx context.Context, p verified, signer signature.SignerInfo, at time.Time) (_ verified, err error) {
 	if c.revocation != nil {
-		if p, err = p.unless(c.checkRevocation(ctx, signer.CertificateChain, at, purpose.CodeSigning), c.logs.revocation); err != nil {
+		until, failure := c.checkRevocation(ctx, signer.CertificateChain, at, purpose.CodeSigning)
+		if p, err = p.unless(failure, c.logs.revocation); err != nil {
 			return verified{}, err
+		}
+		if !c.logs.revocation {
+			p.until = policy.Sooner(p.until, until)
 		}
 	}
 	if c.revoked != nil {

@@ -1,11 +1,14 @@
 package notation
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +19,11 @@ import (
 	"github.com/notaryproject/notation-core-go/revocation/crl"
 	"github.com/notaryproject/notation-core-go/revocation/purpose"
 	"github.com/notaryproject/notation-core-go/revocation/result"
+	"golang.org/x/crypto/ocsp"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
 )
 
 // checkRevocation refuses a verified chain for its first certificate that is revoked,
@@ -27,36 +32,41 @@ import (
 // this step" (trust store and trust policy specification, "Certificate Revocation
 // Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
 // if OCSP gives no answer. The root is trusted by name and not checked. A certificate that became invalid after
-// at, unless that is zero, is not revoked.
-func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, at time.Time, why purpose.Purpose) error {
-	recorded := &recorder{next: c.revocation}
+// at, unless that is zero, is not revoked. It returns until when what it rests on counts.
+func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, at time.Time, why purpose.Purpose) (until time.Time, err error) {
+	recorded := &recorder{next: c.revocation, unasked: map[string]error{}}
 	client := &http.Client{Transport: recorded}
-	named := c.withLists(chain, newFetchedLists(chain, c.revocation, recorded))
+	fetched := newFetchedLists(chain, c.revocation, recorded)
+	named := c.withLists(chain, fetched)
 	for _, certificate := range named.chain {
 		if max(len(certificate.OCSPServer), len(certificate.CRLDistributionPoints)) > maxDistributionPoints {
-			return tooManyPoints()
+			return until, tooManyPoints()
 		}
 	}
 	if n := len(chain); n > 0 && !slices.ContainsFunc(named.chain[:n-1], canBeRevoked) {
-		return nil // the library would only verify the chain once more
+		return until, nil // the library would only verify the chain once more
 	}
 	validator, err := revocation.NewWithOptions(revocation.Options{OCSPHTTPClient: client, CRLFetcher: named, CertChainPurpose: why})
 	if err != nil {
-		return malformed("revocation cannot be checked")
+		return until, malformed("revocation cannot be checked")
 	}
 	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: named.chain, AuthenticSigningTime: at})
 	if err != nil || len(results) != len(chain) {
-		return invalidCertificate()
+		return until, invalidCertificate()
 	}
+	until = recorded.until
 	var unknown error
 	for i, status := range results {
 		name := shown(chain[i].Subject.String())
 		switch {
 		case status == nil:
-			return malformed("revocation cannot be checked")
-		case status.Result == result.ResultOK, status.Result == result.ResultNonRevokable:
+			return until, malformed("revocation cannot be checked")
+		case status.Result == result.ResultNonRevokable:
+		case status.Result == result.ResultOK:
+			end, doubt := fine(chain[i:], status, named.lists[i], fetched, recorded)
+			until, unknown = policy.Sooner(until, end), orElseFirst(unknown, doubt)
 		case status.Result == result.ResultRevoked:
-			return verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
+			return until, verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
 				"sign the image again with another certificate, and find out why this one was revoked")
 		case unknown != nil:
 		case named.lists[i] != nil:
@@ -65,7 +75,35 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 			unknown = recorded.explain(name)
 		}
 	}
-	return unknown
+	return until, unknown
+}
+
+// fine returns until when the status of the first certificate of a chain counts, which the library says is not revoked,
+// or why it is not known after all.
+func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x509.RevocationList, fetched *fetchedLists, told *recorder) (time.Time, error) {
+	name := shown(chain[0].Subject.String())
+	switch {
+	case own != nil:
+		return own.NextUpdate, nil
+	case status.RevocationMethod == result.RevocationMethodOCSP:
+		return time.Time{}, nil // the recorder has it
+	case status.RevocationMethod == result.RevocationMethodOCSPFallbackCRL && told.waitsFor(chain[0].OCSPServer):
+		return time.Time{}, told.explain(name) // a list is for responders that fail, not for those that nobody has asked
+	}
+	until, err := fetched.about(chain[0], chain[1])
+	if err != nil {
+		return until, verify.Refuse(policy.ReasonRevocationUnknown, fmt.Sprintf("it is not known whether certificate %q is revoked: %s", name, err),
+			"ask the certificate's issuer which list is meant, and find out who answered with another one")
+	}
+	return until, nil
+}
+
+// orElseFirst returns the first of two errors that is not nil.
+func orElseFirst(one, other error) error {
+	if one != nil {
+		return one
+	}
+	return other
 }
 
 // canBeRevoked reports whether a certificate says where its revocation would be known. The
@@ -80,15 +118,43 @@ type recorder struct {
 
 	mu                 sync.Mutex
 	pending, permanent error
+	unasked            map[string]error // by the host of a responder that has not answered yet
+	until              time.Time        // when the first of the responses ends
 }
 
-// RoundTrip passes a request on and records its error.
+// RoundTrip passes a request to a responder on, and records its error, or when its response ends.
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := r.next.RoundTrip(request)
 	if err != nil {
+		if errors.Is(err, prefetch.ErrPending) {
+			r.mu.Lock()
+			r.unasked[request.URL.Host] = err
+			r.mu.Unlock()
+		}
 		return nil, r.failed(err)
 	}
+	content, err := contentOf(response.Body, maxResponse)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return nil, r.failed(fmt.Errorf("read the response of %s: %w", request.URL.Host, err))
+	}
+	response.Body = io.NopCloser(bytes.NewReader(content))
+	// The library judges it, and does not say when it ends.
+	if parsed, err := ocsp.ParseResponse(content, nil); err == nil {
+		r.mu.Lock()
+		r.until = policy.Sooner(r.until, parsed.NextUpdate)
+		r.mu.Unlock()
+	}
 	return response, nil
+}
+
+// waitsFor reports whether one of these responders has not answered yet.
+func (r *recorder) waitsFor(servers []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(servers, func(server string) bool {
+		parsed, err := url.Parse(server)
+		return err == nil && r.unasked[parsed.Host] != nil
+	})
 }
 
 // failed records err and returns it.
@@ -132,11 +198,29 @@ type revocationError struct{ error }
 // always requires that.
 type timestampRevocation struct{ checker *Checker }
 
+// resting is until when what a verification rests on counts: the library returns nothing of a check that it was given.
+type resting struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+type restingKey struct{}
+
+func (r *resting) on(until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = policy.Sooner(r.until, until)
+}
+
 // ValidateContext reports every certificate as good, or returns a [revocationError].
 func (t timestampRevocation) ValidateContext(ctx context.Context, options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	if t.checker.revocation != nil && !t.checker.logs.revocation {
-		if err := t.checker.checkRevocation(ctx, options.CertChain, options.AuthenticSigningTime, purpose.Timestamping); err != nil {
+		until, err := t.checker.checkRevocation(ctx, options.CertChain, options.AuthenticSigningTime, purpose.Timestamping)
+		if err != nil {
 			return nil, revocationError{err}
+		}
+		if resting, ok := ctx.Value(restingKey{}).(*resting); ok {
+			resting.on(until)
 		}
 	}
 	good := make([]*result.CertRevocationResult, len(options.CertChain))

@@ -87,7 +87,7 @@ func New(options Options, now func() time.Time) (*Prefetcher, error) {
 
 // For returns a transport that answers one namespace's requests from what was
 // fetched for it. Its error is a [verify.PermanentError] if the address may never
-// be asked; every other error says that the response is not there yet.
+// be asked, and is [prefetch.ErrPending] if the response is not there yet; otherwise the responder failed.
 func (p *Prefetcher) For(namespace verify.Namespace) http.RoundTripper {
 	return transport{prefetcher: p, namespace: namespace}
 }
@@ -127,7 +127,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	content, err := t.prefetcher.content(r.Context(),
 		request{namespace: t.namespace, method: r.Method, address: r.URL.String(), contentType: r.Header.Get("Content-Type"), body: string(body)})
 	if errors.Is(err, prefetch.ErrBusy) {
-		return nil, fmt.Errorf("too many revocation answers are being fetched for %s, try again", t.namespace.Describe())
+		return nil, pending(fmt.Sprintf("too many revocation answers are being fetched for %s, try again", t.namespace.Describe()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("revocation answer of %s: %w", r.URL.Host, err)
@@ -179,7 +179,17 @@ func (p *Prefetcher) allowed(r *http.Request) error {
 	return nil
 }
 
-var errPending = errors.New("it is being fetched, try again")
+// pending is the error of a response that nobody has given yet: it is [prefetch.ErrPending], and neither that the
+// responder failed nor that there is no such response.
+type pending string
+
+// Error returns what to do.
+func (p pending) Error() string { return string(p) }
+
+// Is implements the interface of [errors.Is].
+func (p pending) Is(target error) bool { return target == prefetch.ErrPending }
+
+const errPending = pending("it is being fetched, try again")
 
 // content returns the last response, however old: its dates are for the caller to
 // check. Asking keeps the response, or has it fetched.
@@ -197,7 +207,7 @@ func (p *Prefetcher) content(ctx context.Context, r request) ([]byte, error) {
 	case errors.Is(err, prefetch.ErrPending):
 		return nil, errPending
 	case errors.Is(err, prefetch.ErrNotWanted):
-		return nil, errors.New("it was dropped to make room, try again")
+		return nil, pending("it was dropped to make room, try again")
 	case err != nil:
 		return nil, err
 	}

@@ -69,6 +69,12 @@ func parseRevocationList(b *pem.Block) (*RevocationList, error) {
 	if err != nil {
 		return nil, errors.New("found a damaged revocation list")
 	}
+	return NewRevocationList(parsed)
+}
+
+// NewRevocationList returns a list that was parsed. It refuses one without an end, and one that is not complete for
+// the certificates that it is about: a delta list, or one for some reasons, other issuers or attribute certificates.
+func NewRevocationList(parsed *x509.RevocationList) (*RevocationList, error) {
 	issuer := parsed.Issuer.String()
 	if parsed.NextUpdate.IsZero() {
 		return nil, fmt.Errorf("the revocation list of %.100q does not say when the next one is due", issuer)

@@ -37,13 +37,15 @@ var (
 	called = regexp.MustCompile(`(?i)(?:` + secretName + `|^authorization|^cookie)$`)
 	// address is a URL, as far as no parser ends it.
 	address = regexp.MustCompile(`://[^\s"]+`)
+	// parameter is between two of a query, also in JSON.
+	parameter = regexp.MustCompile(`[&;?#]|\\u0026`)
 	// port is what a colon is followed by that begins no password.
 	port = regexp.MustCompile(`^[^/?#:@]+(?::\d*)?(?:[/?#]|$)`)
 )
 
 // redact replaces what looks like a credential. It is for text that should have none.
 func redact(text string) string {
-	text = address.ReplaceAllStringFunc(text, withoutUser)
+	text = address.ReplaceAllStringFunc(text, func(text string) string { return withoutQuery(withoutUser(text)) })
 	for _, secret := range []*regexp.Regexp{privateKey, header, scheme, line, named, flag, user, token} {
 		text = secret.ReplaceAllString(text, "${1}"+redacted)
 	}
@@ -64,6 +66,29 @@ func withoutUser(text string) string {
 		return text
 	}
 	return "://" + redacted + rest[at+1:]
+}
+
+// withoutQuery replaces the values in the query and the fragment of a URL: stores sign addresses under any name, and a
+// registry's errors repeat them.
+func withoutQuery(text string) string {
+	start := strings.IndexAny(text, "?#")
+	if start < 0 {
+		return text
+	}
+	query := text[start+1:]
+	end := strings.TrimRight(query, `\,.;:)]}'`) // of the sentence around it
+	rest := query[len(end):]
+	parts := parameter.Split(end, -1)
+	for i, part := range parts {
+		name, _, assigned := strings.Cut(part, "=")
+		switch {
+		case assigned:
+			parts[i] = name + "=" + redacted
+		case part != "":
+			parts[i] = redacted
+		}
+	}
+	return text[:start+1] + strings.Join(parts, "&") + rest
 }
 
 // redactAll redacts each text in a decoded value, which it changes in place and returns. A secret is known by its own

@@ -92,6 +92,15 @@ func planted() map[string]string {
 		"a number and a slash":             "redis://:12/hunter2@redis.example.com",
 		"a token of Docker Hub":            "dckr_pat_hunter2hunter2",
 		"a private key by its name":        "private_key=hunter2",
+		"a signature of CloudFront":        `Get "https://d3.cloudfront.net/sha256/3b?Expires=1577978911&Signature=hunter2~x__&Key-Pair-Id=APKA"`,
+		"a signature of another cache":     "Get https://cdn03.quay.io/sha256/2d?X-Amz-Signature=ab&cf_sign=hunter2%2Br&cf_expiry=1",
+		"a signature by no name":           `Get "https://production.cloudflare.example.com/registry-v2/data?verify=1714510000-hunter2%3D"`,
+		"a signature of Alibaba":           "https://b.oss-cn-hangzhou.aliyuncs.com/b?OSSAccessKeyId=x&Expires=1&Signature=hunter2",
+		"a signature of Tencent":           "https://b.cos.ap-x.myqcloud.com/b?q-sign-algorithm=sha1&q-signature=hunter2",
+		"a query without a name":           "https://cdn.example.com/blob?hunter2",
+		"a query with a semicolon":         "https://cdn.example.com/blob?a=1;b=hunter2",
+		"a query with a question mark":     "https://cdn.example.com/blob?a=1?hunter2",
+		"a fragment":                       "https://app.example.com/callback#access=hunter2",
 		"a comma in a password":            `"password":"a,hunter2;b&hunter2"`,
 	}
 }

@@ -18,6 +18,39 @@ func IsIndex(mediaType string) bool {
 	return mediaType == ocispec.MediaTypeImageIndex || mediaType == mediaTypeDockerList
 }
 
+// IsDocument reports whether a media type is that of an index or an image manifest.
+func IsDocument(mediaType string) bool { return IsIndex(mediaType) || isManifest(mediaType) }
+
+// Kind returns the media type of an index or an image manifest by its content alone, as an OCI type if it states
+// none, and "" for anything else. What it returns is not checked further. The error is past a limit ([IsLimit]).
+func Kind(content []byte) (string, error) {
+	switch err := List(content); {
+	case IsLimit(err):
+		return "", err
+	case err != nil:
+		return "", nil //nolint:nilerr // it is not JSON
+	}
+	var members struct {
+		MediaType         json.RawMessage
+		Manifests, Layers json.RawMessage
+	}
+	if json.Unmarshal(content, &members) != nil {
+		return "", nil
+	}
+	var stated string
+	switch err := json.Unmarshal(members.MediaType, &stated); {
+	case len(members.MediaType) > 0 && (err != nil || !IsDocument(stated)):
+		return "", nil
+	case stated != "":
+		return stated, nil
+	case members.Manifests != nil && members.Layers == nil:
+		return ocispec.MediaTypeImageIndex, nil
+	case members.Layers != nil && members.Manifests == nil:
+		return ocispec.MediaTypeImageManifest, nil
+	}
+	return "", nil
+}
+
 func isManifest(mediaType string) bool {
 	return mediaType == ocispec.MediaTypeImageManifest || mediaType == mediaTypeDockerManifest
 }

@@ -84,13 +84,21 @@ func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := checkStated(req, resp); err != nil {
 		return nil, errors.Join(err, resp.Body.Close())
 	}
+	if err := describe(req, resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
 	if a.open != nil {
-		// Without either, only the end of the connection ends a body (RFC 9112, section 6.3).
-		*a.open = resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+		*a.open = openEnded(resp)
 		resp.ContentLength = -1
 	}
 	resp.Body = answer{resp.Body}
 	return resp, nil
+}
+
+// openEnded reports whether only the end of the connection ends the body (RFC 9112, section 6.3), which does not
+// prove that it is whole.
+func openEnded(resp *http.Response) bool {
+	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 }
 
 // checkStated compares the digest that an answer states with the one that was asked for.
@@ -104,7 +112,7 @@ func checkStated(req *http.Request, resp *http.Response) error {
 		return nil //nolint:nilerr // a tag
 	}
 	stated, err := digest.Parse(resp.Header.Get("Docker-Content-Digest"))
-	if err != nil || stated == want {
+	if err != nil || stated == want || stated.Algorithm() != want.Algorithm() {
 		return nil //nolint:nilerr // it is optional, and the content is hashed
 	}
 	return mismatch(want, stated)

@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/time/rate"
 	"oras.land/oras-go/v2/registry/remote"
 
@@ -229,14 +230,16 @@ func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusOK || req.Method != http.MethodGet {
 		return resp, err
 	}
-	stated := resp.Header.Get("Content-Type")
-	// oras-go decodes the fallback tag if this is an index, and a page of the API only if
-	// the header is nothing else.
-	mediaType, _, err := mime.ParseMediaType(stated)
-	if err != nil || !intake.IsIndex(mediaType) {
-		return resp, nil //nolint:nilerr // oras-go refuses it undecoded
+	api := strings.Contains(req.URL.Path, "/referrers/")
+	switch stated := resp.Header.Get(headerType); {
+	case intake.IsIndex(stated):
+	case api:
+		return nil, errors.Join(notUnderstood(stated), resp.Body.Close())
+	default:
+		return resp, nil // the fallback tag is something else, which oras-go refuses undecoded
 	}
-	if intake.IsIndex(stated) {
+	if api {
+		resp.Header.Set(headerType, ocispec.MediaTypeImageIndex)
 		l.pages++
 	}
 	list := &list{body: resp.Body, memory: l.session.hold(), leave: func() {}}

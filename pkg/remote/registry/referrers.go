@@ -111,6 +111,12 @@ func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repo
 		return found, err
 	}
 	switch {
+	case errors.Is(err, errNotUnderstood):
+		p.client.apis.Invalidate(key)
+		if found, inTag := fallback(); inTag != nil || len(found) > 0 {
+			return found, inTag
+		}
+		return nil, err
 	case unsupported(err):
 		p.client.apis.Invalidate(key)
 	case p.role == verify.RoleOrigin || !missingRepository(err):

@@ -20,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
 // session reaches registries for one tenant. It implements [verify.Registry].
@@ -38,7 +39,7 @@ func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.De
 	name := reference(ref)
 	descriptor, err := attempt(ctx, func() (ocispec.Descriptor, error) {
 		descriptor, err := repository.Manifests().Resolve(ctx, name)
-		if err != nil && headUnusable(err) {
+		if err != nil && headUnusable(err) || err == nil && !intake.IsDocument(descriptor.MediaType) {
 			descriptor, _, err = fetchManifest(ctx, repository, name)
 		}
 		return descriptor, err
@@ -54,7 +55,11 @@ func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.De
 func headUnusable(err error) bool {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
-		return response.StatusCode == http.StatusMethodNotAllowed
+		switch response.StatusCode {
+		case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+			return true
+		}
+		return false
 	}
 	return !verify.IsPermanent(err) && !connectionFailed(err)
 }

@@ -1,0 +1,106 @@
+package registry
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/intake"
+)
+
+// No hash covers the headers of an answer, and proxies and registries get them wrong, so describe makes them say
+// what the content is, before oras-go decides by them how to read it. Content that has a digest is hashed
+// afterwards in any case.
+func describe(req *http.Request, resp *http.Response) error {
+	if resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	if stated, err := digest.Parse(resp.Header.Get(headerDigest)); err != nil || stated.Algorithm() != digest.Canonical {
+		resp.Header.Del(headerDigest) // it is optional
+	}
+	accepted := req.Header.Get("Accept")
+	switch {
+	case req.Method != http.MethodGet || !isMetadata(req.URL.Path):
+		return nil
+	case strings.Contains(req.URL.Path, "/manifests/") && accepted != "" && !strings.Contains(accepted, ","):
+		resp.Header.Set(headerType, accepted) // what was listed with the digest, with which the content is compared
+		return nil
+	}
+	content, err := readAll(resp)
+	if err != nil {
+		return err
+	}
+	kind, limit, err := kindOf(req, content)
+	if err != nil {
+		return err
+	}
+	stated, _, err := mime.ParseMediaType(resp.Header.Get(headerType))
+	switch {
+	case limit && strings.Contains(req.URL.Path, "/referrers/"):
+		resp.Header.Set(headerType, ocispec.MediaTypeImageIndex) // whoever reads it says which limit
+	case limit && err == nil:
+		resp.Header.Set(headerType, stated)
+	case kind != "":
+		resp.Header.Set(headerType, kind)
+	case err != nil:
+		resp.Header.Set(headerType, "application/octet-stream")
+	case intake.IsIndex(stated):
+		resp.Header.Set(headerType, "application/json") // it is none, whatever it says
+	}
+	return nil
+}
+
+const (
+	headerDigest = "Docker-Content-Digest"
+	headerType   = "Content-Type"
+)
+
+// readAll reads the body of an answer, which guard bounds, and puts what it read in its place.
+func readAll(resp *http.Response) ([]byte, error) {
+	read, err := readSized(answer{resp.Body}, min(resp.ContentLength, verify.MaxManifestBytes))
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = readBytes{bytes.NewReader(read.Bytes()), resp.Body}
+	if !openEnded(resp) {
+		resp.ContentLength = int64(read.Len())
+	}
+	return read.Bytes(), nil
+}
+
+// readBytes is a body that was read.
+type readBytes struct {
+	io.Reader
+	io.Closer
+}
+
+// kindOf returns the media type that content has by itself, or that it is past a limit. What takes time is looked
+// at in turns.
+func kindOf(req *http.Request, content []byte) (kind string, limit bool, err error) {
+	if len(content) > hashedAtOnce {
+		_, leave, err := verify.TakeTurn(req.Context())
+		if err != nil {
+			return "", false, err
+		}
+		defer leave()
+	}
+	kind, err = intake.Kind(content)
+	return kind, err != nil, nil
+}
+
+// errNotUnderstood is an answer about referrers that is no list of them. It does not say that there are none.
+var errNotUnderstood = errors.New("the answer of the referrers API is not an OCI index")
+
+// notUnderstood is the error for such an answer. Like a missing API, it makes the fallback tag count.
+func notUnderstood(stated string) error {
+	return fmt.Errorf("%w but %.80q: %w", errNotUnderstood, stated, errdef.ErrUnsupported)
+}

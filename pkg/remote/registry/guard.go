@@ -165,45 +165,22 @@ func (g *guard) trusted(host string) bool {
 	return slices.Contains(g.store.Registries, host)
 }
 
-// checkChallenge rejects a challenge that sends the client to a token server that its
-// credentials were not declared for.
+// checkChallenge leaves one challenge of those that a server offers, and rejects it if it sends the client to a token
+// server that its credentials were not declared for.
 func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return nil
 	}
-	for _, challenge := range resp.Header.Values("WWW-Authenticate") {
-		scheme, parameters, _ := strings.Cut(strings.TrimSpace(challenge), " ")
-		if !strings.EqualFold(scheme, "bearer") {
-			continue
-		}
-		realm, err := url.Parse(parameter(parameters, "realm"))
-		if err != nil || !g.trusted(hostOf(realm)) {
-			return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
-				"which no Store for %s lists", host, hostOf(realm), g.origin), "if that is right, add the token server to spec.registries of the Store")
-		}
+	chosen, there := answerOne(resp, g.store.credential(g.origin))
+	if !there || chosen.scheme != "bearer" {
+		return nil
+	}
+	realm, err := url.Parse(chosen.parameters["realm"])
+	if err != nil || !g.trusted(hostOf(realm)) {
+		return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
+			"which no Store for %s lists", host, hostOf(realm), g.origin), "if that is right, add the token server to spec.registries of the Store")
 	}
 	return nil
-}
-
-// parameter returns one value of the parameters of a challenge (RFC 9110, section 11.2).
-func parameter(parameters, name string) string {
-	for rest := parameters; rest != ""; {
-		key, after, found := strings.Cut(rest, "=")
-		if !found {
-			return ""
-		}
-		var value string
-		if strings.HasPrefix(after, `"`) {
-			value, rest, _ = strings.Cut(after[1:], `"`)
-		} else {
-			value, rest, _ = strings.Cut(after, ",")
-		}
-		if strings.EqualFold(strings.Trim(key, " ,\t"), name) {
-			return strings.TrimSpace(value)
-		}
-		rest = strings.TrimLeft(rest, " ,\t")
-	}
-	return ""
 }
 
 // hostOf returns the host of u as images name it, "" if u is nil.

@@ -12,6 +12,8 @@ const (
 	// maxManifestBytes bounds manifests and referrers lists; signature manifests
 	// are a few KiB.
 	maxManifestBytes = verify.MaxManifestBytes
+	// maxChallenges and maxChallengeParameters bound what is read of a WWW-Authenticate header.
+	maxChallenges, maxChallengeParameters = 16, 16
 	// maxAnswersBytes is the memory for manifests, lists and tokens that are being read, of
 	// all accounts, and decodedListBytes how much a byte of a list takes once it is decoded.
 	maxAnswersBytes, decodedListBytes = 64 << 20, 16

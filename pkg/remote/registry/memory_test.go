@@ -71,7 +71,7 @@ func TestAnswersThatAreBeingReadFitIntoTheShareOfTheirAccount(t *testing.T) {
 	})
 	end := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(end)
-	client := registry.NewClient(registry.Options{RequestTimeout: 30 * time.Second})
+	client := registry.NewClient(registry.Options{RequestTimeout: 5 * time.Minute}) // nothing but memory ends an answer
 	t.Cleanup(client.Close)
 	of := func(namespace verify.Namespace) first {
 		return of(client, registry.Access{Namespace: namespace, Hosts: plain(h.Host())})

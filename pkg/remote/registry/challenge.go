@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// challenge is one way to authenticate that a server offers (RFC 9110 section 11.3).
+type challenge struct {
+	scheme     string            // in lower case
+	parameters map[string]string // by names in lower case
+}
+
+const headerChallenge = "WWW-Authenticate"
+
+// parseChallenges reads the challenges of all headers of that name: a header may have several, with commas between
+// them and between the parameters of each (RFC 9110 section 11.6.1). What it does not understand it passes over.
+func parseChallenges(headers []string) (all []challenge) {
+	for _, text := range headers {
+		first := len(all) // a parameter belongs to a challenge of its own header
+		for text = strings.TrimLeft(text, " \t,"); text != "" && len(all) < maxChallenges; text = strings.TrimLeft(text, " \t,") {
+			name, rest := token(text)
+			after := strings.TrimLeft(rest, " \t")
+			switch {
+			case name == "":
+				text = skipped(text)
+			case strings.HasPrefix(after, "=") && len(all) > first:
+				var value string
+				value, text = parameterValue(strings.TrimLeft(after[1:], " \t"))
+				latest := all[len(all)-1].parameters
+				if name = strings.ToLower(name); len(latest) < maxChallengeParameters {
+					if _, twice := latest[name]; !twice {
+						latest[name] = value
+					}
+				}
+			case strings.HasPrefix(after, "="):
+				text = skipped(after)
+			default:
+				all = append(all, challenge{strings.ToLower(name), map[string]string{}})
+				text = rest
+			}
+		}
+	}
+	return all
+}
+
+// token splits text after its first token (RFC 9110 section 5.6.2).
+func token(text string) (first, rest string) {
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
+	if end < 0 {
+		return text, ""
+	}
+	return text[:end], text[end:]
+}
+
+// parameterValue reads a value, which is quoted or goes up to the next comma.
+func parameterValue(text string) (value, rest string) {
+	if !strings.HasPrefix(text, `"`) {
+		value, rest, _ = strings.Cut(text, ",")
+		return strings.TrimSpace(value), rest
+	}
+	var unquoted strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			return unquoted.String(), text[i+1:]
+		case c == '\\' && i+1 < len(text):
+			i++
+			unquoted.WriteByte(text[i])
+		default:
+			unquoted.WriteByte(c)
+		}
+	}
+	return unquoted.String(), "" // it does not end
+}
+
+// skipped returns text after its next comma outside of quotes.
+func skipped(text string) string {
+	quoted := false
+	for i := range len(text) {
+		switch text[i] {
+		case '"':
+			quoted = !quoted
+		case ',':
+			if !quoted {
+				return text[i+1:]
+			}
+		}
+	}
+	return ""
+}
+
+// String returns the challenge as a header.
+func (c challenge) String() string {
+	text := c.scheme
+	if text != "" {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	separator := " "
+	for _, name := range []string{"realm", "service", "scope", "error"} {
+		if value, there := c.parameters[name]; there {
+			text, separator = text+separator+name+"="+strconv.Quote(value), ","
+		}
+	}
+	return text
+}
+
+// choose returns the challenge that a credential suits: a token server's before a password, which only this server
+// would see but on each request. Without one that it suits, it returns the first.
+func choose(all []challenge, credential Credential) (challenge, bool) {
+	if len(all) == 0 {
+		return challenge{}, false
+	}
+	for _, c := range all {
+		if c.scheme == "bearer" && c.parameters["realm"] != "" {
+			return c, true
+		}
+	}
+	for _, c := range all {
+		if c.scheme == "basic" && credential.Username+credential.Password != "" {
+			return c, true
+		}
+	}
+	return all[0], true
+}
+
+// answerOne leaves one challenge in an answer, because oras-go reads the first one alone.
+func answerOne(resp *http.Response, credential Credential) (challenge, bool) {
+	chosen, there := choose(parseChallenges(resp.Header.Values(headerChallenge)), credential)
+	if there {
+		resp.Header.Set(headerChallenge, chosen.String())
+	}
+	return chosen, there
+}

@@ -29,8 +29,8 @@ addition to the ClusterRole landwaiter-checker, you need "list" for events and p
 pods/proxy (metrics).
 
 The archive contains no Secrets, no ConfigMaps and no spec of a resource. "(redacted)" replaces
-text that looks like a password, a token or a private key. Names of namespaces, registries and
-images stay: review the archive before you send it.`,
+text that looks like a password, a token or a private key, and values in the query of a URL. Names
+of namespaces, registries and images stay: review the archive before you send it.`,
 		Example: `  landwaiter support
   landwaiter support --file /tmp/landwaiter.tar.gz`,
 		Args: noArguments,

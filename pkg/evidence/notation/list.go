@@ -69,12 +69,13 @@ func (f *fetchedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, 
 	}
 	about, err := trust.NewRevocationList(base)
 	if err != nil {
-		return nil, err
+		return nil, f.told.failed(verify.Permanent(policy.ReasonRevocationUnknown, err))
 	}
 	until := base.NextUpdate
 	if bundle.DeltaCRL != nil {
 		if !bytes.Equal(extension(bundle.DeltaCRL, oidDistributionPoint), extension(base, oidDistributionPoint)) {
-			return nil, errors.New("the list of changes is for another distribution point than its revocation list") // RFC 5280 section 6.3.3 (c) (2)
+			// RFC 5280 section 6.3.3 (c) (2)
+			return nil, f.told.failed(verify.Permanent(policy.ReasonRevocationUnknown, errors.New("the list of changes is for another distribution point than its revocation list")))
 		}
 		until = policy.Sooner(until, bundle.DeltaCRL.NextUpdate)
 	}

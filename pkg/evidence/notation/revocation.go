@@ -34,7 +34,7 @@ import (
 // if OCSP gives no answer. The root is trusted by name and not checked. A certificate that became invalid after
 // at, unless that is zero, is not revoked. It returns until when what it rests on counts.
 func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, at time.Time, why purpose.Purpose) (until time.Time, err error) {
-	recorded := &recorder{next: c.revocation, unasked: map[string]error{}}
+	recorded := &recorder{next: c.revocation, unasked: map[string]error{}, ends: map[string]time.Time{}}
 	client := &http.Client{Transport: recorded}
 	fetched := newFetchedLists(chain, c.revocation, recorded)
 	named := c.withLists(chain, fetched)
@@ -54,7 +54,6 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 	if err != nil || len(results) != len(chain) {
 		return until, invalidCertificate()
 	}
-	until = recorded.until
 	var unknown error
 	for i, status := range results {
 		name := shown(chain[i].Subject.String())
@@ -86,7 +85,7 @@ func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x
 	case own != nil:
 		return own.NextUpdate, nil
 	case status.RevocationMethod == result.RevocationMethodOCSP:
-		return time.Time{}, nil // the recorder has it
+		return told.end(chain[0]), nil
 	case status.RevocationMethod == result.RevocationMethodOCSPFallbackCRL && told.waitsFor(chain[0].OCSPServer):
 		return time.Time{}, told.explain(name) // a list is for responders that fail, not for those that nobody has asked
 	}
@@ -118,8 +117,8 @@ type recorder struct {
 
 	mu                 sync.Mutex
 	pending, permanent error
-	unasked            map[string]error // by the host of a responder that has not answered yet
-	until              time.Time        // when the first of the responses ends
+	unasked            map[string]error     // by the host of a responder that has not answered yet
+	ends               map[string]time.Time // of responses, by the serial number that they are about
 }
 
 // RoundTrip passes a request to a responder on, and records its error, or when its response ends.
@@ -141,10 +140,18 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	// The library judges it, and does not say when it ends.
 	if parsed, err := ocsp.ParseResponse(content, nil); err == nil {
 		r.mu.Lock()
-		r.until = policy.Sooner(r.until, parsed.NextUpdate)
+		serial := parsed.SerialNumber.String()
+		r.ends[serial] = policy.Sooner(r.ends[serial], parsed.NextUpdate)
 		r.mu.Unlock()
 	}
 	return response, nil
+}
+
+// end returns when the response about a certificate ends.
+func (r *recorder) end(certificate *x509.Certificate) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ends[certificate.SerialNumber.String()]
 }
 
 // waitsFor reports whether one of these responders has not answered yet.

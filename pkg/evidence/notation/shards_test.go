@@ -93,7 +93,7 @@ func TestAListOfAnotherDistributionPointSaysNothing(t *testing.T) {
 		"it is revoked there":      {shard(t, root, hour, []*x509.Certificate{leaf.Chain[0]}, point(t, at)), policy.Invalid, "is revoked"},
 		"for another point":        {shard(t, root, hour, nil, point(t, "http://lists.example.com/b.crl")), policy.Invalid, "is of another issuer or distribution point"},
 		"for authorities":          {shard(t, root, hour, nil, point(t, "", 2)), policy.Invalid, "or for other certificates"},
-		"for some reasons":         {shard(t, root, hour, nil, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: []byte{0x30, 4, 0x83, 2, 7, 0x80}}), policy.Invalid, "it is not known whether"},
+		"for some reasons":         {shard(t, root, hour, nil, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: []byte{0x30, 4, 0x83, 2, 7, 0x80}}), policy.Invalid, "is for some reasons, other issuers or attribute certificates only"},
 		"for other issuers":        {shard(t, root, hour, nil, point(t, "", 4)), policy.Invalid, "it is not known whether"},
 		"for attributes":           {shard(t, root, hour, nil, point(t, "", 5)), policy.Invalid, "it is not known whether"},
 		"a point that is damaged":  {shard(t, root, hour, nil, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: []byte{0x30, 9}}), policy.Invalid, "it is not known whether"},

@@ -39,6 +39,8 @@ var (
 	address = regexp.MustCompile(`://[^\s"]+`)
 	// parameter is between two of a query, also in JSON.
 	parameter = regexp.MustCompile(`[&;?#]|\\u0026`)
+	// escape is of JSON, and ends the URL in it.
+	escape = regexp.MustCompile(`\\[^u]`)
 	// port is what a colon is followed by that begins no password.
 	port = regexp.MustCompile(`^[^/?#:@]+(?::\d*)?(?:[/?#]|$)`)
 )
@@ -76,13 +78,16 @@ func withoutQuery(text string) string {
 		return text
 	}
 	query := text[start+1:]
+	if found := escape.FindStringIndex(query); found != nil {
+		query = query[:found[0]]
+	}
 	end := strings.TrimRight(query, `\,.;:)]}'`) // of the sentence around it
-	rest := query[len(end):]
+	rest := text[start+1+len(end):]
 	parts := parameter.Split(end, -1)
 	for i, part := range parts {
-		name, _, assigned := strings.Cut(part, "=")
+		name, assigned, _ := strings.Cut(part, "=")
 		switch {
-		case assigned:
+		case strings.Trim(assigned, "=") != "":
 			parts[i] = name + "=" + redacted
 		case part != "":
 			parts[i] = redacted

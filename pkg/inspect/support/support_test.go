@@ -98,6 +98,7 @@ func planted() map[string]string {
 		"a signature of Alibaba":           "https://b.oss-cn-hangzhou.aliyuncs.com/b?OSSAccessKeyId=x&Expires=1&Signature=hunter2",
 		"a signature of Tencent":           "https://b.cos.ap-x.myqcloud.com/b?q-sign-algorithm=sha1&q-signature=hunter2",
 		"a query without a name":           "https://cdn.example.com/blob?hunter2",
+		"a query without a name, padded":   "https://cdn.example.com/blob?hunter2hunter2==",
 		"a query with a semicolon":         "https://cdn.example.com/blob?a=1;b=hunter2",
 		"a query with a question mark":     "https://cdn.example.com/blob?a=1?hunter2",
 		"a fragment":                       "https://app.example.com/callback#access=hunter2",

@@ -57,7 +57,7 @@ type proof struct {
 
 	client client.Client
 	log    *logrus.Logger
-	// both says that the last round proved the second policy too.
+	// both says that the last round that was answered proved the second policy too.
 	both atomic.Bool
 }
 

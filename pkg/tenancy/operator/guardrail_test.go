@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,36 @@ func TestTheFirstTenantWaitsForProofOfBothGuardrails(t *testing.T) {
 				require.Contains(t, o.said.Message, c.says)
 				require.Equal(t, "False/Unfinished", string(o.said.Status)+"/"+o.said.Reason)
 			}
+		})
+	}
+}
+
+// Landwaiter lists a Tenant that ends as one, so the first guardrail may answer in place of the second: that must not
+// keep the Tenant for ever.
+func TestATenantThatEndsWaitsForNoProofThatItCannotGive(t *testing.T) {
+	for about, c := range map[string]struct {
+		answer error
+		ends   bool
+	}{
+		"Landwaiter has not listed it as one that is": {errors.New("landwaiter-operated-tenants does not list Tenant green"), true},
+		"the second guardrail refuses":                {errors.New("Tenant green has no namespace x (guardrail landwaiter-operator-tenants)"), true},
+		"nobody refuses":                              {nil, false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			o := newOperated(t)
+			tenant := &v1beta1.Tenant{}
+			require.NoError(t, o.client.Get(t.Context(), client.ObjectKey{Name: "green"}, tenant))
+			require.NoError(t, o.client.Delete(t.Context(), tenant))
+			o.guardrails = &proof{Guardrail: Guardrail{Policy: "landwaiter-operator-guardrail", Tenants: "landwaiter-operator-tenants"}, log: o.log,
+				client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					if c.answer == nil {
+						return nil
+					}
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "x", c.answer)
+				}})}
+			_, err := o.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "green"}})
+			require.Equal(t, c.ends, err == nil, "%v", err)
+			require.Equal(t, c.ends, slices.Contains(o.applied, "Tenant green"), "its finalizer is removed: %v", o.applied)
 		})
 	}
 }

@@ -107,6 +107,16 @@ func TestNoHeaderOfARegistryHidesEvidence(t *testing.T) {
 				a.Code = http.StatusMethodNotAllowed
 			}
 		},
+		"HEAD is forbidden": func(r *http.Request, a answer) {
+			if r.Method == http.MethodHead {
+				a.Code = http.StatusForbidden
+			}
+		},
+		"HEAD is a bad request": func(r *http.Request, a answer) {
+			if r.Method == http.MethodHead {
+				a.Code = http.StatusBadRequest
+			}
+		},
 		"HEAD is not implemented": func(r *http.Request, a answer) {
 			if r.Method == http.MethodHead {
 				a.Code = http.StatusNotImplemented
@@ -157,6 +167,47 @@ func TestNoHeaderOfARegistryHidesEvidence(t *testing.T) {
 				requireOutcome(t, policy.Allowed, e.Verify(t.Context(), "team-a", tagged).Verdict)
 			})
 		}
+	}
+}
+
+// What is in place of a list, or of a manifest, is neither a list without entries nor content that somebody changed.
+func TestAPageOfSomebodyBetweenLeavesAnImageUndecided(t *testing.T) {
+	page := func(at string, contentType, text string) func(*http.Request, *httptest.ResponseRecorder) {
+		return func(r *http.Request, a *httptest.ResponseRecorder) {
+			if r.Method == http.MethodGet && strings.Contains(r.URL.Path, at) {
+				a.Code = http.StatusOK
+				a.Header().Set("Content-Type", contentType)
+				a.Header().Del("Docker-Content-Digest")
+				a.Body = bytes.NewBufferString(text)
+			}
+		}
+	}
+	const html = "<html>Please log in</html>"
+	index := "application/vnd.oci.image.index.v1+json"
+	for name, c := range map[string]struct {
+		api    bool
+		change func(*http.Request, *httptest.ResponseRecorder)
+	}{
+		"HTML for the list":                  {true, page("/referrers/", "text/html", html)},
+		"HTML as the list":                   {true, page("/referrers/", index, html)},
+		"an object for the list":             {true, page("/referrers/", "application/json", "{}")},
+		"errors for the list":                {true, page("/referrers/", "application/json", `{"errors":[{"code":"UNAUTHORIZED"}]}`)},
+		"null for the list":                  {true, page("/referrers/", index, "null")},
+		"nothing for the list":               {true, page("/referrers/", index, "")},
+		"a manifest for the list":            {true, page("/referrers/", index, `{"schemaVersion":2,"layers":[]}`)},
+		"HTML as the list of the tag":        {false, page("/manifests/sha256-", index, html)},
+		"HTML in place of each manifest":     {true, page("/manifests/sha256:", "text/html", html)},
+		"HTML as each manifest":              {true, page("/manifests/sha256:", "text/html; charset=utf-8", html)},
+		"a page in place of each manifest":   {true, page("/manifests/sha256:", "", html)},
+		"a page of JSON for each manifest":   {true, page("/manifests/sha256:", "application/json", `{"login":"https://sso.example.com"}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnvironment(t, fixture.RegistryOptions{NoReferrers: !c.api})
+			img := bundled(t, e)
+			e.rewriting(t, c.change)
+			require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
+			requireOutcome(t, policy.Undecided, e.outcome(t, "team-a", img))
+		})
 	}
 }
 

@@ -39,7 +39,7 @@ func Kind(content []byte) (string, error) {
 	}
 	var stated string
 	switch err := json.Unmarshal(members.MediaType, &stated); {
-	case len(members.MediaType) > 0 && (err != nil || !IsDocument(stated)):
+	case len(members.MediaType) > 0 && (err != nil || stated != "" && !IsDocument(stated)):
 		return "", nil
 	case stated != "":
 		return stated, nil

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -108,28 +109,25 @@ func (c challenge) String() string {
 	return text
 }
 
-// choose returns the challenge that a credential suits: a token server's before a password, which only this server
-// would see but on each request. Without one that it suits, it returns the first.
-func choose(all []challenge, credential Credential) (challenge, bool) {
-	if len(all) == 0 {
-		return challenge{}, false
-	}
-	for _, c := range all {
-		if c.scheme == "bearer" && c.parameters["realm"] != "" {
-			return c, true
+// choose returns the challenge that a credential suits: that of a token server which may be asked, then Basic for a
+// password. Without either it returns one of a token server that may not be asked, which says what to do, or the first.
+func choose(all []challenge, credential Credential, trusted func(realm string) bool) (challenge, bool) {
+	for _, suits := range []func(challenge) bool{
+		func(c challenge) bool { return c.scheme == "bearer" && trusted(c.parameters["realm"]) },
+		func(c challenge) bool { return c.scheme == "basic" && credential.Username+credential.Password != "" },
+		func(c challenge) bool { return c.scheme == "bearer" && c.parameters["realm"] != "" },
+		func(challenge) bool { return true },
+	} {
+		if i := slices.IndexFunc(all, suits); i >= 0 {
+			return all[i], true
 		}
 	}
-	for _, c := range all {
-		if c.scheme == "basic" && credential.Username+credential.Password != "" {
-			return c, true
-		}
-	}
-	return all[0], true
+	return challenge{}, false
 }
 
 // answerOne leaves one challenge in an answer, because oras-go reads the first one alone.
-func answerOne(resp *http.Response, credential Credential) (challenge, bool) {
-	chosen, there := choose(parseChallenges(resp.Header.Values(headerChallenge)), credential)
+func answerOne(resp *http.Response, credential Credential, trusted func(realm string) bool) (challenge, bool) {
+	chosen, there := choose(parseChallenges(resp.Header.Values(headerChallenge)), credential, trusted)
 	if there {
 		resp.Header.Set(headerChallenge, chosen.String())
 	}

@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// ours reports whether a realm is on the registry's own host.
+func ours(realm string) bool { return strings.HasPrefix(realm, "https://r.example.com/") }
+
 func TestTheChallengeThatTheLoginSuitsIsAnswered(t *testing.T) {
 	login, token, nobody := Credential{Username: "robot", Password: "secret"}, Credential{IdentityToken: "t"}, Credential{}
 	const bearer = `Bearer realm="https://r.example.com/token",service="x"`
@@ -26,6 +29,8 @@ func TestTheChallengeThatTheLoginSuitsIsAnswered(t *testing.T) {
 		"NTLM with a token, and Basic":       {[]string{`NTLM TlRMTVNTUAAC==, Basic realm="x"`}, login, `Basic realm="x"`},
 		"Basic and Bearer":                   {[]string{`Basic realm="x", ` + bearer}, login, bearer},
 		"Bearer and Basic":                   {[]string{bearer + `, Basic realm="x"`}, login, bearer},
+		"Bearer elsewhere, and Basic":        {[]string{`Bearer realm="https://sso.example.net/token"`, `Basic realm="x"`}, login, `Basic realm="x"`},
+		"Bearer elsewhere, for nobody":       {[]string{`Basic realm="x", Bearer realm="https://sso.example.net/token"`}, nobody, `Bearer realm="https://sso.example.net/token"`},
 		"Bearer in a header of its own":      {[]string{`Basic realm="x"`, bearer}, login, bearer},
 		"Bearer for nobody":                  {[]string{`Basic realm="x"`, bearer}, nobody, bearer},
 		"Bearer for a token":                 {[]string{`Basic realm="x"`, bearer}, token, bearer},
@@ -50,7 +55,7 @@ func TestTheChallengeThatTheLoginSuitsIsAnswered(t *testing.T) {
 			for _, header := range c.headers {
 				resp.Header.Add(headerChallenge, header)
 			}
-			answerOne(resp, c.credential)
+			answerOne(resp, c.credential, ours)
 			require.Equal(t, c.want, resp.Header.Get(headerChallenge))
 		})
 	}
@@ -72,7 +77,7 @@ func FuzzChallenges(f *testing.F) {
 		resp := &http.Response{Header: http.Header{}}
 		resp.Header.Add(headerChallenge, one)
 		resp.Header.Add(headerChallenge, other)
-		chosen, there := answerOne(resp, Credential{Username: "u", Password: "p"})
+		chosen, there := answerOne(resp, Credential{Username: "u", Password: "p"}, ours)
 		require.Equal(t, len(all) > 0, there)
 		if !there {
 			return

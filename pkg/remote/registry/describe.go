@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -24,39 +25,69 @@ func describe(req *http.Request, resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil
 	}
-	if stated, err := digest.Parse(resp.Header.Get(headerDigest)); err != nil || stated.Algorithm() != digest.Canonical {
+	algorithm := digest.Canonical
+	if asked, err := digest.Parse(path.Base(req.URL.Path)); err == nil {
+		algorithm = asked.Algorithm()
+	}
+	if stated, err := digest.Parse(resp.Header.Get(headerDigest)); err != nil || stated.Algorithm() != algorithm {
 		resp.Header.Del(headerDigest) // it is optional
 	}
-	accepted := req.Header.Get("Accept")
-	switch {
-	case req.Method != http.MethodGet || !isMetadata(req.URL.Path):
+	if req.Method != http.MethodGet || !isMetadata(req.URL.Path) {
 		return nil
-	case strings.Contains(req.URL.Path, "/manifests/") && accepted != "" && !strings.Contains(accepted, ","):
-		resp.Header.Set(headerType, accepted) // what was listed with the digest, with which the content is compared
+	}
+	stated, _, unread := mime.ParseMediaType(resp.Header.Get(headerType))
+	accepted := req.Header.Get("Accept")
+	// What was listed with a digest is asked for by its type alone, with which the content is compared.
+	listed := strings.Contains(req.URL.Path, "/manifests/") && accepted != "" && !strings.Contains(accepted, ",")
+	if listed && intake.IsDocument(stated) {
+		resp.Header.Set(headerType, accepted)
 		return nil
 	}
 	content, err := readAll(resp)
 	if err != nil {
 		return err
 	}
+	if listed {
+		if algorithm.Available() && string(algorithm.FromBytes(content)) == path.Base(req.URL.Path) {
+			resp.Header.Set(headerType, accepted)
+		}
+		return nil // else it is a page of somebody between, which oras-go refuses
+	}
+	if unread == nil && agrees(stated, content) {
+		resp.Header.Set(headerType, stated)
+		return nil
+	}
 	kind, limit, err := kindOf(req, content)
 	if err != nil {
 		return err
 	}
-	stated, _, err := mime.ParseMediaType(resp.Header.Get(headerType))
 	switch {
 	case limit && strings.Contains(req.URL.Path, "/referrers/"):
 		resp.Header.Set(headerType, ocispec.MediaTypeImageIndex) // whoever reads it says which limit
-	case limit && err == nil:
+	case limit && unread == nil:
 		resp.Header.Set(headerType, stated)
 	case kind != "":
 		resp.Header.Set(headerType, kind)
-	case err != nil:
-		resp.Header.Set(headerType, "application/octet-stream")
+	case intake.IsIndex(stated) && strings.Contains(req.URL.Path, "/manifests/"):
+		return fmt.Errorf("the answer is of the type %s, and is none", stated) // not that there is none
 	case intake.IsIndex(stated):
 		resp.Header.Set(headerType, "application/json") // it is none, whatever it says
+	case unread != nil:
+		resp.Header.Set(headerType, "application/octet-stream")
 	}
 	return nil
+}
+
+// agrees reports whether content has at first sight what its media type says. Nearly all has, and is scanned once.
+func agrees(mediaType string, content []byte) bool {
+	if !bytes.Contains(content, []byte(mediaType)) {
+		return false
+	}
+	manifests, layers := bytes.Contains(content, []byte(`"manifests"`)), bytes.Contains(content, []byte(`"layers"`))
+	if intake.IsIndex(mediaType) {
+		return manifests && !layers
+	}
+	return intake.IsDocument(mediaType) && layers && !manifests
 }
 
 const (
@@ -86,7 +117,7 @@ type readBytes struct {
 // kindOf returns the media type that content has by itself, or that it is past a limit. What takes time is looked
 // at in turns.
 func kindOf(req *http.Request, content []byte) (kind string, limit bool, err error) {
-	if len(content) > hashedAtOnce {
+	if len(content) > scannedAtOnce {
 		_, leave, err := verify.TakeTurn(req.Context())
 		if err != nil {
 			return "", false, err

@@ -92,7 +92,7 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	}
 	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes}
 	if !strings.Contains(req.URL.Path, "/blobs/") { // the caller of Fetch has memory for those
-		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()}
+		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()} // describe keeps it, and its reader
 	}
 	if isMetadata(req.URL.Path) {
 		// It fails past the limit instead of ending: a cut manifest must not pass for a
@@ -171,16 +171,18 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return nil
 	}
-	chosen, there := answerOne(resp, g.store.credential(g.origin))
-	if !there || chosen.scheme != "bearer" {
+	trusted := func(realm string) bool {
+		at, err := url.Parse(realm)
+		return err == nil && g.trusted(hostOf(at))
+	}
+	chosen, there := answerOne(resp, g.store.credential(g.origin), trusted)
+	realm := chosen.parameters["realm"]
+	if !there || chosen.scheme != "bearer" || trusted(realm) {
 		return nil
 	}
-	realm, err := url.Parse(chosen.parameters["realm"])
-	if err != nil || !g.trusted(hostOf(realm)) {
-		return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
-			"which no Store for %s lists", host, hostOf(realm), g.origin), "if that is right, add the token server to spec.registries of the Store")
-	}
-	return nil
+	at, _ := url.Parse(realm) // nil has no host
+	return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
+		"which no Store for %s lists", host, hostOf(at), g.origin), "if that is right, add the token server to spec.registries of the Store")
 }
 
 // hostOf returns the host of u as images name it, "" if u is nil.

@@ -12,6 +12,8 @@ const (
 	// maxManifestBytes bounds manifests and referrers lists; signature manifests
 	// are a few KiB.
 	maxManifestBytes = verify.MaxManifestBytes
+	// scannedAtOnce is how many bytes of JSON are looked at without a turn: some ten microseconds.
+	scannedAtOnce = 4 << 10
 	// maxChallenges and maxChallengeParameters bound what is read of a WWW-Authenticate header.
 	maxChallenges, maxChallengeParameters = 16, 16
 	// maxAnswersBytes is the memory for manifests, lists and tokens that are being read, of

@@ -204,7 +204,7 @@ type heldBody struct {
 // Read implements [io.Reader].
 func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if !b.memory.Take(int64(n)) {
+	if !b.memory.Take(2 * int64(n)) {
 		return 0, errMemory
 	}
 	return n, err

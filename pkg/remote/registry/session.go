@@ -55,6 +55,9 @@ func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.De
 func headUnusable(err error) bool {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
+		if response.Method != http.MethodHead {
+			return false // it is the token server's
+		}
 		switch response.StatusCode {
 		case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 			return true

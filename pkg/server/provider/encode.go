@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -127,16 +128,29 @@ func appendList[T any](b []byte, list []T) (_ []byte, err error) {
 
 // appendString appends s as a JSON string.
 func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			escaped, err := appendAny(b, s)
-			if err != nil {
-				return append(b, `""`...) // never happens: every string can be encoded
-			}
-			return escaped
+	from := len(b) + 1
+	if b = append(append(append(b, '"'), s...), '"'); unescaped(b[from : from+len(s)]) {
+		return b
+	}
+	escaped, err := appendAny(b[:from-1], s)
+	if err != nil {
+		return append(b[:from-1], `""`...) // never happens: every string can be encoded
+	}
+	return escaped
+}
+
+// unescaped reports whether text has only characters of ASCII that stand for themselves in JSON. It looks at eight
+// bytes at a time: for each, subtraction sets the highest bit of a byte that is too small.
+func unescaped(text []byte) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; len(text) >= 8; text = text[8:] {
+		word := binary.LittleEndian.Uint64(text)
+		quote, backslash, del := word^(ones*'"'), word^(ones*'\\'), word^(ones*0x7f)
+		if (word|(word-ones*' ')|(quote-ones)|(backslash-ones)|(del-ones))&high != 0 {
+			return false
 		}
 	}
-	return append(append(append(b, '"'), s...), '"')
+	return !slices.ContainsFunc(text, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
 // appendAny appends v as encoding/json does, without escapes for HTML.

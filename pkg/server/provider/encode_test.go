@@ -49,6 +49,17 @@ func FuzzAnswersAreWrittenAsEncodingJSONWritesThem(f *testing.F) {
 	})
 }
 
+func TestEveryByteThatNeedsAnEscapeIsSeenAtEveryPlace(t *testing.T) {
+	for c := range 256 {
+		for at := range 19 {
+			text := []byte(strings.Repeat("~", at) + string([]byte{byte(c)}) + strings.Repeat(" ", 18-at))
+			plain := c >= ' ' && c <= '~' && c != '"' && c != '\\'
+			require.Equal(t, plain, unescaped(text), "%q", text)
+			require.Equal(t, plainly(t, string(text)), string(appendString(nil, string(text))))
+		}
+	}
+}
+
 func TestAVerdictSaysOnlyWhatOurTemplatesRead(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	const allowed, denied = "[team-a]r.example.com/a", "[team-a]r.example.com/d"

@@ -27,6 +27,8 @@ const (
 	maxListsScanned = 64 << 20
 	// maxResponse is the size of an OCSP response in bytes; they have a few KiB.
 	maxResponse = 1 << 20
+	// entriesAtOnce is how many entries of a list are looked at in one step, some tens of microseconds.
+	entriesAtOnce = 1024
 	// maxListRest is the size of a list without the entries of certificates that it is not asked about.
 	maxListRest = 64 << 10
 	// maxClockSkew is how far the time that a signing authority states may be ahead.

@@ -157,10 +157,11 @@ func (f *fetchedLists) list(ctx context.Context, address string) (*x509.Revocati
 	if f.scanned += len(content); f.scanned > maxListsScanned {
 		return nil, f.told.failed(verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the revocation lists of its chain have more than %d MiB together", maxListsScanned>>20)))
 	}
-	if err := verify.Step(ctx); err != nil {
-		return nil, f.told.failed(err)
+	short, err := reduced(content, f.serials, func() error { return verify.Step(ctx) })
+	if ctx.Err() != nil {
+		return nil, f.told.failed(ctx.Err())
 	}
-	return reduced(content, f.serials)
+	return short, err
 }
 
 // contentOf reads a body. One that is in memory anyway is not copied.
@@ -188,8 +189,8 @@ const (
 var errDamagedList = errors.New("the revocation list is damaged")
 
 // reduced parses a list (RFC 5280 section 5.1) with the entries of some serial numbers alone. What its signature
-// is about is the whole list.
-func reduced(content []byte, serials [][]byte) (*x509.RevocationList, error) {
+// is about is the whole list. Between its entries it lets others go first.
+func reduced(content []byte, serials [][]byte, step func() error) (*x509.RevocationList, error) {
 	input := cryptobyte.String(content)
 	var list, signed, algorithm, signature cryptobyte.String
 	// As the standard library does, it ignores what comes after a list.
@@ -201,7 +202,7 @@ func reduced(content []byte, serials [][]byte) (*x509.RevocationList, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := matching(entries, serials)
+	kept, err := matching(entries, serials, step)
 	if err != nil {
 		return nil, err
 	}
@@ -264,8 +265,13 @@ func entriesOf(signed cryptobyte.String) (before, entries, after cryptobyte.Stri
 
 // matching returns the entries of serial numbers. Every entry must have one, as DER encodes it: in another form
 // it would not be found.
-func matching(entries cryptobyte.String, serials [][]byte) (kept []byte, err error) {
-	for !entries.Empty() {
+func matching(entries cryptobyte.String, serials [][]byte, step func() error) (kept []byte, err error) {
+	for n := 0; !entries.Empty(); n++ {
+		if n%entriesAtOnce == 0 {
+			if err := step(); err != nil {
+				return nil, err
+			}
+		}
 		var element, entry, serial cryptobyte.String
 		if !entries.ReadASN1Element(&element, asn1.SEQUENCE) {
 			return nil, errDamagedList

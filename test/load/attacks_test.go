@@ -125,6 +125,7 @@ type attack struct {
 	registry  *impostor
 	resources string // of the namespace evil
 	same      bool   // it asks for one image all the time
+	arguments []string
 }
 
 // attacks are all of them by name.
@@ -181,6 +182,13 @@ var attacks = map[string]func(*testing.T) attack{
 		return attack{registry: startImpostor(t), resources: keyless(t, `{identities: [{issuer: "a", subject: "b"}], rootTrustStoreRef: {name: root}, expression: "`+
 			strings.TrimSuffix(strings.Repeat("claims.a == 'b' || ", 200), " || ")+`"}`)}
 	},
+	"expressions over long texts": largePredicates(strings.TrimSuffix(strings.Repeat("size(predicate.text) == 1 || ", 25), " || ")),
+	"expressions over deep lists": largePredicates(strings.TrimSuffix(strings.Repeat("predicate == predicate && ", 60), " && ") + " && false"),
+	"expressions over many words": largePredicates("predicate.words.all(w, predicate.words.exists(v, v != w) && w in predicate.words && w.matches('(?:w|o|r|d)*x'))"),
+	"expressions of policies":     policyExpressions,
+	"identities of 6 KB":          longIdentities(6 << 10),
+	"identities of 800 bytes":     longIdentities(800),
+	"large revocation lists":      revocationLists,
 	"many patterns": func(t *testing.T) attack {
 		var text strings.Builder
 		text.WriteString(namespace("evil"))

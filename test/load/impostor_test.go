@@ -3,11 +3,13 @@
 package load
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -23,6 +25,55 @@ type impostor struct {
 	tagged    []byte // the manifest under every signature tag
 	referrers []byte // the list of every image
 	hang      bool   // never answers
+	// made makes the evidence of an image, of which the latest are kept, and its media type.
+	made func(subject digest.Digest) (mediaType string, content []byte, err error)
+
+	mu     sync.Mutex
+	latest []digest.Digest // of blobs
+}
+
+// kept is how many blobs that made has made are kept: of more images at a time nobody asks.
+const kept = 128
+
+// make returns the list of an image whose evidence is made for it.
+func (r *impostor) make(subject digest.Digest) ([]byte, error) {
+	mediaType, content, err := r.made(subject)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	put := func(mediaType string, content []byte) ocispec.Descriptor {
+		made := r.put(mediaType, content)
+		if r.latest = append(r.latest, made.Digest); len(r.latest) > kept {
+			delete(r.blobs, r.latest[0])
+			r.latest = r.latest[1:]
+		}
+		return made
+	}
+	m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: ocispec.DescriptorEmptyJSON, Layers: []ocispec.Descriptor{put(mediaType, content)}}
+	m.SchemaVersion = 2
+	if !strings.HasPrefix(mediaType, "application/vnd.dev.sigstore") {
+		m.ArtifactType = "application/vnd.cncf.notary.signature"
+		m.Config.MediaType = m.ArtifactType
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	described := put(ocispec.MediaTypeImageManifest, text)
+	described.ArtifactType = cmp.Or(m.ArtifactType, mediaType)
+	list := ocispec.Index{MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{described}}
+	list.SchemaVersion = 2
+	return json.Marshal(list)
+}
+
+// blob returns what is kept under a digest.
+func (r *impostor) blob(d digest.Digest) ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	content, known := r.blobs[d]
+	return content, known
 }
 
 func startImpostor(t *testing.T) *impostor {
@@ -68,10 +119,17 @@ func manifest(t *testing.T, layers ...ocispec.Descriptor) []byte {
 func (r *impostor) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	path := request.URL.Path
 	name := path[strings.LastIndexByte(path, '/')+1:]
-	content, known := r.blobs[digest.Digest(name)]
+	content, known := r.blob(digest.Digest(name))
 	switch {
 	case r.hang:
 		<-request.Context().Done()
+	case strings.Contains(path, "/referrers/") && r.made != nil:
+		list, err := r.make(digest.Digest(name))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answer(w, ocispec.MediaTypeImageIndex, list)
 	case strings.Contains(path, "/referrers/") && r.referrers != nil:
 		answer(w, ocispec.MediaTypeImageIndex, r.referrers)
 	case known:

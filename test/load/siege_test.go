@@ -58,9 +58,13 @@ func besiege(t *testing.T, attacks ...attack) *siege {
 		w.write(t, evil(i), strings.NewReplacer("name: evil,", "name: "+evil(i)+",", "namespace: evil}", "namespace: "+evil(i)+"}").Replace(a.resources))
 	}
 	pin(t, os.Getpid(), defending) // for the program, which inherits it
+	args := []string{"--config-dir", w.dir, "--log-level", "error"}
+	for _, a := range attacks {
+		args = append(args, a.arguments...)
+	}
 	var err error
 	w.Server, err = suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainServer,
-		Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"}, Args: []string{"--config-dir", w.dir, "--log-level", "error"}})
+		Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"}, Args: args})
 	require.NoError(t, err)
 	// Registries and clients of the attackers are in this process.
 	pin(t, os.Getpid(), attacking)
@@ -233,10 +237,24 @@ func percentile(percent int, took []time.Duration) time.Duration {
 	return took[len(took)*percent/100]
 }
 
+// denied logs what one hostile image is denied for, which tells whether an attack reaches what it is about.
+func (w *siege) denied(t *testing.T, i int) {
+	t.Helper()
+	key := w.hostile(i)[0]
+	response, err := w.client.Ask(t.Context(), gatekeeper.VerdictPath, key)
+	require.NoError(t, err)
+	verdict, why := gatekeeper.Judge(gatekeeper.Items(response)[key])
+	require.NotEqual(t, gatekeeper.Allowed, verdict)
+	t.Logf("%s: %.300s", evil(i), response.SystemError+why)
+}
+
 // attack measures the quiet team alone and under attack, and reports both.
 func (w *siege) attack(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := w.quiet(t, d/2)
+	for i := range w.attacks {
+		w.denied(t, i)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	w.flood(ctx, &all, t)

@@ -43,6 +43,12 @@ tagged() {
     LANDWAITER_COSIGN_V3=$(test/tools/build.sh)/cosign-v3
     export LANDWAITER_FLUX_TOOLS LANDWAITER_COSIGN_V3
     ;;
+  ./test/node)
+    test/tools/packages.sh containerd runc
+    [[ -e /usr/lib/cni/loopback ]] || apt-get install -q -y --no-install-recommends containernetworking-plugins >&2
+    LANDWAITER_KUBELET=$(test/tools/cluster/kubelet.sh)/kubelet
+    export LANDWAITER_KUBELET
+    ;;
   esac
   case $1 in
   ./pkg/*) race -count=1 -timeout 60m -tags "nightly,$unused" -v "$1" ;;

@@ -65,6 +65,8 @@ const (
 	Oras = "LANDWAITER_ORAS"
 	// FluxTools is the folder with Flux's controllers, sops and age.
 	FluxTools = "LANDWAITER_FLUX_TOOLS"
+	// Kubelet is the node's agent.
+	Kubelet = "LANDWAITER_KUBELET"
 	// Axe is the script of axe-core, which judges whether people with disabilities can use a page.
 	Axe = "LANDWAITER_AXE"
 )

@@ -23,7 +23,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
 )
 
 // checkRevocation refuses a verified chain for its first certificate that is revoked,
@@ -125,7 +124,10 @@ type recorder struct {
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := r.next.RoundTrip(request)
 	if err != nil {
-		if errors.Is(err, prefetch.ErrPending) {
+		if waiting, ok := errors.AsType[interface {
+			error
+			Pending() bool
+		}](err); ok && waiting.Pending() {
 			r.mu.Lock()
 			r.unasked[request.URL.Host] = err
 			r.mu.Unlock()

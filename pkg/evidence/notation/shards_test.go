@@ -19,9 +19,13 @@ import (
 	der "golang.org/x/crypto/cryptobyte/asn1"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/remote/prefetch"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
+
+// beingAsked is the error of a responder that has not answered yet.
+type beingAsked struct{ error }
+
+func (beingAsked) Pending() bool { return true }
 
 // addresses answers for each address what it has, or its error.
 type addresses map[string]any
@@ -177,7 +181,7 @@ func TestAListDoesNotCountWhileTheResponderIsBeingAsked(t *testing.T) {
 		result policy.Result
 		reason policy.Reason
 	}{
-		"it is being asked": {fmt.Errorf("responder: %w", prefetch.ErrPending), policy.Unknown, policy.ReasonRevocationUnknown},
+		"it is being asked": {fmt.Errorf("responder: %w", beingAsked{errors.New("try again")}), policy.Unknown, policy.ReasonRevocationUnknown},
 		"it has answered":   {nil, policy.Invalid, policy.ReasonRevokedCertificate},
 		"it fails":          {errors.New("it answered with status 500"), policy.Valid, ""},
 	} {

@@ -87,7 +87,7 @@ func New(options Options, now func() time.Time) (*Prefetcher, error) {
 
 // For returns a transport that answers one namespace's requests from what was
 // fetched for it. Its error is a [verify.PermanentError] if the address may never
-// be asked, and is [prefetch.ErrPending] if the response is not there yet; otherwise the responder failed.
+// be asked, and has a method Pending, which is true, if the response is not there yet; otherwise the responder failed.
 func (p *Prefetcher) For(namespace verify.Namespace) http.RoundTripper {
 	return transport{prefetcher: p, namespace: namespace}
 }
@@ -179,15 +179,15 @@ func (p *Prefetcher) allowed(r *http.Request) error {
 	return nil
 }
 
-// pending is the error of a response that nobody has given yet: it is [prefetch.ErrPending], and neither that the
-// responder failed nor that there is no such response.
+// pending is the error of a response that nobody has given yet: neither did the responder fail, nor is there no
+// such response.
 type pending string
 
 // Error returns what to do.
 func (p pending) Error() string { return string(p) }
 
-// Is implements the interface of [errors.Is].
-func (p pending) Is(target error) bool { return target == prefetch.ErrPending }
+// Pending tells it from other errors.
+func (pending) Pending() bool { return true }
 
 const errPending = pending("it is being fetched, try again")
 

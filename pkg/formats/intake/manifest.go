@@ -24,25 +24,21 @@ func IsDocument(mediaType string) bool { return IsIndex(mediaType) || isManifest
 // Kind returns the media type of an index or an image manifest by its content alone, as an OCI type if it states
 // none, and "" for anything else. What it returns is not checked further. The error is past a limit ([IsLimit]).
 func Kind(content []byte) (string, error) {
-	switch err := List(content); {
-	case IsLimit(err):
+	err := List(content)
+	if IsLimit(err) {
 		return "", err
-	case err != nil:
-		return "", nil //nolint:nilerr // it is not JSON
 	}
 	var members struct {
-		MediaType         json.RawMessage
+		MediaType         *string
 		Manifests, Layers json.RawMessage
 	}
-	if json.Unmarshal(content, &members) != nil {
-		return "", nil
+	if err != nil || json.Unmarshal(content, &members) != nil {
+		return "", nil //nolint:nilerr // then it is neither
 	}
-	var stated string
-	switch err := json.Unmarshal(members.MediaType, &stated); {
-	case len(members.MediaType) > 0 && (err != nil || stated != "" && !IsDocument(stated)):
-		return "", nil
-	case stated != "":
-		return stated, nil
+	switch stated := members.MediaType; {
+	case stated != nil && IsDocument(*stated):
+		return *stated, nil
+	case stated != nil && *stated != "":
 	case members.Manifests != nil && members.Layers == nil:
 		return ocispec.MediaTypeImageIndex, nil
 	case members.Layers != nil && members.Manifests == nil:

@@ -188,18 +188,18 @@ func TestAPageOfSomebodyBetweenLeavesAnImageUndecided(t *testing.T) {
 		api    bool
 		change func(*http.Request, *httptest.ResponseRecorder)
 	}{
-		"HTML for the list":                  {true, page("/referrers/", "text/html", html)},
-		"HTML as the list":                   {true, page("/referrers/", index, html)},
-		"an object for the list":             {true, page("/referrers/", "application/json", "{}")},
-		"errors for the list":                {true, page("/referrers/", "application/json", `{"errors":[{"code":"UNAUTHORIZED"}]}`)},
-		"null for the list":                  {true, page("/referrers/", index, "null")},
-		"nothing for the list":               {true, page("/referrers/", index, "")},
-		"a manifest for the list":            {true, page("/referrers/", index, `{"schemaVersion":2,"layers":[]}`)},
-		"HTML as the list of the tag":        {false, page("/manifests/sha256-", index, html)},
-		"HTML in place of each manifest":     {true, page("/manifests/sha256:", "text/html", html)},
-		"HTML as each manifest":              {true, page("/manifests/sha256:", "text/html; charset=utf-8", html)},
-		"a page in place of each manifest":   {true, page("/manifests/sha256:", "", html)},
-		"a page of JSON for each manifest":   {true, page("/manifests/sha256:", "application/json", `{"login":"https://sso.example.com"}`)},
+		"HTML for the list":                {true, page("/referrers/", "text/html", html)},
+		"HTML as the list":                 {true, page("/referrers/", index, html)},
+		"an object for the list":           {true, page("/referrers/", "application/json", "{}")},
+		"errors for the list":              {true, page("/referrers/", "application/json", `{"errors":[{"code":"UNAUTHORIZED"}]}`)},
+		"null for the list":                {true, page("/referrers/", index, "null")},
+		"nothing for the list":             {true, page("/referrers/", index, "")},
+		"a manifest for the list":          {true, page("/referrers/", index, `{"schemaVersion":2,"layers":[]}`)},
+		"HTML as the list of the tag":      {false, page("/manifests/sha256-", index, html)},
+		"HTML in place of each manifest":   {true, page("/manifests/sha256:", "text/html", html)},
+		"HTML as each manifest":            {true, page("/manifests/sha256:", "text/html; charset=utf-8", html)},
+		"a page in place of each manifest": {true, page("/manifests/sha256:", "", html)},
+		"a page of JSON for each manifest": {true, page("/manifests/sha256:", "application/json", `{"login":"https://sso.example.com"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnvironment(t, fixture.RegistryOptions{NoReferrers: !c.api})

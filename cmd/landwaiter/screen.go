@@ -22,7 +22,7 @@ const (
 
 // screen writes lines and tables for people. Names, reasons and errors come from tenants, files
 // and servers, so it makes every line and cell printable. Only it and document write to a terminal,
-// which forbidigo holds (.golangci.yml).
+// which a linter holds (.golangci.yml).
 type screen struct {
 	out   io.Writer
 	paint bool

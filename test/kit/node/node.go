@@ -268,7 +268,7 @@ func (n *Node) Pod(namespace, called, image string, pull corev1.PullPolicy) *cor
 	return pod
 }
 
-// Stop ends the kubelet, then all containers, then containerd, and unmounts what they leave.
+// Stop ends the kubelet, then all containers, then containerd, and takes away the mounts that they leave.
 func (n *Node) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -283,11 +283,11 @@ func (n *Node) Stop() {
 	if len(n.processes) > 0 {
 		n.processes[0].Terminate(10 * time.Second)
 	}
-	n.unmount()
+	n.detach()
 }
 
-// unmount detaches what is mounted below the node's folder, the last mount first.
-func (n *Node) unmount() {
+// detach takes away what is mounted below the node's folder, the last mount first.
+func (n *Node) detach() {
 	text, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return

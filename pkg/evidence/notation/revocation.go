@@ -2,6 +2,7 @@ package notation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -62,7 +63,7 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 		case status.Result == result.ResultNonRevokable:
 		case status.Result == result.ResultOK:
 			end, doubt := fine(chain[i:], status, named.lists[i], fetched, recorded)
-			until, unknown = policy.Sooner(until, end), orElseFirst(unknown, doubt)
+			until, unknown = policy.Sooner(until, end), cmp.Or(unknown, doubt)
 		case status.Result == result.ResultRevoked:
 			return until, verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
 				"sign the image again with another certificate, and find out why this one was revoked")
@@ -94,14 +95,6 @@ func fine(chain []*x509.Certificate, status *result.CertRevocationResult, own *x
 			"ask the certificate's issuer which list is meant, and find out who answered with another one")
 	}
 	return until, nil
-}
-
-// orElseFirst returns the first of two errors that is not nil.
-func orElseFirst(one, other error) error {
-	if one != nil {
-		return one
-	}
-	return other
 }
 
 // canBeRevoked reports whether a certificate says where its revocation would be known. The

@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"slices"
 	"sync/atomic"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
@@ -88,7 +87,7 @@ func usualKeys(body []byte) (keys []string, usual bool) {
 		return nil, false
 	}
 	for key := range bytes.SplitSeq(body, []byte(`","`)) {
-		if slices.ContainsFunc(key, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+		if !unescaped(key) {
 			return nil, false
 		}
 		keys = append(keys, string(key))

@@ -57,6 +57,7 @@ func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "listed")
 	w.vacant(t, "listed")
+	t.Cleanup(func() { require.NoError(t, w.listAll(suite.Within(t))) })
 	require.NoError(t, w.list(suite.Within(t), ""))
 	w.operate(t)
 	w.tenant(t, "metadata: {name: listed}\nspec: {homeNamespace: listed, access: {admins: [{kind: Group, name: a}]}}")

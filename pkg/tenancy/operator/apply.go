@@ -228,10 +228,12 @@ func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*
 
 const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --set adopt=true` takes it over"
 
-// Messages of the operator guardrails.
+// Messages of the operator guardrails, and about them.
 const (
 	// unlisted is about a Tenant that Landwaiter has not listed.
 	unlisted = "-operated-tenants does not list Tenant "
+	// waitsForList says what is done about it.
+	waitsForList = "waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --cluster-role operated-tenants=NAME?)"
 	// takesOver is about an object that exists without the labels of the Tenant.
 	takesOver = "the operator takes over no object"
 )
@@ -251,7 +253,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
-		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator guardrails (do its pods run, with --cluster-role operated-tenants=NAME?)", ref)
+		report.problem(policy.ReasonUnfinished, ref, "%s "+waitsForList, ref)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), takesOver):
 		report.problem(policy.ReasonNotOwned, ref, somebodyElses, ref, "it does not have the labels of the Tenant")
 	case apierrors.IsForbidden(err):

@@ -62,7 +62,7 @@ type proof struct {
 }
 
 // errUnlisted says that the first policy refuses everything about a Tenant.
-var errUnlisted = errors.New("not listed by Landwaiter for the operator guardrails (do its pods run, with --cluster-role operated-tenants=NAME?)")
+var errUnlisted = errors.New("it " + waitsForList)
 
 // all asks the API server, by dry runs, for what each policy must refuse. The error is
 // [ErrNoGuardrail] if the API server would allow it, and another one if somebody else refused, or
@@ -112,7 +112,7 @@ func (f *proof) of(ctx context.Context, tenant *v1beta1.Tenant) error {
 	ctx, cancel := context.WithTimeout(ctx, guardrailTimeout)
 	defer cancel()
 	if err := f.bounds(ctx, tenant); err != nil {
-		return fmt.Errorf("wait for proof that the operator guardrails hold for Tenant %s: %w", tenant.Name, err)
+		return fmt.Errorf("prove that the operator guardrails hold for Tenant %s: %w", tenant.Name, err)
 	}
 	f.both.Store(true)
 	return nil

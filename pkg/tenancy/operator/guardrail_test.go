@@ -120,7 +120,7 @@ func TestTheFirstTenantWaitsForProofOfBothGuardrails(t *testing.T) {
 		"the policy refuses":                   {errors.New("Tenant green has no namespace x (guardrail landwaiter-operator-tenants)"), ""},
 		"it is not there":                      {nil, "the operator guardrails are not in force"},
 		"another one refuses":                  {errors.New("no (guardrail somebody-elses)"), "was not seen to refuse what it must"},
-		"Landwaiter has not listed the Tenant": {errors.New("landwaiter-operated-tenants does not list Tenant green"), "not listed by Landwaiter"},
+		"Landwaiter has not listed the Tenant": {errors.New("landwaiter-operated-tenants does not list Tenant green"), "waits until Landwaiter has listed the Tenant"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			o := newOperated(t)

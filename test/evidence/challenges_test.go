@@ -4,7 +4,6 @@ package evidence
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,14 +23,25 @@ import (
 // login gives a namespace a Store with the login of robot for the registry.
 func (e *environment) login(t *testing.T, namespace string) func(*resource.Objects) {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"auths": map[string]any{e.registry.Host(): map[string]any{"auth": base64.StdEncoding.EncodeToString([]byte("robot:secret"))}}})
-	require.NoError(t, err)
+	return e.pullSecrets(namespace, `{"auths": {"`+e.registry.Host()+`": `+loginOf("robot:secret")+`}}`)
+}
+
+// loginOf is an entry of a pull secret.
+func loginOf(login string) string {
+	return `{"auth": "` + base64.StdEncoding.EncodeToString([]byte(login)) + `"}`
+}
+
+// pullSecrets gives a namespace a Store of the registry with pull secrets.
+func (e *environment) pullSecrets(namespace string, secrets ...string) func(*resource.Objects) {
 	return func(o *resource.Objects) {
-		o.Secrets = append(o.Secrets, corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson,
-			Data: map[string][]byte{corev1.DockerConfigJsonKey: text}})
 		s := &v1beta1.Store{}
 		s.Namespace, s.Name, s.Spec.Registries = namespace, "registry", []string{e.registry.Host()}
-		s.Spec.ImagePullSecrets = []v1beta1.Reference{{Name: "pull"}}
+		for i, text := range secrets {
+			name := fmt.Sprintf("pull-%d", i)
+			o.Secrets = append(o.Secrets, corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
+				Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(text)}})
+			s.Spec.ImagePullSecrets = append(s.Spec.ImagePullSecrets, v1beta1.Reference{Name: name})
+		}
 		o.Resources = append(o.Resources, s)
 	}
 }

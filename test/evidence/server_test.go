@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -138,18 +137,6 @@ func startRegistry(t *testing.T, key *fixture.CosignKey, authority *fixture.Auth
 	front.StartTLS()
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	return &registry{Registry: plain, host: strings.TrimPrefix(front.URL, "https://"), image: "/team/app@" + img.Reference.Digest.String()}
-}
-
-// login makes a registry ask for a user and password.
-func login(r *fixture.Registry, user, password string) {
-	r.SetIntercept(func(w http.ResponseWriter, request *http.Request) bool {
-		if u, p, ok := request.BasicAuth(); ok && u == user && p == password {
-			return false
-		}
-		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
-		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
-		return true
-	})
 }
 
 // plainRegistry starts a registry without TLS.

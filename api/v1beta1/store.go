@@ -34,7 +34,7 @@ type StoreSpec struct {
 	Evidence *Evidence `json:"evidence,omitempty"`
 
 	// ImagePullSecrets contain registry credentials, as for pods. Landwaiter sends each credential
-	// only to its own host.
+	// only to the hosts that its key matches, as a kubelet does.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8

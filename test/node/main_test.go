@@ -72,7 +72,12 @@ type mirror struct {
 
 	mu    sync.Mutex
 	asked []string // as host/repository:tag or host/repository@digest
+	names []string // of users who asked for a manifest
+	allow guard
 }
+
+// guard lets a request pass, or answers it, and says whose it is.
+type guard func(w http.ResponseWriter, r *http.Request) (user string, ok bool)
 
 func newMirror() *mirror {
 	m := &mirror{}
@@ -87,7 +92,17 @@ func newMirror() *mirror {
 				}
 				m.mu.Lock()
 				m.asked = append(m.asked, host+"/"+repository+separator+reference)
+				allow := m.allow
 				m.mu.Unlock()
+				if allow != nil {
+					user, ok := allow(w, r)
+					m.mu.Lock()
+					m.names = append(m.names, user)
+					m.mu.Unlock()
+					if !ok {
+						return
+					}
+				}
 			}
 			r.URL.Path = "/v2/" + folderOf(host) + "/" + rest
 		}
@@ -106,8 +121,22 @@ func (m *mirror) take() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	asked := slices.Compact(slices.Clone(m.asked))
-	m.asked = nil
+	m.asked, m.names = nil, nil
 	return asked
+}
+
+// guard has a function decide about requests for manifests.
+func (m *mirror) guard(allow guard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.allow = allow
+}
+
+// users returns who asked for manifests since the last call of take, each once in a row.
+func (m *mirror) users() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Compact(slices.DeleteFunc(slices.Clone(m.names), func(user string) bool { return user == "" }))
 }
 
 // push puts an image into the registry of a host.

@@ -46,8 +46,8 @@ tagged() {
   ./test/node)
     test/tools/packages.sh containerd runc
     [[ -e /usr/lib/cni/loopback ]] || apt-get install -q -y --no-install-recommends containernetworking-plugins >&2
-    LANDWAITER_KUBELET=$(test/tools/cluster/kubelet.sh)/kubelet
-    export LANDWAITER_KUBELET
+    tools=$(test/tools/cluster/kubelet.sh)
+    export LANDWAITER_KUBELET="$tools/kubelet" LANDWAITER_KEYRING="$tools/keyring"
     ;;
   esac
   case $1 in

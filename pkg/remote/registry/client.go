@@ -67,16 +67,14 @@ type Credential struct {
 
 // Store is the compiled form of a Store or ClusterStore.
 type Store struct {
-	Source      policy.ObjectRef
-	Registries  []string              // normalised hosts
-	Credentials map[string]Credential // by normalised host
-	RootCAs     []byte                // PEM, trusted in addition to the system's certificates
+	Source     policy.ObjectRef
+	Registries []string // normalised hosts
+	RootCAs    []byte   // PEM, trusted in addition to the system's certificates
 	// Patterns list more registries. Level orders stores: the lowest that has one for a host
 	// decides, and within it a name comes before a pattern.
 	Patterns []image.HostPattern
 	Level    int
-	// Logins are credentials for hosts that are listed by pattern.
-	Logins []Login
+	Logins   Logins
 	// ClientCertificate is presented to hosts that the store lists.
 	ClientCertificate *tls.Certificate
 	// Mirrors are read in place of Registries, the first that has the image.

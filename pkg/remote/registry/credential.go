@@ -1,20 +1,21 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
-
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // dockerConfig is the part of Docker's config.json that pull secrets use.
 type dockerConfig struct {
-	Auths       map[string]dockerAuth `json:"auths"`
-	CredsStore  string                `json:"credsStore"`
-	CredHelpers map[string]string     `json:"credHelpers"`
+	Auths       map[string]json.RawMessage `json:"auths"`
+	CredsStore  string                     `json:"credsStore"`
+	CredHelpers map[string]string          `json:"credHelpers"`
 }
 
 type dockerAuth struct {
@@ -25,86 +26,74 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// ParseDockerConfig reads a pull secret: the content of .dockerconfigjson, or of
-// the older .dockercfg, at most 256 KiB and 256 hosts. It returns credentials by
-// normalised host. Credential helpers are refused, because they are programs.
-// Errors never hold what was read.
-func ParseDockerConfig(text []byte) (map[string]Credential, error) {
+// ParseDockerConfig reads a pull secret: the content of .dockerconfigjson, or of the
+// older .dockercfg, at most 256 KiB and 256 entries, 32 of them with wildcards. An entry that
+// cannot be read affects no other: ignored says which, and why. Credential helpers are
+// ignored because they are programs. Neither ignored nor the error contains a credential.
+func ParseDockerConfig(text []byte) (logins Logins, ignored []string, err error) {
 	if len(text) > maxDockerConfigBytes {
-		return nil, fmt.Errorf("the docker config is %d bytes large, the limit is %d", len(text), maxDockerConfigBytes)
+		return nil, nil, fmt.Errorf("the docker config is %d bytes large, the limit is %d", len(text), maxDockerConfigBytes)
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors of Windows begin with it
 	var config dockerConfig
 	if err := json.Unmarshal(text, &config); err != nil {
-		return nil, errors.New("the docker config is not JSON of the form that kubectl create secret docker-registry makes")
+		return nil, nil, errors.New("the docker config is not JSON of the form that kubectl create secret docker-registry makes")
 	}
-	if config.CredsStore != "" || len(config.CredHelpers) > 0 {
-		return nil, errors.New("the docker config asks for a credential helper, which cannot be run here; put the credential itself into it")
-	}
-	if config.Auths == nil {
+	if config.Auths == nil && config.CredsStore == "" && config.CredHelpers == nil {
 		// The older form is the map alone; it parsed above with every field unknown.
 		if err := json.Unmarshal(text, &config.Auths); err != nil {
-			return nil, errors.New("the docker config has no auths")
+			return nil, nil, errors.New("the docker config has no auths")
 		}
-	}
-	if len(config.Auths) == 0 {
-		return nil, errors.New("the docker config holds no credential")
 	}
 	if len(config.Auths) > maxDockerConfigHosts {
-		return nil, fmt.Errorf("the docker config has %d hosts, the limit is %d", len(config.Auths), maxDockerConfigHosts)
+		return nil, nil, fmt.Errorf("the docker config has %d hosts, the limit is %d", len(config.Auths), maxDockerConfigHosts)
 	}
-	credentials := make(map[string]Credential, len(config.Auths))
-	for key, entry := range config.Auths {
-		host, err := configHost(key)
+	wild := 0
+	for _, key := range slices.Sorted(maps.Keys(config.Auths)) {
+		login, err := readLogin(key, config.Auths[key])
+		if err == nil && login.wild() {
+			if wild++; wild > maxWildLogins {
+				err = fmt.Errorf("the docker config has more than %d entries with wildcards", maxWildLogins)
+			}
+		}
 		if err != nil {
-			return nil, err
+			ignored = append(ignored, fmt.Sprintf("entry %.80q is ignored: %v", key, err))
+			continue
 		}
-		credential, err := entry.credential()
-		if err != nil {
-			return nil, fmt.Errorf("the docker config's entry for %s: %w", host, err)
-		}
-		// Two spellings of one host, as docker login may leave for its Hub, may repeat
-		// a credential; which of two different ones to use would be a guess.
-		if earlier, twice := credentials[host]; twice && earlier != credential {
-			return nil, fmt.Errorf("the docker config has two different entries for %s", host)
-		}
-		credentials[host] = credential
+		logins = append(logins, login)
 	}
-	return credentials, nil
+	if config.CredsStore != "" || len(config.CredHelpers) > 0 {
+		ignored = append(ignored, "credsStore and credHelpers are ignored: a helper is a program that cannot be run here; put the credential itself into auths")
+	}
+	return Logins{}.Add(logins), ignored, nil
 }
 
-// configHost reads a key of auths: a host, or a URL as Docker writes for its Hub
-// ("https://index.docker.io/v1/"). Keys with a path would be for a part of a
-// registry, which cannot be kept, so only those of Docker's API are taken.
-func configHost(key string) (string, error) {
-	rest := strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
-	host, path, _ := strings.Cut(rest, "/")
-	switch strings.Trim(path, "/") {
-	case "", "v1", "v2":
-	default:
-		return "", fmt.Errorf("the docker config's entry %.80q has a path; credentials are for whole hosts", key)
+func readLogin(key string, text json.RawMessage) (Login, error) {
+	var entry dockerAuth
+	if err := json.Unmarshal(text, &entry); err != nil {
+		return Login{}, errors.New("it is not an object with auth, or username and password")
 	}
-	normalised, err := image.NormaliseHost(host)
+	credential, err := entry.credential()
 	if err != nil {
-		return "", fmt.Errorf("the docker config's entry %.80q is not for a registry host", key)
+		return Login{}, err
 	}
-	return normalised, nil
+	return NewLogin(key, credential)
 }
 
+// credential returns the credential of an entry. That of an empty one is anonymous.
 func (a dockerAuth) credential() (Credential, error) {
 	c := Credential{Username: a.Username, Password: a.Password, IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken}
-	if a.Auth != "" {
-		decoded, err := base64.StdEncoding.DecodeString(a.Auth)
-		if err != nil {
-			return Credential{}, errors.New("auth is not base64")
-		}
-		username, password, found := strings.Cut(strings.TrimRight(string(decoded), "\x00"), ":")
-		if !found {
-			return Credential{}, errors.New("auth is not a user name and a password with a colon between them")
-		}
-		c.Username, c.Password = username, password
+	if a.Auth == "" {
+		return c, nil
 	}
-	if c == (Credential{}) {
-		return Credential{}, errors.New("it is empty")
+	decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(a.Auth), "="))
+	if err != nil {
+		return Credential{}, errors.New("auth is not base64")
 	}
+	username, password, found := strings.Cut(strings.TrimRight(string(decoded), "\x00"), ":")
+	if !found {
+		return Credential{}, errors.New("auth is not a user name and a password with a colon between them")
+	}
+	c.Username, c.Password = username, password
 	return c, nil
 }

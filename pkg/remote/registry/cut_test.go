@@ -50,7 +50,7 @@ func accessTo(host string, certificate []byte) registry.Access {
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 	return registry.Access{Namespace: "team-a", Hosts: map[string]registry.HostRule{host: {Private: true}},
 		Stores: []registry.Store{{Registries: []string{host}, RootCAs: bundle,
-			Credentials: map[string]registry.Credential{host: {Username: "user", Password: "secret"}}}}}
+			Logins: loginFor(host, registry.Credential{Username: "user", Password: "secret"})}}}
 }
 
 // cutAfter sends part of an answer and then ends the stream, or the connection of HTTP/1.1.

@@ -37,6 +37,8 @@ type guard struct {
 	named   bool   // a cluster admin named it, as [Location.Named]
 	stage   Stage
 	store   Store
+	// credential is the login of the store that is used.
+	credential Credential
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -175,7 +177,7 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 		at, err := url.Parse(realm)
 		return err == nil && g.trusted(hostOf(at))
 	}
-	chosen, there := answerOne(resp, g.store.credential(g.origin), trusted)
+	chosen, there := answerOne(resp, g.credential, trusted)
 	realm := chosen.parameters["realm"]
 	if !there || chosen.scheme != "bearer" || trusted(realm) {
 		return nil

@@ -36,8 +36,13 @@ const (
 	maxRedirects = 3
 	// maxDockerConfigBytes is the size of a pull secret that is parsed.
 	maxDockerConfigBytes = 256 << 10
-	// maxDockerConfigHosts is the number of hosts in one pull secret.
-	maxDockerConfigHosts = 256
+	// maxDockerConfigHosts is the number of entries of one pull secret, and maxWildLogins of those with
+	// wildcards, each of which is compared with a host for some microseconds.
+	maxDockerConfigHosts, maxWildLogins = 256, 32
+	// maxLoginKeyBytes is longer than a host and a path.
+	maxLoginKeyBytes = 512
+	// maxLogins is how many logins are tried for one repository.
+	maxLogins = 16
 
 	// maxClientChainBytes bounds the client certificate with its chain, maxClientKeyBytes
 	// and maxClientKeyBits its key, which signs once a connection: an RSA key of 4096 bits

@@ -59,7 +59,7 @@ func (g *guard) shared(host string) (_ *shared, leave func()) {
 		return nil, func() {}
 	}
 	key := sharedKey{host: host}
-	login := g.trusted(host) && store.credential(g.origin) != (Credential{})
+	login := g.trusted(host) && g.credential != (Credential{})
 	if login || g.presents(host) && store.ClientCertificate != nil {
 		if store.Source.Namespace != "" {
 			return nil, func() {}

@@ -20,18 +20,20 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 	const host = "registry.example.com"
 	client := NewClient(Options{})
 	t.Cleanup(client.Close)
-	login := map[string]Credential{host: {Username: "u", Password: "p"}}
+	only, err := NewLogin(host, Credential{Username: "u", Password: "p"})
+	require.NoError(t, err)
+	login := Logins{only}
 	cluster, other := policy.ObjectRef{Kind: "ClusterStore", Name: "hub"}, policy.ObjectRef{Kind: "ClusterStore", Name: "other"}
 	team := policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "hub"}
 	named := map[string]HostRule{host: {}}
 	of := func(access Access, place bool, store Store, host string) *shared {
-		found, leave := (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store}).shared(host)
+		found, leave := (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store, credential: store.Logins.For("registry.example.com", "app")[0]}).shared(host)
 		leave()
 		return found
 	}
 	anonymous := of(Access{Namespace: "team-a", Hosts: named}, false, Store{}, host)
 	require.NotNil(t, anonymous)
-	ofLogin := of(Access{Namespace: "team-a", Hosts: named}, false, Store{Source: cluster, Credentials: login}, host)
+	ofLogin := of(Access{Namespace: "team-a", Hosts: named}, false, Store{Source: cluster, Logins: login}, host)
 	require.NotNil(t, ofLogin)
 	require.NotSame(t, anonymous, ofLogin, "a registry limits each login")
 	elsewhere := of(Access{Hosts: map[string]HostRule{"cdn.example.net": {}}}, false, Store{}, "cdn.example.net")
@@ -46,17 +48,17 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 		"a ClusterStore without a login":            {Access{Namespace: "team-b", Hosts: named}, false, Store{Source: cluster}, host, anonymous},
 		"a Store of a team without a login":         {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team}, host, anonymous},
 		"the place of a mirror that an admin named": {Access{Namespace: "team-b"}, true, Store{}, host, anonymous},
-		"a ClusterStore's login":                    {Access{Namespace: "team-b", Hosts: named}, false, Store{Source: cluster, Credentials: login}, host, ofLogin},
-		"a team's own login":                        {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, Credentials: login}, host, nil},
+		"a ClusterStore's login":                    {Access{Namespace: "team-b", Hosts: named}, false, Store{Source: cluster, Logins: login}, host, ofLogin},
+		"a team's own login":                        {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, Logins: login}, host, nil},
 		"a team's own client certificate":           {Access{Namespace: "team-a", Hosts: named}, false, Store{Source: team, Registries: []string{host}, ClientCertificate: &tls.Certificate{}}, host, nil},
-		"a redirect from a host with a login":       {Access{Namespace: "team-a", Hosts: map[string]HostRule{"cdn.example.net": {}}}, false, Store{Source: team, Credentials: login}, "cdn.example.net", elsewhere},
+		"a redirect from a host with a login":       {Access{Namespace: "team-a", Hosts: map[string]HostRule{"cdn.example.net": {}}}, false, Store{Source: team, Logins: login}, "cdn.example.net", elsewhere},
 		"a host that only a team's Store names":     {Access{Namespace: "team-a"}, false, Store{Source: team}, host, nil},
 		"a host that a pattern matches":             {Access{Namespace: "team-a", Patterns: []PatternRule{{Hosts: pattern(t, "*.example.com")}}}, false, Store{Source: cluster}, host, nil},
 		"a redirect from a mirror to any host":      {Access{Namespace: "team-a"}, true, Store{}, "cdn.example.net", nil},
 	} {
 		require.Same(t, c.want, of(c.access, c.place, c.store, c.host), name)
 	}
-	require.NotSame(t, ofLogin, of(Access{Hosts: named}, false, Store{Source: other, Credentials: login}, host), "another ClusterStore may have another login")
+	require.NotSame(t, ofLogin, of(Access{Hosts: named}, false, Store{Source: other, Logins: login}, host), "another ClusterStore may have another login")
 	require.NotSame(t, anonymous, of(Access{Hosts: map[string]HostRule{"other.example.com": {}}}, false, Store{}, "other.example.com"))
 }
 

@@ -12,14 +12,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/remote/egress"
 )
 
-// Login is a credential for the hosts of one provider, for a store that lists them by
-// pattern.
-type Login struct {
-	// Serves reports whether the credential may be sent to a host.
-	Serves     func(host string) bool
-	Credential Credential
-}
-
 // PatternRule is a [HostRule] for the hosts that a pattern matches.
 type PatternRule struct {
 	Hosts image.HostPattern
@@ -67,20 +59,6 @@ func (s Store) takesAll() bool { return s.Broken != nil && len(s.Registries)+len
 func (s Store) WithoutLocations() Store {
 	s.Mirrors, s.Evidence, s.EvidenceExclusive = nil, nil, false
 	return s
-}
-
-// credential returns what the store sends to a host: what its secrets have for exactly
-// this host, or the login of a cloud that has the host.
-func (s Store) credential(host string) Credential {
-	if credential, ok := s.Credentials[host]; ok {
-		return credential
-	}
-	for _, login := range s.Logins {
-		if login.Serves(host) {
-			return login.Credential
-		}
-	}
-	return Credential{}
 }
 
 // StoreFor returns the store that applies to a host. Without one, access is anonymous.

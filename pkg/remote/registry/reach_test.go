@@ -130,16 +130,18 @@ func TestAnExpiredClientCertificateIsSaidToBe(t *testing.T) {
 }
 
 func TestHostsOfAPatternAreNoTokenServersAndTeachNothingToOthers(t *testing.T) {
-	store := Store{Patterns: []image.HostPattern{pattern(t, "*.corp.example.com")}, Credentials: map[string]Credential{"a.corp.example.com": {Username: "u", Password: "p"}},
-		Logins: []Login{{Serves: func(host string) bool { return host == "b.corp.example.com" }, Credential: Credential{Username: "v"}}}}
+	a, err := NewLogin("a.corp.example.com", Credential{Username: "u", Password: "p"})
+	require.NoError(t, err)
+	store := Store{Patterns: []image.HostPattern{pattern(t, "*.corp.example.com")}, Logins: Logins{a,
+		{Serves: func(host string) bool { return host == "b.corp.example.com" }, Credential: Credential{Username: "v"}}}}
 	access := Access{Namespace: "team-a", Stores: []Store{store}, Patterns: []PatternRule{{Hosts: store.Patterns[0], Rule: HostRule{Private: true}}}}
 	s := &session{client: NewClient(Options{}), access: access}
 	g := &guard{session: s, origin: "a.corp.example.com", store: store}
 	require.True(t, g.trusted("a.corp.example.com"))
 	require.False(t, g.trusted("b.corp.example.com"), "credentials for one host of a pattern are not sent to another")
-	require.Equal(t, "u", store.credential("a.corp.example.com").Username)
-	require.Equal(t, "v", store.credential("b.corp.example.com").Username)
-	require.Zero(t, store.credential("c.corp.example.com"))
+	require.Equal(t, "u", store.Logins.For("a.corp.example.com", "app")[0].Username)
+	require.Equal(t, "v", store.Logins.For("b.corp.example.com", "app")[0].Username)
+	require.Equal(t, []Credential{{}}, store.Logins.For("c.corp.example.com", "app"))
 	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, (&location{session: s, at: image.Reference{Host: "a.corp.example.com", Repository: "app"}}).apiKey(), "whoever names an image chooses the host")
 	realm := &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {`Bearer realm="https://b.corp.example.com/token"`}}}
 	require.Error(t, g.checkChallenge("a.corp.example.com", realm))

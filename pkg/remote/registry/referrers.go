@@ -27,6 +27,10 @@ func (p *location) Referrers(ctx context.Context, subject image.Reference) ([]oc
 	if subject.Digest == "" {
 		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("cannot list the referrers of %s: it has no digest", subject))
 	}
+	return tryLogins(p, func(found []ocispec.Descriptor) bool { return len(found) > 0 }, func(p *location) ([]ocispec.Descriptor, error) { return p.listAll(ctx, subject) })
+}
+
+func (p *location) listAll(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	repository, err := p.repository(StageList, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the referrers of %s: %w", subject, err)

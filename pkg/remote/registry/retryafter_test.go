@@ -22,7 +22,7 @@ import (
 // store is a Store of a namespace that logs in at a host.
 func store(namespace, host string) []registry.Store {
 	return []registry.Store{{Source: policy.ObjectRef{Kind: "Store", Namespace: namespace, Name: "own"}, Registries: []string{host},
-		Credentials: map[string]registry.Credential{host: {Username: namespace, Password: "p"}}}}
+		Logins: loginFor(host, registry.Credential{Username: namespace, Password: "p"})}}
 }
 
 func TestRetryAfterPausesAllAccountsAtAHostThatAClusterStoreNames(t *testing.T) {

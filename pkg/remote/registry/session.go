@@ -32,6 +32,10 @@ type session struct {
 // Resolve implements [verify.Repository]. It sends HEAD, and GET if the answer lacks the
 // digest or size.
 func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
+	return tryLogins(p, anything, func(p *location) (ocispec.Descriptor, error) { return p.resolve(ctx, ref) })
+}
+
+func (p *location) resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	repository, err := p.repository(StageResolve, nil)
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("cannot look up %s: %w", ref, err)
@@ -76,6 +80,10 @@ func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int
 	case desc.Digest.Validate() != nil:
 		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", p.at.Name(), desc.Digest))
 	}
+	return tryLogins(p, anything, func(p *location) ([]byte, error) { return p.fetch(ctx, desc, doing) })
+}
+
+func (p *location) fetch(ctx context.Context, desc ocispec.Descriptor, doing string) ([]byte, error) {
 	open := false
 	repository, err := p.repository(StageFetch, &open)
 	if err != nil {
@@ -182,10 +190,10 @@ func (p *location) repository(stage Stage, open *bool) (*remote.Repository, erro
 	if store.Broken != nil {
 		return nil, store.Broken
 	}
-	credential := store.credential(host)
+	credential := p.credential
 	rule, _ := p.access.rule(host)
 	client := &auth.Client{
-		Client: &http.Client{Transport: answers{guard: &guard{session: p.session, origin: host, named: p.named, stage: stage, store: store}, open: open},
+		Client: &http.Client{Transport: answers{guard: &guard{session: p.session, origin: host, named: p.named, stage: stage, store: store, credential: credential}, open: open},
 			CheckRedirect: checkRedirect, Timeout: p.client.options.RequestTimeout},
 		Cache: p.client.tokenCache(p.access, host, credential),
 		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {

@@ -269,15 +269,37 @@ func TestHostsOnPrivateAddressesAndWithoutTLSNeedAClusterAdmin(t *testing.T) {
 }
 
 func TestCredentialsAreSentToTheirHostOnly(t *testing.T) {
+	for form, keys := range map[string][]string{
+		"host": {"HOST"}, "path": {"HOST/app"}, "scheme": {"https://HOST/v2/"}, "wildcard": {"127.*.*.1:PORT"}, "two logins": {"HOST/app", "HOST"},
+	} {
+		t.Run(form, func(t *testing.T) { requireCredentialsForTheirHostOnly(t, keys) })
+	}
+}
+
+// requireCredentialsForTheirHostOnly logs in at one of two registries, with keys of a pull secret.
+func requireCredentialsForTheirHostOnly(t *testing.T, keys []string) {
+	t.Helper()
 	trusted, other := hostile.New(), hostile.New()
 	t.Cleanup(trusted.Close)
 	t.Cleanup(other.Close)
+	_, port, _ := strings.Cut(trusted.Host(), ":")
+	var logins registry.Logins
+	for _, key := range keys {
+		logins = logins.Add(loginFor(strings.NewReplacer("HOST", trusted.Host(), "PORT", port).Replace(key), registry.Credential{Username: "user", Password: "secret"}))
+		if len(keys) > 1 { // the wrong one is tried first
+			logins[0].Credential.Password = "wrong"
+		}
+	}
+	basics := []string{"Basic " + base64.StdEncoding.EncodeToString([]byte("user:secret"))}
+	if len(keys) > 1 {
+		basics = append([]string{"Basic " + base64.StdEncoding.EncodeToString([]byte("user:wrong"))}, basics...)
+	}
 	access := func(registries ...string) registry.Access {
 		return registry.Access{Namespace: "team-a", Hosts: plain(trusted.Host(), other.Host()), Stores: []registry.Store{{
 			Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "own"}, Registries: append(registries, trusted.Host()),
-			Credentials: map[string]registry.Credential{trusted.Host(): {Username: "user", Password: "secret"}}}}}
+			Logins: logins}}}
 	}
-	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:secret"))
+	basic := basics[len(basics)-1]
 	login := func(w http.ResponseWriter, req *http.Request) {
 		if req.Header.Get("Authorization") != basic {
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
@@ -313,7 +335,7 @@ func TestCredentialsAreSentToTheirHostOnly(t *testing.T) {
 		other.Handle("", "/token", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"t"}`) })
 		_, err := session(t, registry.Options{}, access(other.Host())).Resolve(t.Context(), parse(t, trusted.Host()+"/app:v1"))
 		require.Equal(t, policy.ReasonAccessDenied, reason(t, err))
-		require.Equal(t, []string{basic}, other.Authorizations())
+		require.Equal(t, basics, other.Authorizations())
 	})
 	t.Run("another tenant has none", func(t *testing.T) {
 		before := len(trusted.Authorizations())
@@ -342,7 +364,7 @@ func TestTokensAreNotSharedBetweenTenants(t *testing.T) {
 	client := registry.NewClient(registry.Options{})
 	t.Cleanup(client.Close)
 	fetch := func(ns verify.Namespace, user string) error {
-		store := registry.Store{Registries: []string{h.Host()}, Credentials: map[string]registry.Credential{h.Host(): {Username: user, Password: "p"}}}
+		store := registry.Store{Registries: []string{h.Host()}, Logins: loginFor(h.Host(), registry.Credential{Username: user, Password: "p"})}
 		_, err := of(client, registry.Access{Namespace: ns, Hosts: plain(h.Host()), Stores: []registry.Store{store}}).
 			Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
 		return err

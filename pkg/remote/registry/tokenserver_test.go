@@ -31,8 +31,8 @@ func TestARefreshTokenDoesNotFollowARedirect(t *testing.T) {
 		fmt.Fprint(w, `{"access_token":"t"}`)
 	})
 	access := registry.Access{Namespace: "team-a", Hosts: plain(trusted.Host(), other.Host()), Stores: []registry.Store{{
-		Registries:  []string{trusted.Host()},
-		Credentials: map[string]registry.Credential{trusted.Host(): {IdentityToken: "long-lived"}}}}}
+		Registries: []string{trusted.Host()},
+		Logins:     loginFor(trusted.Host(), registry.Credential{IdentityToken: "long-lived"})}}}
 	err := resolve(t.Context(), session(t, registry.Options{}, access), parse(t, trusted.Host()+"/app:v1"))
 	require.Error(t, err)
 	require.Empty(t, sent)
@@ -67,9 +67,9 @@ func TestATokenServerMustProveWhoItIs(t *testing.T) {
 	t.Cleanup(images.Close)
 	host := images.Listener.Addr().String()
 	access := registry.Access{Hosts: map[string]registry.HostRule{host: {Private: true}, tokens.Host(): {Private: true}}, Stores: []registry.Store{{
-		Registries:  []string{host, tokens.Host()},
-		RootCAs:     pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: images.Certificate().Raw}),
-		Credentials: map[string]registry.Credential{host: {Username: "user", Password: "secret"}}}}}
+		Registries: []string{host, tokens.Host()},
+		RootCAs:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: images.Certificate().Raw}),
+		Logins:     loginFor(host, registry.Credential{Username: "user", Password: "secret"})}}}
 	err = resolve(t.Context(), session(t, registry.Options{}, access), parse(t, host+"/app:v1"))
 	require.ErrorContains(t, err, "certificate")
 	require.Empty(t, tokens.Requests())

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -107,27 +106,36 @@ func LoginSources(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) 
 	}), nil
 }
 
-// logins returns the fetched credentials for a store's registries, and bytes that
+// logins returns the fetched logins for a store's registries, and bytes that
 // identify the cloud identity. The fingerprint covers the identity instead of the
 // tokens, which change every hour.
-func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) (map[string]registry.Credential, []byte, error) {
+func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) (all registry.Logins, identity []byte, err error) {
 	sources, err := LoginSources(owner, spec, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	all := map[string]registry.Credential{}
-	var identity []byte
-	for _, source := range sources {
+	_, patterns, err := Hosts(owner, spec.Registries)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, source := range sources { // those of patterns come last
 		identity = fmt.Appendf(identity, "%q %q\n", source.String(), source.Fingerprint())
 		known, err := m.get(source)
 		if err != nil {
 			return nil, identity, fieldError("spec.identity", err)
 		}
-		found, err := registry.ParseDockerConfig(known.Content)
+		found, _, err := registry.ParseDockerConfig(known.Content)
 		if err != nil {
 			return nil, identity, fieldError("spec.identity", err)
 		}
-		maps.Copy(all, found)
+		if p := i - len(sources) + len(patterns); p >= 0 {
+			for n := range found {
+				found[n].Serves = func(host string) bool {
+					return patterns[p].Match(host) && external.Serves(string(spec.Identity.Provider), host)
+				}
+			}
+		}
+		all = append(all, found...)
 	}
 	return all, identity, nil
 }

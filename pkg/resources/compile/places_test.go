@@ -49,7 +49,7 @@ func TestALocationIsReachedFromTheLevelThatNamesItOnwards(t *testing.T) {
 			snapshot, problems := written.Compiled(written.Objects(t, append(c.documents, written.Namespace("team-a", "1"))...))
 			require.Empty(t, problems)
 			location, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
-			require.Equal(t, c.user, reached.Credentials["mirror.example.com"].Username)
+			require.Equal(t, c.user, reached.Logins.For("mirror.example.com", "hub/app")[0].Username)
 			require.Equal(t, []string{"mirror.example.com"}, reached.Registries)
 			require.Equal(t, c.named, location.Named)
 		})
@@ -61,7 +61,7 @@ func TestALocationThatNoStoreListsGetsNoOtherHostsCredential(t *testing.T) {
 	snapshot, problems := written.Compiled(written.Objects(t, written.Object("Store", "team-a", "hub", hubMirror+"imagePullSecrets: [{name: own}]"), both, written.Namespace("team-a", "1")))
 	require.Empty(t, problems)
 	_, reached := via(t, snapshot.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores)
-	require.Empty(t, reached.Credentials)
+	require.Equal(t, []registry.Credential{{}}, reached.Logins.For("mirror.example.com", "hub/app"))
 }
 
 func TestABrokenStoreOfALocationBreaksTheLocation(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
-	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -154,22 +153,6 @@ func (m Referenced) pullSecrets(ref v1beta1.Reference) ([]v1beta1.Reference, err
 		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), resource.MaxPullSecrets)
 	}
 	return MapSlice(names, func(name string) v1beta1.Reference { return v1beta1.Reference{Name: name} }), nil
-}
-
-// accountCredentials returns the credentials of a ServiceAccount's pull secrets.
-func (m Referenced) accountCredentials(ref v1beta1.Reference) (map[string]registry.Credential, error) {
-	const field = "spec.imagePullSecretsFrom.serviceAccount"
-	secrets, err := m.pullSecrets(ref)
-	if err != nil {
-		return nil, fieldError(field, err)
-	}
-	all := map[string]registry.Credential{}
-	for i, secret := range secrets {
-		if err := addCredentials(all, fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, m.Namespace, ref.Name), secret, m); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // get returns the fetched value of a source. What a person cannot fetch, the cluster may.

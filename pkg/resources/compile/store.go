@@ -21,6 +21,8 @@ type Store struct {
 	Fingerprint     string
 	CredentialsHash string // a hash of the credentials, tokens included
 	Proxy           *registry.Proxy
+	// Ignored says which entries of pull secrets are ignored, and why.
+	Ignored []string
 }
 
 // NewStore compiles a Store. One with an error denies the images of its registries.
@@ -32,11 +34,7 @@ func NewStore(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Referenced) 
 			s.Broken = registry.Unusable(resource.CutGrant(s.Broken.Error(), faultsOf(err)[0]))
 		}
 	}
-	var secrets []string
-	for _, host := range SortedKeys(s.Credentials) {
-		secrets = append(secrets, fmt.Sprintf("%q %q", host, s.Credentials[host]))
-	}
-	s.CredentialsHash = DigestOf(secrets)
+	s.CredentialsHash = DigestOf(s.Logins.Text())
 	login := s.CredentialsHash
 	if identity != nil { // its tokens rotate, and change no verdict
 		login = DigestOf([]string{string(identity)})
@@ -82,13 +80,11 @@ func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Refer
 	case len(s.Patterns) > 0 && e.Spec.InsecurePlainHTTP:
 		return nil, errors.New("spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host")
 	case e.Spec.Identity != nil:
-		if s.Credentials, identity, err = logins(owner, e.Spec, m); err == nil {
-			s.Logins, err = patternLogins(e.Spec, s.Credentials)
-		}
+		s.Logins, identity, err = logins(owner, e.Spec, m)
 	case e.Spec.ImagePullSecretsFrom != nil:
-		s.Credentials, err = m.accountCredentials(e.Spec.ImagePullSecretsFrom.ServiceAccount)
+		err = s.readAccount(e.Spec.ImagePullSecretsFrom.ServiceAccount, m)
 	default:
-		s.Credentials, err = credentials(e.Spec.ImagePullSecrets, m)
+		err = s.readSecrets(e.Spec.ImagePullSecrets, func(i int) string { return fmt.Sprintf("spec.imagePullSecrets[%d]", i) }, m)
 	}
 	var errAuthorities, errCertificate error
 	s.RootCAs, errAuthorities = m.Authorities(e.Spec)
@@ -96,21 +92,20 @@ func (s *Store) read(owner verify.Namespace, e Entry[v1beta1.StoreSpec], m Refer
 	return identity, errors.Join(err, errAuthorities, errCertificate)
 }
 
-func credentials(refs []v1beta1.Reference, m Referenced) (map[string]registry.Credential, error) {
-	all := map[string]registry.Credential{}
+// readSecrets adds the logins of pull secrets, each of which field names.
+func (s *Store) readSecrets(refs []v1beta1.Reference, field func(i int) string, m Referenced) error {
 	var wrong []error
 	for i, ref := range refs {
-		wrong = append(wrong, addCredentials(all, fmt.Sprintf("spec.imagePullSecrets[%d]", i), ref, m))
+		wrong = append(wrong, s.readSecret(field(i), ref, m))
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return nil, err
+		s.Logins = nil
+		return err
 	}
-	return all, nil
+	return nil
 }
 
-// addCredentials adds those of a pull secret that an earlier one does not have: the first
-// secret wins, as with kubelet.
-func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.Reference, m Referenced) error {
+func (s *Store) readSecret(field string, ref v1beta1.Reference, m Referenced) error {
 	source, err := m.locate(resource.KindSecret, ref.Name)
 	if err != nil {
 		return fieldError(field, err)
@@ -125,16 +120,28 @@ func addCredentials(all map[string]registry.Credential, field string, ref v1beta
 			return fmt.Errorf("%s: %s has neither .dockerconfigjson nor .dockercfg; make it with kubectl create secret docker-registry", field, source)
 		}
 	}
-	found, err := registry.ParseDockerConfig(config)
+	found, ignored, err := registry.ParseDockerConfig(config)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", field, source, err)
 	}
-	for host, credential := range found {
-		if _, earlier := all[host]; !earlier {
-			all[host] = credential
-		}
+	if len(found) == 0 {
+		ignored = append(ignored, "it has no login")
 	}
+	s.Logins = s.Logins.Add(found)
+	s.Ignored = append(s.Ignored, MapSlice(ignored, func(why string) string { return fmt.Sprintf("%s: %s: %s", field, source, why) })...)
 	return nil
+}
+
+// readAccount adds the logins of the pull secrets of a ServiceAccount.
+func (s *Store) readAccount(ref v1beta1.Reference, m Referenced) error {
+	const field = "spec.imagePullSecretsFrom.serviceAccount"
+	secrets, err := m.pullSecrets(ref)
+	if err != nil {
+		return fieldError(field, err)
+	}
+	return s.readSecrets(secrets, func(i int) string {
+		return fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, m.Namespace, ref.Name)
+	}, m)
 }
 
 // Touches reports whether s says something about a host without naming it, or as a place

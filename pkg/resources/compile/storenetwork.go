@@ -208,29 +208,6 @@ func sampleHost(provider v1beta1.RegistryProvider, pattern string) (string, erro
 	return host, nil
 }
 
-// patternLogins moves the logins for patterns out of the credentials of a store. Each is
-// for the hosts of the provider that its pattern matches.
-func patternLogins(spec v1beta1.StoreSpec, credentials map[string]registry.Credential) ([]registry.Login, error) {
-	var found []registry.Login
-	provider := string(spec.Identity.Provider)
-	for _, text := range spec.Registries {
-		if !image.IsHostPattern(text) {
-			continue
-		}
-		pattern, err := image.ParseHostPattern(text)
-		if err != nil {
-			return nil, err
-		}
-		sample, err := sampleHost(spec.Identity.Provider, pattern.String())
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, registry.Login{Credential: credentials[sample],
-			Serves: func(host string) bool { return pattern.Match(host) && external.Serves(provider, host) }})
-	}
-	return found, nil
-}
-
 // Way identifies the proxy of s with its credentials.
 func (s Store) Way() string {
 	if s.Proxy == nil {

@@ -37,19 +37,24 @@ func certificatesOf(l *resolve.Level, source policy.ObjectRef, cluster *resolve.
 	return t.Certificates
 }
 
-// rights returns what the condition Ready says about resources through whose Secrets or
-// ConfigMaps others than admins decide what is trusted.
-func rights(l *resolve.Objects) map[policy.ObjectRef]string {
+// noted returns the notes of the condition Ready: about Secrets and ConfigMaps through which others than
+// admins decide what is trusted, and about ignored entries of pull secrets.
+func noted(l *resolve.Level) map[policy.ObjectRef]string {
 	said := map[policy.ObjectRef]string{}
+	for source, ignored := range l.Ignored() {
+		for _, why := range ignored {
+			said[source] += ". Note: " + why
+		}
+	}
 	add := func(found []resource.Exposure) {
 		for _, f := range found {
 			said[f.Resource] += ". Note: " + f.String()
 		}
 	}
-	for _, e := range l.TrustStores {
+	for _, e := range l.Objects.TrustStores {
 		add(resource.TrustStoreExposures(e.Source, e.Spec))
 	}
-	for _, e := range l.Stores {
+	for _, e := range l.Objects.Stores {
 		add(resource.StoreExposures(e.Source, e.Spec))
 	}
 	return said

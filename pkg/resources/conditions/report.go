@@ -57,9 +57,9 @@ func Reports(s *resolve.Snapshot, namespace verify.Namespace) map[policy.ObjectR
 	for _, v := range own.Verifiers {
 		holds[v.Source] = v.Holds
 	}
-	reports, writable, reaches := map[policy.ObjectRef]Report{}, rights(own.Objects), reaches(own, s.Cluster())
+	reports, notes, reaches := map[policy.ObjectRef]Report{}, noted(own), reaches(own, s.Cluster())
 	for source, generation := range own.Objects.Generations() {
-		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.Ends[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + reaches[source] + writable[source]}}
+		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.Ends[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + reaches[source] + notes[source]}}
 		problem, broken := problems[source]
 		r.Effective = c.effective(source, broken)
 		if broken {

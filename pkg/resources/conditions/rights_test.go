@@ -25,3 +25,20 @@ func TestReadySaysWhoElseMayReplaceWhatATrustStoreTrusts(t *testing.T) {
 		require.NotContains(t, written.ReportOn(t, snapshot, other).Ready.Message, "role edit", other)
 	}
 }
+
+func TestEntriesOfPullSecretsThatAreIgnoredAreNamed(t *testing.T) {
+	snapshot, problems := written.Compiled(written.Objects(t, written.Namespace("team-a", "1"),
+		written.Secret("team-a", "one", ".dockerconfigjson", `{"auths":{"r.example.com":{"username":"u","password":"p"},"s.example.com":{"auth":"hunter2"}},"credsStore":"desktop"}`),
+		written.Secret("team-a", "two", ".dockerconfigjson", `{"auths":{}}`),
+		written.Object("Store", "team-a", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: one}, {name: two}]")))
+	require.Empty(t, problems)
+	ready := written.ReportOn(t, snapshot, "Store team-a/s").Ready
+	require.True(t, ready.True)
+	for _, said := range []string{
+		`spec.imagePullSecrets[0]: Secret team-a/one: entry "s.example.com" is ignored: auth is not`, "spec.imagePullSecrets[0]: Secret team-a/one: credsStore and credHelpers are ignored",
+		"spec.imagePullSecrets[1]: Secret team-a/two: it has no login",
+	} {
+		require.Contains(t, ready.Message, said)
+	}
+	require.NotContains(t, ready.Message, "hunter2")
+}

@@ -110,6 +110,17 @@ func (l *Level) Registries() []string {
 	return hosts
 }
 
+// Ignored says which entries of the pull secrets of each Store are ignored, and why.
+func (l *Level) Ignored() map[policy.ObjectRef][]string {
+	all := map[policy.ObjectRef][]string{}
+	for _, s := range l.stores {
+		if len(s.Ignored) > 0 {
+			all[s.Source] = s.Ignored
+		}
+	}
+	return all
+}
+
 // Shadowed reports whether Stores of the same level that come first by name list all
 // registries of a Store.
 func (l *Level) Shadowed(source policy.ObjectRef) bool {

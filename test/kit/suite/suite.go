@@ -67,6 +67,8 @@ const (
 	FluxTools = "LANDWAITER_FLUX_TOOLS"
 	// Kubelet is the node's agent.
 	Kubelet = "LANDWAITER_KUBELET"
+	// Keyring says which logins the kubelet's code would try.
+	Keyring = "LANDWAITER_KEYRING"
 	// Axe is the script of axe-core, which judges whether people with disabilities can use a page.
 	Axe = "LANDWAITER_AXE"
 )

@@ -24,7 +24,7 @@ var (
 	header = regexp.MustCompile(`(?i)((?:authorization|cookie|[\w-]*token|registry-auth)\s*:\s+)(?:[^\s"\\][^\n"\\]*(?:\\?"[^"\n\\]*\\?"[^\n"\\]*)*)`)
 	scheme = regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[\w.~+/=-]{8,}`)
 	// line is a field of YAML, which needs no quotes around spaces.
-	line = regexp.MustCompile(`(?im)((?:^|\\n|")[ \t]*(?:- +)?[\w.-]*` + secretName + `:[ \t]+)[^\s"'\\][^\n"\\]*`)
+	line = regexp.MustCompile(`(?im)((?:^|\\n|"|: )[ \t]*(?:- +)?[\w.-]*` + secretName + `:[ \t]+)[^\s"'\\][^\n"\\]*`)
 	// named is a value that is called so.
 	named = regexp.MustCompile(`(?i)(` + secretName + `\\?["']?\s*[:=]\s*)` + value)
 	// flag is followed by its value, and user by a name and a password.

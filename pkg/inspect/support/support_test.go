@@ -113,6 +113,7 @@ func TestWhatLooksLikeACredentialIsReplaced(t *testing.T) {
 	for what, text := range planted() {
 		require.True(t, leaks(text), what)
 		require.False(t, leaks(redact(text)), "%s: %s", what, redact(text))
+		require.False(t, leaks(redact("pull: "+text)), "%s, in a message: %s", what, redact("pull: "+text))
 		encoded, err := json.Marshal(text)
 		require.NoError(t, err)
 		require.False(t, leaks(redact(string(encoded))), "%s, in JSON: %s", what, redact(string(encoded)))

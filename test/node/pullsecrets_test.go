@@ -36,9 +36,11 @@ func usersFor(t *testing.T, secrets []string, host, repository string) (users []
 	for _, text := range secrets {
 		found, _, err := registry.ParseDockerConfig([]byte(text))
 		require.NoError(t, err, text)
-		logins = logins.Add(found)
+		logins, _ = logins.Add(found)
 	}
-	for _, credential := range logins.For(host, repository) {
+	credentials, more := logins.For(host, repository, true)
+	require.False(t, more)
+	for _, credential := range credentials {
 		users = append(users, credential.Username)
 	}
 	return users
@@ -132,7 +134,7 @@ func TestTheLoginsOfAPullSecretAreThoseOfTheKubeletsCode(t *testing.T) {
 			var entries []string
 			keys := map[string]bool{}
 			for range random.IntN(5) {
-				key := pick("", "", "https://", "http://") + pick("r.example.com", "r.example.com", "*.example.com", "*.*.com", "?.example.com", "[rs].example.com", "*", "s.example.com", "*-docker.pkg.dev", "index.docker.io", "docker.io",
+				key := pick("", "", "https://", "http://") + pick("r.example.com", "r.example.com", "*.example.com", "*.*.com", "?.example.com", "[rs].example.com", "*", "r*.e*m*e.*", "*x*.example.com", "s.example.com", "*-docker.pkg.dev", "index.docker.io", "docker.io",
 					"r.example.com:5000", "*.example.com:5000", "10.0.0.1:5000", "10.*.0.1:5000", "example.com") + pick("", "", "/", "/v1/", "/v2/", "/org", "/org/", "/org/app", "/v2/org", "/v1/a", "/p")
 				// Which of two spellings of a key comes first is chance.
 				if plain := strings.TrimSuffix(strings.NewReplacer("https://", "", "http://", "", "/v1/", "/", "/v2/", "/").Replace(key), "/"); !keys[plain] {

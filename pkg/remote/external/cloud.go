@@ -124,8 +124,16 @@ func awsDomain(region string) string {
 }
 
 // ecrAPI returns the region of a registry and reports whether it is one of Elastic
-// Container Registry: 123456789012.dkr.ecr.eu-central-1.amazonaws.com.
+// Container Registry: 123456789012.dkr.ecr.eu-central-1.amazonaws.com, or its endpoint for
+// both versions of IP, 123456789012.dkr-ecr.eu-central-1.on.aws.
 func ecrAPI(host string) (region string, ok bool) {
+	if parts := strings.SplitN(host, ".", 4); len(parts) == 4 && (parts[1] == "dkr-ecr" || parts[1] == "dkr-ecr-fips") {
+		domain := "on.aws"
+		if strings.HasPrefix(parts[2], "cn-") {
+			domain = "on.amazonwebservices.com.cn"
+		}
+		return parts[2], isNumber(parts[0], 12, 12) && isRegion(parts[2]) && parts[3] == domain
+	}
 	parts := strings.SplitN(host, ".", 5)
 	if len(parts) != 5 || !isNumber(parts[0], 12, 12) || parts[1] != "dkr" || (parts[2] != "ecr" && parts[2] != "ecr-fips") ||
 		!isRegion(parts[3]) || parts[4] != awsDomain(parts[3]) {

@@ -92,6 +92,7 @@ func TestAServiceAccountLogsInAtEveryCloudWithATokenForItAlone(t *testing.T) {
 		"AWS KMS":                   {Source{Kind: KMS, Address: awsRelease}, named, "", "sts.amazonaws.com"},
 		"AWS KMS, by an ARN":        {Source{Kind: KMS, Address: "awskms:///arn:aws:kms:eu-central-1:123456789012:alias/release"}, everywhere(), "", "sts.amazonaws.com"},
 		"Google Cloud KMS":          {Source{Kind: KMS, Address: gcpRelease + "/versions/1"}, everywhere(), "", "https://iam.googleapis.com/" + provider},
+		"ECR, dual-stack":           {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr-ecr.eu-central-1.on.aws"}, everywhere(), "AWS:token", "sts.amazonaws.com"}, // fluxcd/flux2#5712
 		"ECR, with a region of STS": {Source{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com"}, named, "AWS:token", "sts.amazonaws.com"},
 	} {
 		t.Run(name, func(t *testing.T) {

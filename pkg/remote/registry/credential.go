@@ -14,8 +14,8 @@ import (
 // dockerConfig is the part of Docker's config.json that pull secrets use.
 type dockerConfig struct {
 	Auths       map[string]json.RawMessage `json:"auths"`
-	CredsStore  string                     `json:"credsStore"`
-	CredHelpers map[string]string          `json:"credHelpers"`
+	CredsStore  json.RawMessage            `json:"credsStore"`
+	CredHelpers json.RawMessage            `json:"credHelpers"`
 }
 
 type dockerAuth struct {
@@ -27,8 +27,8 @@ type dockerAuth struct {
 }
 
 // ParseDockerConfig reads a pull secret: the content of .dockerconfigjson, or of the
-// older .dockercfg, at most 256 KiB and 256 entries, 32 of them with wildcards. An entry that
-// cannot be read affects no other: ignored says which, and why. Credential helpers are
+// older .dockercfg, at most 256 KiB and 256 entries. An entry that cannot be read affects no
+// other: ignored says which, and why, for the first few. Credential helpers are
 // ignored because they are programs. Neither ignored nor the error contains a credential.
 func ParseDockerConfig(text []byte) (logins Logins, ignored []string, err error) {
 	if len(text) > maxDockerConfigBytes {
@@ -39,7 +39,7 @@ func ParseDockerConfig(text []byte) (logins Logins, ignored []string, err error)
 	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, nil, errors.New("the docker config is not JSON of the form that kubectl create secret docker-registry makes")
 	}
-	if config.Auths == nil && config.CredsStore == "" && config.CredHelpers == nil {
+	if config.Auths == nil && config.CredsStore == nil && config.CredHelpers == nil {
 		// The older form is the map alone; it parsed above with every field unknown.
 		if err := json.Unmarshal(text, &config.Auths); err != nil {
 			return nil, nil, errors.New("the docker config has no auths")
@@ -48,24 +48,44 @@ func ParseDockerConfig(text []byte) (logins Logins, ignored []string, err error)
 	if len(config.Auths) > maxDockerConfigHosts {
 		return nil, nil, fmt.Errorf("the docker config has %d hosts, the limit is %d", len(config.Auths), maxDockerConfigHosts)
 	}
-	wild := 0
+	more := 0
 	for _, key := range slices.Sorted(maps.Keys(config.Auths)) {
 		login, err := readLogin(key, config.Auths[key])
-		if err == nil && login.wild() {
-			if wild++; wild > maxWildLogins {
-				err = fmt.Errorf("the docker config has more than %d entries with wildcards", maxWildLogins)
-			}
+		switch {
+		case err == nil:
+			logins = append(logins, login)
+		case len(ignored) < maxIgnored:
+			ignored = append(ignored, fmt.Sprintf("entry %.80q is ignored: %v", shownKey(key), err))
+		default:
+			more++
 		}
-		if err != nil {
-			ignored = append(ignored, fmt.Sprintf("entry %.80q is ignored: %v", key, err))
-			continue
-		}
-		logins = append(logins, login)
 	}
-	if config.CredsStore != "" || len(config.CredHelpers) > 0 {
+	slices.SortStableFunc(logins, byKey)
+	if more > 0 {
+		ignored = append(ignored, fmt.Sprintf("%d more entries are ignored", more))
+	}
+	if isSet(config.CredsStore) || isSet(config.CredHelpers) {
 		ignored = append(ignored, "credsStore and credHelpers are ignored: a helper is a program that cannot be run here; put the credential itself into auths")
 	}
-	return Logins{}.Add(logins), ignored, nil
+	return logins, ignored, nil
+}
+
+// isSet reports whether a field of a Docker configuration says something.
+func isSet(field json.RawMessage) bool {
+	return !slices.Contains([]string{"", `""`, "{}", "null"}, string(field))
+}
+
+// shownKey returns a key without the login that it may have before its host.
+func shownKey(key string) string {
+	scheme, rest, found := strings.Cut(key, "://")
+	if !found {
+		scheme, rest = "", key
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndex(host, "@"); at >= 0 {
+		return strings.TrimPrefix(scheme+"://"+host[at+1:]+"/"+path, "://")
+	}
+	return key
 }
 
 func readLogin(key string, text json.RawMessage) (Login, error) {

@@ -4,12 +4,16 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/test/kit/hostile"
 )
 
 // loginFor returns the only login of a store.
@@ -28,7 +32,8 @@ func auth(user string) string {
 
 // usersFor returns who logs in for a repository, in order; "" is nobody.
 func usersFor(logins registry.Logins, host, repository string) (users []string) {
-	for _, credential := range logins.For(host, repository) {
+	credentials, _ := logins.For(host, repository, true)
+	for _, credential := range credentials {
 		users = append(users, credential.Username)
 	}
 	return users
@@ -63,6 +68,10 @@ func TestLoginsAreThoseThatAKubeletTriesInItsOrder(t *testing.T) {
 		"a wildcard":                           {`"*.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
 		"a wildcard is for one label":          {`"*.com": ` + auth("a"), "r.example.com", "org/app", []string{""}},
 		"a wildcard within a label":            {`"*-docker.pkg.dev/project": ` + auth("a"), "europe-docker.pkg.dev", "project/app", []string{"a"}},
+		"a wildcard for nothing":               {`"r*.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
+		"two wildcards in a label":             {`"*g*st*.example.com": ` + auth("a"), "registry-1.example.com", "org/app", []string{"a"}},
+		"two wildcards in another label":       {`"*g*sts*.example.com": ` + auth("a"), "registry-1.example.com", "org/app", []string{""}},
+		"what a wildcard needs twice":          {`"ab*ba.example.com": ` + auth("a"), "aba.example.com", "org/app", []string{""}},
 		"a wildcard after the name":            {`"*.example.com": ` + auth("b") + `, "r.example.com": ` + auth("a"), "r.example.com", "org/app", []string{"a", "b"}},
 		"a wildcard has no port":               {`"*.example.com": ` + auth("a"), "r.example.com:5000", "org/app", []string{""}},
 		"one user twice":                       {`"r.example.com": ` + auth("a") + `, "r.example.com/org": ` + auth("a"), "r.example.com", "org/app", []string{"a"}},
@@ -94,19 +103,25 @@ func TestLoginsAreThoseThatAKubeletTriesInItsOrder(t *testing.T) {
 
 func TestAnEntryThatIsNotUnderstoodSpoilsNoOther(t *testing.T) {
 	for entry, why := range map[string]string{
-		`"r.example.com": "secret"`:                           `entry "r.example.com" is ignored: it is not an object`,
-		`"r.example.com": {"auth": 5}`:                        `entry "r.example.com" is ignored: it is not an object`,
-		`"r.example.com": {"auth": "secret!"}`:                `entry "r.example.com" is ignored: auth is not base64`,
-		`"r.example.com": {"auth": "c2VjcmV0"}`:               `entry "r.example.com" is ignored: auth is not a user name and a password`,
-		`"https://": ` + auth("a"):                            `entry "https://" is ignored: it is not for a registry host`,
-		`"r.example.com:port": ` + auth("a"):                  `is ignored: it is not for a registry host`,
-		`"r.example.com/%zz": ` + auth("a"):                   `is ignored: it is not for a registry host`,
-		`"": ` + auth("a"):                                    `entry "" is ignored: it is not for a registry host`,
-		`"a[.example.com": ` + auth("a"):                      `is ignored`,
-		`"` + strings.Repeat("a.", 256) + `b": ` + auth("a"):  `the limit is 512`,
-		`"x": {}}, "credsStore": "desktop", "y": {"z": {}`:    `credsStore and credHelpers are ignored`,
-		`"x": {}}, "credHelpers": {"r": "ecr-login"`:          `credsStore and credHelpers are ignored`,
-		`"s": ` + strings.ReplaceAll(auth("a"), "auth", "no"): "",
+		`"r.example.com": "secret"`:                                    `entry "r.example.com" is ignored: it is not an object`,
+		`"r.example.com": {"auth": 5}`:                                 `entry "r.example.com" is ignored: it is not an object`,
+		`"r.example.com": {"auth": "secret!"}`:                         `entry "r.example.com" is ignored: auth is not base64`,
+		`"r.example.com": {"auth": "c2VjcmV0"}`:                        `entry "r.example.com" is ignored: auth is not a user name and a password`,
+		`"https://": ` + auth("a"):                                     `entry "https://" is ignored: it is not for a registry host`,
+		`"r.example.com:port": ` + auth("a"):                           `is ignored: it is not for a registry host`,
+		`"r.example.com/%zz": ` + auth("a"):                            `is ignored: it is not for a registry host`,
+		`"": ` + auth("a"):                                             `entry "" is ignored: it is not for a registry host`,
+		`"a[.example.com": ` + auth("a"):                               `is ignored`,
+		`"https://robot:secret@x.example.com/v1/": 5`:                  `entry "https://x.example.com/v1/" is ignored`,
+		`"robot:secret@x.example.com": 5`:                              `entry "x.example.com/" is ignored`,
+		`"doc\u212aer.io": ` + auth("a"):                               `is ignored: it is not for a registry host`,
+		`"` + strings.Repeat("a", 300) + `": ` + auth("a"):             `is ignored: it is not for a registry host`,
+		`"x": {}}, "credsStore": 5, "y": {"z": {}`:                     `credsStore and credHelpers are ignored`,
+		`"x": {}}, "credHelpers": [], "credsStore": "", "y": {"z": {}`: `credsStore and credHelpers are ignored`,
+		`"` + strings.Repeat("a.", 256) + `b": ` + auth("a"):           `the limit is 512`,
+		`"x": {}}, "credsStore": "desktop", "y": {"z": {}`:             `credsStore and credHelpers are ignored`,
+		`"x": {}}, "credHelpers": {"r": "ecr-login"`:                   `credsStore and credHelpers are ignored`,
+		`"s": ` + strings.ReplaceAll(auth("a"), "auth", "no"):          "",
 	} {
 		t.Run(entry, func(t *testing.T) {
 			logins, ignored, err := registry.ParseDockerConfig([]byte(`{"auths": {"good.example.com": ` + auth("good") + `, ` + entry + `}}`))
@@ -167,27 +182,125 @@ func hosts(n int, label string) string {
 }
 
 func TestLoginsAreBounded(t *testing.T) {
-	logins, ignored, err := registry.ParseDockerConfig([]byte(`{"auths": {` + hosts(100, "*") + `}}`))
+	some, ignored, err := registry.ParseDockerConfig([]byte(`{"auths": {` + hosts(30, "*") + `}}`))
 	require.NoError(t, err)
-	require.Len(t, logins, 32)
-	require.Len(t, ignored, 68)
-	require.Contains(t, ignored[0], "more than 32 entries with wildcards")
+	require.Empty(t, ignored)
+	more, _, err := registry.ParseDockerConfig([]byte(`{"auths": {` + hosts(10, "*.x") + "," + hosts(200, "r") + `}}`))
+	require.NoError(t, err)
+	all, leftOut := registry.Logins{}.Add(some)
+	require.Zero(t, leftOut)
+	all, leftOut = all.Add(more)
+	require.Equal(t, 8, leftOut, "those with wildcards past 32")
+	require.Len(t, all, 232)
 
-	logins, _, err = registry.ParseDockerConfig([]byte(`{"auths": {` + strings.ReplaceAll(hosts(100, "r"), ".example.com/a", "") + `}}`))
-	require.NoError(t, err)
-	require.Len(t, logins, 100)
 	many := registry.Logins{}
 	for i := range 40 {
-		many = many.Add(loginFor("r.example.com", registry.Credential{Username: fmt.Sprint(i)}))
+		many, _ = many.Add(loginFor("r.example.com", registry.Credential{Username: fmt.Sprint(i)}))
 	}
-	require.Len(t, usersFor(many, "r.example.com", "app"), 16)
-	require.Equal(t, "0", usersFor(many, "r.example.com", "app")[0], "of one key, the first secret comes first")
+	credentials, cut := many.For("r.example.com", "app", true)
+	require.True(t, cut)
+	require.Len(t, credentials, 8)
+	require.Equal(t, "0", credentials[0].Username, "of one key, the first secret comes first")
+
+	_, ignored, err = registry.ParseDockerConfig([]byte(`{"auths": {` + strings.ReplaceAll(hosts(100, "r"), "{", "[{") + `}}`))
+	require.Error(t, err)
+	require.Empty(t, ignored)
+	var bad []string
+	for i := range 200 {
+		bad = append(bad, fmt.Sprintf(`"r%d.example.com": 5`, i))
+	}
+	logins, ignored, err := registry.ParseDockerConfig([]byte(`{"auths": {` + strings.Join(bad, ",") + `}}`))
+	require.NoError(t, err)
+	require.Empty(t, logins)
+	require.Len(t, ignored, 5)
+	require.Equal(t, "196 more entries are ignored", ignored[4])
+}
+
+// Whoever names an image chooses the host among those of a pattern, perhaps a server of their own.
+func TestAKeyWithWildcardsIsForHostsThatTheStoreNames(t *testing.T) {
+	logins := loginFor("*.apps.example.com", registry.Credential{Username: "u"})
+	named, _ := logins.For("r.apps.example.com", "app", true)
+	require.Equal(t, "u", named[0].Username)
+	byPattern, _ := logins.For("r.apps.example.com", "app", false)
+	require.Equal(t, []registry.Credential{{}}, byPattern)
+}
+
+// The registry hides a repository from one login, refuses another, and lets a third read.
+func TestAListIsOnlyCompleteIfItsLoginMayRead(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	const listed = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":7}]}`
+	for path, answer := range map[string]func(user string) (int, string){
+		"/manifests/": func(user string) (int, string) {
+			if user == "reader" || user == "partial" {
+				return http.StatusOK, "{}"
+			}
+			return http.StatusNotFound, ""
+		},
+		"/referrers/": func(user string) (int, string) {
+			switch user {
+			case "owner":
+				return http.StatusOK, listed
+			case "reader":
+				return http.StatusOK, `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`
+			}
+			return http.StatusNotFound, ""
+		},
+	} {
+		h.Handle("", path, func(w http.ResponseWriter, r *http.Request) {
+			user, _, ok := r.BasicAuth()
+			if !ok || user == "expired" {
+				w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			status, text := answer(user)
+			if strings.Contains(r.URL.Path, "sha256-") { // a tag
+				status, text = http.StatusNotFound, ""
+			}
+			w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(text))
+		})
+	}
+	for name, c := range map[string]struct {
+		users []string
+		found int
+		says  string
+	}{
+		"the owner":                             {[]string{"owner"}, 1, ""},
+		"the owner after one that sees nothing": {[]string{"stranger", "owner"}, 1, ""},
+		"the owner after an expired one":        {[]string{"expired", "owner"}, 1, ""},
+		"an expired one and a stranger":         {[]string{"expired", "stranger"}, 0, "2 logins of Store team-a/own were tried"},
+		"a stranger and an expired one":         {[]string{"stranger", "expired"}, 0, "refuses access"},
+		"a reader of an empty list":             {[]string{"expired", "reader"}, 0, ""},
+		"two expired ones":                      {[]string{"expired", "expired2"}, 0, "were tried"},
+		"more than are tried":                   {[]string{"s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"}, 0, "match than are tried"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logins registry.Logins
+			for _, user := range c.users {
+				logins, _ = logins.Add(loginFor(h.Host(), registry.Credential{Username: strings.TrimSuffix(user, "2"), Password: user}))
+			}
+			access := registry.Access{Namespace: "team-a", Hosts: plain(h.Host()), Stores: []registry.Store{{
+				Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "own"}, Registries: []string{h.Host()}, Logins: logins}}}
+			subject := parse(t, h.Host()+"/app@sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a") // {}
+			found, err := session(t, registry.Options{}, access).Referrers(t.Context(), subject)
+			require.Len(t, found, c.found)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+			require.True(t, verify.IsPermanent(err))
+		})
+	}
 }
 
 // FuzzPullSecrets holds that whatever is in a pull secret, it is read or refused without telling a password, and that
 // no login goes to a host that its key does not name.
 func FuzzPullSecrets(f *testing.F) {
-	for _, key := range []string{"r.example.com", "https://r.example.com/v1/", "*.example.com", "r.example.com/org", "index.docker.io", "[::1]:5000", "a[.b", "%zz", "", "*", "*.*.*"} {
+	for _, key := range []string{"r.example.com", "https://r.example.com/v1/", "*.example.com", "r.example.com/org", "index.docker.io", "[::1]:5000", "a[.b", "%zz", "", "*", "*.*.*", "https://user:hunter2@r.example.com"} {
 		f.Add(key, `{"auth": "dTpwYXNz"}`, "r.example.com", "org/app")
 	}
 	f.Fuzz(func(t *testing.T, key, entry, host, repository string) {
@@ -198,10 +311,11 @@ func FuzzPullSecrets(f *testing.F) {
 			return
 		}
 		for _, said := range ignored {
-			require.NotContains(t, strings.ReplaceAll(said, key, ""), "secret")
+			require.NotContains(t, said, "hunter2")
 		}
-		require.LessOrEqual(t, len(logins.For(host, repository)), 16)
-		if key != "good.example.com" && !strings.Contains(key, "*") && !strings.ContainsAny(key, `?[\`) {
+		credentials, _ := logins.For(host, repository, true)
+		require.LessOrEqual(t, len(credentials), 8)
+		if key != "good.example.com" && !strings.Contains(key, "*") {
 			for _, user := range usersFor(logins, "other.example.net", repository) {
 				require.True(t, user == "" || strings.Contains(strings.ToLower(key), "other.example.net"), "%q gives %q a login", key, "other.example.net")
 			}

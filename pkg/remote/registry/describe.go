@@ -26,19 +26,20 @@ func describe(req *http.Request, resp *http.Response) error {
 		return nil
 	}
 	algorithm := digest.Canonical
-	if asked, err := digest.Parse(path.Base(req.URL.Path)); err == nil {
+	askedPath := askedFor(req)
+	if asked, err := digest.Parse(path.Base(askedPath)); err == nil {
 		algorithm = asked.Algorithm()
 	}
 	if stated, err := digest.Parse(resp.Header.Get(headerDigest)); err != nil || stated.Algorithm() != algorithm {
 		resp.Header.Del(headerDigest) // it is optional
 	}
-	if req.Method != http.MethodGet || !isMetadata(req.URL.Path) {
+	if req.Method != http.MethodGet || !isMetadata(askedPath) {
 		return nil
 	}
 	stated, _, unread := mime.ParseMediaType(resp.Header.Get(headerType))
 	accepted := req.Header.Get("Accept")
 	// What was listed with a digest is asked for by its type alone, with which the content is compared.
-	listed := strings.Contains(req.URL.Path, "/manifests/") && accepted != "" && !strings.Contains(accepted, ",")
+	listed := strings.Contains(askedPath, "/manifests/") && accepted != "" && !strings.Contains(accepted, ",")
 	if listed && intake.IsDocument(stated) {
 		resp.Header.Set(headerType, accepted)
 		return nil
@@ -48,7 +49,7 @@ func describe(req *http.Request, resp *http.Response) error {
 		return err
 	}
 	if listed {
-		if algorithm.Available() && string(algorithm.FromBytes(content)) == path.Base(req.URL.Path) {
+		if algorithm.Available() && string(algorithm.FromBytes(content)) == path.Base(askedPath) {
 			resp.Header.Set(headerType, accepted)
 		}
 		return nil // else it is a page of somebody between, which oras-go refuses
@@ -62,13 +63,13 @@ func describe(req *http.Request, resp *http.Response) error {
 		return err
 	}
 	switch {
-	case limit && strings.Contains(req.URL.Path, "/referrers/"):
+	case limit && strings.Contains(askedPath, "/referrers/"):
 		resp.Header.Set(headerType, ocispec.MediaTypeImageIndex) // whoever reads it says which limit
 	case limit && unread == nil:
 		resp.Header.Set(headerType, stated)
 	case kind != "":
 		resp.Header.Set(headerType, kind)
-	case intake.IsIndex(stated) && strings.Contains(req.URL.Path, "/manifests/"):
+	case intake.IsIndex(stated) && strings.Contains(askedPath, "/manifests/"):
 		return fmt.Errorf("the answer is of the type %s, and is none", stated) // not that there is none
 	case intake.IsIndex(stated):
 		resp.Header.Set(headerType, "application/json") // it is none, whatever it says

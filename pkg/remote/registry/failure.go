@@ -103,7 +103,7 @@ func openEnded(resp *http.Response) bool {
 
 // checkStated compares the digest that an answer states with the one that was asked for.
 func checkStated(req *http.Request, resp *http.Response) error {
-	above, name := path.Split(req.URL.Path)
+	above, name := path.Split(askedFor(req))
 	if resp.StatusCode != http.StatusOK || !strings.HasSuffix(above, "/manifests/") && !strings.HasSuffix(above, "/blobs/") {
 		return nil
 	}
@@ -263,6 +263,10 @@ func permanentStatus(response *errcode.ErrorResponse, host string) (reason polic
 	switch response.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return policy.ReasonAccessDenied, host + " refuses access"
+	case http.StatusBadRequest:
+		if at := response.URL; at != nil && !isMetadata(at.Path) && !strings.Contains(at.Path, "/blobs/") { // RFC 6749, section 5.2
+			return policy.ReasonAccessDenied, "the token server of " + host + " refuses the request"
+		}
 	case http.StatusNotFound:
 		if hasCode(response, errcode.ErrorCodeNameUnknown) {
 			return policy.ReasonNotFound, host + " has no such image or tag"

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -39,13 +40,21 @@ type guard struct {
 	store   Store
 	// credential is the login of the store that is used.
 	credential Credential
+	// realms are the token servers that were checked, by the path that stands for each.
+	realms sync.Map // of string to *url.URL
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	var times times
-	resp, err := g.send(req, &times)
-	g.observe(req, resp, err, times)
+	sent, realm := g.toTokenServer(req)
+	resp, err := g.send(sent, &times)
+	g.observe(sent, resp, err, times)
+	if err == nil && realm != nil {
+		if err := g.follow(req, realm, resp); err != nil {
+			return nil, err
+		}
+	}
 	return resp, err
 }
 
@@ -93,10 +102,11 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 		resp.Body = readBody{resp.Body}
 	}
 	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes}
-	if !strings.Contains(req.URL.Path, "/blobs/") { // the caller of Fetch has memory for those
+	asked := askedFor(req)
+	if !strings.Contains(asked, "/blobs/") { // the caller of Fetch has memory for those
 		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()} // describe keeps it, and its reader
 	}
-	if isMetadata(req.URL.Path) {
+	if isMetadata(asked) {
 		// It fails past the limit instead of ending: a cut manifest must not pass for a
 		// whole one.
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxManifestBytes)
@@ -167,26 +177,6 @@ func (g *guard) trusted(host string) bool {
 	return slices.Contains(g.store.Registries, host)
 }
 
-// checkChallenge leaves one challenge of those that a server offers, and rejects it if it sends the client to a token
-// server that its credentials were not declared for.
-func (g *guard) checkChallenge(host string, resp *http.Response) error {
-	if resp.StatusCode != http.StatusUnauthorized {
-		return nil
-	}
-	trusted := func(realm string) bool {
-		at, err := url.Parse(realm)
-		return err == nil && g.trusted(hostOf(at))
-	}
-	chosen, there := answerOne(resp, g.credential, trusted)
-	realm := chosen.parameters["realm"]
-	if !there || chosen.scheme != "bearer" || trusted(realm) {
-		return nil
-	}
-	at, _ := url.Parse(realm) // nil has no host
-	return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
-		"which no Store for %s lists", host, hostOf(at), g.origin), "if that is right, add the token server to spec.registries of the Store")
-}
-
 // hostOf returns the host of u as images name it, "" if u is nil.
 func hostOf(u *url.URL) string {
 	if u == nil {
@@ -213,6 +203,15 @@ func retryAfter(resp *http.Response) time.Duration {
 		return time.Until(at)
 	}
 	return 0
+}
+
+// askedFor returns the path that a request asks for, whatever redirects led it to: where content is served from must not
+// decide how it is read.
+func askedFor(req *http.Request) string {
+	for req.Response != nil && req.Response.Request != nil {
+		req = req.Response.Request
+	}
+	return req.URL.Path
 }
 
 // isMetadata reports whether a path of the distribution API returns manifests or lists of

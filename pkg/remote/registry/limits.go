@@ -36,13 +36,17 @@ const (
 	maxRedirects = 3
 	// maxDockerConfigBytes is the size of a pull secret that is parsed.
 	maxDockerConfigBytes = 256 << 10
-	// maxDockerConfigHosts is the number of entries of one pull secret, and maxWildLogins of those with
-	// wildcards, each of which is compared with a host for some microseconds.
+	// maxDockerConfigHosts is the number of entries of one pull secret, and maxWildLogins of those of a store
+	// with wildcards, each of which is compared with a host for up to a microsecond.
 	maxDockerConfigHosts, maxWildLogins = 256, 32
-	// maxLoginKeyBytes is longer than a host and a path.
-	maxLoginKeyBytes = 512
+	// maxIgnored is how many ignored entries of a pull secret are named.
+	maxIgnored = 4
+	// maxLoginKeyBytes is longer than a host and a path, and maxHostBytes than a host with its port (RFC 1035, section 2.3.4).
+	maxLoginKeyBytes, maxHostBytes = 512, 261
 	// maxLogins is how many logins are tried for one repository.
-	maxLogins = 16
+	maxLogins = 8
+	// maxWorked bounds the repositories for which a namespace remembers which login worked.
+	maxWorked = 1024
 
 	// maxClientChainBytes bounds the client certificate with its chain, maxClientKeyBytes
 	// and maxClientKeyBits its key, which signs once a connection: an RSA key of 4096 bits

@@ -3,7 +3,6 @@ package registry
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -32,61 +31,23 @@ type Mirror struct {
 // ViaItself returns s as it reaches a host that no store lists: with its pull secrets, which
 // say for which hosts they are, and its CA, and nothing that is for its registries.
 func (s Store) ViaItself(host string) *Store {
-	own := slices.DeleteFunc(slices.Clone(s.Logins), func(l Login) bool { return l.Serves != nil })
-	return &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken, Logins: own}
+	logins := s.Logins
+	if forProvider := func(l Login) bool { return l.Serves != nil }; slices.ContainsFunc(logins, forProvider) {
+		logins = slices.DeleteFunc(slices.Clone(logins), forProvider)
+	}
+	return &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken, Logins: logins}
 }
 
 // location is one repository as one tenant reaches it. It implements [verify.Repository].
 type location struct {
 	*session
-	at     image.Reference // host and repository
-	role   verify.Role
-	store  Store
-	named  bool          // by a cluster admin, as [Location.Named]
-	logins []Credential  // of the store for the repository, at least one
-	works  *atomic.Int32 // the index of the login that worked last
-	// credential is the login that requests use.
+	at    image.Reference // host and repository
+	role  verify.Role
+	store Store
+	named bool // by a cluster admin, as [Location.Named]
+	// credential is the login that requests use. [tryLogins] sets it.
 	credential Credential
 }
-
-// location returns a location with the matching logins of its store.
-func (s *session) location(at image.Reference, role verify.Role, store Store, named bool) *location {
-	return &location{session: s, at: at, role: role, store: store, named: named, logins: store.Logins.For(at.Host, at.Repository), works: &atomic.Int32{}}
-}
-
-// tryLogins calls f with each login of the location until one succeeds, as kubelets do. shown reports whether a
-// result proves that the login may read the repository: registries also answer "not found" to those who may not. If no
-// login succeeds, tryLogins returns the first result without an error, or all errors.
-func tryLogins[T any](p *location, shown func(T) bool, f func(*location) (T, error)) (value T, err error) {
-	first := int(p.works.Load())
-	var refused []error
-	empty := value
-	for n := range p.logins {
-		i := (first + n) % len(p.logins)
-		as := *p
-		as.credential = p.logins[i]
-		value, err = f(&as)
-		switch {
-		case err == nil && shown(value), err != nil && !verify.HasReason(err, policy.ReasonAccessDenied) && !verify.HasReason(err, policy.ReasonNotFound):
-			p.works.Store(int32(i)) //nolint:gosec // at most maxLogins
-			return value, err
-		case err != nil:
-			refused = append(refused, err)
-		case len(refused) == n: // the first
-			empty = value
-		}
-	}
-	switch {
-	case len(refused) < len(p.logins):
-		return empty, nil
-	case len(refused) == 1:
-		return value, err
-	}
-	return value, join(refused...)
-}
-
-// anything is for results that are only shown to those who may read the repository.
-func anything[T any](T) bool { return true }
 
 // Locations implements [verify.Registry].
 func (s *session) Locations(ref image.Reference) verify.Locations {
@@ -95,7 +56,7 @@ func (s *session) Locations(ref image.Reference) verify.Locations {
 	if s.access.Attestations {
 		listing = "with attestation tags"
 	}
-	own := s.location(image.Reference{Host: ref.Host, Repository: ref.Repository}, verify.RoleOrigin, store, false)
+	own := &location{session: s, at: image.Reference{Host: ref.Host, Repository: ref.Repository}, role: verify.RoleOrigin, store: store}
 	if store.Broken != nil || len(store.Mirrors)+len(store.Evidence) == 0 {
 		only := add(nil, own)
 		return verify.Locations{Content: only, Evidence: only, Listing: listing}
@@ -124,16 +85,16 @@ func (s *session) Generation() string { return s.access.Generation }
 // located returns where an image is at a Location of a Store. Without a name it has, every
 // request fails.
 func (s *session) located(role verify.Role, listed Location, by Store, ref image.Reference) *location {
-	var store Store
+	p := &location{session: s, role: role, named: listed.Named}
 	if listed.Via != nil {
-		store = *listed.Via
+		p.store = *listed.Via
 	}
-	at, err := listed.Template.For(ref)
-	if err != nil {
-		at = image.Reference{Host: listed.Template.Host()}
-		store = Store{Broken: Unusable(fmt.Sprintf("%s: %v", by.Source, err), "")}
+	var err error
+	if p.at, err = listed.Template.For(ref); err != nil {
+		p.at = image.Reference{Host: listed.Template.Host()}
+		p.store = Store{Broken: Unusable(fmt.Sprintf("%s: %v", by.Source, err), "")}
 	}
-	return s.location(at, role, store, listed.Named)
+	return p
 }
 
 // add appends a location, unless it is among the locations: whoever lists it first says how it is

@@ -2,12 +2,13 @@ package registry
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
@@ -18,19 +19,19 @@ type Login struct {
 	// Serves, if set, replaces the key: it reports whether the credential may be sent to a host.
 	Serves func(host string) bool
 
-	key    string   // host and path, the sort key of kubelets
-	labels []string // of the host, with wildcards
-	port   string   // "" for 443
-	path   string   // prefix of repositories with a leading slash, or ""
-	hub    bool     // the key is a name of Docker Hub other than docker.io
+	key  string // host and path, the sort key of kubelets
+	host string // without a port, with wildcards
+	port string // "" for 443
+	path string // prefix of repositories with a leading slash, or ""
+	hub  bool   // the key is a name of Docker Hub other than docker.io
 }
 
-// Logins are the logins of a store in the order in which they are tried.
+// Logins are the logins of a store in the order in which they are tried. They are never changed.
 type Logins []Login
 
 // NewLogin returns the login for a key of Docker's auths, which it reads as kubelets do: a host with an optional port,
-// scheme and path. The path is a prefix of repositories, and labels of the host may have wildcards ([path.Match]). The
-// error says what is wrong with the key.
+// scheme and path. The path is a prefix of repositories, and labels of the host may have wildcards: each * stands for
+// any number of characters. The error says what is wrong with the key.
 func NewLogin(key string, credential Credential) (Login, error) {
 	if len(key) > maxLoginKeyBytes {
 		return Login{}, fmt.Errorf("it has %d bytes, the limit is %d", len(key), maxLoginKeyBytes)
@@ -39,8 +40,8 @@ func NewLogin(key string, credential Credential) (Login, error) {
 		key = "https://" + key
 	}
 	at, err := url.Parse(key)
-	if err != nil || at.Host == "" {
-		return Login{}, fmt.Errorf("it is not for a registry host")
+	if err != nil || at.Host == "" || len(at.Host) > maxHostBytes || strings.ContainsFunc(at.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return Login{}, errors.New("it is not for a registry host")
 	}
 	l := Login{Credential: credential, path: at.Path}
 	if strings.HasPrefix(l.path, "/v1/") || strings.HasPrefix(l.path, "/v2/") { // of Docker's own API
@@ -58,82 +59,114 @@ func NewLogin(key string, credential Credential) (Login, error) {
 	if l.hub = err == nil && canonical == hubHost && host != hubHost; l.hub {
 		host = canonical
 	}
-	l.labels, l.port = splitHost(host)
-	for _, label := range l.labels {
-		if _, err := path.Match(label, ""); err != nil && net.ParseIP(strings.Trim(host, "[]")) == nil {
-			return Login{}, fmt.Errorf("%.80q is not a wildcard pattern", label)
-		}
-	}
+	l.host, l.port = splitPort(host)
 	return l, nil
 }
 
 // hubHost is Docker Hub in the names of images, and hubKey in a Docker configuration.
 const hubHost, hubKey = "docker.io", "index.docker.io"
 
-// splitHost returns the labels and the port of a host. The port is "" for 443.
-func splitHost(host string) (labels []string, port string) {
-	if name, number, err := net.SplitHostPort(host); err == nil {
-		host, port = name, number
+// splitPort splits a host from its port, which is "" for 443.
+func splitPort(host string) (name, port string) {
+	name = host
+	if first, number, err := net.SplitHostPort(host); err == nil {
+		name, port = first, number
 	}
 	if port == "443" {
 		port = ""
 	}
-	return strings.Split(host, "."), port
+	return name, port
 }
 
 // wild reports whether the host of the login has wildcards.
-func (l Login) wild() bool {
-	return slices.ContainsFunc(l.labels, func(label string) bool { return strings.ContainsAny(label, `*?[\`) })
+func (l Login) wild() bool { return strings.Contains(l.host, "*") }
+
+// matches reports whether the login applies to a repository at a host with a port.
+func (l Login) matches(host, port, repository string) bool {
+	return l.port == port && (l.path == "" || strings.HasPrefix("/"+repository, l.path)) && (l.host == host || l.wild() && matchesLabels(l.host, host))
 }
 
-// matches reports whether the login applies to a repository. labels and port are those of the host.
-func (l Login) matches(host string, labels []string, port, repository string) bool {
-	if l.Serves != nil {
-		return l.Serves(host)
-	}
-	if len(l.labels) != len(labels) || l.port != port || l.path != "" && !strings.HasPrefix("/"+repository, l.path) {
-		return false
-	}
-	for i, label := range l.labels {
-		if label == labels[i] {
-			continue
-		}
-		if matched, err := path.Match(label, labels[i]); err != nil || !matched {
+// matchesLabels reports whether each label of a host matches the one of a pattern.
+func matchesLabels(pattern, host string) bool {
+	for {
+		part, morePattern, dotted := strings.Cut(pattern, ".")
+		label, moreHost, more := strings.Cut(host, ".")
+		if dotted != more || !matchesLabel(part, label) {
 			return false
 		}
+		if !more {
+			return true
+		}
+		pattern, host = morePattern, moreHost
 	}
-	return true
+}
+
+// matchesLabel reports whether a label matches a pattern, in one pass over both.
+func matchesLabel(pattern, label string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == label
+	}
+	label, matched := strings.CutPrefix(label, first)
+	for matched {
+		part, more, wild := strings.Cut(rest, "*")
+		if !wild {
+			return strings.HasSuffix(label, part)
+		}
+		_, label, matched = strings.Cut(label, part)
+		rest = more
+	}
+	return false
 }
 
 // For returns the credentials for a repository at a normalised host in the order in which kubelets try them, without
-// repetitions and at most 16. Keys with other names of Docker Hub only count if no other key matches its images. If no
-// login applies, the only credential is the anonymous one.
-func (l Logins) For(host, repository string) []Credential {
-	labels, port := splitHost(host)
-	for _, takes := range []func(Login) bool{
-		func(a Login) bool { return !a.hub && a.matches(host, labels, port, repository) },
-		func(a Login) bool { return host == hubHost && a.key == hubKey },
-		func(a Login) bool { return a.hub && a.matches(host, labels, port, repository) },
+// repetitions. Keys with other names of Docker Hub only count if no other key matches its images. If no login
+// applies, the only credential is the anonymous one. named says that the store names the host. If it has a pattern, whoever
+// names an image chooses the host, so it only gets logins whose keys name it, too. more says that there are more
+// than 8 logins, of which only these are returned.
+func (l Logins) For(host, repository string, named bool) (credentials []Credential, more bool) {
+	name, port := splitPort(host)
+	for _, takes := range []func(*Login) bool{
+		func(a *Login) bool {
+			return !a.hub && a.Serves == nil && a.matches(name, port, repository) || a.Serves != nil && a.Serves(host)
+		},
+		func(a *Login) bool { return host == hubHost && a.key == hubKey },
+		func(a *Login) bool { return a.hub && a.matches(name, port, repository) },
 	} {
-		var found []Credential
-		for _, login := range l {
-			if len(found) < maxLogins && takes(login) && !slices.Contains(found, login.Credential) {
-				found = append(found, login.Credential)
+		for i := range l {
+			if login := &l[i]; named || !login.wild() {
+				if takes(login) && !slices.Contains(credentials, login.Credential) {
+					credentials = append(credentials, login.Credential)
+				}
 			}
 		}
-		if len(found) > 0 {
-			return found
+		if len(credentials) > 0 {
+			kept := min(len(credentials), maxLogins)
+			return credentials[:kept], kept < len(credentials)
 		}
 	}
-	return []Credential{{}}
+	return []Credential{{}}, false
 }
 
-// Add merges the logins of a further pull secret into l. Logins with the same key stay in order.
-func (l Logins) Add(later Logins) Logins {
-	all := slices.Concat(l, later)
-	slices.SortStableFunc(all, func(a, b Login) int { return cmp.Compare(b.key, a.key) })
-	return all
+// Add returns the logins of l and of a further pull secret, and how many it left out: of keys with wildcards, a store
+// has at most 32, since each is compared with every host. Logins with the same key stay in order.
+func (l Logins) Add(further Logins) (all Logins, leftOut int) {
+	wild := 0
+	for _, login := range slices.Concat(l, further) {
+		if login.wild() {
+			if wild++; wild > maxWildLogins {
+				leftOut++
+				continue
+			}
+		}
+		all = append(all, login)
+	}
+	slices.SortStableFunc(all, byKey)
+	return all, leftOut
 }
+
+// byKey is the order of kubelets: of two keys, the one that begins with the other comes first.
+func byKey(a, b Login) int { return cmp.Compare(b.key, a.key) }
 
 // Text returns a text for each login that differs if its key or credential does. It is secret.
 func (l Logins) Text() []string {

@@ -16,6 +16,7 @@ import (
 type sharedKey struct {
 	host  string
 	login policy.ObjectRef // the ClusterStore whose login is sent, zero for anonymous requests
+	user  string           // of several logins of the ClusterStore
 }
 
 // shared paces the requests of all accounts under one limit of a registry. A refusal with
@@ -64,7 +65,7 @@ func (g *guard) shared(host string) (_ *shared, leave func()) {
 		if store.Source.Namespace != "" {
 			return nil, func() {}
 		}
-		key.login = store.Source
+		key.login, key.user = store.Source, g.credential.Username
 	}
 	return client.shared.take(key, func() *shared { return newShared(client.options.PerSecond) })
 }

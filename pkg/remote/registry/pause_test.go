@@ -27,7 +27,7 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 	team := policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "hub"}
 	named := map[string]HostRule{host: {}}
 	of := func(access Access, place bool, store Store, host string) *shared {
-		found, leave := (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store, credential: store.Logins.For("registry.example.com", "app")[0]}).shared(host)
+		found, leave := (&guard{session: &session{client: client, access: access}, origin: "registry.example.com", named: place, store: store, credential: firstOf(store)}).shared(host)
 		leave()
 		return found
 	}
@@ -60,6 +60,12 @@ func TestAccountsShareALimitOnlyAtHostsThatAClusterAdminNamed(t *testing.T) {
 	}
 	require.NotSame(t, ofLogin, of(Access{Hosts: named}, false, Store{Source: other, Logins: login}, host), "another ClusterStore may have another login")
 	require.NotSame(t, anonymous, of(Access{Hosts: map[string]HostRule{"other.example.com": {}}}, false, Store{}, "other.example.com"))
+}
+
+// firstOf is the first login of a store.
+func firstOf(store Store) Credential {
+	credentials, _ := store.Logins.For("registry.example.com", "app", true)
+	return credentials[0]
 }
 
 func TestAPauseIsBoundedAndOthersGoFirst(t *testing.T) {

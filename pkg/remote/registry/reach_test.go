@@ -136,12 +136,16 @@ func TestHostsOfAPatternAreNoTokenServersAndTeachNothingToOthers(t *testing.T) {
 		{Serves: func(host string) bool { return host == "b.corp.example.com" }, Credential: Credential{Username: "v"}}}}
 	access := Access{Namespace: "team-a", Stores: []Store{store}, Patterns: []PatternRule{{Hosts: store.Patterns[0], Rule: HostRule{Private: true}}}}
 	s := &session{client: NewClient(Options{}), access: access}
-	g := &guard{session: s, origin: "a.corp.example.com", store: store}
+	g := &guard{session: s, origin: "a.corp.example.com", store: store, credential: Credential{Username: "u", Password: "p"}}
 	require.True(t, g.trusted("a.corp.example.com"))
 	require.False(t, g.trusted("b.corp.example.com"), "credentials for one host of a pattern are not sent to another")
-	require.Equal(t, "u", store.Logins.For("a.corp.example.com", "app")[0].Username)
-	require.Equal(t, "v", store.Logins.For("b.corp.example.com", "app")[0].Username)
-	require.Equal(t, []Credential{{}}, store.Logins.For("c.corp.example.com", "app"))
+	userFor := func(host string) string {
+		credentials, _ := store.Logins.For(host, "app", false)
+		return credentials[0].Username
+	}
+	require.Equal(t, "u", userFor("a.corp.example.com"))
+	require.Equal(t, "v", userFor("b.corp.example.com"))
+	require.Empty(t, userFor("c.corp.example.com"))
 	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, (&location{session: s, at: image.Reference{Host: "a.corp.example.com", Repository: "app"}}).apiKey(), "whoever names an image chooses the host")
 	realm := &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {`Bearer realm="https://b.corp.example.com/token"`}}}
 	require.Error(t, g.checkChallenge("a.corp.example.com", realm))

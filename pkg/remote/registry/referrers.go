@@ -27,7 +27,7 @@ func (p *location) Referrers(ctx context.Context, subject image.Reference) ([]oc
 	if subject.Digest == "" {
 		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("cannot list the referrers of %s: it has no digest", subject))
 	}
-	return tryLogins(p, func(found []ocispec.Descriptor) bool { return len(found) > 0 }, func(p *location) ([]ocispec.Descriptor, error) { return p.listAll(ctx, subject) })
+	return tryLogins(p, true, func(p *location) ([]ocispec.Descriptor, error) { return p.listAll(ctx, subject) }, listed(ctx, subject))
 }
 
 func (p *location) listAll(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {

@@ -27,12 +27,13 @@ import (
 type session struct {
 	client *Client
 	access Access
+	worked worked
 }
 
 // Resolve implements [verify.Repository]. It sends HEAD, and GET if the answer lacks the
 // digest or size.
 func (p *location) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
-	return tryLogins(p, anything, func(p *location) (ocispec.Descriptor, error) { return p.resolve(ctx, ref) })
+	return tryLogins(p, true, func(p *location) (ocispec.Descriptor, error) { return p.resolve(ctx, ref) }, whole)
 }
 
 func (p *location) resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
@@ -43,7 +44,7 @@ func (p *location) resolve(ctx context.Context, ref image.Reference) (ocispec.De
 	name := reference(ref)
 	descriptor, err := attempt(ctx, func() (ocispec.Descriptor, error) {
 		descriptor, err := repository.Manifests().Resolve(ctx, name)
-		if err != nil && headUnusable(err) || err == nil && !intake.IsDocument(descriptor.MediaType) {
+		if err != nil && headUnusable(err) || err == nil && (!intake.IsDocument(descriptor.MediaType) || descriptor.Size <= 0) {
 			descriptor, _, err = fetchManifest(ctx, repository, name)
 		}
 		return descriptor, err
@@ -80,7 +81,7 @@ func (p *location) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int
 	case desc.Digest.Validate() != nil:
 		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", p.at.Name(), desc.Digest))
 	}
-	return tryLogins(p, anything, func(p *location) ([]byte, error) { return p.fetch(ctx, desc, doing) })
+	return tryLogins(p, false, func(p *location) ([]byte, error) { return p.fetch(ctx, desc, doing) }, whole)
 }
 
 func (p *location) fetch(ctx context.Context, desc ocispec.Descriptor, doing string) ([]byte, error) {
@@ -101,7 +102,8 @@ func (p *location) fetch(ctx context.Context, desc ocispec.Descriptor, doing str
 
 // readContent reads and closes body, and checks it against desc. Only a whole body proves
 // that content differs from its digest: one that ends with an error, or with an open end,
-// may have been cut.
+// may have been cut. Less than its size is taken if it has the digest: some registries list
+// other sizes.
 func readContent(ctx context.Context, body io.ReadCloser, desc ocispec.Descriptor, open *bool) ([]byte, error) {
 	defer func() { _ = body.Close() }() // whatever it says, the digest decides
 	read, err := readSized(io.LimitReader(body, desc.Size+1), desc.Size)
@@ -110,8 +112,8 @@ func readContent(ctx context.Context, body io.ReadCloser, desc ocispec.Descripto
 		return nil, err
 	case int64(read.Len()) < desc.Size && *open:
 		return nil, errShort
-	case int64(read.Len()) != desc.Size:
-		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: it does not have the %d bytes of its descriptor", desc.Size))
+	case int64(read.Len()) > desc.Size:
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: it has more than the %d bytes of its descriptor", desc.Size))
 	}
 	computed, err := hash(ctx, desc.Digest.Algorithm(), read.Bytes())
 	switch {

@@ -285,7 +285,7 @@ func requireCredentialsForTheirHostOnly(t *testing.T, keys []string) {
 	_, port, _ := strings.Cut(trusted.Host(), ":")
 	var logins registry.Logins
 	for _, key := range keys {
-		logins = logins.Add(loginFor(strings.NewReplacer("HOST", trusted.Host(), "PORT", port).Replace(key), registry.Credential{Username: "user", Password: "secret"}))
+		logins, _ = logins.Add(loginFor(strings.NewReplacer("HOST", trusted.Host(), "PORT", port).Replace(key), registry.Credential{Username: "user", Password: "secret"}))
 		if len(keys) > 1 { // the wrong one is tried first
 			logins[0].Credential.Password = "wrong"
 		}

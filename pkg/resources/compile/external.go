@@ -125,6 +125,9 @@ func logins(owner verify.Namespace, spec v1beta1.StoreSpec, m Referenced) (all r
 			return nil, identity, fieldError("spec.identity", err)
 		}
 		found, _, err := registry.ParseDockerConfig(known.Content)
+		if err == nil && len(found) == 0 {
+			err = errors.New("the answer has no login")
+		}
 		if err != nil {
 			return nil, identity, fieldError("spec.identity", err)
 		}

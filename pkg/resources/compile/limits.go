@@ -20,6 +20,8 @@ const (
 	maxPlaces = 4
 	// maxAuthorityBytes is the size of all CA bundles of one store.
 	maxAuthorityBytes = 512 << 10
+	// maxIgnored is how many ignored entries of its pull secrets a Store names.
+	maxIgnored = 8
 	// maxProxyLogin is the size of a proxy's username and password.
 	maxProxyLogin = 1 << 10
 	// ecrAccountDigits is how long the account is in a host of ECR.

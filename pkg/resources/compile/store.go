@@ -127,8 +127,12 @@ func (s *Store) readSecret(field string, ref v1beta1.Reference, m Referenced) er
 	if len(found) == 0 {
 		ignored = append(ignored, "it has no login")
 	}
-	s.Logins = s.Logins.Add(found)
+	all, leftOut := s.Logins.Add(found)
+	if s.Logins = all; leftOut > 0 {
+		ignored = append(ignored, fmt.Sprintf("%d entries with wildcards are ignored: a Store has 32 at most", leftOut))
+	}
 	s.Ignored = append(s.Ignored, MapSlice(ignored, func(why string) string { return fmt.Sprintf("%s: %s: %s", field, source, why) })...)
+	s.Ignored = s.Ignored[:min(len(s.Ignored), maxIgnored)]
 	return nil
 }
 

@@ -2,6 +2,7 @@ package conditions
 
 import (
 	"crypto/x509"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
@@ -41,11 +42,6 @@ func certificatesOf(l *resolve.Level, source policy.ObjectRef, cluster *resolve.
 // admins decide what is trusted, and about ignored entries of pull secrets.
 func noted(l *resolve.Level) map[policy.ObjectRef]string {
 	said := map[policy.ObjectRef]string{}
-	for source, ignored := range l.Ignored() {
-		for _, why := range ignored {
-			said[source] += ". Note: " + why
-		}
-	}
 	add := func(found []resource.Exposure) {
 		for _, f := range found {
 			said[f.Resource] += ". Note: " + f.String()
@@ -56,6 +52,9 @@ func noted(l *resolve.Level) map[policy.ObjectRef]string {
 	}
 	for _, e := range l.Objects.Stores {
 		add(resource.StoreExposures(e.Source, e.Spec))
+	}
+	for source, ignored := range l.Ignored() { // last, so that they push out nothing
+		said[source] += ". Note: " + strings.Join(ignored, ". Note: ")
 	}
 	return said
 }

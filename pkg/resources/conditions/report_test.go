@@ -148,7 +148,8 @@ func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T)
 	outside := resolve.Outside{Registry: func(a registry.Access) verify.Registry { return &written.NoRegistry{Access: a} }}
 	password := func(s *resolve.Snapshot) any {
 		stores := s.For("team-a").Layers[0].Registry.(*written.NoRegistry).Access.Stores
-		return stores[len(stores)-1].Logins.For("123456789012.dkr.ecr.eu-west-1.amazonaws.com", "app")
+		credentials, _ := stores[len(stores)-1].Logins.For("123456789012.dkr.ecr.eu-west-1.amazonaws.com", "app", true)
+		return credentials
 	}
 	was, problems := resolve.New(written.Objects(t, cluster, written.Namespace("team-a", "1"), written.Store("team-a", "own", "own.example.com")), token("one"), outside)
 	require.Empty(t, problems)

@@ -51,5 +51,5 @@ const (
 	keyByteWeight       = 16      // a byte of it: signatures are tried with each key, and long ones take longest
 	anchorWeight        = 8 << 10 // a certificate, in each Verifier that uses it: some are verified when it is compiled
 	trustMaterialWeight = 16      // a byte of keys, certificates or a Sigstore root
-	loginWeight         = 8       // a byte of a pull secret
+	loginWeight         = 32      // a byte of a pull secret: the shortest entries have seven
 )

@@ -134,7 +134,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	if err != nil {
 		return err
 	}
-	s, err := flags.openIn(config)
+	s, err := flags.openIn(config, log)
 	if err != nil {
 		return err
 	}
@@ -187,6 +187,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	group.Go(func() error { return program.Failed(identity.Run(ctx)) })
 	group.Go(func() error { return program.Failed(watcher.Run(ctx)) })
 	group.Go(func() error { return program.Failed(s.Run(ctx)) })
+	group.Go(func() error { flags.followRedis(ctx, s, log); return nil })
 	// What is denied until the last connection ends is noted too.
 	noting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -217,7 +218,7 @@ func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identi
 }
 
 // openIn returns the service of a server in the cluster of config.
-func (f *serveFlags) openIn(config *rest.Config) (s *service.Service, err error) {
+func (f *serveFlags) openIn(config *rest.Config, log *logrus.Logger) (s *service.Service, err error) {
 	if f.Options.External.Tokens, err = controller.NewTokens(config); err != nil {
 		return nil, err
 	}
@@ -225,7 +226,7 @@ func (f *serveFlags) openIn(config *rest.Config) (s *service.Service, err error)
 	if err != nil {
 		return nil, err
 	}
-	return f.open(finder)
+	return f.open(finder, log)
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

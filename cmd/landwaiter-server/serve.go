@@ -36,12 +36,34 @@ type serveFlags struct {
 }
 
 // open returns the service of a server, which looks up unknown namespaces with finder.
-func (f *serveFlags) open(finder service.Finder) (*service.Service, error) {
+func (f *serveFlags) open(finder service.Finder, log *logrus.Logger) (*service.Service, error) {
 	options, err := f.Complete()
 	if err != nil {
 		return nil, err
 	}
+	if options.Redis != nil {
+		options.Redis.Changed = func(doing string, err error) {
+			if err != nil {
+				log.WithError(err).Warnf("Redis: %s fail and are skipped until it answers again", doing)
+				return
+			}
+			log.Infof("Redis: %s succeed again", doing)
+		}
+	}
 	return service.New(options, finder)
+}
+
+// followRedis has s use what the files of the connection to Redis contain, until ctx ends.
+func (f *serveFlags) followRedis(ctx context.Context, s *service.Service, log *logrus.Logger) {
+	f.Redis.Follow(ctx, 0, func(connection cache.Connection) error {
+		err := s.UseRedis(connection)
+		if err == nil {
+			log.Info("Redis: the connection uses changed files")
+		}
+		return err
+	}, func(err error) {
+		log.WithError(err).Warn("Redis: changed files cannot be used; the connection stays as it is")
+	})
 }
 
 func newServe(shared *sharedFlags) *cobra.Command {
@@ -148,7 +170,7 @@ func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Dura
 
 // serve answers with resources from files until ctx ends or a part fails.
 func serve(ctx context.Context, flags serveFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
-	s, err := flags.open(service.AnyNamespace{})
+	s, err := flags.open(service.AnyNamespace{}, log)
 	if err != nil {
 		return err
 	}
@@ -176,6 +198,7 @@ func serve(ctx context.Context, flags serveFlags, options provider.Options, file
 	})
 	group.Go(func() error { return program.Failed(identity.Run(ctx)) })
 	group.Go(func() error { return program.Failed(s.Run(ctx)) })
+	group.Go(func() error { flags.followRedis(ctx, s, log); return nil })
 	group.Go(func() error { return program.Failed(server.Run(ctx)) })
 	return group.Wait()
 }

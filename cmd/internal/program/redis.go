@@ -2,11 +2,14 @@ package program
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/remote/cache"
 	"github.com/landwaiter/landwaiter/pkg/resources/service"
@@ -86,6 +89,39 @@ func (r *Redis) Connection() (cache.Connection, error) {
 		return cache.Connection{}, err
 	}
 	return cache.Connection{URL: cmp.Or(r.url, strings.TrimSpace(string(url))), Mode: r.mode, RootCAs: authorities, Certificate: certificate, Key: key}, nil
+}
+
+// followEvery is how often files are read again.
+const followEvery = 10 * time.Second
+
+// Follow reads the files of the connection again until ctx ends, and calls use when they have changed, or failed with
+// why they cannot be read. It calls neither twice in a row for the same reason.
+func (r *Redis) Follow(ctx context.Context, every time.Duration, use func(cache.Connection) error, failed func(error)) {
+	if r.urlFile+r.caFile+r.certFile+r.certKeyFile == "" {
+		return
+	}
+	was, err := r.Connection()
+	said := ""
+	for tick := time.NewTicker(cmp.Or(every, followEvery)); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		var now cache.Connection
+		if now, err = r.Connection(); err == nil && !reflect.DeepEqual(now, was) {
+			if err = use(now); err == nil {
+				was = now
+			}
+		}
+		if err != nil && err.Error() != said {
+			failed(err)
+		}
+		if said = ""; err != nil {
+			said = err.Error()
+		}
+	}
 }
 
 // ReadSetting returns the content of the file that a flag names, if it names one: 1 MiB at most.

@@ -53,10 +53,42 @@ func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namesp
 // returns how many it removed. It continues past keys that it cannot remove, such as those
 // of a slot that is being moved, and returns the first such error in the end.
 func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace) (int, error) {
+	return remove(ctx, client, namespace, func(_ context.Context, _ redis.Cmdable, names []string) ([]string, error) { return names, nil })
+}
+
+// purge removes the keys of a namespace whose values are sealed for its UID.
+func purge(ctx context.Context, client redis.UniversalClient, of scope) error {
+	_, err := remove(ctx, client, of.namespace, func(ctx context.Context, node redis.Cmdable, names []string) (own []string, err error) {
+		heads, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, name := range names {
+				pipe.GetRange(ctx, name, 0, headBytes-1)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the beginning of values: %w", err)
+		}
+		for i, head := range heads {
+			text, _ := head.(*redis.StringCmd)
+			if uid, err := sealedFor([]byte(text.Val())); err == nil && uid == of.uid {
+				own = append(own, names[i])
+			}
+		}
+		return own, nil
+	})
+	return err
+}
+
+// remove removes the keys of a namespace that choose returns.
+func remove(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace, choose func(ctx context.Context, node redis.Cmdable, names []string) ([]string, error)) (int, error) {
 	var mu sync.Mutex
 	removed := 0
 	var refused error
 	err := scan(ctx, client, keyPrefix(namespace)+"*", func(ctx context.Context, node redis.Cmdable, names []string) error {
+		names, err := choose(ctx, node, names)
+		if err != nil || len(names) == 0 {
+			return err
+		}
 		// One command per key: in a Redis Cluster, a namespace's keys are in many slots.
 		gone, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for _, name := range names {

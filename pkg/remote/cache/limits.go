@@ -12,8 +12,11 @@ const defaultParts = 8
 const (
 	// redisBudget is how much time one request may lose to Redis, for one command.
 	redisBudget = 50 * time.Millisecond
-	// writeBudget bounds one write, which no request waits for.
-	writeBudget = time.Second
+	// writeBudget bounds one write, which no request waits for. connectBudget bounds a read with
+	// opening its connection, and maxAsking how many may take longer than redisBudget.
+	writeBudget   = time.Second
+	connectBudget = 2 * time.Second
+	maxAsking     = 16
 	// maxValueBytes bounds a value, written or read. A verdict takes some KiB.
 	maxValueBytes = 256 << 10
 	// maxEvidenceBytes bounds evidence that replicas share, by its weight in memory: it usually takes 2 to 10 KiB.
@@ -40,6 +43,8 @@ const (
 	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step of it.
 	forgetBudget = time.Minute
 	forgetBatch  = 500
+	// maxAnswerBytes is longer than the errors of Redis.
+	maxAnswerBytes = 200
 	// showBatch is how many values Show has in memory at a time: whoever writes to Redis may
 	// make each as large as maxValueBytes.
 	showBatch = 32

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -30,14 +32,28 @@ type Stats struct {
 type Redis struct {
 	Stats Stats
 
-	client   redis.UniversalClient
-	seal     *Seal
-	version  string
-	now      func() time.Time
+	// Changed, if set before Run, is called when Redis stops being asked, with the last error, and with nil when it
+	// answers again. doing is "reads" or "writes", with an address in a cluster. It must not wait.
+	Changed func(doing string, err error)
+	// PassTTL and DenyTTL, if set before Run, bound how long a verdict of another replica is used: its clock may be ahead.
+	PassTTL, DenyTTL time.Duration
+
+	current atomic.Pointer[server]
+	seal    *Seal
+	version string
+	now     func() time.Time
+	reads   chan read
+	writes  chan write
+	forgets chan scope
+	// asking bounds the round trips that take longer than their request waits.
+	asking chan struct{}
+}
+
+// server is the Redis in use.
+type server struct {
+	redis.UniversalClient
+
 	breakers *breakers
-	reads    chan read
-	writes   chan write
-	forgets  chan verify.Namespace
 }
 
 type write struct {
@@ -49,8 +65,27 @@ type write struct {
 // NewRedis returns a cache in the Redis of client. It reads and writes while Run runs.
 // Values of another version are a miss, because a later version may decide otherwise.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
-	return &Redis{client: client, seal: seal, version: version, now: now, breakers: newBreakers(client),
-		reads: make(chan read, maxPending), writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending)}
+	r := &Redis{seal: seal, version: version, now: now, reads: make(chan read, maxPending), writes: make(chan write, maxPending),
+		forgets: make(chan scope, maxPending), asking: make(chan struct{}, maxAsking)}
+	r.current.Store(r.serve(client))
+	return r
+}
+
+func (r *Redis) serve(client redis.UniversalClient) *server {
+	return &server{UniversalClient: client, breakers: newBreakers(client, func(doing string, err error) {
+		if r.Changed != nil {
+			r.Changed(doing, err)
+		}
+	})}
+}
+
+// Use replaces the client, for example because its password was changed, and closes the previous one. Commands in
+// flight there fail, which costs a miss.
+func (r *Redis) Use(client redis.UniversalClient) error {
+	if err := r.current.Swap(r.serve(client)).Close(); err != nil {
+		return fmt.Errorf("close the previous connection to Redis: %w", err)
+	}
+	return nil
 }
 
 // Run reads and writes until ctx ends, then closes the client and returns its error.
@@ -66,7 +101,7 @@ func (r *Redis) Run(ctx context.Context) error {
 	}
 	running.Go(func() { each(ctx, r.forgets, r.remove) })
 	running.Wait()
-	if err := r.client.Close(); err != nil {
+	if err := r.current.Load().Close(); err != nil {
 		return fmt.Errorf("close the connection to Redis: %w", err)
 	}
 	return nil
@@ -117,7 +152,21 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 		return verify.Entry{}, time.Time{}, false
 	}
 	r.Stats.Hits.Add(1)
+	if latest := r.now().Add(r.longest(entry)); expires.After(latest) {
+		return entry, latest, true
+	}
 	return entry, expires, true
+}
+
+// longest returns how long an entry may be used from now on.
+func (r *Redis) longest(entry verify.Entry) time.Duration {
+	switch {
+	case entry.Evidence != nil:
+		return evidenceLifetime
+	case entry.Verdict.Outcome() == policy.Allowed:
+		return cmp.Or(r.PassTTL, verify.DefaultPassTTL)
+	}
+	return cmp.Or(r.DenyTTL, verify.DefaultDenyTTL)
 }
 
 // open opens a value, and returns it as it was written and the entry that it is.
@@ -174,9 +223,10 @@ func (r *Redis) store(ctx context.Context, w write) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeBudget)
 	defer cancel()
-	server, err := r.breakers.find(ctx, name)
+	server := r.current.Load()
+	breaker, err := server.breakers.find(ctx, name, writing)
 	if err == nil {
-		_, err = server.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
+		_, err = breaker.Execute(func() (string, error) { return server.Set(ctx, name, value, w.ttl).Result() })
 	}
 	if err != nil {
 		r.Stats.Dropped.Add(1)
@@ -184,184 +234,24 @@ func (r *Redis) store(ctx context.Context, w write) {
 }
 
 // Forget removes the keys of a namespace asynchronously, as far as Redis allows. Those that
-// stay cannot be found under another UID, and expire.
+// stay cannot be found under another UID, and expire: also those of a namespace that this replica has not
+// read or written. Another cluster may have a namespace with the same name in the same Redis.
 func (r *Redis) Forget(namespace verify.Namespace) {
+	uid, known := r.seal.uid(namespace)
+	if namespace == verify.Cluster || !known {
+		return
+	}
 	select {
-	case r.forgets <- namespace:
+	case r.forgets <- scope{namespace: namespace, uid: uid}:
 	default:
 		r.Stats.Dropped.Add(1)
 	}
 }
 
-func (r *Redis) remove(ctx context.Context, namespace verify.Namespace) {
-	if namespace == verify.Cluster {
-		return // the cluster is never deleted
-	}
+func (r *Redis) remove(ctx context.Context, of scope) {
 	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
 	defer cancel()
-	if _, err := Purge(ctx, r.client, namespace); err != nil {
+	if err := purge(ctx, r.current.Load(), of); err != nil {
 		r.Stats.Failures.Add(1)
-	}
-}
-
-// breaker is the circuit breaker of one server.
-type breaker = gobreaker.CircuitBreaker[string]
-
-// breakers holds one circuit breaker per cluster master, so that a failing master does not
-// trip the others. Without a cluster there is a single breaker.
-type breakers struct {
-	// common is the breaker of a Redis without cluster, and otherwise that of finding the
-	// master of a key.
-	common  *breaker
-	cluster *redis.ClusterClient // nil without a cluster
-
-	mu sync.Mutex
-	of map[string]*breaker // by address
-}
-
-func newBreakers(client redis.UniversalClient) *breakers {
-	b := &breakers{of: map[string]*breaker{}}
-	b.cluster, _ = client.(*redis.ClusterClient)
-	b.common = b.newBreaker("redis")
-	return b
-}
-
-// newBreaker returns a closed breaker.
-//
-//nolint:contextcheck,nolintlint // finding who took over outlives the read that noticed; the first reads this, the second does not see that
-func (b *breakers) newBreaker(name string) *breaker {
-	return gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: name, Timeout: breakFor,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
-		IsSuccessful: func(err error) bool {
-			return err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled)
-		},
-		OnStateChange: func(_ string, _, to gobreaker.State) {
-			if to == gobreaker.StateOpen && b.cluster != nil {
-				// Another server may have taken over its slots. The client would look once a
-				// minute; this returns at once.
-				b.cluster.ReloadState(context.Background())
-			}
-		},
-	})
-}
-
-// find returns the breaker of the master that has a key.
-func (b *breakers) find(ctx context.Context, key string) (*breaker, error) {
-	if b.cluster == nil {
-		return b.common, nil
-	}
-	address, err := b.common.Execute(func() (string, error) {
-		master, err := b.cluster.MasterForKey(ctx, key)
-		if err != nil {
-			return "", fmt.Errorf("find the master of a key: %w", err)
-		}
-		return master.Options().Addr, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	found, ok := b.of[address]
-	if !ok {
-		if len(b.of) >= maxBreakers {
-			clear(b.of) // they start over with no failures
-		}
-		found = b.newBreaker(address)
-		b.of[address] = found
-	}
-	return found, nil
-}
-
-// read is one value that a request waits for.
-type read struct {
-	name   string
-	answer chan readAnswer // has room for one
-}
-
-type readAnswer struct {
-	value string
-	err   error
-}
-
-// ask returns a value, empty if there is none. Concurrent reads, such as those for the
-// images of one request, share a round trip.
-func (r *Redis) ask(ctx context.Context, name string) (string, error) {
-	asked := read{name: name, answer: make(chan readAnswer, 1)}
-	select {
-	case r.reads <- asked:
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	select {
-	case got := <-asked.answer:
-		return got.value, got.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
-
-// gather adds the reads that are waiting already. It never waits.
-func (r *Redis) gather(first read) []read {
-	batch := []read{first}
-	for len(batch) < maxBatch {
-		select {
-		case next := <-r.reads:
-			batch = append(batch, next)
-		default:
-			return batch
-		}
-	}
-	return batch
-}
-
-// readBatch asks every server for its values in parallel: a server that is down must not
-// cost the values of others.
-func (r *Redis) readBatch(ctx context.Context, batch []read) {
-	ctx, cancel := context.WithTimeout(ctx, redisBudget)
-	defer cancel()
-	byServer := map[*breaker][]read{}
-	for _, wanted := range batch {
-		server, err := r.breakers.find(ctx, wanted.name)
-		if err != nil {
-			wanted.answer <- readAnswer{err: err}
-			continue
-		}
-		byServer[server] = append(byServer[server], wanted)
-	}
-	if len(byServer) == 1 {
-		for server, reads := range byServer {
-			r.readFrom(ctx, server, reads)
-		}
-		return
-	}
-	var running sync.WaitGroup
-	for server, reads := range byServer {
-		running.Go(func() { r.readFrom(ctx, server, reads) })
-	}
-	running.Wait()
-}
-
-// readFrom asks one server for values in one round trip. It reads a range of each, because
-// whoever wrote a value chose its length.
-func (r *Redis) readFrom(ctx context.Context, server *breaker, reads []read) {
-	values := make([]*redis.StringCmd, len(reads))
-	_, err := server.Execute(func() (string, error) {
-		r.Stats.RoundTrips.Add(1)
-		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, wanted := range reads {
-				values[i] = pipe.GetRange(ctx, wanted.name, 0, maxValueBytes)
-			}
-			return nil
-		})
-		return "", err
-	})
-	for i, wanted := range reads {
-		got := readAnswer{err: err}
-		// An open breaker asked for nothing; otherwise each value has its own answer.
-		if values[i] != nil {
-			got.value, got.err = values[i].Result()
-		}
-		wanted.answer <- got
 	}
 }

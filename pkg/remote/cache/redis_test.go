@@ -297,3 +297,22 @@ func TestBadConnectionsAreRejectedWithoutRevealingThePassword(t *testing.T) {
 		require.Equal(t, mode == "cluster", isCluster)
 	}
 }
+
+func TestAnEntryOfAReplicaWhoseClockIsAheadIsUsedNoLongerThanOurOwn(t *testing.T) {
+	server := miniredis.RunT(t)
+	master := masterKey()
+	ahead, behind := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
+	behind.Redis.PassTTL = time.Hour
+	ahead.clock.advance(5 * time.Hour)
+	ahead.Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
+	stored(t, server, 1)
+	_, ok := behind.get(t, key("team-a", "i"))
+	require.True(t, ok)
+	server.FlushAll()
+	behind.clock.advance(59 * time.Minute)
+	_, ok = behind.get(t, key("team-a", "i"))
+	require.True(t, ok, "it is in memory")
+	behind.clock.advance(2 * time.Minute)
+	_, ok = behind.get(t, key("team-a", "i"))
+	require.False(t, ok)
+}

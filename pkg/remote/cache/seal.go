@@ -135,6 +135,14 @@ func (s *Seal) pairs(of scope) ([]*keyPair, error) {
 	return found.pairs, nil
 }
 
+// uid returns the UID for which values of a namespace were sealed or opened last, and false if there is none.
+func (s *Seal) uid(namespace verify.Namespace) (string, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, ok := s.keys[namespace]
+	return found.uid, ok
+}
+
 // close seals a value for a cache key, until expires.
 func (s *Seal) close(of scope, key string, plain []byte, expires time.Time) ([]byte, error) {
 	if len(of.uid) > maxUID {
@@ -198,3 +206,6 @@ func sealedFor(sealed []byte) (uid string, err error) {
 	}
 	return string(sealed[uidAt : uidAt+int(sealed[uidAt-1])]), nil
 }
+
+// headBytes are enough of a value for [sealedFor].
+const headBytes = int64(leastBytes + maxUID)

@@ -3,12 +3,14 @@ package cache
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/redis/go-redis/v9"
 
@@ -137,14 +139,19 @@ const lookKey = "landwaiter:_look:probe"
 
 // Condition is what Redis lets Landwaiter do.
 type Condition struct {
-	// Err says why Redis does not answer, nil if it does.
-	Err error
+	// Err says why Redis does not answer, nil if it does. Answer is what it said, if it refuses every command.
+	Err    error
+	Answer string
+	// Took is how long a read took on a connection that was open. Slow says that no request waits so long.
+	Took time.Duration
+	Slow bool
 	// Denied are the commands that Landwaiter needs and its user may not send.
 	Denied []string
 	// Memory is false if the user may not ask for the settings of memory. Full is the policy of
-	// a Redis that refuses writes once it is full.
-	Memory bool
-	Full   string
+	// a Redis that refuses writes once it is full, and Refused the answer of one that is.
+	Memory  bool
+	Full    string
+	Refused string
 }
 
 // Look tries each command that Landwaiter sends, on a key of its own.
@@ -152,26 +159,38 @@ func (r *Redis) Look(ctx context.Context) Condition {
 	ctx, cancel := context.WithTimeout(ctx, lookBudget)
 	defer cancel()
 	var found Condition
+	client := r.current.Load()
 	for _, try := range []struct {
 		command string
 		send    func() error
 	}{
-		{"SET", func() error { return r.client.Set(ctx, lookKey, "", lookLifetime).Err() }},
-		{"GETRANGE", func() error { return r.client.GetRange(ctx, lookKey, 0, 1).Err() }},
-		{"SCAN", func() error { return r.client.Scan(ctx, 0, lookKey, 1).Err() }},
-		{"UNLINK", func() error { return r.client.Unlink(ctx, lookKey).Err() }},
+		{"SET", func() error { return client.Set(ctx, lookKey, "", lookLifetime).Err() }},
+		{"GETRANGE", func() error { return client.GetRange(ctx, lookKey, 0, 1).Err() }},
+		{"SCAN", func() error { return client.Scan(ctx, 0, lookKey, 1).Err() }},
+		{"UNLINK", func() error { return client.Unlink(ctx, lookKey).Err() }},
 	} {
 		err := try.send()
 		switch {
-		case err == nil || redis.HasErrorPrefix(err, "OOM"):
+		case err == nil:
+		case redis.HasErrorPrefix(err, "OOM"):
+			found.Refused = oneLine(err)
 		case redis.HasErrorPrefix(err, "NOPERM"):
 			found.Denied = append(found.Denied, try.command)
 		default:
 			found.Err = fmt.Errorf("send %s: %w", try.command, err)
+			var answer redis.Error
+			if errors.As(err, &answer) {
+				found.Answer = oneLine(answer)
+			}
 			return found
 		}
 	}
-	settings, err := r.client.Info(ctx, "memory").Result()
+	began := time.Now()
+	if err := client.GetRange(ctx, lookKey, 0, 1).Err(); err == nil {
+		found.Took = time.Since(began)
+		found.Slow = found.Took > redisBudget
+	}
+	settings, err := client.Info(ctx, "memory").Result()
 	if err != nil {
 		return found
 	}
@@ -181,6 +200,17 @@ func (r *Redis) Look(ctx context.Context) Condition {
 		found.Full = policy
 	}
 	return found
+}
+
+// oneLine returns the text of an error that Redis answered with, for people.
+func oneLine(answer error) string {
+	text := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(answer.Error(), "?"))
+	return text[:min(len(text), maxAnswerBytes)]
 }
 
 // setting returns a line of INFO.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -31,14 +32,22 @@ func (s *Service) RedisFacts(ctx context.Context) []resource.Fact {
 		return nil
 	}
 	found := s.redis.Look(ctx)
-	if found.Err != nil { // its text may have an address
+	switch {
+	case found.Answer != "":
+		return []resource.Fact{{ID: resource.FactRedisUnreachable, Bad: true, Message: "Redis answers with an error: " + found.Answer}}
+	case found.Err != nil: // its text may have an address
 		return []resource.Fact{{ID: resource.FactRedisUnreachable, Bad: true, Message: "Redis does not answer"}}
 	}
 	facts := []resource.Fact{{ID: resource.FactRedisUnreachable, Message: "Redis answers"}, {ID: resource.FactRedisPermissions, Message: "Redis takes every command that Landwaiter sends"}}
+	if found.Slow {
+		facts[0] = resource.Fact{ID: resource.FactRedisUnreachable, Bad: true, Message: fmt.Sprintf("Redis answers after %s, and no request waits so long", found.Took.Round(time.Millisecond))}
+	}
 	if len(found.Denied) > 0 {
 		facts[1] = resource.Fact{ID: resource.FactRedisPermissions, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
 	}
 	switch {
+	case found.Refused != "":
+		facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Bad: true, Message: "Redis refuses new entries: " + found.Refused})
 	case found.Full != "":
 		facts = append(facts, resource.Fact{ID: resource.FactRedisEviction, Bad: true, Message: "Redis has a limit of memory and maxmemory-policy " + found.Full})
 	case found.Memory:

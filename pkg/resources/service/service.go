@@ -71,6 +71,8 @@ type Redis struct {
 	cache.Connection
 	// Keys are the sealing keys as [cache.ParseSeal] reads them.
 	Keys []byte
+	// Changed is [cache.Redis.Changed].
+	Changed func(doing string, err error)
 }
 
 // Cache is a [verify.Cache] that can drop the entries of a namespace.
@@ -211,8 +213,21 @@ func (s *Service) connectCache(options Options) error {
 		return fmt.Errorf("connect to Redis: %w", err)
 	}
 	s.redis = cache.NewRedis(client, seal, options.Version, time.Now)
+	s.redis.Changed, s.redis.PassTTL, s.redis.DenyTTL = options.Redis.Changed, options.Engine.PassTTL, options.Engine.DenyTTL
 	s.cache = cache.Tiers{Memory: memory, Evidence: evidence, Redis: s.redis}
 	return nil
+}
+
+// UseRedis replaces the connection to Redis, if there is one: its password or certificates were changed.
+func (s *Service) UseRedis(connection cache.Connection) error {
+	if s.redis == nil {
+		return nil
+	}
+	client, err := cache.Connect(connection)
+	if err != nil {
+		return fmt.Errorf("connect to Redis: %w", err)
+	}
+	return s.redis.Use(client)
 }
 
 // Run does the background work until ctx ends: sharing results through Redis, if

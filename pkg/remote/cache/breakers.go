@@ -1,0 +1,103 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+// breaker is the circuit breaker of one server, for reads or for writes.
+type breaker = gobreaker.CircuitBreaker[string]
+
+// What a breaker counts. A server that is full, or read-only, answers reads.
+const (
+	reading = "reads"
+	writing = "writes"
+)
+
+// breakers holds two circuit breakers per cluster master, so that a failing master does not
+// trip the others. Without a cluster there is one server.
+type breakers struct {
+	// common are the breakers of a Redis without cluster, and otherwise those of finding the
+	// master of a key.
+	common  map[string]*breaker
+	cluster *redis.ClusterClient // nil without a cluster
+	changed func(doing string, err error)
+
+	mu sync.Mutex
+	of map[string]*breaker // by what it counts and address
+}
+
+func newBreakers(client redis.UniversalClient, changed func(doing string, err error)) *breakers {
+	b := &breakers{of: map[string]*breaker{}, changed: changed}
+	if b.cluster, _ = client.(*redis.ClusterClient); b.cluster != nil {
+		b.cluster.ReloadState(context.Background()) // returns at once, so that no request waits for it
+	}
+	b.common = map[string]*breaker{reading: b.newBreaker(reading), writing: b.newBreaker(writing)}
+	return b
+}
+
+// newBreaker returns a closed breaker.
+//
+//nolint:contextcheck,nolintlint // finding who took over outlives the read that noticed; the first reads this, the second does not see that
+func (b *breakers) newBreaker(doing string) *breaker {
+	var last atomic.Pointer[error]
+	return gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: doing, Timeout: breakFor,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
+		IsSuccessful: func(err error) bool {
+			if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled) {
+				return true
+			}
+			last.Store(&err)
+			return false
+		},
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			switch {
+			case to == gobreaker.StateClosed:
+				b.changed(doing, nil)
+			case to == gobreaker.StateOpen && from == gobreaker.StateClosed:
+				b.changed(doing, *last.Load())
+			}
+			if to == gobreaker.StateOpen && b.cluster != nil {
+				// Another server may have taken over its slots. The client would look once a
+				// minute; this returns at once.
+				b.cluster.ReloadState(context.Background())
+			}
+		},
+	})
+}
+
+// find returns the breaker of the master that has a key.
+func (b *breakers) find(ctx context.Context, key, doing string) (*breaker, error) {
+	common := b.common[doing]
+	if b.cluster == nil {
+		return common, nil
+	}
+	address, err := common.Execute(func() (string, error) {
+		master, err := b.cluster.MasterForKey(ctx, key)
+		if err != nil {
+			return "", fmt.Errorf("find the master of a key: %w", err)
+		}
+		return master.Options().Addr, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := doing + " at " + address
+	found, ok := b.of[name]
+	if !ok {
+		if len(b.of) >= maxBreakers {
+			clear(b.of) // they start over with no failures
+		}
+		found = b.newBreaker(name)
+		b.of[name] = found
+	}
+	return found, nil
+}

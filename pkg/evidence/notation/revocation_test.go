@@ -1,14 +1,17 @@
 package notation_test
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ocsp"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -122,6 +125,44 @@ func TestWhatIsNotKnownOfRevocationIsNotAPass(t *testing.T) {
 			require.Equal(t, policy.ReasonRevocationUnknown, finding.Reason)
 			require.Contains(t, finding.Message, "CN=release")
 		})
+	}
+}
+
+// replayed answers every question to a responder with one response, and asks for lists.
+type replayed struct {
+	responder string
+	response  []byte
+}
+
+func (p replayed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(r.URL.String(), p.responder) {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(p.response)), Request: r}, nil
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Responses travel over plain HTTP: whoever stands between has one from before the revocation.
+func TestAResponseThatHasEndedCountsForNothing(t *testing.T) {
+	r := responder(t)
+	root := authority(t, "root", fixture.CertificateOptions{})
+	r.For(root)
+	img := anImage(t, "image")
+	asked := trusting(root.Chain[0])
+	for name, lists := range map[string]string{"with a list": r.List, "without one": ""} {
+		leaf := signer(t, root, "release", fixture.CertificateOptions{Responder: r.OCSP, Lists: lists})
+		e := signed(t, img, leaf, fixture.NotationOptions{})
+		stale, err := ocsp.CreateResponse(root.Chain[0], root.Chain[0], ocsp.Response{Status: ocsp.Good, SerialNumber: leaf.Chain[0].SerialNumber,
+			ThisUpdate: time.Now().Add(-48 * time.Hour), NextUpdate: time.Now().Add(-24 * time.Hour)}, root.Key)
+		require.NoError(t, err)
+		asked.Revocation = replayed{r.OCSP, stale}
+		if lists == "" {
+			finding := check(t, asked, img, e)
+			requireDenied(t, policy.ReasonRevocationUnknown, finding)
+			continue
+		}
+		require.Equal(t, policy.Valid, check(t, asked, img, e).Result(), name)
+		r.Revoke(leaf.Chain[0])
+		requireDenied(t, policy.ReasonRevokedCertificate, check(t, asked, img, e))
 	}
 }
 

@@ -56,7 +56,7 @@ func (f *serveFlags) open(finder service.Finder, log *logrus.Logger) (*service.S
 // followRedis has s use what the files of the connection to Redis contain, until ctx ends.
 func (f *serveFlags) followRedis(ctx context.Context, s *service.Service, log *logrus.Logger) {
 	f.Redis.Follow(ctx, 0, func(connection cache.Connection) error {
-		err := s.UseRedis(connection)
+		err := s.UseRedis(ctx, connection)
 		if err == nil {
 			log.Info("Redis: the connection uses changed files")
 		}

@@ -123,7 +123,7 @@ func TestAKubeletTriesTheLoginsOfAPullSecretThatTheProductTries(t *testing.T) {
 // broken one), tests of its package say so.
 func TestTheLoginsOfAPullSecretAreThoseOfTheKubeletsCode(t *testing.T) {
 	type question struct{ Secrets, Images []string }
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(1, 2)) // repeatable
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	var questions []question
 	var input bytes.Buffer

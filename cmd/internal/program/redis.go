@@ -23,6 +23,8 @@ const KeyFileUsage = "file with the keys that seal entries in Redis: one per lin
 type Redis struct {
 	url, urlFile, mode, keyFile, caFile string
 	certFile, certKeyFile               string
+	// first is the connection that Options returned.
+	first cache.Connection
 }
 
 // Register declares the flags.
@@ -68,6 +70,7 @@ func (r *Redis) Options() (*service.Redis, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.first = connection
 	return &service.Redis{Connection: connection, Keys: keys}, nil
 }
 
@@ -100,8 +103,8 @@ func (r *Redis) Follow(ctx context.Context, every time.Duration, use func(cache.
 	if r.urlFile+r.caFile+r.certFile+r.certKeyFile == "" {
 		return
 	}
-	was, err := r.Connection()
-	said := ""
+	said, was := "", r.first
+	var err error
 	for tick := time.NewTicker(cmp.Or(every, followEvery)); ; {
 		select {
 		case <-ctx.Done():

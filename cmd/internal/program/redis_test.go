@@ -21,7 +21,7 @@ func TestChangedFilesOfTheConnectionToRedisAreUsed(t *testing.T) {
 		require.NoError(t, os.Rename(file+".new", file))
 	}
 	write("redis://user:one@redis.example.com")
-	flags := Redis{urlFile: file}
+	flags := Redis{urlFile: file, first: cache.Connection{URL: "redis://user:one@redis.example.com"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	used, failed, ended := make(chan string, 1000), make(chan error, 1000), make(chan struct{})
 	go func() {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,13 +33,38 @@ type breakers struct {
 
 	mu sync.Mutex
 	of map[string]*breaker // by what it counts and address
+
+	failingMu sync.Mutex
+	failing   map[string]bool // what was said to fail
 }
 
-func newBreakers(client redis.UniversalClient, changed func(doing string, err error)) *breakers {
-	b := &breakers{of: map[string]*breaker{}, changed: changed}
-	if b.cluster, _ = client.(*redis.ClusterClient); b.cluster != nil {
-		b.cluster.ReloadState(context.Background()) // returns at once, so that no request waits for it
+// failed returns what was said to fail and not to succeed since.
+func (b *breakers) failed() []string {
+	b.failingMu.Lock()
+	defer b.failingMu.Unlock()
+	return slices.Collect(maps.Keys(b.failing))
+}
+
+// say tells of a change, unless it was told.
+func (b *breakers) say(doing string, err error) {
+	b.failingMu.Lock()
+	told := b.failing[doing] == (err != nil)
+	if b.failing[doing] = true; err == nil {
+		delete(b.failing, doing)
 	}
+	b.failingMu.Unlock()
+	if !told {
+		b.changed(doing, err)
+	}
+}
+
+// newBreakers returns closed breakers. failing is what fails until the first success.
+func newBreakers(client redis.UniversalClient, failing []string, changed func(doing string, err error)) *breakers {
+	b := &breakers{of: map[string]*breaker{}, changed: changed, failing: map[string]bool{}}
+	for _, doing := range failing {
+		b.failing[doing] = true
+	}
+	b.cluster, _ = client.(*redis.ClusterClient)
 	b.common = map[string]*breaker{reading: b.newBreaker(reading), writing: b.newBreaker(writing)}
 	return b
 }
@@ -49,19 +76,18 @@ func (b *breakers) newBreaker(doing string) *breaker {
 	var last atomic.Pointer[error]
 	return gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: doing, Timeout: breakFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
+		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errBusy) },
 		IsSuccessful: func(err error) bool {
-			if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled) {
+			if err == nil || errors.Is(err, redis.Nil) {
+				b.say(doing, nil)
 				return true
 			}
 			last.Store(&err)
 			return false
 		},
 		OnStateChange: func(_ string, from, to gobreaker.State) {
-			switch {
-			case to == gobreaker.StateClosed:
-				b.changed(doing, nil)
-			case to == gobreaker.StateOpen && from == gobreaker.StateClosed:
-				b.changed(doing, *last.Load())
+			if to == gobreaker.StateOpen && from == gobreaker.StateClosed {
+				b.say(doing, *last.Load())
 			}
 			if to == gobreaker.StateOpen && b.cluster != nil {
 				// Another server may have taken over its slots. The client would look once a

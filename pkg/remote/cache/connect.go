@@ -47,8 +47,10 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
-		options.TLSConfig, err = c.secure(options.TLSConfig)
-		return redis.NewClient(options), err
+		if options.TLSConfig, err = c.secure(options.TLSConfig); err != nil {
+			return nil, err
+		}
+		return redis.NewClient(options), nil
 	case "sentinel":
 		options, err := redis.ParseFailoverURL(c.URL)
 		if err != nil {
@@ -63,8 +65,10 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		}
 		options.DisableIdentity = true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
-		options.TLSConfig, err = c.secure(options.TLSConfig)
-		return redis.NewFailoverClient(options), err
+		if options.TLSConfig, err = c.secure(options.TLSConfig); err != nil {
+			return nil, err
+		}
+		return redis.NewFailoverClient(options), nil
 	case "cluster":
 		options, err := redis.ParseClusterURL(c.URL)
 		if err != nil {
@@ -79,8 +83,10 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		// may not send it.
 		options.DisableRoutingPolicies = true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
-		options.TLSConfig, err = c.secure(options.TLSConfig)
-		return redis.NewClusterClient(options), err
+		if options.TLSConfig, err = c.secure(options.TLSConfig); err != nil {
+			return nil, err
+		}
+		return redis.NewClusterClient(options), nil
 	}
 	return nil, fmt.Errorf("the Redis mode is %q, it must be standalone, sentinel or cluster", c.Mode)
 }

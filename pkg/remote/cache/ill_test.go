@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +74,14 @@ func (c *changes) have(says string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Contains(strings.Join(c.all, "\n"), says)
+}
+
+// after reports whether one change came after another.
+func (c *changes) after(first, second string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := slices.Index(c.all, first)
+	return at >= 0 && slices.Contains(c.all[at:], second)
 }
 
 // watched is shared, with what it says about the state of Redis.
@@ -197,8 +206,9 @@ func TestAChangedPasswordIsUsed(t *testing.T) {
 	eventually(t, func() bool { return !found(t, c, "a") && said.have("reads fail") }, "the old one is refused")
 	client, err := cache.Connect(cache.Connection{URL: changed})
 	require.NoError(t, err)
-	require.NoError(t, c.Redis.Use(client))
+	c.Redis.Use(t.Context(), client)
 	written(t, c, c, "a")
+	eventually(t, func() bool { return said.after("reads fail", "reads") }, "it is said that reads succeed again")
 }
 
 // Clusters that share a Redis and its keys have namespaces of the same name.

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -85,7 +86,7 @@ func (r *Redis) readFrom(ctx, limited context.Context, server *server, breaker *
 		select {
 		case r.asking <- struct{}{}:
 		default:
-			return "", errSlow
+			return "", errBusy
 		}
 		r.Stats.RoundTrips.Add(1)
 		ended := make(chan error, 1)
@@ -115,6 +116,9 @@ func (r *Redis) readFrom(ctx, limited context.Context, server *server, breaker *
 
 // errSlow means that a server did not answer within the time that a request waits.
 var errSlow = fmt.Errorf("no answer within %s", redisBudget)
+
+// errBusy means that too many reads are taking too long, perhaps of another server.
+var errBusy = errors.New("too many reads of Redis are waiting")
 
 // values answers reads in one round trip. It reads a range of each value, because whoever wrote it chose its
 // length. Without an answer to any, it returns the error.

@@ -67,29 +67,42 @@ type write struct {
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
 	r := &Redis{seal: seal, version: version, now: now, reads: make(chan read, maxPending), writes: make(chan write, maxPending),
 		forgets: make(chan scope, maxPending), asking: make(chan struct{}, maxAsking)}
-	r.current.Store(r.serve(client))
+	r.current.Store(r.serve(client, nil))
 	return r
 }
 
-func (r *Redis) serve(client redis.UniversalClient) *server {
-	return &server{UniversalClient: client, breakers: newBreakers(client, func(doing string, err error) {
-		if r.Changed != nil {
-			r.Changed(doing, err)
+// serve returns a server. failing is what failed at the one that it replaces.
+func (r *Redis) serve(client redis.UniversalClient, failing []string) *server {
+	s := &server{UniversalClient: client}
+	s.breakers = newBreakers(client, failing, func(doing string, err error) {
+		if r.Changed == nil || r.current.Load() != s {
+			return
 		}
-	})}
+		if err != nil {
+			err = errors.New(shown(err))
+		}
+		r.Changed(doing, err)
+	})
+	return s
 }
 
 // Use replaces the client, for example because its password was changed, and closes the previous one. Commands in
 // flight there fail, which costs a miss.
-func (r *Redis) Use(client redis.UniversalClient) error {
-	if err := r.current.Swap(r.serve(client)).Close(); err != nil {
-		return fmt.Errorf("close the previous connection to Redis: %w", err)
+func (r *Redis) Use(ctx context.Context, client redis.UniversalClient) {
+	was := r.current.Load()
+	next := r.serve(client, was.breakers.failed())
+	if next.breakers.cluster != nil {
+		next.breakers.cluster.ReloadState(ctx)
 	}
-	return nil
+	r.current.Store(next)
+	_ = was.Close() // nothing is to be told about what is no longer used
 }
 
 // Run reads and writes until ctx ends, then closes the client and returns its error.
 func (r *Redis) Run(ctx context.Context) error {
+	if cluster := r.current.Load().breakers.cluster; cluster != nil {
+		cluster.ReloadState(ctx) // returns at once, so that no request waits for it
+	}
 	var running sync.WaitGroup
 	for range writers {
 		running.Go(func() { each(ctx, r.writes, r.store) })

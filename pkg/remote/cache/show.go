@@ -173,14 +173,14 @@ func (r *Redis) Look(ctx context.Context) Condition {
 		switch {
 		case err == nil:
 		case redis.HasErrorPrefix(err, "OOM"):
-			found.Refused = oneLine(err)
-		case redis.HasErrorPrefix(err, "NOPERM"):
+			found.Refused = shown(err)
+		case redis.HasErrorPrefix(err, "NOPERM"), redis.HasErrorPrefix(err, "ERR unknown command") && (try.command == "SCAN" || try.command == "UNLINK"):
 			found.Denied = append(found.Denied, try.command)
 		default:
 			found.Err = fmt.Errorf("send %s: %w", try.command, err)
 			var answer redis.Error
 			if errors.As(err, &answer) {
-				found.Answer = oneLine(answer)
+				found.Answer = shown(answer)
 			}
 			return found
 		}
@@ -202,14 +202,25 @@ func (r *Redis) Look(ctx context.Context) Condition {
 	return found
 }
 
-// oneLine returns the text of an error that Redis answered with, for people.
-func oneLine(answer error) string {
+// answers are the errors of Redis that say what is wrong and nothing else. Others may have an address, or what a server
+// that does not know the command was sent: the password.
+var answers = []string{"WRONGPASS", "NOAUTH", "NOPERM", "LOADING", "READONLY", "MASTERDOWN", "MISCONF", "OOM", "ERR DB index", "ERR max number of clients"}
+
+// Shown returns an error for people. Of what Redis answered, it shows only what cannot hold a secret or an address.
+func shown(err error) string {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return err.Error()
+	}
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(answer.Error(), "?"))
+	if !slices.ContainsFunc(answers, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+		text, _, _ = strings.Cut(text, " ")
+	}
 	return text[:min(len(text), maxAnswerBytes)]
 }
 

@@ -81,9 +81,8 @@ func shownKey(key string) string {
 	if !found {
 		scheme, rest = "", key
 	}
-	host, path, _ := strings.Cut(rest, "/")
-	if at := strings.LastIndex(host, "@"); at >= 0 {
-		return strings.TrimPrefix(scheme+"://"+host[at+1:]+"/"+path, "://")
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		return strings.TrimPrefix(scheme+"://"+rest[at+1:], "://")
 	}
 	return key
 }

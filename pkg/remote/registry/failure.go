@@ -264,7 +264,7 @@ func permanentStatus(response *errcode.ErrorResponse, host string) (reason polic
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return policy.ReasonAccessDenied, host + " refuses access"
 	case http.StatusBadRequest:
-		if at := response.URL; at != nil && !isMetadata(at.Path) && !strings.Contains(at.Path, "/blobs/") { // RFC 6749, section 5.2
+		if at := response.URL; at != nil && at.Fragment == ofTokenServer { // RFC 6749, section 5.2
 			return policy.ReasonAccessDenied, "the token server of " + host + " refuses the request"
 		}
 	case http.StatusNotFound:

@@ -12,6 +12,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
+// ofTokenServer is the fragment, which is never sent, of the URLs of token servers that were checked.
+const ofTokenServer = "token-server"
+
 // realmPath begins the paths that stand for token servers. The API of registries has no such path.
 const realmPath = "/landwaiter-token-server/"
 
@@ -51,11 +54,19 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	case g.trusted(hostOf(at)):
 		g.standIn(chosen, at, resp)
 		return nil
-	case g.credential == (Credential{}):
+	case g.credential == (Credential{}) && !g.reserved(hostOf(at)):
 		return nil // it is told nothing
 	}
 	return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
 		"which no Store for %s lists", host, hostOf(at), g.origin), "if that is right, add the token server to spec.registries of the Store")
+}
+
+// reserved reports whether a cluster admin listed a host and not the registry: what it gives may be for those who may
+// reach it, and the registry would be told.
+func (g *guard) reserved(host string) bool {
+	_, listed := g.session.access.rule(host)
+	_, known := g.session.access.rule(g.origin)
+	return listed && !known
 }
 
 // secure reports whether a token server may be asked by the scheme of its URL.
@@ -95,7 +106,7 @@ func (g *guard) toTokenServer(req *http.Request) (sent *http.Request, realm *url
 		return req, nil
 	}
 	at := *found.(*url.URL) //nolint:forcetypeassert // there is nothing else
-	at.RawQuery = req.URL.RawQuery
+	at.RawQuery, at.Fragment = req.URL.RawQuery, ofTokenServer
 	sent = req.Clone(req.Context())
 	sent.URL, sent.Host = &at, at.Host
 	return sent, &at

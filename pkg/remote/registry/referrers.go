@@ -134,7 +134,7 @@ func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repo
 // written or the first image is copied there, the repository is not there either.
 func missingRepository(err error) bool {
 	var response *errcode.ErrorResponse
-	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound && hasCode(response, errcode.ErrorCodeNameUnknown)
+	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound && hasCode(response, errcode.ErrorCodeNameUnknown) && ofReferrers(response)
 }
 
 // started starts f and returns a function that waits for its results.
@@ -160,11 +160,16 @@ func started(f func() ([]ocispec.Descriptor, error)) func() ([]ocispec.Descripto
 // errEnough ends a listing at its limit.
 var errEnough = errors.New("enough referrers")
 
+// ofReferrers reports whether an answer is the API's, and not that of a token server.
+func ofReferrers(response *errcode.ErrorResponse) bool {
+	return response.URL != nil && isMetadata(response.URL.Path)
+}
+
 // unsupported reports whether the answer for the first page may mean that the registry has
 // no referrers API.
 func unsupported(err error) bool {
 	var response *errcode.ErrorResponse
-	if errors.As(err, &response) {
+	if errors.As(err, &response) && ofReferrers(response) {
 		switch response.StatusCode {
 		case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
 			return true

@@ -219,7 +219,7 @@ func (s *Service) connectCache(options Options) error {
 }
 
 // UseRedis replaces the connection to Redis, if there is one: its password or certificates were changed.
-func (s *Service) UseRedis(connection cache.Connection) error {
+func (s *Service) UseRedis(ctx context.Context, connection cache.Connection) error {
 	if s.redis == nil {
 		return nil
 	}
@@ -227,7 +227,8 @@ func (s *Service) UseRedis(connection cache.Connection) error {
 	if err != nil {
 		return fmt.Errorf("connect to Redis: %w", err)
 	}
-	return s.redis.Use(client)
+	s.redis.Use(ctx, client)
+	return nil
 }
 
 // Run does the background work until ctx ends: sharing results through Redis, if

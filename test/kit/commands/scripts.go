@@ -48,6 +48,7 @@ func Scripts(t *testing.T, name string, program Program) {
 			config := filepath.Join(env.WorkDir, "resources")
 			env.Setenv("CONFIG", config)
 			env.Setenv("REGISTRY", e.Registry.Host())
+			env.Setenv("LANDWAITER_CLOCK", os.Getenv("LANDWAITER_CLOCK")) // of test/tools/clock.sh
 			return os.CopyFS(config, os.DirFS(resources))
 		},
 		Condition: func(condition string) (bool, error) {

@@ -202,11 +202,8 @@ func (r *Redis) Look(ctx context.Context) Condition {
 	return found
 }
 
-// answers are the errors of Redis that say what is wrong and nothing else. Others may have an address, or what a server
-// that does not know the command was sent: the password.
-var answers = []string{"WRONGPASS", "NOAUTH", "NOPERM", "LOADING", "READONLY", "MASTERDOWN", "MISCONF", "OOM", "ERR DB index", "ERR max number of clients"}
-
-// Shown returns an error for people. Of what Redis answered, it shows only what cannot hold a secret or an address.
+// shown returns the text of an error for people. Of what Redis answered, it shows only what says what is wrong and nothing
+// else: other answers may have an address, or what a server that does not know the command was sent: the password.
 func shown(err error) string {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -218,7 +215,8 @@ func shown(err error) string {
 		}
 		return r
 	}, strings.ToValidUTF8(answer.Error(), "?"))
-	if !slices.ContainsFunc(answers, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+	known := []string{"WRONGPASS", "NOAUTH", "NOPERM", "LOADING", "READONLY", "MASTERDOWN", "MISCONF", "OOM", "ERR DB index", "ERR max number of clients"}
+	if !slices.ContainsFunc(known, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
 		text, _, _ = strings.Cut(text, " ")
 	}
 	return text[:min(len(text), maxAnswerBytes)]

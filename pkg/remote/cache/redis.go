@@ -250,7 +250,7 @@ func (r *Redis) store(ctx context.Context, w write) {
 // stay cannot be found under another UID, and expire: also those of a namespace that this replica has not
 // read or written. Another cluster may have a namespace with the same name in the same Redis.
 func (r *Redis) Forget(namespace verify.Namespace) {
-	uid, known := r.seal.uid(namespace)
+	uid, known := r.seal.lastUID(namespace)
 	if namespace == verify.Cluster || !known {
 		return
 	}

@@ -135,8 +135,8 @@ func (s *Seal) pairs(of scope) ([]*keyPair, error) {
 	return found.pairs, nil
 }
 
-// uid returns the UID for which values of a namespace were sealed or opened last, and false if there is none.
-func (s *Seal) uid(namespace verify.Namespace) (string, bool) {
+// lastUID returns the UID for which values of a namespace were sealed or opened last, and false if there is none.
+func (s *Seal) lastUID(namespace verify.Namespace) (string, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	found, ok := s.keys[namespace]

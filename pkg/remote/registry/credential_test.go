@@ -30,7 +30,7 @@ func auth(user string) string {
 	return fmt.Sprintf(`{"auth": %q}`, base64.StdEncoding.EncodeToString([]byte(user+":secret")))
 }
 
-// usersFor returns who logs in for a repository, in order; "" is nobody.
+// usersFor returns who logs in for a repository, in order; "" is the anonymous user.
 func usersFor(logins registry.Logins, host, repository string) (users []string) {
 	credentials, _ := logins.For(host, repository, true)
 	for _, credential := range credentials {

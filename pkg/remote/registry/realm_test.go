@@ -26,7 +26,7 @@ func accessWith(credential registry.Credential, listed []string, hosts ...string
 
 var user = registry.Credential{Username: "user", Password: "secret"}
 
-// oras-project/oras-go#1246, mkuchin/docker-registry-web#95, containerd/containerd#6339: GitLab and Artifactory in a company.
+// oras-project/oras-go#1246, mkuchin/docker-registry-web#95, containerd/containerd#6339: registries in a company.
 func TestATokenServerWithAPrivateAddressOfItsOwnIsAskedIfItIsListed(t *testing.T) {
 	images, tokens := hostile.New(), hostile.New()
 	t.Cleanup(images.Close)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,8 +57,8 @@ func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.N
 	return remove(ctx, client, namespace, func(_ context.Context, _ redis.Cmdable, names []string) ([]string, error) { return names, nil })
 }
 
-// purge removes the keys of a namespace whose values are sealed for its UID.
-func purge(ctx context.Context, client redis.UniversalClient, of scope) error {
+// purge removes the keys of a namespace whose values are sealed for one of its UIDs.
+func purge(ctx context.Context, client redis.UniversalClient, of forgotten) error {
 	_, err := remove(ctx, client, of.namespace, func(ctx context.Context, node redis.Cmdable, names []string) (own []string, err error) {
 		heads, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for _, name := range names {
@@ -70,7 +71,7 @@ func purge(ctx context.Context, client redis.UniversalClient, of scope) error {
 		}
 		for i, head := range heads {
 			text, _ := head.(*redis.StringCmd)
-			if uid, err := sealedFor([]byte(text.Val())); err == nil && uid == of.uid {
+			if uid, err := sealedFor([]byte(text.Val())); err == nil && slices.Contains(of.uids, uid) {
 				own = append(own, names[i])
 			}
 		}

@@ -59,6 +59,7 @@ const (
 	masterBytes = 32
 	// maxMasters bounds the master keys: the current one, and its predecessors.
 	maxMasters = 4
-	// maxSealKeys bounds the derived keys in memory.
+	// maxSealKeys bounds the derived keys in memory, and maxSeenUIDs the UIDs of each namespace.
 	maxSealKeys = 10_000
+	maxSeenUIDs = 64
 )

@@ -44,7 +44,7 @@ type Redis struct {
 	now     func() time.Time
 	reads   chan read
 	writes  chan write
-	forgets chan scope
+	forgets chan forgotten
 	// asking bounds the round trips that take longer than their request waits.
 	asking chan struct{}
 }
@@ -66,7 +66,7 @@ type write struct {
 // Values of another version are a miss, because a later version may decide otherwise.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
 	r := &Redis{seal: seal, version: version, now: now, reads: make(chan read, maxPending), writes: make(chan write, maxPending),
-		forgets: make(chan scope, maxPending), asking: make(chan struct{}, maxAsking)}
+		forgets: make(chan forgotten, maxPending), asking: make(chan struct{}, maxAsking)}
 	r.current.Store(r.serve(client, nil))
 	return r
 }
@@ -250,21 +250,27 @@ func (r *Redis) store(ctx context.Context, w write) {
 // stay cannot be found under another UID, and expire: also those of a namespace that this replica has not
 // read or written. Another cluster may have a namespace with the same name in the same Redis.
 func (r *Redis) Forget(namespace verify.Namespace) {
-	uid, known := r.seal.lastUID(namespace)
-	if namespace == verify.Cluster || !known {
+	uids := r.seal.uids(namespace)
+	if namespace == verify.Cluster || len(uids) == 0 {
 		return
 	}
 	select {
-	case r.forgets <- scope{namespace: namespace, uid: uid}:
+	case r.forgets <- forgotten{namespace, uids}:
 	default:
 		r.Stats.Dropped.Add(1)
 	}
 }
 
-func (r *Redis) remove(ctx context.Context, of scope) {
+// forgotten is a deleted namespace with the UIDs that it had.
+type forgotten struct {
+	namespace verify.Namespace
+	uids      []string
+}
+
+func (r *Redis) remove(ctx context.Context, of forgotten) {
 	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
 	defer cancel()
-	if err := purge(ctx, r.current.Load(), of); err != nil {
+	if err := purge(ctx, r.current.Load().UniversalClient, of); err != nil {
 		r.Stats.Failures.Add(1)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type Seal struct {
 
 	mu   sync.RWMutex
 	keys map[verify.Namespace]scopedKeys
+	seen map[verify.Namespace][]string // the UIDs that each namespace had, the latest last
 }
 
 // scope is whose values a pair of keys seals. Cluster scope has no UID, nor has a namespace
@@ -76,7 +78,7 @@ var (
 // ParseSeal reads master keys of 32 bytes in base64, one per line. The first one seals and
 // all of them open, so that a key can be rotated without losing the cache.
 func ParseSeal(text []byte) (*Seal, error) {
-	s := &Seal{keys: map[verify.Namespace]scopedKeys{}}
+	s := &Seal{keys: map[verify.Namespace]scopedKeys{}, seen: map[verify.Namespace][]string{}}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
@@ -130,17 +132,19 @@ func (s *Seal) pairs(of scope) ([]*keyPair, error) {
 	defer s.mu.Unlock()
 	if len(s.keys) >= maxSealKeys {
 		clear(s.keys)
+		clear(s.seen)
 	}
 	s.keys[of.namespace] = found
+	seen := append(slices.DeleteFunc(s.seen[of.namespace], func(uid string) bool { return uid == of.uid }), of.uid)
+	s.seen[of.namespace] = seen[max(len(seen)-maxSeenUIDs, 0):]
 	return found.pairs, nil
 }
 
-// lastUID returns the UID for which values of a namespace were sealed or opened last, and false if there is none.
-func (s *Seal) lastUID(namespace verify.Namespace) (string, bool) {
+// uids returns the latest UIDs for which values of a namespace were sealed or opened.
+func (s *Seal) uids(namespace verify.Namespace) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	found, ok := s.keys[namespace]
-	return found.uid, ok
+	return slices.Clone(s.seen[namespace])
 }
 
 // close seals a value for a cache key, until expires.

@@ -85,8 +85,8 @@ func (b *breakers) newBreaker(doing string) *breaker {
 			last.Store(&err)
 			return false
 		},
-		OnStateChange: func(_ string, from, to gobreaker.State) {
-			if to == gobreaker.StateOpen && from == gobreaker.StateClosed {
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			if to == gobreaker.StateOpen {
 				b.say(doing, *last.Load())
 			}
 			if to == gobreaker.StateOpen && b.cluster != nil {

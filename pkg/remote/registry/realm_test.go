@@ -26,19 +26,24 @@ func accessWith(credential registry.Credential, listed []string, hosts ...string
 
 var user = registry.Credential{Username: "user", Password: "secret"}
 
+// forToken answers with content, for the token of a server without TLS.
+func forToken(server string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer T" {
+			_, _ = w.Write([]byte("content"))
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+server+`",service="s"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+}
+
 // oras-project/oras-go#1246, mkuchin/docker-registry-web#95, containerd/containerd#6339: registries in a company.
 func TestATokenServerWithAPrivateAddressOfItsOwnIsAskedIfItIsListed(t *testing.T) {
 	images, tokens := hostile.New(), hostile.New()
 	t.Cleanup(images.Close)
 	t.Cleanup(tokens.Close)
-	images.Handle("", "/blobs/", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "Bearer T" {
-			_, _ = w.Write([]byte("content"))
-			return
-		}
-		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+byName(tokens.Host())+`/jwt/auth?client=x",service="s"`)
-		w.WriteHeader(http.StatusUnauthorized)
-	})
+	images.Handle("", "/blobs/", forToken(byName(tokens.Host())+"/jwt/auth?client=x"))
 	tokens.Handle("", "/jwt/auth", func(w http.ResponseWriter, r *http.Request) {
 		name, password, _ := r.BasicAuth()
 		if r.Host != byName(tokens.Host()) || name != "user" || password != "secret" || r.FormValue("client") != "x" || r.FormValue("service") != "s" {
@@ -64,14 +69,7 @@ func TestWhoeverHasNoLoginMayAskAnyTokenServer(t *testing.T) {
 	images, tokens := hostile.New(), hostile.New()
 	t.Cleanup(images.Close)
 	t.Cleanup(tokens.Close)
-	images.Handle("", "/blobs/", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "Bearer T" {
-			_, _ = w.Write([]byte("content"))
-			return
-		}
-		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+tokens.Host()+`/auth",service="s"`)
-		w.WriteHeader(http.StatusUnauthorized)
-	})
+	images.Handle("", "/blobs/", forToken(tokens.Host()+"/auth"))
 	tokens.Handle("", "/auth", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"access_token":"T"}`) })
 	access := accessWith(registry.Credential{}, []string{images.Host()}, images.Host(), tokens.Host())
 	content, err := session(t, registry.Options{}, access).Fetch(t.Context(), parse(t, images.Host()+"/app"), descriptor(7), 100)

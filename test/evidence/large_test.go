@@ -1,0 +1,67 @@
+//go:build !e2e && !nightly
+
+package evidence
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/sigstore"
+)
+
+const spdx = "https://spdx.dev/Document/v2.3"
+
+// billOfMaterials returns an SPDX document with so many files, as syft writes them: about 250 bytes each, and as
+// many as padding in addition.
+func billOfMaterials(files, padding int) map[string]any {
+	var list []any
+	for i := range files {
+		list = append(list, map[string]any{"SPDXID": fmt.Sprintf("SPDXRef-File-%d", i), "fileName": fmt.Sprintf("usr/lib/%d/", i) + strings.Repeat("x", padding),
+			"checksums": []any{map[string]any{"algorithm": "SHA1", "checksumValue": strings.Repeat("a", 40)}}, "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"})
+	}
+	return map[string]any{"spdxVersion": "SPDX-2.3", "files": list}
+}
+
+// GitHub stores attestations with predicates of up to 16 MiB (actions/attest).
+func TestALargeBillOfMaterialsCounts(t *testing.T) {
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	for name, c := range map[string]struct {
+		files, padding int
+		expression     string
+	}{
+		"long names":                 {16_000, 300, ""},
+		"long names, an expression":  {16_000, 300, "predicate.files.exists(f, f.SPDXID == 'SPDXRef-File-15999')"},
+		"short names":                {32_000, 10, ""},
+		"short names, an expression": {32_000, 10, "predicate.spdxVersion == 'SPDX-2.3' && size(predicate.files) == 32000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			img := e.signed(t, "app/"+strings.NewReplacer(" ", "-", ",", "").Replace(name))
+			statement := sigstore.Statement(img.Descriptor.Digest, spdx, billOfMaterials(c.files, c.padding))
+			t.Logf("a statement of %d bytes", len(statement))
+			_, err := e.registry.SignCosignBundle(t.Context(), img, e.signer(t, "a"), fixture.CosignOptions{Payload: statement})
+			require.NoError(t, err)
+			require.Empty(t, e.apply(t, attestationBy("team-a", string(e.signer(t, "a").PEM), spdx, c.expression), e.policy(t, "team-a", "p", releaseNeeded)))
+			requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
+		})
+	}
+}
+
+// attestationBy is a Verifier "release" of attestations by a key.
+func attestationBy(namespace, key, predicateType, expression string) func(*resource.Objects) {
+	return func(o *resource.Objects) {
+		v := &v1beta1.Verifier{}
+		v.Namespace, v.Name = namespace, "release"
+		v.Spec.Type = v1beta1.VerifierTypeAttestation
+		v.Spec.Attestation = &v1beta1.AttestationVerifier{PredicateType: predicateType, Expression: expression}
+		v.Spec.Attestation.Keys = &v1beta1.Keys{Inline: key}
+		v.Spec.Attestation.Keys.InsecureIgnoreTransparencyLog = true
+		o.Resources = append(o.Resources, v)
+	}
+}

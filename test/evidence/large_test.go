@@ -11,7 +11,9 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -51,6 +53,27 @@ func TestALargeBillOfMaterialsCounts(t *testing.T) {
 			requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
 		})
 	}
+}
+
+func TestTheLargestAttestationsOfGitHubCountIfAClusterAdminSaysSo(t *testing.T) {
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	img := e.signed(t, "app/x")
+	statement := sigstore.Statement(img.Descriptor.Digest, spdx, billOfMaterials(32_000, 308))
+	require.InDelta(t, 16<<20, len(statement), 1<<18)
+	_, err := e.registry.SignCosignBundle(t.Context(), img, e.signer(t, "a"), fixture.CosignOptions{Payload: statement})
+	require.NoError(t, err)
+	apply := func() {
+		require.Empty(t, e.apply(t, attestationBy("team-a", string(e.signer(t, "a").PEM), spdx, ""), e.policy(t, "team-a", "p", releaseNeeded)))
+	}
+	apply()
+	refused := e.outcome(t, "team-a", img)
+	requireOutcome(t, policy.Denied, refused)
+	require.Contains(t, refused.Reason, "at most 16777216 bytes for one image")
+	result := e.Verify(t.Context(), "team-a", digestOf(img))
+	require.Contains(t, result.Findings[0].Remediation, "--limit evidence-bytes")
+	e.start(t, service.Options{Engine: verify.Options{EvidenceBytes: 384 << 20}})
+	apply()
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
 }
 
 // attestationBy is a Verifier "release" of attestations by a key.

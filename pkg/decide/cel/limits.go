@@ -24,8 +24,8 @@ const (
 	// have in between.
 	maxTime = time.Second
 	// maxValues bounds the values of one evaluation together, in CEL's units: one function that
-	// looks at all of them takes some 20 ms. An SBOM of 2 MiB has about 60,000.
-	maxValues = 200_000
+	// looks at all of them takes some 60 ms. An SBOM of 8 MiB has up to 520,000.
+	maxValues = 600_000
 	// maxKey is the length in bytes of a text where an expression computes keys: looking up a key
 	// reads all of it, and costs one unit.
 	maxKey = 16 << 10

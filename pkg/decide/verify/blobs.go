@@ -34,7 +34,7 @@ type blob struct {
 }
 
 func newBlobs(budget *budget, kept *kept, locations int, whole <-chan struct{}) *blobs {
-	return &blobs{budget: budget, kept: kept, part: MaxImageBytes / int64(max(locations, 1)), whole: whole, left: MaxImageBytes, taken: map[string]int64{}, blobs: map[string]*blob{}}
+	return &blobs{budget: budget, kept: kept, part: budget.imageBytes / int64(max(locations, 1)), whole: whole, left: budget.imageBytes, taken: map[string]int64{}, blobs: map[string]*blob{}}
 }
 
 // answer is what one location answers.
@@ -48,6 +48,9 @@ type answer struct {
 // fails or keeps it waiting. where returns the locations, at least one, and may return more until whole is closed. The
 // blob takes so many times its size in memory.
 func (b *blobs) fetch(ctx context.Context, where func() []Location, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
+	if desc.Size > b.budget.imageBytes {
+		return nil, b.tooLarge(fmt.Sprintf("%s is %d bytes large", desc.Digest, desc.Size))
+	}
 	if desc.Size < 0 || desc.Size > limit { // a negative size would enlarge what is left
 		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
 	}
@@ -119,7 +122,7 @@ func (b *blobs) take(ctx context.Context, location string, desc ocispec.Descript
 		return known, nil
 	}
 	if desc.Size > b.left {
-		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the evidence is larger than %d bytes in all", MaxImageBytes))
+		return nil, b.tooLarge("the image has more evidence than is read")
 	}
 	if err := b.budget.hold(times * desc.Size); err != nil {
 		return nil, err
@@ -128,6 +131,11 @@ func (b *blobs) take(ctx context.Context, location string, desc ocispec.Descript
 	b.taken[location] += desc.Size
 	b.blobs[key] = &blob{reads: map[string]func() ([]byte, error){}}
 	return b.blobs[key], nil
+}
+
+// tooLarge is the error for evidence past the limit of one image, which only a cluster admin can raise.
+func (b *blobs) tooLarge(what string) error {
+	return PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s, at most %d bytes for one image", what, b.budget.imageBytes), fixTooLarge)
 }
 
 func (b *blobs) awaitWhole(ctx context.Context) error {

@@ -27,8 +27,8 @@ type Options struct {
 	InFlight, InFlightPerAccount int
 	// EvidenceBytes bounds the memory for the evidence of the images in flight. An
 	// account may use what is left for others; beyond that its images are Undecided.
-	// Default 96 MiB, of which one account alone gets half: room for the
-	// largest image.
+	// Default 160 MiB, of which one account alone gets half. The blobs of one image
+	// take at most a tenth: libraries take several times their size.
 	EvidenceBytes int64
 	// Processors is how many goroutines check evidence at a time, and how many match patterns.
 	// Accounts take turns. Default: one less than [runtime.GOMAXPROCS], so that known
@@ -62,10 +62,12 @@ type Engine struct {
 	flights singleflight.Group // by Key.String: concurrent callers share the work on an image
 	limit   *fair.Gate[Account]
 	memory  *fair.Gate[Account]
-	turns   *fair.Turns[Account] // for evidence
-	plans   *fair.Turns[Account] // for rules and exceptions: an image that needs no evidence waits for nobody's
-	seed    maphash.Seed
-	later   chan struct{} // one element for each image that is verified after its answer
+	// imageBytes bounds all blobs that are fetched for one image.
+	imageBytes int64
+	turns      *fair.Turns[Account] // for evidence
+	plans      *fair.Turns[Account] // for rules and exceptions: an image that needs no evidence waits for nobody's
+	seed       maphash.Seed
+	later      chan struct{} // one element for each image that is verified after its answer
 }
 
 // NewEngine returns an Engine that caches results in cache and reads the time from
@@ -73,7 +75,8 @@ type Engine struct {
 func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 	options = options.withDefaults()
 	return &Engine{cache: cache, now: now, options: options, limit: fair.NewGate[Account](int64(options.InFlight)),
-		memory: fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now), plans: fair.NewTurns[Account](options.Processors, now),
+		imageBytes: max(options.EvidenceBytes/imagePart, minImageBytes),
+		memory:     fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now), plans: fair.NewTurns[Account](options.Processors, now),
 		seed: maphash.MakeSeed(), later: make(chan struct{}, laterAtOnce)}
 }
 

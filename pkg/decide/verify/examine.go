@@ -107,6 +107,9 @@ type pace struct {
 type budget struct {
 	pace
 	memory *fair.Hold[Account]
+	// imageBytes bounds the blobs of the image, and share what the account has for them and for checks.
+	imageBytes, share int64
+	large             chan struct{} // one element while a check takes much memory
 
 	checked atomic.Int64 // how long signatures were checked
 	refused atomic.Bool  // some evidence found no memory, and is Unknown
@@ -116,16 +119,21 @@ type budget struct {
 func (e *Engine) pace(account Account) pace { return pace{account: account, turns: e.turns} }
 
 func (e *Engine) budget(account Account) *budget {
-	return &budget{pace: e.pace(account), memory: e.memory.Hold(account)}
+	return &budget{pace: e.pace(account), memory: e.memory.Hold(account), imageBytes: e.imageBytes, share: e.options.EvidenceBytes / 2,
+		large: make(chan struct{}, 1)}
 }
 
 // hold reserves memory for n bytes until the work ends. Its error is transient.
 func (b *budget) hold(n int64) error {
 	if !b.memory.Take(n) {
-		b.refused.Store(true)
-		return fmt.Errorf("%s has too much evidence in memory: %w", b.account.Describe(), errOverloaded)
+		return b.full()
 	}
 	return nil
+}
+
+func (b *budget) full() error {
+	b.refused.Store(true)
+	return fmt.Errorf("%s has too much evidence in memory: %w", b.account.Describe(), errOverloaded)
 }
 
 // errCheckTime ends the checks of an image. Nobody sees a finding of it, see [search.check].
@@ -188,10 +196,69 @@ type turnKey struct{}
 type checking struct {
 	turn   *fair.Turn[Account]
 	budget *budget
+	memory *fair.Hold[Account] // that the check takes, until it ends
+	large  *bool               // it is the one large check of the image
+}
+
+func (b *budget) check(turn *fair.Turn[Account]) checking {
+	return checking{turn: turn, budget: b, memory: b.memory.Another(), large: new(bool)}
+}
+
+// end returns the memory of a check. Again, it does nothing.
+func (c checking) end() {
+	c.memory.Release()
+	if *c.large {
+		*c.large = false
+		<-c.budget.large
+	}
 }
 
 func withTurn(ctx context.Context, in checking) context.Context {
 	return context.WithValue(ctx, turnKey{}, in)
+}
+
+// fixTooLarge is what to do about evidence that is past a limit.
+const fixTooLarge = "make the evidence smaller, or ask a cluster admin to raise --limit evidence-bytes"
+
+// Hold reserves n bytes of the account's memory for evidence until the [Checker] that ctx belongs to returns. A
+// Checker calls it before a library reads evidence that takes n bytes then. Its error is permanent if that is
+// more than one image may take, and else transient. Checks of one image that take much wait for each other.
+// Outside a Checker it reserves nothing.
+func Hold(ctx context.Context, n int64) error {
+	in, _ := ctx.Value(turnKey{}).(checking)
+	if in.memory == nil {
+		return nil
+	}
+	if most := in.budget.share - in.budget.memory.Held() - in.memory.Held(); n > most {
+		return PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("checking the evidence takes %d bytes of memory more, the limit is %d", n, max(most, 0)), fixTooLarge)
+	}
+	if n > largeCheck && !*in.large {
+		if err := in.alone(ctx); err != nil {
+			return err
+		}
+	}
+	if !in.memory.Take(n) {
+		return in.budget.full()
+	}
+	return nil
+}
+
+// alone waits until no other check of the image takes much memory.
+func (c checking) alone(ctx context.Context) error {
+	select {
+	case c.budget.large <- struct{}{}:
+		*c.large = true
+		return nil
+	default:
+	}
+	c.turn.Leave()
+	select {
+	case c.budget.large <- struct{}{}:
+		*c.large = true
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return c.turn.Enter(ctx)
 }
 
 // Step lets other accounts go first. A [Checker] calls it between the steps of its work,

@@ -140,6 +140,7 @@ func (r *registry) manifest(t *testing.T, tagged bool, texts ...string) ocispec.
 type checker struct {
 	trusted map[string]bool
 	before  func(text string)
+	hold    func(ctx context.Context) error
 	until   time.Time // of proofs
 }
 
@@ -152,6 +153,11 @@ func (c *checker) Check(ctx context.Context, subject verify.Subject, s verify.Si
 	}
 	if c.before != nil {
 		c.before(string(content))
+	}
+	if c.hold != nil {
+		if err := c.hold(ctx); err != nil {
+			return policy.Proof{}, err
+		}
 	}
 	for signer := range c.trusted {
 		if string(content) == signer+":"+subject.Reference.Digest.String() {

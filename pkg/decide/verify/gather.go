@@ -148,16 +148,19 @@ func (s *search) check(ctx context.Context, v *Verifier, signature *candidate) {
 		s.board.add(s.registry, v, &signature.rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, err)))
 		return
 	}
+	check := s.budget.check(turn)
 	defer func() {
+		check.end()
 		turn.Leave()
 		s.budget.checked.Add(int64(turn.Used()))
 	}()
 	var finding policy.Finding
 	if !s.budget.over(turn) {
 		end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
-		finding = v.withCommand(Found(v.Checker.Check(withTurn(ctx, checking{turn, s.budget}), s.subject, signature.Signature, s.between(turn, signature.in), s.now())), s.subject.Reference)
+		finding = v.withCommand(Found(v.Checker.Check(withTurn(ctx, check), s.subject, signature.Signature, s.between(turn, signature.in), s.now())), s.subject.Reference)
 		end()
 	}
+	check.end() // before the finding is held
 	if !finding.Proven() && s.budget.over(turn) {
 		finding = policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
 			Message:     fmt.Sprintf("%s, so this signature was not checked", errCheckTime),

@@ -22,10 +22,14 @@ const (
 	// with attestations of the build tool has 20.
 	MaxIndexManifests = 32
 	manifestsAtOnce   = 4
-	// MaxImageBytes bounds all blobs that are fetched for one image: many pieces of
-	// evidence, each within its own limit, must not add up. Evidence usually takes
-	// some 10 KiB, and many images are in flight.
-	MaxImageBytes = 8 << 20
+	// imagePart is which part of the memory for evidence the blobs of one image may take: many pieces, each within
+	// its own limit, must not add up. Evidence usually takes some 10 KiB, a large SBOM some MiB. minImageBytes is what
+	// an image gets of however little memory.
+	imagePart     = 10
+	minImageBytes = 1 << 20
+	// largeCheck is how much memory a check takes for others of the same image to wait for it, in bytes: at the same
+	// time they might find too little, again and again.
+	largeCheck = 1 << 20
 	// maxKept and maxKeptPieces bound the content that is kept of the evidence about one image, in bytes and in
 	// manifests and blobs, and keptFor how long.
 	maxKept       = 1 << 20
@@ -64,7 +68,7 @@ const (
 	defaultWorkTimeout        = 10 * time.Second
 	DefaultInFlight           = 512
 	DefaultInFlightPerAccount = 128
-	DefaultEvidenceBytes      = 96 << 20
+	DefaultEvidenceBytes      = 160 << 20
 	DefaultPassTTL            = time.Hour
 	DefaultDenyTTL            = 10 * time.Second
 	DefaultTagTTL             = 5 * time.Second

@@ -196,16 +196,6 @@ func TestDeniesBundleThatRestsOnACertificate(t *testing.T) {
 	requireInvalid(t, check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e), policy.ReasonKeyless)
 }
 
-func TestBundlePastTheLimitIsNotRead(t *testing.T) {
-	key := newKey(t, fixture.ECDSAP256)
-	img := newImage(t, "registry.example.com/team-a/app")
-	e := bundleOf([]byte("{}"))
-	e.layer.Size = 4<<20 + 1
-	finding := check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e)
-	requireInvalid(t, finding, policy.ReasonLimitExceeded)
-	require.Zero(t, e.reads)
-}
-
 func TestOlderBundleVersionsVerifyToo(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")

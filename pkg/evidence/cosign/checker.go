@@ -174,7 +174,7 @@ func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verif
 	if err := checkSubject(subject); err != nil {
 		return policy.Proof{}, err
 	}
-	data, err := read(ctx, fetch, s.Layer, "attestation", maxBundle)
+	data, err := read(ctx, fetch, s.Layer, "attestation", s.Layer.Size)
 	if err != nil {
 		return policy.Proof{}, err
 	}
@@ -193,6 +193,9 @@ func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verif
 func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
 	if layer.MediaType != MediaTypeEnvelope {
 		return a.VerifyBundle(ctx, data, want)
+	}
+	if err := verify.Hold(ctx, bundleMemory*int64(len(data))); err != nil {
+		return Evidence{}, err
 	}
 	made, err := envelopeOf(data)
 	if err != nil {

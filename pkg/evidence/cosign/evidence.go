@@ -45,10 +45,7 @@ func (s *signers) VerifyBundle(ctx context.Context, data []byte, artifact digest
 	if artifact.Validate() != nil || artifact.Algorithm() != digest.SHA256 {
 		return Evidence{}, malformed("the artifact has no sha256 digest")
 	}
-	if len(data) > maxBundle {
-		return Evidence{}, limitExceeded("bundle", maxBundle)
-	}
-	parsed, err := s.open(data)
+	parsed, err := s.open(ctx, data)
 	if err != nil {
 		return Evidence{}, err
 	}
@@ -82,7 +79,10 @@ func (s *signers) verifyParsed(ctx context.Context, parsed parsedBundle, artifac
 
 // open parses a bundle. It refuses a certificate where keys are trusted, and a key where
 // identities are.
-func (s *signers) open(data []byte) (parsedBundle, error) {
+func (s *signers) open(ctx context.Context, data []byte) (parsedBundle, error) {
+	if err := verify.Hold(ctx, bundleMemory*int64(len(data))); err != nil {
+		return parsedBundle{}, err
+	}
 	parsed, err := s.parse(data)
 	switch {
 	case err != nil:
@@ -119,11 +119,11 @@ func (s *signers) checkMessage(parsed parsedBundle, want digest.Digest) error {
 // an in-toto statement of cosign's own predicate type in a DSSE envelope, or a plain
 // signature of the manifest's bytes.
 func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
-	data, err := read(ctx, fetch, layer, "bundle", maxBundle)
+	data, err := read(ctx, fetch, layer, "bundle", layer.Size)
 	if err != nil {
 		return policy.Proof{}, err
 	}
-	parsed, err := c.open(data)
+	parsed, err := c.open(ctx, data)
 	if err != nil {
 		return policy.Proof{}, err
 	}
@@ -303,12 +303,12 @@ func checkSubject(subject verify.Subject) error {
 	return nil
 }
 
-// read fetches a layer of at most limit bytes. what names the layer in refusals.
-func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, what string, limit int) ([]byte, error) {
-	if layer.Size > int64(limit) {
+// read fetches a layer of at most limit bytes; fetch has a limit of its own. what names the layer in refusals.
+func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, what string, limit int64) ([]byte, error) {
+	if layer.Size > limit {
 		return nil, limitExceeded(what, limit)
 	}
-	data, err := fetch(ctx, layer, int64(limit))
+	data, err := fetch(ctx, layer, limit)
 	switch {
 	case verify.HasReason(err, policy.ReasonContentMismatch):
 		return nil, tampered("the content of the " + what + " is not what its digest says")
@@ -316,7 +316,7 @@ func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, wha
 		return nil, err
 	case len(data) == 0:
 		return nil, malformed("the " + what + " is empty")
-	case len(data) > limit:
+	case int64(len(data)) > limit:
 		return nil, limitExceeded(what, limit)
 	case digest.FromBytes(data) != layer.Digest:
 		return nil, tampered("the content of the " + what + " is not what its digest says")

@@ -12,10 +12,9 @@ const (
 	// an image signature, in bytes. cosign writes a few hundred, annotations
 	// included.
 	maxPayload = 64 << 10
-	// maxBundle is the size of a Sigstore bundle in bytes. An image signature takes a
-	// few KiB, but it may include certificates, log proofs and timestamps, and
-	// attestations share the media type.
-	maxBundle = 4 << 20
+	// bundleMemory is how many bytes of memory libraries take for each byte of a bundle or an envelope, apart from
+	// the values of its statement: copies with and without Base64.
+	bundleMemory = 3
 	// maxSignature is the length of a base64 signature annotation: an RSA key of
 	// 8192 bits makes 1,368 characters.
 	maxSignature = 4 << 10

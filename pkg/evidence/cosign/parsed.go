@@ -34,6 +34,7 @@ type parsedBundle struct {
 	ed25519     bool   // the certificate's key is an Ed25519 key
 	hint        string // names the key
 	payload     []byte // of the envelope
+	memory      int64  // that the payload takes as a tree of values
 	signature   []byte
 	signed      []byte // the DSSE PAE of an envelope, nil for a message
 	// byHash is the bundle as a message signature over signed. It is only set if
@@ -93,7 +94,7 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if envelope == nil {
 		return nil
 	}
-	if err := intake.CheckStatement(parsed.payload); err != nil {
+	if parsed.memory, err = intake.StatementMemory(parsed.payload); err != nil {
 		return fmt.Errorf("the signed statement %w", err)
 	}
 	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,

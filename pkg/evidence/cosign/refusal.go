@@ -31,7 +31,7 @@ func refused(err error) error {
 	return malformed(err.Error())
 }
 
-func limitExceeded(what string, limit int) error {
+func limitExceeded(what string, limit int64) error {
 	return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the %s is larger than the limit of %d bytes", what, limit),
 		"make it smaller, or remove it from the repository")
 }

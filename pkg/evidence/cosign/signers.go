@@ -128,6 +128,9 @@ func (k trustedKey) signer() signer {
 // not trusted: it only selects the words of a refusal.
 func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
 	if s.identities != nil {
+		if err := verify.Hold(ctx, parsed.memory); err != nil {
+			return signer{}, err
+		}
 		return s.identities.checkIdentity(ctx, parsed, want)
 	}
 	content := contentOf(parsed.signed)
@@ -144,6 +147,9 @@ func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest
 		return signer{}, err
 	}
 	if ok {
+		if err := verify.Hold(ctx, parsed.memory); err != nil {
+			return signer{}, err
+		}
 		target, artifact, err := parsed.target(want)
 		if err != nil {
 			return signer{}, malformed("the image to check has a damaged digest")

@@ -70,9 +70,13 @@ func List(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: maxDepth, values: spareListValues + len(data)/minListValue})
 }
 
-// CheckStatement refuses a document that would take many times its size in memory.
-func CheckStatement(data []byte) error {
-	return scanJSON(data, jsonLimits{depth: maxStatementDepth, expand: maxPredicate})
+// StatementMemory returns how many bytes of memory a signed document would take as a tree of values, roughly. It
+// refuses one that would take many times its size.
+func StatementMemory(data []byte) (int64, error) {
+	s := newScanner(data, jsonLimits{depth: maxStatementDepth, expand: maxPredicate})
+	most := s.budget
+	_, err := s.document()
+	return most - s.budget, err
 }
 
 func scanJSON(data []byte, limits jsonLimits) error {
@@ -81,13 +85,21 @@ func scanJSON(data []byte, limits jsonLimits) error {
 }
 
 func readJSON(data []byte, limits jsonLimits) (any, error) {
-	s := &jsonScanner{data: data, limits: limits, budget: int64(limits.expand)*int64(len(data)) + spare}
+	return newScanner(data, limits).document()
+}
+
+func newScanner(data []byte, limits jsonLimits) *jsonScanner {
+	return &jsonScanner{data: data, limits: limits, budget: int64(limits.expand)*int64(len(data)) + spare}
+}
+
+// document reads all of the data, one value.
+func (s *jsonScanner) document() (any, error) {
 	value, err := s.value(0)
 	if err != nil {
 		return nil, err
 	}
 	s.space()
-	if s.at < len(data) {
+	if s.at < len(s.data) {
 		return nil, malformed("is not one JSON value")
 	}
 	return value, nil

@@ -32,9 +32,8 @@ const (
 	// maxPredicate is how many bytes of memory a statement may take for each of its own,
 	// and spare is how many more any may take. A bill of materials takes 4 to 8.
 	maxPredicate, spare = 16, 64 << 10
-	// maxStatement is the size of a statement in bytes, and maxStatementDepth how deep its JSON
-	// may nest. SBOMs are the large ones, and their components nest.
-	maxStatement, maxStatementDepth = 4 << 20, 64
+	// maxStatementDepth is how deep the JSON of a statement may nest: the components of SBOMs do.
+	maxStatementDepth = 64
 
 	// maxLogEntries and maxTimestamps are how many a signature may have. Clients write
 	// one of each; two logs and two authorities are possible.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -31,11 +30,8 @@ func IsStatement(object map[string]any) bool {
 	return object["_type"] == statementV1 || object["_type"] == statementV01
 }
 
-// ParseStatement reads an in-toto statement of version 0.1 or 1, of at most 4 MiB.
+// ParseStatement reads an in-toto statement of version 0.1 or 1. It takes as much memory as [StatementMemory] says.
 func ParseStatement(data []byte) (Statement, error) {
-	if len(data) > maxStatement {
-		return Statement{}, fmt.Errorf("is larger than %d bytes", maxStatement)
-	}
 	document, err := ParseObject(data, maxStatementDepth)
 	if err != nil {
 		return Statement{}, err

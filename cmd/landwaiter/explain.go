@@ -95,10 +95,10 @@ func (e printedExplanation) show(s *screen) {
 	}
 	if len(e.Locations) > 0 {
 		s.section("LOCATIONS")
-		s.row("REPOSITORY", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "ERROR")
+		s.row("REPOSITORY", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "NOTE")
 	}
 	for _, l := range e.Locations {
-		s.row(l.Repository, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
+		s.row(l.Repository, l.Role, short(l.Digest), l.Manifests, l.Signatures, l.note())
 	}
 	s.section("FOUND")
 	s.row("VERIFIER", "RESULT", "EVIDENCE", "MESSAGE")

@@ -117,10 +117,19 @@ type printedLocation struct {
 	Manifests  int    `json:"manifests"`
 	Signatures int    `json:"signatures"` // of the manifests, those of a kind that a Verifier checks
 	Error      string `json:"error,omitempty"`
+	// Lacks names what the registry lacks.
+	Lacks string `json:"lacks,omitempty"`
 }
 
 func printableLocation(l verify.Looked) printedLocation {
-	return printedLocation{Repository: l.Repository, Role: string(l.Role), Digest: l.Digest.String(), Manifests: l.Manifests, Signatures: l.Signatures, Error: l.Err}
+	return printedLocation{Repository: l.Repository, Role: string(l.Role), Digest: l.Digest.String(), Manifests: l.Manifests, Signatures: l.Signatures, Error: l.Err, Lacks: l.Lacks}
+}
+
+func (l printedLocation) note() string {
+	if l.Error == "" && l.Lacks != "" {
+		return "the registry lacks " + l.Lacks
+	}
+	return cmp.Or(l.Error, "-")
 }
 
 // printedOrigin says what the registry that an image names has, and other repositories lack.

@@ -36,7 +36,9 @@ tagged() {
   ./test/evidence)
     LANDWAITER_SIGSTORE_BIN=$(test/tools/sigstore/build.sh)
     LANDWAITER_ORAS=$(test/tools/oras/build.sh)/oras
-    export LANDWAITER_SIGSTORE_BIN LANDWAITER_ORAS
+    LANDWAITER_REGISTRIES=$(test/tools/registries/build.sh)
+    export LANDWAITER_SIGSTORE_BIN LANDWAITER_ORAS LANDWAITER_REGISTRIES
+    test/tools/packages.sh docker-registry
     ;;
   ./test/gitops | ./test/dev)
     LANDWAITER_FLUX_TOOLS=$(test/tools/flux/build.sh)

@@ -23,6 +23,8 @@ type Looked struct {
 	Manifests, Signatures int
 	// Err says why the location may hold more, "" if all was listed.
 	Err string
+	// Lacks names what the registry of the location lacks, "" if nothing is known to lack.
+	Lacks string
 }
 
 // String returns l as a clause: the location and what it held.
@@ -162,6 +164,9 @@ func (s *search) looked(listings []listing) []Looked {
 	looked := make([]Looked, len(listings))
 	for at, location := range s.locations.Evidence {
 		looked[at] = Looked{Digest: s.subject.Reference.Digest, Repository: location.Name, Role: location.Role, Manifests: len(listings[at].found)}
+		if r, ok := location.Repository.(interface{ Lacks() string }); ok {
+			looked[at].Lacks = r.Lacks()
+		}
 		switch err := listings[at].err; {
 		case err == nil:
 		case suffices:

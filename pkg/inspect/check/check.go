@@ -72,7 +72,7 @@ func checks() []check {
 		{[]string{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable, nil},
 		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach, nil},
 		{[]string{BroadAccess}, []Source{SourceRights}, broad, nil},
-		{[]string{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts, nil},
+		{[]string{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable, ReferrersMissing}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts, nil},
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	RedisEviction       = resource.FactRedisEviction
 	ClockSkew           = resource.FactClockSkew
 	RegistryUnreachable = resource.FactRegistryUnreachable
+	ReferrersMissing    = resource.FactReferrersMissing
 )
 
 // factRow says what a fact means that is bad.
@@ -45,6 +46,7 @@ func factRows() []factRow {
 		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
 		{ClockSkew, resource.Warning, "signatures, certificates and exceptions expire too early or too late", restartServe, "the time service of the pod's node; a restart moves the pod, or shows that the node is fixed"},
 		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", editStore, "the network from Landwaiter's pods, or caBundle and proxy of the ClusterStore"},
+		{ReferrersMissing, resource.Note, "tools list signatures in the tag sha256-… instead: two that sign an image at the same time can lose a signature, and so can a retention rule for tags", nil, "the tags sha256-… in retention rules, and one signature at a time for each image"},
 	}
 }
 
@@ -87,8 +89,12 @@ func badFacts(v *view, add func(resource.Finding)) {
 			if !fact.Bad || string(fact.ID) != row.id {
 				continue
 			}
-			add(resource.Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
-				Message: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
+			finding := resource.Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
+				Message: fact.Message, Why: row.why, Keep: row.keep}
+			if row.command != nil {
+				finding.Command = row.command(v, fact)
+			}
+			add(finding)
 		}
 	}
 }

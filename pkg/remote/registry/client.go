@@ -142,7 +142,7 @@ type Client struct {
 	transports recent[poolKey, *http.Transport]
 	tokens     recent[tokenKey, auth.Cache]
 	hosts      inUse[string, *turns]
-	apis       recent[apiKey, struct{}] // have the referrers API
+	apis       recent[apiKey, bool] // whether they have the referrers API, as their last answer says
 	backOffs   recent[backOffKey, time.Time]
 	shared     inUse[sharedKey, *shared]
 	paces      recent[verify.Account, *pace]
@@ -174,7 +174,7 @@ func NewClient(options Options) *Client {
 			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
 		paces: otter.Must(&otter.Options[verify.Account, *pace]{MaximumSize: maxHosts,
 			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *pace](time.Minute)}),
-		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
+		apis:     otter.Must(&otter.Options[apiKey, bool]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, bool](capabilityLifetime)}),
 		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
 		hosts:    inUse[string, *turns]{idle: otter.Must(&otter.Options[string, *turns]{MaximumSize: maxHosts})},
 		shared:   inUse[sharedKey, *shared]{idle: otter.Must(&otter.Options[sharedKey, *shared]{MaximumSize: maxHosts})},

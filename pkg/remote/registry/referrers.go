@@ -93,8 +93,8 @@ func (p *location) referrers(ctx context.Context, repository *remote.Repository,
 	return found, p.explain(err, "list the referrers of "+p.of(subject, subject.String()))
 }
 
-// list always asks the API. Only its presence is remembered, and only saves the request
-// for the fallback tag, which otherwise goes in parallel. Its absence is not: the answer
+// list always asks the API. Only its presence saves the request
+// for the fallback tag, which otherwise goes in parallel. Its absence is remembered only to be told: the answer
 // is the same as for a repository that is missing, and a registry that had none a minute
 // ago may have one, so whoever trusted it could miss a signature. So what is remembered
 // never changes an answer, and a registry without the API costs one more request and no
@@ -106,12 +106,12 @@ func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repo
 		found, _, err := p.listWith(limited, repository, subject, false)
 		return found, err
 	}
-	if _, known := p.client.apis.GetIfPresent(key); !known {
+	if has, _ := p.client.apis.GetIfPresent(key); !has {
 		fallback = started(fallback)
 	}
 	found, pages, err := p.listWith(ctx, repository, subject, true)
 	if pages > 0 {
-		p.client.apis.Set(key, struct{}{})
+		p.client.apis.Set(key, true)
 		return found, err
 	}
 	switch {
@@ -122,11 +122,26 @@ func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repo
 		}
 		return nil, err
 	case unsupported(err):
-		p.client.apis.Invalidate(key)
+		p.client.apis.Set(key, false)
 	case p.role == verify.RoleOrigin || !missingRepository(err):
 		return found, err
 	}
 	return fallback()
+}
+
+// Lacks names what the registry lacked when it was asked last, in the last ten minutes, and "" if it is not known to lack
+// anything.
+func (p *location) Lacks() string {
+	if has, known := p.client.apis.GetIfPresent(p.apiKey()); known && !has {
+		return "the referrers API"
+	}
+	return ""
+}
+
+// HasReferrers returns whether a host that a cluster admin named had the referrers API when it was asked last, if that
+// was in the last ten minutes.
+func (c *Client) HasReferrers(host string) (has, known bool) {
+	return c.apis.GetIfPresent(apiKey{host: host})
 }
 
 // missingRepository reports whether the registry says that the repository does not exist.

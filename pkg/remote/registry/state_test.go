@@ -33,7 +33,7 @@ func TestADeletedNamespaceLeavesNothingBehind(t *testing.T) {
 	client := NewClient(Options{})
 	t.Cleanup(client.Close)
 	for _, account := range []verify.Account{verify.Namespace("team-a").Account(), "tenant/x"} {
-		client.apis.Set(apiKey{account: account, host: "registry.example.com", repository: "app"}, struct{}{})
+		client.apis.Set(apiKey{account: account, host: "registry.example.com", repository: "app"}, true)
 		client.backOffs.Set(backOffKey{account: account, host: "registry.example.com"}, time.Now().Add(time.Minute))
 	}
 	client.Forget("team-a")

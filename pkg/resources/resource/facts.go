@@ -17,6 +17,7 @@ const (
 	FactRedisEviction       = "RedisEviction"
 	FactClockSkew           = "ClockSkew"
 	FactRegistryUnreachable = "RegistryUnreachable"
+	FactReferrersMissing    = "ReferrersMissing"
 )
 
 // FactsName is the name of the report with facts that the holder of the lease writes in

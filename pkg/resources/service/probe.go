@@ -57,9 +57,9 @@ func (s *Service) RedisFacts(ctx context.Context) []resource.Fact {
 }
 
 // RegistryFacts returns what finds out whether the registries that ClusterStores list by name
-// answer. It remembers what each said, so calls must not overlap.
+// answer, and what verification found missing there. It remembers what each said, so calls must not overlap.
 func (s *Service) RegistryFacts() func(context.Context) []resource.Fact {
-	probe := &registryProbe{resolve: s.Resolve, now: time.Now, hosts: func() []string {
+	probe := &registryProbe{resolve: s.Resolve, referrers: s.registry.HasReferrers, now: time.Now, hosts: func() []string {
 		if snapshot := s.set.Snapshot(); snapshot != nil {
 			return snapshot.Cluster().Registries()
 		}
@@ -73,6 +73,8 @@ type registryProbe struct {
 	hosts   func() []string
 	resolve func(context.Context, verify.Namespace, image.Reference) (image.Reference, error)
 	now     func() time.Time
+	// referrers says whether a host has the referrers API, as verification found out lately.
+	referrers func(host string) (has, known bool)
 
 	asked map[string]asked // by host
 }
@@ -80,6 +82,7 @@ type registryProbe struct {
 // asked is what a registry said and when it is asked again.
 type asked struct {
 	fact resource.Fact
+	api  resource.Fact // the last that was known, without ID until then
 	next time.Time
 	wait time.Duration // since the time before
 }
@@ -106,8 +109,14 @@ func (p *registryProbe) look(ctx context.Context) []resource.Fact {
 		if found[i].fact.ID == "" {
 			continue // rules are not in force yet
 		}
+		if has, known := p.referrers(host); known {
+			found[i].api = apiFact(host, has)
+		}
 		p.asked[host] = found[i]
 		facts = append(facts, found[i].fact)
+		if found[i].api.ID != "" {
+			facts = append(facts, found[i].api)
+		}
 	}
 	return facts
 }
@@ -121,7 +130,15 @@ func (a asked) then(fact resource.Fact, now time.Time) asked {
 			wait = min(2*a.wait, registriesEvery)
 		}
 	}
-	return asked{fact: fact, next: now.Add(wait), wait: wait}
+	return asked{fact: fact, api: a.api, next: now.Add(wait), wait: wait}
+}
+
+// apiFact says whether a registry has the referrers API.
+func apiFact(host string, has bool) resource.Fact {
+	if has {
+		return resource.Fact{ID: resource.FactReferrersMissing, Message: "registry " + host + " has the referrers API", About: host}
+	}
+	return resource.Fact{ID: resource.FactReferrersMissing, Bad: true, Message: "registry " + host + " lacks the referrers API", About: host}
 }
 
 func (p *registryProbe) ask(ctx context.Context, host string) resource.Fact {

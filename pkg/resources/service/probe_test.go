@@ -20,7 +20,8 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var answer error
 	asked := 0
-	p := &registryProbe{hosts: func() []string { return []string{"a.example.com"} }, now: func() time.Time { return at },
+	has, known := false, false
+	p := &registryProbe{hosts: func() []string { return []string{"a.example.com"} }, now: func() time.Time { return at }, referrers: func(string) (bool, bool) { return has, known },
 		resolve: func(_ context.Context, namespace verify.Namespace, _ image.Reference) (image.Reference, error) {
 			require.Equal(t, verify.Cluster, namespace)
 			asked++
@@ -35,6 +36,13 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	require.Equal(t, []resource.Fact{{ID: resource.FactRegistryUnreachable, Message: "registry a.example.com answers", About: "a.example.com"}}, facts)
 	require.Equal(t, facts, p.look(t.Context()))
 	require.Equal(t, 2, asked, "what is well is not asked again so soon")
+	known = true
+	require.Equal(t, append(facts, resource.Fact{ID: resource.FactReferrersMissing, Bad: true, Message: "registry a.example.com lacks the referrers API", About: "a.example.com"}), p.look(t.Context()))
+	has = true
+	facts = append(facts, resource.Fact{ID: resource.FactReferrersMissing, Message: "registry a.example.com has the referrers API", About: "a.example.com"})
+	require.Equal(t, facts, p.look(t.Context()))
+	known = false
+	require.Equal(t, facts, p.look(t.Context()), "what was known last")
 
 	at, answer = at.Add(registriesEvery), errors.New("connection refused")
 	require.True(t, p.look(t.Context())[0].Bad)
@@ -55,7 +63,7 @@ func TestARegistryInTroubleDoesNotMakeOthersBeAsked(t *testing.T) {
 	hosts := []string{"good.example.com", "bad.example.com", "good.example.com"}
 	var lock sync.Mutex
 	asked := map[string]int{}
-	p := &registryProbe{hosts: func() []string { return hosts }, now: func() time.Time { return at },
+	p := &registryProbe{hosts: func() []string { return hosts }, now: func() time.Time { return at }, referrers: func(string) (bool, bool) { return false, false },
 		resolve: func(_ context.Context, _ verify.Namespace, ref image.Reference) (image.Reference, error) {
 			lock.Lock()
 			defer lock.Unlock()
@@ -81,7 +89,7 @@ func TestARegistryInTroubleDoesNotMakeOthersBeAsked(t *testing.T) {
 }
 
 func TestSoManyRegistriesAreAskedAtMost(t *testing.T) {
-	p := &registryProbe{now: time.Now, hosts: func() (hosts []string) {
+	p := &registryProbe{now: time.Now, referrers: func(string) (bool, bool) { return false, false }, hosts: func() (hosts []string) {
 		for i := range 2 * maxProbedRegistries {
 			hosts = append(hosts, fmt.Sprintf("r%d.example.com", i))
 		}

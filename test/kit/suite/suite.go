@@ -63,6 +63,8 @@ const (
 	CosignV3 = "LANDWAITER_COSIGN_V3"
 	// Oras is oras' command line.
 	Oras = "LANDWAITER_ORAS"
+	// Registries is the folder with registries.
+	Registries = "LANDWAITER_REGISTRIES"
 	// FluxTools is the folder with Flux's controllers, sops and age.
 	FluxTools = "LANDWAITER_FLUX_TOOLS"
 	// Kubelet is the node's agent.

@@ -1,0 +1,29 @@
+package check
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+func TestARegistryWithoutReferrersIsANote(t *testing.T) {
+	for bad, want := range map[bool]int{true: 1, false: 0} {
+		v := &view{Inventory: &Inventory{Options: Options{Namespace: "landwaiter-system"}, Now: time.Now(), Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}},
+			Facts: &resource.Facts{List: []resource.Fact{{ID: ReferrersMissing, Bad: bad, Message: "registry a.example.com lacks the referrers API", About: "a.example.com"}}}}}
+		var found []resource.Finding
+		badFacts(v, func(f resource.Finding) { found = append(found, f) })
+		require.Len(t, found, want)
+		for _, f := range found {
+			require.Equal(t, ReferrersMissing, f.ID)
+			require.Equal(t, resource.Note, f.Severity)
+			require.Contains(t, f.Message, "a.example.com")
+			require.NotEmpty(t, f.Keep)
+			require.Empty(t, f.Command, "nothing in the cluster mends it")
+		}
+	}
+}

@@ -129,11 +129,17 @@ func signerRules() []rule {
 			other := map[string]string{"issuer": "subject: s", "subject": "issuer: i"}[name]
 			identity := fmt.Sprintf(frame, "keyless: {identities: [{"+other+"%s}]}")
 			list = append(list, rule{
-				kinds: both("Verifier"), path: "spec." + field + ".keyless.identities[]", message: exactlyOne(name, name+"RegExp"),
+				kinds: both("Verifier"), path: "spec." + field + ".keyless.identities[]", message: map[string]string{"issuer": exactlyOne("issuer", "issuerRegExp", "insecureIgnoreIssuer"), "subject": exactlyOne("subject", "subjectRegExp")}[name],
 				accepted: in(identity, fmt.Sprintf(", %s: x", name), fmt.Sprintf(", %sRegExp: x", name)),
 				rejected: in(identity, "", fmt.Sprintf(", %s: x, %sRegExp: x", name, name)),
 			})
 		}
+		list = append(list, rule{
+			kinds: both("Verifier"), path: "spec." + field + ".keyless",
+			message:  "insecureIgnoreIssuer requires rootTrustStoreRef: anyone can get a certificate of Sigstore's public CA; remove insecureIgnoreIssuer, or set rootTrustStoreRef to your CA's root",
+			accepted: in(frame, "keyless: {identities: [{issuer: i, subject: s}, {insecureIgnoreIssuer: true, subject: s}], rootTrustStoreRef: {name: r}}", "keyless: {identities: [{insecureIgnoreIssuer: false, subject: s}]}"),
+			rejected: in(frame, "keyless: {identities: [{insecureIgnoreIssuer: true, subject: s}]}", "keyless: {identities: [{issuer: i, subject: s}, {insecureIgnoreIssuer: true, subjectRegExp: s}]}"),
+		})
 	}
 	return list
 }

@@ -49,6 +49,7 @@ type TransparencyLog struct {
 }
 
 // Keyless trusts signers by an identity that an identity provider confirmed.
+// +kubebuilder:validation:XValidation:rule="has(self.rootTrustStoreRef) || self.identities.all(i, !has(i.insecureIgnoreIssuer) || !i.insecureIgnoreIssuer)",message="insecureIgnoreIssuer requires rootTrustStoreRef: anyone can get a certificate of Sigstore's public CA; remove insecureIgnoreIssuer, or set rootTrustStoreRef to your CA's root"
 type Keyless struct {
 	// Identities that are trusted. A signer must match at least one.
 	// +listType=atomic
@@ -101,7 +102,7 @@ type Thresholds struct {
 }
 
 // Identity matches a signer's certificate.
-// +kubebuilder:validation:ExactlyOneOf=issuer;issuerRegExp
+// +kubebuilder:validation:ExactlyOneOf=issuer;issuerRegExp;insecureIgnoreIssuer
 // +kubebuilder:validation:ExactlyOneOf=subject;subjectRegExp
 type Identity struct {
 	// Issuer is the URL of the identity provider.
@@ -114,6 +115,11 @@ type Identity struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	IssuerRegExp string `json:"issuerRegExp,omitempty"`
+	// InsecureIgnoreIssuer accepts certificates whatever identity provider they name, and those that
+	// name none. Use it for a CA other than Fulcio, whose certificates lack Fulcio's issuer extension.
+	// It requires a root other than Sigstore's public one: anyone can get a certificate of that.
+	// +optional
+	InsecureIgnoreIssuer bool `json:"insecureIgnoreIssuer,omitempty"`
 	// Subject is the name of the signer.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

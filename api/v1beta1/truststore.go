@@ -45,8 +45,9 @@ type TrustStoreSpec struct {
 	// Source of the trust material.
 	Source TrustSource `json:"source"`
 
-	// Hash algorithm of signatures made with these keys. The default is as in cosign: SHA256 and,
-	// for ECDSA P-384 and P-521, also the hash of matching strength.
+	// Hash algorithm of signatures made with these keys. The default is SHA256 and,
+	// for ECDSA P-384 and P-521 and for RSA with 3072 and 4096 bits, also the hash of matching
+	// strength: SHA384 or SHA512.
 	// +optional
 	Hash HashAlgorithm `json:"hash,omitempty"`
 

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/base64"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,7 +47,6 @@ func TestDigestsOfOtherAlgorithmsDoNotMatter(t *testing.T) {
 			"a commit":            {"gitCommit": "d6525c840a62b398424a78d792f457477135d0cf"},
 			"nothing hexadecimal": {"x": "?"},
 			"another known one":   {"sha512": "00"},
-			"no text":             {"size": 1},
 		} {
 			t.Run(name, func(t *testing.T) {
 				e := newEnvironment(t, fixture.RegistryOptions{})
@@ -177,8 +177,35 @@ func TestAnIdentityWithoutFulciosIssuerIsAcceptedWhereARuleSaysSo(t *testing.T) 
 	require.NoError(t, err)
 	_, err = fixture.PushBundle(t.Context(), target, img, bundle)
 	require.NoError(t, err)
-	if problems := e.keylessOwn(t, ownRoot(t, tsa, ca.Chain[0]), "{issuerRegExp: '.*', subject: release@example.com}"); len(problems) > 0 {
-		return // refused at the apply: said in time
+	for identity, c := range map[string]struct {
+		problem string // with the resource
+		denial  string
+	}{
+		"{insecureIgnoreIssuer: true, subject: release@example.com}":               {},
+		"{insecureIgnoreIssuer: true, subjectRegExp: '.*@example.com'}":            {},
+		"{insecureIgnoreIssuer: true, subject: other@example.com}":                 {denial: `the signature is by "release@example.com", whose certificate names no issuer`},
+		"{issuer: 'https://example.com', subject: release@example.com}":            {denial: `whose certificate names no issuer`},
+		"{issuerRegExp: '.+', subject: release@example.com}":                       {denial: `whose certificate names no issuer`},
+		"{issuerRegExp: '.*', subject: release@example.com}":                       {problem: "matches an empty issuer"},
+		"{issuerRegExp: '(https://x)?', subject: release@example.com}":             {problem: "matches an empty issuer"},
+		"{subject: release@example.com}":                                           {problem: "exactly one of"},
+		"{issuer: x, insecureIgnoreIssuer: true, subject: release@example.com}":    {problem: "exactly one of"},
+		"{insecureIgnoreIssuer: true, subject: a}, {issuer: x, subjectRegExp: .*}": {denial: `whose certificate names no issuer`},
+	} {
+		problems := e.keylessOwn(t, ownRoot(t, tsa, ca.Chain[0]), identity)
+		if c.problem != "" {
+			require.NotEmpty(t, problems, identity)
+			require.Contains(t, fmt.Sprint(problems), c.problem, identity)
+			continue
+		}
+		require.Empty(t, problems, identity)
+		v := e.outcome(t, "team-a", img)
+		require.Equal(t, c.denial == "", v.Outcome() == policy.Allowed, "%s: %s", identity, v.Reason)
+		require.Contains(t, v.Reason, c.denial, identity)
 	}
-	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
+	public, err := fixture.NewAuthorityWith("sigstore", fixture.CertificateOptions{Organization: "sigstore.dev"})
+	require.NoError(t, err)
+	problems := e.keylessOwn(t, ownRoot(t, tsa, public.Chain[0]), "{insecureIgnoreIssuer: true, subject: release@example.com}")
+	require.Contains(t, fmt.Sprint(problems), "anyone can get a certificate of Sigstore's public CA")
+	require.Empty(t, e.keylessOwn(t, ownRoot(t, tsa, public.Chain[0]), "{issuerRegExp: '.*', subject: release@example.com}"), "all its certificates have an issuer")
 }

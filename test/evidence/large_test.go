@@ -18,8 +18,6 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
-const spdx = "https://spdx.dev/Document/v2.3"
-
 // billOfMaterials returns an SPDX document with so many files, as syft writes them: about 250 bytes each, and as
 // many as padding in addition.
 func billOfMaterials(files, padding int) map[string]any {

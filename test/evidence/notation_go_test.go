@@ -14,7 +14,6 @@ import (
 	"github.com/notaryproject/notation-go/signer"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -135,12 +134,4 @@ func TestAcceptsGoodNotationSignatureBesideBadOnes(t *testing.T) {
 	signNotation(t, registry, img, stranger, jws.MediaTypeEnvelope)
 	signNotation(t, registry, img, leaf, cose.MediaTypeEnvelope)
 	requireAllowed(t, typeNotation, decide(t, registry, byCertificate(), authority.CertificatePEM, img.Reference))
-}
-
-// byCertificate is a verifier of notation signatures of the fixtures' signers.
-func byCertificate() v1beta1.VerifierSpec {
-	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeNotation, Notation: &v1beta1.NotationVerifier{
-		TrustStoreRefs:    []v1beta1.TrustStoreRef{{Name: trusted}},
-		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
-	}}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
+const spdx = "https://spdx.dev/Document/v2.3"
+
 // way is one way to keep evidence in a registry.
 type way struct {
 	name     string

@@ -55,6 +55,14 @@ func byKey(store string) v1beta1.VerifierSpec {
 		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: store}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}
 }
 
+// byCertificate is a verifier of notation signatures of the fixtures' signers.
+func byCertificate() v1beta1.VerifierSpec {
+	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeNotation, Notation: &v1beta1.NotationVerifier{
+		TrustStoreRefs:    []v1beta1.TrustStoreRef{{Name: trusted}},
+		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
+	}}
+}
+
 // requireAllowed also wants that evidence of one kind was what counted.
 func requireAllowed(t *testing.T, artifactType string, result verify.Result) {
 	t.Helper()

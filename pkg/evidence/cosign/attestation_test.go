@@ -152,10 +152,10 @@ func TestSignaturesAndMalformedEnvelopesAreNoAttestations(t *testing.T) {
 	requireInvalid(t, judge(t, checker, img, bundled(t, img, key, fixture.CosignOptions{})), policy.ReasonWrongPredicate)
 	for name, text := range map[string]string{
 		"no JSON": "x", "null": "null", "no signature": `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[]}`,
-		"two signatures": `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"},{"sig":"AAAA"}]}`,
-		"another type":   `{"payloadType":"text/plain","payload":"e30=","signatures":[{"sig":"AAAA"}]}`,
-		"no base64":      `{"payloadType":"application/vnd.in-toto+json","payload":"!","signatures":[{"sig":"AAAA"}]}`,
-		"empty":          `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":""}]}`,
+		"one is none":  `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"},{"sig":"!"}]}`,
+		"another type": `{"payloadType":"text/plain","payload":"e30=","signatures":[{"sig":"AAAA"}]}`,
+		"no base64":    `{"payloadType":"application/vnd.in-toto+json","payload":"!","signatures":[{"sig":"AAAA"}]}`,
+		"empty":        `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":""}]}`,
 	} {
 		e := &evidence{data: []byte(text), layer: ocispec.Descriptor{MediaType: cosign.MediaTypeEnvelope, Digest: digest.FromString(text), Size: int64(len(text))}}
 		requireInvalid(t, judge(t, checker, img, e), policy.ReasonMalformed)

@@ -10,6 +10,7 @@
 package cosign
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -197,14 +199,27 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	if err := verify.Hold(ctx, bundleMemory*int64(len(data))); err != nil {
 		return Evidence{}, err
 	}
-	made, err := envelopeOf(data)
+	envelopes, err := envelopesOf(data)
 	if err != nil {
 		return Evidence{}, refused(fmt.Errorf("the attestation %w", err))
 	}
 	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
-	rebuilt, err := a.rebuild(layer, made)
+	var first error
+	for _, envelope := range envelopes {
+		found, err := a.evidenceOf(ctx, layer, envelope, want)
+		if err == nil || ctx.Err() != nil {
+			return found, err
+		}
+		first = cmp.Or(first, err)
+	}
+	return Evidence{}, first
+}
+
+// evidenceOf verifies an envelope with one signature.
+func (a *Attestation) evidenceOf(ctx context.Context, layer ocispec.Descriptor, envelope *protodsse.Envelope, want digest.Digest) (Evidence, error) {
+	rebuilt, err := a.rebuild(layer, &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: envelope}})
 	if err != nil {
 		return Evidence{}, refused(err)
 	}
@@ -215,8 +230,9 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	return a.verifyParsed(ctx, parsed, want)
 }
 
-// envelopeOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") with one signature.
-func envelopeOf(data []byte) (*protobundle.Bundle, error) {
+// envelopesOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") as one for each of its signatures: the others do not matter
+// to whoever trusts one ("Multi-signature verification").
+func envelopesOf(data []byte) ([]*protodsse.Envelope, error) {
 	var envelope struct {
 		PayloadType string `json:"payloadType"`
 		Payload     string `json:"payload"`
@@ -230,16 +246,35 @@ func envelopeOf(data []byte) (*protobundle.Bundle, error) {
 	if err := json.Unmarshal(data, &envelope); err != nil {
 		return nil, errors.New("is not a DSSE envelope")
 	}
-	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
-	if err != nil || len(envelope.Signatures) != 1 || envelope.PayloadType != bundle.IntotoMediaType {
-		return nil, errors.New("does not hold one signed in-toto statement")
+	payload, err := decodeBase64(envelope.Payload)
+	switch {
+	case err != nil || envelope.PayloadType != bundle.IntotoMediaType:
+		return nil, errors.New("does not hold an in-toto statement")
+	case len(envelope.Signatures) == 0:
+		return nil, errors.New("has no signature")
+	case len(envelope.Signatures) > maxEnvelopeSignatures:
+		return nil, verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the attestation has %d signatures, the limit is %d", len(envelope.Signatures), maxEnvelopeSignatures),
+			"attach an attestation with fewer signatures")
 	}
-	signature, err := base64.StdEncoding.DecodeString(envelope.Signatures[0].Sig)
-	if err != nil || len(signature) == 0 {
-		return nil, errors.New("has no readable signature")
+	var all []*protodsse.Envelope
+	for _, s := range envelope.Signatures {
+		signature, err := decodeBase64(s.Sig)
+		if err != nil || len(signature) == 0 {
+			return nil, errors.New("has a signature that is not base64")
+		}
+		all = append(all, &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload, Signatures: []*protodsse.Signature{{Sig: signature}}})
 	}
-	return &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload,
-		Signatures: []*protodsse.Signature{{Sig: signature}}}}}, nil
+	return all, nil
+}
+
+// decodeBase64 decodes standard and URL-safe base64, with padding or without ("Either standard or URL-safe encoding is
+// allowed", DSSE v1.0.2, "Envelope").
+func decodeBase64(text string) ([]byte, error) {
+	encoding := base64.RawStdEncoding
+	if strings.ContainsAny(text, "-_") {
+		encoding = base64.RawURLEncoding
+	}
+	return encoding.DecodeString(strings.TrimRight(text, "="))
 }
 
 // until returns when an expression that reads the time may be false: it is tried a moment later, and counts no longer
@@ -269,8 +304,8 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation",
 			a.attest())
 	case statement.PredicateType != a.predicateType:
-		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation does not have the predicate type %s", a.predicateType),
-			a.attest())
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation has the predicate type %q, not %s", policy.Cut(statement.PredicateType, maxQuote), a.predicateType),
+			a.attest()+", or change predicateType of the Verifier")
 	case a.expression == nil:
 		return nil
 	}

@@ -70,7 +70,7 @@ func (s *signers) verifyParsed(ctx context.Context, parsed parsedBundle, artifac
 	switch {
 	case err != nil:
 		return Evidence{}, malformed("the signed statement " + err.Error())
-	case !slices.Contains(statement.Digests, artifact.Encoded()):
+	case !slices.Contains(statement.Digests, artifact.Encoded()): // the library was not asked
 		return Evidence{}, wrongDigest(artifact, digest.SHA256.String()+":"+statement.Digests[0])
 	}
 	proven.Statement = &statement
@@ -217,8 +217,14 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 	switch {
 	case err != nil:
 		return policy.Proof{}, err
-	case !ok || verifyLegacy(ctx, algorithm, data, b64, want) != nil:
-		return policy.Proof{}, c.wrongKey()
+	case !ok:
+		return policy.Proof{}, c.unmatched(ctx, contentOf(data), raw, "")
+	}
+	if err := verifyLegacy(ctx, algorithm, data, b64, want); err != nil {
+		if content := contentOf(data); !algorithm.verifies(content, raw) {
+			return policy.Proof{}, c.unmatched(ctx, content, raw, "")
+		}
+		return policy.Proof{}, malformed(fmt.Sprintf("the signature by key %s of %s cannot be verified: %s", key.Fingerprint, key.Name, quote(err)))
 	}
 	return c.accept(subject, layer.Digest, key.signer(), said)
 }
@@ -233,12 +239,16 @@ func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, p
 	if s.identities != nil {
 		return s.identities.signerOf(ctx, rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload)))
 	}
-	key, algorithm, ok, err := s.match(ctx, contentOf(payload), signature)
+	content := contentOf(payload)
+	key, algorithm, ok, err := s.match(ctx, content, signature)
 	switch {
 	case err != nil:
 		return signer{}, err
-	case !ok || algorithm.verifyBundle(rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload))) != nil:
-		return signer{}, s.wrongKey()
+	case !ok:
+		return signer{}, s.unmatched(ctx, content, signature, "")
+	}
+	if err := algorithm.verifyBundle(rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload))); err != nil {
+		return signer{}, s.refusedThough(key, rebuilt, err)
 	}
 	return key.signer(), nil
 }

@@ -1,6 +1,7 @@
 package cosign
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
@@ -22,13 +23,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
-
-// Identity matches the issuer and subject of a signing certificate. Exactly one field of
-// each pair is set. Regular expressions are RE2 and must match the whole value.
-type Identity struct {
-	Issuer, IssuerRegExp   string
-	Subject, SubjectRegExp string
-}
 
 // Keyless trusts identities: certificates that chain to a Sigstore root and were valid
 // at a time that a log or a timestamp authority vouches for.
@@ -87,7 +81,11 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 		if err != nil {
 			return nil, at(fmt.Sprintf("keyless.identities[%d]", i), err)
 		}
-		made.policies, made.sizes = append(made.policies, option), append(made.sizes, identity.sizes())
+		if made.sizes = append(made.sizes, identity.sizes()); identity.InsecureIgnoreIssuer {
+			made.policies = slices.Insert(made.policies, 0, option) // the library names the first that matches
+		} else {
+			made.policies = append(made.policies, option)
+		}
 	}
 	if k.Root == nil {
 		return nil, errors.New("a keyless verifier needs a root of trust")
@@ -110,62 +108,6 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	return made, nil
 }
 
-// regexpSizes are the instructions of the regular expressions of an identity, 0 without one.
-type regexpSizes struct{ issuer, subject int }
-
-// sizes returns the sizes of the regular expressions, 0 for those that New refuses.
-func (i Identity) sizes() (s regexpSizes) {
-	if i.IssuerRegExp != "" {
-		s.issuer, _ = cel.RegexpSize(i.IssuerRegExp)
-	}
-	if i.SubjectRegExp != "" {
-		s.subject, _ = cel.RegexpSize(i.SubjectRegExp)
-	}
-	return s
-}
-
-// Bytes returns how much memory the regular expressions of the identity keep at most. Those
-// that New refuses keep none.
-func (i Identity) Bytes() (size int) {
-	sizes := i.sizes()
-	for _, n := range []int{sizes.issuer, sizes.subject} {
-		if n > 0 {
-			size += cel.RegexpBytes(n)
-		}
-	}
-	return size
-}
-
-// policy returns the library's matcher for the identity.
-func (i Identity) policy() (bundleverify.PolicyOption, error) {
-	if (i.Issuer == "") == (i.IssuerRegExp == "") {
-		return nil, errors.New("exactly one of issuer and issuerRegExp must be set")
-	}
-	if (i.Subject == "") == (i.SubjectRegExp == "") {
-		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
-	}
-	// The library compiles whatever it is given.
-	if _, err := cel.RegexpSize(i.IssuerRegExp); err != nil {
-		return nil, &FieldError{"issuerRegExp", err}
-	}
-	if _, err := cel.RegexpSize(i.SubjectRegExp); err != nil {
-		return nil, &FieldError{"subjectRegExp", err}
-	}
-	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerRegExp), i.Subject, whole(i.SubjectRegExp))
-	if err != nil {
-		return nil, fmt.Errorf("the regular expression cannot be read: %w", err)
-	}
-	return bundleverify.WithCertificateIdentity(identity), nil
-}
-
-// whole anchors a regular expression, so that it must match the whole value.
-func whole(expression string) string {
-	if expression == "" {
-		return ""
-	}
-	return "^(?:" + expression + ")$"
-}
-
 // verify verifies a bundle against an artifact and returns its signer. Its errors are the
 // library's: see refusal.
 func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
@@ -179,14 +121,17 @@ func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact
 			return errors.New("the library names no verified identity")
 		}
 		summary := result.Signature.Certificate
-		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
-			return errors.New("the certificate has no issuer or subject")
+		switch {
+		case summary.SubjectAlternativeName == "":
+			return errors.New("the certificate names no subject")
+		case summary.Issuer == "" && result.VerifiedIdentity.Issuer.Regexp.String() != anyIssuer:
+			return &bundleverify.ErrNoMatchingCertificateIdentity{}
 		}
 		if err := k.checkTimestamps(ctx, parsed); err != nil {
 			return err
 		}
-		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
-			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, summary.Issuer, k.name),
+		by = signer{id: strings.TrimSpace(summary.Issuer + " " + summary.SubjectAlternativeName),
+			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, cmp.Or(summary.Issuer, "no issuer"), k.name),
 			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName, "claims": claimsOf(summary.Extensions)}}
 		return nil
 	})
@@ -271,14 +216,7 @@ func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifa
 // expressions of the identities: the library matches all of them in one step, which nothing can
 // interrupt. Whoever signs chooses the subject.
 func (k *identities) checkLengths(parsed *bundle.Bundle) error {
-	var summary certificate.Summary
-	err := guard(func() error {
-		content, err := parsed.VerificationContent()
-		if err == nil && content.Certificate() != nil {
-			summary, err = certificate.SummarizeCertificate(content.Certificate())
-		}
-		return err
-	})
+	summary, err := summaryOf(parsed)
 	if err != nil {
 		return nil //nolint:nilerr // the library reads it again, and says what is wrong
 	}
@@ -304,9 +242,8 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 	switch {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
-	case errors.As(err, &nobody):
-		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the Verifier does not trust",
-			"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
+	case errors.As(err, &nobody): // the last thing that the library checks
+		return wrongIdentity(parsed)
 	}
 	if missing := k.lacks(parsed); missing != nil {
 		return missing

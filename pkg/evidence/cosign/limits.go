@@ -15,6 +15,8 @@ const (
 	// bundleMemory is how many bytes of memory libraries take for each byte of a bundle or an envelope, apart from
 	// the values of its statement: copies with and without Base64.
 	bundleMemory = 3
+	// maxEnvelopeSignatures is how many signatures a DSSE envelope may have.
+	maxEnvelopeSignatures = 8
 	// maxSignature is the length of a base64 signature annotation: an RSA key of
 	// 8192 bits makes 1,368 characters.
 	maxSignature = 4 << 10
@@ -24,6 +26,8 @@ const (
 	// maxKeys is how many keys one verifier may have, as many as four full trust
 	// stores: each signature is tried with all of them.
 	maxKeys = 64
+	// maxSuspects is how many keys are tried with hashes that are not accepted, to say so.
+	maxSuspects = 4
 	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
 	minRSABits = 2048
 	// maxIdentities is how many identities one keyless verifier may have.

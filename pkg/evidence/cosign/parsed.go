@@ -144,11 +144,15 @@ func loggedHash(entries []*protorekor.TransparencyLogEntry) (hash crypto.Hash) {
 }
 
 // target returns the bundle and the artifact that the library has to verify so that the
-// bundle counts as a signature of want. With byHash that only covers the signature: the
-// caller checks that the statement is about want.
+// bundle counts as a signature of want. For an envelope that only covers the signature: the
+// caller checks that the statement is about want. The library would refuse all statements with a
+// digest that is not hexadecimal, such as that of a Go module.
 func (parsed parsedBundle) target(want digest.Digest) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
-	if parsed.byHash != nil {
+	switch {
+	case parsed.byHash != nil:
 		return parsed.byHash, bundleverify.WithArtifact(bytes.NewReader(parsed.signed)), nil
+	case !parsed.message:
+		return parsed.Bundle, bundleverify.WithoutArtifactUnsafe(), nil
 	}
 	raw, err := hex.DecodeString(want.Encoded())
 	return parsed.Bundle, bundleverify.WithArtifactDigest(want.Algorithm().String(), raw), err

@@ -38,8 +38,8 @@ type Key struct {
 	// Fingerprint identifies the signer in findings.
 	Fingerprint string
 	// Hash is the signer's hash algorithm: SHA-256, SHA-384 or SHA-512. Zero means
-	// cosign's choice: SHA-256, and for ECDSA P-384 and P-521 also the hash of the
-	// curve's strength. Ed25519 keys ignore it.
+	// SHA-256, and for ECDSA P-384 and P-521 and RSA of 3072 and 4096 bits also the hash of
+	// that strength. Ed25519 keys ignore it.
 	Hash crypto.Hash
 }
 
@@ -124,8 +124,7 @@ func (k trustedKey) signer() signer {
 }
 
 // signerOf verifies a bundle as a signature of want and returns its signer. The caller
-// checks that the statement, if there is one, is about want. The bundle's key hint is
-// not trusted: it only selects the words of a refusal.
+// checks that the statement, if there is one, is about want.
 func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
 	if s.identities != nil {
 		if err := verify.Hold(ctx, parsed.memory); err != nil {
@@ -157,14 +156,67 @@ func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest
 		switch err := by.verifyBundle(target, artifact); {
 		case err == nil:
 			return key.signer(), nil
-		case errors.Is(err, errPanic):
-			return signer{}, malformed("the bundle is malformed")
+		default:
+			return signer{}, s.refusedThough(key, parsed.Bundle, err)
 		}
 	}
-	if slices.ContainsFunc(s.keys, func(key trustedKey) bool { return parsed.hint == key.hint }) {
-		return signer{}, tampered("the bundle names a trusted key, but that key did not sign its content" + s.orLog())
+	return signer{}, s.unmatched(ctx, content, parsed.signature, parsed.hint)
+}
+
+// refusedThough says why the library refuses a signature that a trusted key has made.
+func (s *signers) refusedThough(key trustedKey, content *bundle.Bundle, err error) error {
+	entries, unread := content.TlogEntries()
+	switch {
+	case errors.Is(err, errPanic):
+		return malformed("the bundle is malformed")
+	case s.logged && unread == nil && len(entries) == 0:
+		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature by key %s of %s is in no transparency log, and the Verifier demands an entry in one", key.Fingerprint, key.Name),
+			"sign with a transparency log, or use a Verifier with keys.insecureIgnoreTransparencyLog")
+	case s.logged:
+		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the log entry of the signature by key %s of %s does not hold: %s", key.Fingerprint, key.Name, quote(err)),
+			"sign with a transparency log that the Verifier trusts, or name its root in keys.rootTrustStoreRef")
 	}
-	return signer{}, s.wrongKey()
+	return malformed(fmt.Sprintf("the signature by key %s of %s is in a bundle that cannot be verified: %s", key.Fingerprint, key.Name, quote(err)))
+}
+
+// unmatched says why a signature is by none of the keys. The bundle's key hint, which may be empty, is not trusted: it
+// only selects the words.
+func (s *signers) unmatched(ctx context.Context, content signedContent, signature []byte, hint string) error {
+	named := slices.DeleteFunc(slices.Clone(s.keys), func(key trustedKey) bool { return key.hint != hint })
+	suspects := named
+	if len(named) == 0 && len(s.keys) <= maxSuspects {
+		suspects = s.keys
+	}
+	for _, key := range suspects {
+		if err := verify.Step(ctx); err != nil {
+			return err
+		}
+		if hash := key.otherHash(content, signature); hash != 0 {
+			return verify.Refuse(policy.ReasonUnsupported, fmt.Sprintf("the signature by key %s of %s uses %s, which is not accepted for this key", key.Fingerprint, key.Name, hash),
+				fmt.Sprintf("set hash: %s in the TrustStore with the key", strings.ReplaceAll(hash.String(), "-", "")))
+		}
+	}
+	switch {
+	case len(named) == 0:
+		return s.wrongKey()
+	case content.sum(crypto.SHA256) == nil || content.message == nil && named[0].algorithms[0].plain != nil:
+		return unsupported()
+	}
+	return tampered(fmt.Sprintf("the bundle names key %s of %s, but its content is not what that key signed", named[0].Fingerprint, named[0].Name))
+}
+
+// otherHash returns the hash with which k made a signature over content although it is not accepted, or zero.
+func (k trustedKey) otherHash(content signedContent, signed []byte) crypto.Hash {
+	for _, hash := range []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512} {
+		if slices.ContainsFunc(k.algorithms, func(a algorithm) bool { return a.hash == hash || a.plain != nil }) {
+			continue
+		}
+		verifier, err := loadVerifier(k.Public, hash)
+		if err == nil && (algorithm{verifier: verifier, hash: hash}).verifies(content, signed) {
+			return hash
+		}
+	}
+	return 0
 }
 
 // verifyBundle verifies a bundle against an artifact with one key.
@@ -177,17 +229,8 @@ func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.Ar
 
 func (s *signers) wrongKey() error {
 	stores := s.stores()
-	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature%s", stores, s.orLog()),
+	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature", stores),
 		fmt.Sprintf("have the signer's public key added to %s, or sign the image with a key of it", stores))
-}
-
-// orLog adds a missing log entry as a possible cause to a message if signatures must be
-// logged.
-func (s *signers) orLog() string {
-	if s.logged {
-		return ", or it is not in a trusted transparency log"
-	}
-	return ""
 }
 
 // stores lists the sources of the keys, without duplicates.
@@ -265,7 +308,15 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		if k == nil || k.N == nil || k.N.BitLen() < minRSABits {
 			return nil, fmt.Errorf("RSA keys need at least %d bits", minRSABits)
 		}
-		usual = []crypto.Hash{crypto.SHA256}
+		// cosign uses SHA-256 for every size, Azure's key management service the hash of the size.
+		switch k.N.BitLen() {
+		case 3072:
+			usual = []crypto.Hash{crypto.SHA256, crypto.SHA384}
+		case 4096:
+			usual = []crypto.Hash{crypto.SHA256, crypto.SHA512}
+		default:
+			usual = []crypto.Hash{crypto.SHA256}
+		}
 	case *ecdsa.PublicKey:
 		// cosign used SHA-256 for every curve before v2.4, and has since used the curve's
 		// default in the Sigstore algorithm registry.

@@ -3,9 +3,11 @@ package notation
 import (
 	"crypto/x509"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/notaryproject/notation-core-go/signature"
+	"github.com/notaryproject/notation-go/verifier/trustpolicy"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -43,8 +45,33 @@ func invalidCertificate() error {
 
 // untrustedIdentity repeats the subject, which a trusted authority has certified.
 func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
+	if cause := incomparable(leaf.Subject.String()); cause != "" {
+		return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q cannot be compared with trusted identities: %s", shown(leaf.Subject.String()), cause),
+			fmt.Sprintf(`sign with a certificate whose subject has C, ST, O and each other attribute once, or trust all that the certificates of %s certify, with trustedIdentities: ["*"]`, c.name))
+	}
 	return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
 		fmt.Sprintf("sign with a trusted identity, or have %q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name))
+}
+
+// incomparable says why the library compares no trusted identity with a subject, "" if it does (Notary Project trust
+// policy specification, "Trusted Identities Constraints").
+func incomparable(subject string) string {
+	statement := trustpolicy.TrustPolicy{Name: "one", RegistryScopes: []string{anyIdentity}, TrustStores: []string{"ca:one"}, TrustedIdentities: []string{subjectPrefix + subject},
+		SignatureVerification: trustpolicy.SignatureVerification{VerificationLevel: trustpolicy.LevelStrict.Name}}
+	err := (&trustpolicy.Document{Version: "1.0", TrustPolicies: []trustpolicy.TrustPolicy{statement}}).Validate()
+	switch {
+	case err == nil:
+		return ""
+	case strings.Contains(subject, "=#"):
+		return "it has an attribute that notation does not know, such as an e-mail address or a user ID"
+	case strings.Contains(err.Error(), "multi-valued"):
+		return "it has an attribute with several values"
+	case strings.Contains(err.Error(), "duplicate"):
+		return "it has an attribute twice"
+	case strings.Contains(err.Error(), "mandatory"):
+		return "it lacks one of the attributes C, ST and O"
+	}
+	return "notation cannot read it"
 }
 
 func tampered() error {

@@ -76,21 +76,21 @@ func ReadSubject(entry any) (subject, digests map[string]any, err error) {
 }
 
 // imageDigest returns the SHA-256 digest of a subject. It is empty if the subject has
-// none, and so is not an image.
+// none, and so is not an image. Digests of other algorithms, which have forms of their own, are ignored (in-toto
+// attestation framework, "DigestSet").
 func imageDigest(entry any) (string, error) {
 	_, digests, err := ReadSubject(entry)
 	if err != nil {
 		return "", err
 	}
 	for _, digest := range digests {
-		text, ok := digest.(string)
-		if _, err := hex.DecodeString(text); !ok || err != nil {
-			return "", errors.New("has a subject with a damaged digest")
+		if _, ok := digest.(string); !ok {
+			return "", errors.New("has a subject with a digest that is no text")
 		}
 	}
-	sum, ok := digests["sha256"].(string)
-	if ok && (len(sum) != hex.EncodedLen(sha256.Size) || strings.ToLower(sum) != sum) {
-		return "", errors.New("has a subject with a damaged digest")
+	sum, has := digests["sha256"].(string)
+	if _, err := hex.DecodeString(sum); has && (err != nil || len(sum) != hex.EncodedLen(sha256.Size) || strings.ToLower(sum) != sum) {
+		return "", errors.New("has a subject with a damaged sha256 digest")
 	}
 	return sum, nil
 }

@@ -4,9 +4,13 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
+	"github.com/sigstore/sigstore-go/pkg/root"
+
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
@@ -175,7 +179,10 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores Tru
 		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
 	}
 	k.Root, k.Name, s.used = store.Root, store.Source.String(), []string{store.Fingerprint}
-	return canVouch(field, spec, store)
+	if err := canVouch(field, spec, store); err != nil {
+		return err
+	}
+	return canName(field, spec, store)
 }
 
 // canVouch returns an error if no signature could ever count, because the root has nobody
@@ -197,9 +204,37 @@ func canVouch(field string, spec v1beta1.Keyless, store *TrustStore) error {
 	return nil
 }
 
+// canName returns an error if an identity ignores the issuer although anyone can get a certificate, or if it only seems
+// to accept certificates without an issuer: no regular expression does.
+func canName(field string, spec v1beta1.Keyless, store *TrustStore) error {
+	public := slices.ContainsFunc(store.Root.FulcioCertificateAuthorities(), func(authority root.CertificateAuthority) bool {
+		ca, ok := authority.(*root.FulcioCertificateAuthority)
+		return ok && ca.Root != nil && slices.ContainsFunc(ca.Root.Subject.Organization, func(name string) bool { return name == "sigstore.dev" || name == "sigstage.dev" })
+	})
+	for i, identity := range spec.Identities {
+		switch {
+		case identity.InsecureIgnoreIssuer && public:
+			return fmt.Errorf("%s.identities[%d].insecureIgnoreIssuer: anyone can get a certificate of Sigstore's public CA, which %s trusts; set issuer", field, i, store.Source)
+		case !public && identity.IssuerRegExp != "" && matchesNothing(identity.IssuerRegExp):
+			return fmt.Errorf("%s.identities[%d].issuerRegExp matches an empty issuer, but a certificate without an issuer never counts: write an expression that needs a character, such as .+, or if the certificates of %s name no issuer, set insecureIgnoreIssuer to true instead",
+				field, i, store.Source)
+		}
+	}
+	return nil
+}
+
+// matchesNothing reports whether a regular expression matches the empty text. What cannot be compiled is refused elsewhere.
+func matchesNothing(expression string) bool {
+	if _, err := cel.RegexpSize(expression); err != nil {
+		return false
+	}
+	compiled, err := regexp.Compile("^(?:" + expression + ")$")
+	return err == nil && compiled.MatchString("")
+}
+
 // SignerIdentity returns an identity as the checker compares it.
 func SignerIdentity(spec v1beta1.Identity) cosign.Identity {
-	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
+	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, InsecureIgnoreIssuer: spec.InsecureIgnoreIssuer, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }
 
 // thresholds converts thresholds. A threshold that is set must be at least 1.

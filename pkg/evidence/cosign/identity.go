@@ -1,0 +1,114 @@
+package cosign
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
+	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// Identity matches the issuer and subject of a signing certificate. Exactly one field about
+// each is set. Regular expressions are RE2 and must match the whole value.
+type Identity struct {
+	Issuer, IssuerRegExp string
+	// InsecureIgnoreIssuer accepts every issuer, and certificates without Fulcio's issuer extension.
+	InsecureIgnoreIssuer   bool
+	Subject, SubjectRegExp string
+}
+
+// regexpSizes are the instructions of the regular expressions of an identity, 0 without one.
+type regexpSizes struct{ issuer, subject int }
+
+// sizes returns the sizes of the regular expressions, 0 for those that New refuses.
+func (i Identity) sizes() (s regexpSizes) {
+	if i.IssuerRegExp != "" {
+		s.issuer, _ = cel.RegexpSize(i.IssuerRegExp)
+	}
+	if i.SubjectRegExp != "" {
+		s.subject, _ = cel.RegexpSize(i.SubjectRegExp)
+	}
+	return s
+}
+
+// Bytes returns how much memory the regular expressions of the identity keep at most. Those
+// that New refuses keep none.
+func (i Identity) Bytes() (size int) {
+	sizes := i.sizes()
+	for _, n := range []int{sizes.issuer, sizes.subject} {
+		if n > 0 {
+			size += cel.RegexpBytes(n)
+		}
+	}
+	return size
+}
+
+// policy returns the library's matcher for the identity.
+func (i Identity) policy() (bundleverify.PolicyOption, error) {
+	issuer := whole(i.IssuerRegExp)
+	switch given := []bool{i.Issuer != "", i.IssuerRegExp != "", i.InsecureIgnoreIssuer}; {
+	case len(slices.DeleteFunc(given, func(is bool) bool { return !is })) != 1:
+		return nil, errors.New("exactly one of issuer, issuerRegExp and insecureIgnoreIssuer must be set")
+	case i.InsecureIgnoreIssuer:
+		issuer = anyIssuer
+	}
+	if (i.Subject == "") == (i.SubjectRegExp == "") {
+		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
+	}
+	// The library compiles whatever it is given.
+	if _, err := cel.RegexpSize(i.IssuerRegExp); err != nil {
+		return nil, &FieldError{"issuerRegExp", err}
+	}
+	if _, err := cel.RegexpSize(i.SubjectRegExp); err != nil {
+		return nil, &FieldError{"subjectRegExp", err}
+	}
+	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, issuer, i.Subject, whole(i.SubjectRegExp))
+	if err != nil {
+		return nil, fmt.Errorf("the regular expression cannot be read: %w", err)
+	}
+	return bundleverify.WithCertificateIdentity(identity), nil
+}
+
+// anyIssuer matches every issuer, and none. It is not anchored as those are that users write.
+const anyIssuer = "(?s).*"
+
+// whole anchors a regular expression, so that it must match the whole value.
+func whole(expression string) string {
+	if expression == "" {
+		return ""
+	}
+	return "^(?:" + expression + ")$"
+}
+
+// wrongIdentity names the subject and the issuer of a certificate that the library has verified.
+func wrongIdentity(parsed *bundle.Bundle) error {
+	summary, err := summaryOf(parsed)
+	subject := fmt.Sprintf("%q", policy.Cut(summary.SubjectAlternativeName, maxQuote))
+	switch {
+	case err != nil:
+		return malformed("the certificate of the signature cannot be read")
+	case summary.Issuer == "":
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: it is not by Fulcio", subject),
+			"sign as one of the identities in keyless.identities of the Verifier, or if your own CA certified the signer, set insecureIgnoreIssuer there instead of issuer")
+	}
+	return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, certified by %q, an identity that the Verifier does not trust", subject, policy.Cut(summary.Issuer, maxQuote)),
+		"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
+}
+
+// summaryOf returns what a bundle's certificate says. It is empty if the bundle has none.
+func summaryOf(parsed *bundle.Bundle) (summary certificate.Summary, err error) {
+	err = guard(func() error {
+		content, err := parsed.VerificationContent()
+		if err == nil && content.Certificate() != nil {
+			summary, err = certificate.SummarizeCertificate(content.Certificate())
+		}
+		return err
+	})
+	return summary, err
+}

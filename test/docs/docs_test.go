@@ -106,7 +106,9 @@ func granted(t *testing.T, name string) string {
 	}
 	add("Secret", "team-a", "vault-token", "token", "hvs.x")
 	add("Secret", "team-a", "github-app", "appID", "'4711'")
-	add("Secret", "team-a", "pull", ".dockerconfigjson", pull)
+	for _, name := range []string{"pull", "deploy-token", "group-token", "mirror-login"} {
+		add("Secret", "team-a", name, ".dockerconfigjson", pull)
+	}
 	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)
 	return strings.Join(documents, "---\n")
 }

@@ -58,6 +58,8 @@ func (r Requirement) denied(findings []Finding) Verdict {
 	why, remediation := r.messages(failed), r.remediation(failed)
 	by, signers := provenBy(findings)
 	switch {
+	case len(signers) == 0 && len(failed) > 0 && failed[0].distance == foreign:
+		why = fmt.Sprintf("no such %s was found, only others: %s", noun(findings), why)
 	case len(signers) == 0:
 		why = cmp.Or(why, "no "+noun(findings)+" was found")
 	case len(signers) < r.atLeast:
@@ -136,10 +138,30 @@ func provenBy(findings []Finding) (verifiers, signers []string) {
 // cause is one message, and the verifiers that gave it.
 type cause struct {
 	message, remediation string
+	distance             int // see Reason.distance
 	verifiers            []string
 }
 
-// causes returns the distinct messages of the findings with a result, in order.
+// foreign is the distance of evidence that is not meant for the verifier.
+const foreign = 3
+
+// distance says how far evidence that was rejected for r was from being accepted. Whoever can push can attach
+// anything, and images have evidence for several verifiers, so a denial begins with what is nearest.
+func (r Reason) distance() int {
+	switch r {
+	case ReasonWrongKey, ReasonWrongDigest, ReasonUntrustedCertificate:
+		return 1
+	case ReasonMalformed, ReasonNoLayers, ReasonNoSignature, ReasonUnsupported:
+		return 2
+	case ReasonKeyless, ReasonKeyed, ReasonWrongPredicate:
+		return foreign
+	default:
+		return 0
+	}
+}
+
+// causes returns the distinct messages of the findings with a result: what is about evidence that nearly counted comes
+// before what is about evidence of others, else in order.
 func causes(findings []Finding, result Result) []cause {
 	var list []cause
 	at, named := map[string]int{}, map[[2]string]bool{}
@@ -151,13 +173,14 @@ func causes(findings []Finding, result Result) []cause {
 		if !seen {
 			i = len(list)
 			at[f.Message] = i
-			list = append(list, cause{message: f.Message, remediation: f.Remediation})
+			list = append(list, cause{message: f.Message, remediation: f.Remediation, distance: f.Reason.distance()})
 		}
 		if by := [2]string{f.Message, f.Verifier}; !named[by] {
 			named[by] = true
 			list[i].verifiers = append(list[i].verifiers, f.Verifier)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b cause) int { return cmp.Compare(a.distance, b.distance) })
 	return list
 }
 

@@ -1,6 +1,7 @@
 package cosign_test
 
 import (
+	"crypto"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -208,5 +209,42 @@ func TestOlderBundleVersionsVerifyToo(t *testing.T) {
 		e.layer.MediaType = mediaType
 		finding := check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e)
 		require.Equal(t, policy.Valid, finding.Result(), mediaType)
+	}
+}
+
+// A signature by the right key with a hash that is not accepted is no tampering, and not by another key.
+func TestASignatureWithAnotherHashSaysSo(t *testing.T) {
+	img := newImage(t, "registry.example.com/team-a/app")
+	var others []*fixture.CosignKey
+	for range 8 {
+		others = append(others, newKey(t, fixture.ECDSAP256))
+	}
+	for name, c := range map[string]struct {
+		key      *fixture.CosignKey
+		accepted crypto.Hash
+		others   int
+		legacy   bool
+		fix      string // "" if nobody says so
+	}{
+		"ECDSA with SHA-512":                {withHash(newKey(t, fixture.ECDSAP256), crypto.SHA512), 0, 0, false, "set hash: SHA512"},
+		"ECDSA with SHA-512, legacy":        {withHash(newKey(t, fixture.ECDSAP256), crypto.SHA512), 0, 1, true, "set hash: SHA512"},
+		"a bundle names its key":            {withHash(newKey(t, fixture.ECDSAP256), crypto.SHA384), 0, 8, false, "set hash: SHA384"},
+		"RSA, the store says another":       {withHash(newKey(t, fixture.RSA2048), crypto.SHA256), crypto.SHA512, 0, false, "set hash: SHA256"},
+		"one of many keys without its name": {withHash(newKey(t, fixture.ECDSAP256), crypto.SHA384), 0, 8, true, ""},
+	} {
+		signers := signedBy(append([]*fixture.CosignKey{c.key}, others[:c.others]...)...)
+		signers.Keys[0].Hash = c.accepted
+		e := bundled(t, img, c.key, fixture.CosignOptions{})
+		if c.legacy {
+			e = legacy(t, img, c.key, fixture.CosignOptions{})
+		}
+		finding := check(newChecker(t, cosign.Options{Signers: signers}), img, e)
+		if c.fix == "" {
+			requireInvalid(t, finding, policy.ReasonWrongKey)
+			continue
+		}
+		requireInvalid(t, finding, policy.ReasonUnsupported)
+		require.Contains(t, finding.Remediation, c.fix, name)
+		require.Contains(t, finding.Message, c.key.Fingerprint, name)
 	}
 }

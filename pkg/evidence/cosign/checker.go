@@ -248,8 +248,10 @@ func envelopesOf(data []byte) ([]*protodsse.Envelope, error) {
 	}
 	payload, err := decodeBase64(envelope.Payload)
 	switch {
-	case err != nil || envelope.PayloadType != bundle.IntotoMediaType:
-		return nil, errors.New("does not hold an in-toto statement")
+	case envelope.PayloadType != bundle.IntotoMediaType:
+		return nil, fmt.Errorf("has content of the type %q, not %s", policy.Shown(envelope.PayloadType, maxQuote), bundle.IntotoMediaType)
+	case err != nil:
+		return nil, errors.New("has content that is not base64")
 	case len(envelope.Signatures) == 0:
 		return nil, errors.New("has no signature")
 	case len(envelope.Signatures) > maxEnvelopeSignatures:

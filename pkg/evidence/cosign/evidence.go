@@ -320,16 +320,14 @@ func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, wha
 	}
 	data, err := fetch(ctx, layer, limit)
 	switch {
-	case verify.HasReason(err, policy.ReasonContentMismatch):
-		return nil, tampered("the content of the " + what + " is not what its digest says")
 	case err != nil:
 		return nil, err
 	case len(data) == 0:
 		return nil, malformed("the " + what + " is empty")
 	case int64(len(data)) > limit:
 		return nil, limitExceeded(what, limit)
-	case digest.FromBytes(data) != layer.Digest:
-		return nil, tampered("the content of the " + what + " is not what its digest says")
+	case layer.Digest.Validate() != nil || layer.Digest.Algorithm().FromBytes(data) != layer.Digest:
+		return nil, verify.PermanentWith(policy.ReasonContentMismatch, errors.New("the content of the "+what+" is not what its digest says"), "repair the registry, or the proxy in front of it")
 	}
 	return data, nil
 }

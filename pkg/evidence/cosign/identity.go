@@ -90,6 +90,9 @@ func whole(expression string) string {
 func wrongIdentity(parsed *bundle.Bundle) error {
 	summary, err := summaryOf(parsed)
 	subject := fmt.Sprintf("%q", policy.Cut(summary.SubjectAlternativeName, maxQuote))
+	if n := names(parsed); n > 1 {
+		subject += fmt.Sprintf(" (the first of %d names of the certificate, which alone counts)", n)
+	}
 	switch {
 	case err != nil:
 		return malformed("the certificate of the signature cannot be read")
@@ -99,6 +102,15 @@ func wrongIdentity(parsed *bundle.Bundle) error {
 	}
 	return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, certified by %q, an identity that the Verifier does not trust", subject, policy.Cut(summary.Issuer, maxQuote)),
 		"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
+}
+
+// names counts the names of a bundle's certificate that can be a subject.
+func names(parsed *bundle.Bundle) int {
+	content, err := parsed.VerificationContent()
+	if err != nil || content.Certificate() == nil {
+		return 0
+	}
+	return len(content.Certificate().URIs) + len(content.Certificate().EmailAddresses)
 }
 
 // summaryOf returns what a bundle's certificate says. It is empty if the bundle has none.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -245,6 +246,10 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 	case errors.As(err, &nobody): // the last thing that the library checks
 		return wrongIdentity(parsed)
 	}
+	if _, unnamed := summaryOf(parsed); unnamed != nil {
+		return verify.Refuse(policy.ReasonWrongIdentity, "the certificate of the signature names neither an e-mail address nor a URI, so it has no subject to compare",
+			"sign with a certificate that names an e-mail address or a URI")
+	}
 	if missing := k.lacks(parsed); missing != nil {
 		return missing
 	}
@@ -267,13 +272,23 @@ func (k *identities) lacks(parsed *bundle.Bundle) error {
 			return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature is in no transparency log, and the Verifier demands an entry in a log of %s", k.name),
 				"sign with a transparency log; if the signing service has none and its timestamp authority vouches for the time, as for GitHub's attestations of private repositories, use a Verifier with keyless.insecureIgnoreTransparencyLog")
 		}
-		return nil
+		return k.untimed(parsed)
 	}
 	if timestamps, err := parsed.Timestamps(); err == nil && len(timestamps) == 0 {
 		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature has no timestamp, and without a transparency log a timestamp authority of %s must vouch for the time of signing", k.name),
 			"sign with a timestamp authority that is in the Verifier's trust store")
 	}
 	return nil
+}
+
+// untimed returns a refusal if a bundle has log entries without a time, as the newer logs write them, and no timestamp.
+func (k *identities) untimed(parsed *bundle.Bundle) error {
+	timestamps, err := parsed.Timestamps()
+	if err != nil || len(timestamps) > 0 || slices.ContainsFunc(parsed.GetVerificationMaterial().GetTlogEntries(), func(e *protorekor.TransparencyLogEntry) bool { return e.GetIntegratedTime() > 0 }) {
+		return nil //nolint:nilerr // the library says what is wrong
+	}
+	return verify.Refuse(policy.ReasonUntrusted, "nobody vouches for the time of signing: the log entry has none, and the signature has no timestamp",
+		fmt.Sprintf("sign with a timestamp authority of %s", k.name))
 }
 
 // isEd25519 reports whether the certificate has an Ed25519 key.

@@ -19,12 +19,12 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/formats/intake"
 )
 
 var (
-	errBundle   = errors.New("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
-	errEnvelope = errors.New("the bundle's envelope does not hold one signed in-toto statement")
+	errBundle = errors.New("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
 )
 
 // parsedBundle is a bundle with its unverified claims.
@@ -78,8 +78,11 @@ func (parsed *parsedBundle) read(logged bool) error {
 	// is not equal to one" (sigstore_bundle.proto). Only in-toto statements say what
 	// image they are about.
 	envelope := parsed.GetDsseEnvelope()
-	if envelope != nil && (len(envelope.GetSignatures()) != 1 || envelope.GetPayloadType() != bundle.IntotoMediaType) {
-		return errEnvelope
+	switch {
+	case envelope != nil && envelope.GetPayloadType() != bundle.IntotoMediaType:
+		return fmt.Errorf("the bundle's envelope has content of the type %q, not %s", policy.Shown(envelope.GetPayloadType(), maxQuote), bundle.IntotoMediaType)
+	case envelope != nil && len(envelope.GetSignatures()) != 1:
+		return fmt.Errorf("the bundle's envelope has %d signatures, it must have one", len(envelope.GetSignatures()))
 	}
 	parsed.certificate = content.PublicKey() == nil
 	parsed.ed25519 = isEd25519(content)

@@ -191,6 +191,10 @@ func (s *signers) unmatched(ctx context.Context, content signedContent, signatur
 		if err := verify.Step(ctx); err != nil {
 			return err
 		}
+		if key.padded(content, signature) {
+			return verify.Refuse(policy.ReasonUnsupported, fmt.Sprintf("the signature by key %s of %s has the padding RSA-PSS, which is not supported", key.Fingerprint, key.Name),
+				"sign with an RSA key for the padding PKCS#1 v1.5, or with an ECDSA key")
+		}
 		if hash := key.otherHash(content, signature); hash != 0 {
 			return verify.Refuse(policy.ReasonUnsupported, fmt.Sprintf("the signature by key %s of %s uses %s, which is not accepted for this key", key.Fingerprint, key.Name, hash),
 				fmt.Sprintf("set hash: %s in the TrustStore with the key", strings.ReplaceAll(hash.String(), "-", "")))
@@ -203,6 +207,15 @@ func (s *signers) unmatched(ctx context.Context, content signedContent, signatur
 		return unsupported()
 	}
 	return tampered(fmt.Sprintf("the bundle names key %s of %s, but its content is not what that key signed", named[0].Fingerprint, named[0].Name))
+}
+
+// padded reports whether k made a signature over content with RSA-PSS, as some key management services do.
+func (k trustedKey) padded(content signedContent, signed []byte) bool {
+	public, ok := k.Public.(*rsa.PublicKey)
+	return ok && slices.ContainsFunc([]crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512}, func(hash crypto.Hash) bool {
+		sum := content.sum(hash)
+		return sum != nil && rsa.VerifyPSS(public, hash, sum, signed, nil) == nil
+	})
 }
 
 // otherHash returns the hash with which k made a signature over content although it is not accepted, or zero.

@@ -180,10 +180,7 @@ func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Si
 		return policy.Proof{}, pastLimit(fmt.Sprintf("the signature envelope has %d bytes, the limit is %d", s.Layer.Size, maxEnvelope))
 	}
 	content, err := fetch(ctx, s.Layer, maxEnvelope)
-	switch {
-	case verify.HasReason(err, policy.ReasonContentMismatch):
-		return policy.Proof{}, verify.Permanent(policy.ReasonTamperedEnvelope, err)
-	case err != nil:
+	if err != nil {
 		return policy.Proof{}, err
 	}
 	found, err := c.examine(ctx, subject, s.Layer.MediaType, content, now)

@@ -147,7 +147,7 @@ func TestUnreachableEnvelopeIsUnknownAndMissingOneIsInvalid(t *testing.T) {
 	}{
 		"registry is down":          {errors.New("503"), policy.Unknown, "Unreachable"},
 		"blob is gone":              {verify.Permanent(policy.ReasonNotFound, errors.New("404")), policy.Invalid, "NotFound"},
-		"blob is not its digest":    {verify.Permanent(policy.ReasonContentMismatch, errors.New("other bytes")), policy.Invalid, policy.ReasonTamperedEnvelope},
+		"blob is not its digest":    {verify.Permanent(policy.ReasonContentMismatch, errors.New("other bytes")), policy.Invalid, policy.ReasonContentMismatch},
 		"blob is larger than it is": {verify.Permanent(policy.ReasonLimitExceeded, errors.New("too large")), policy.Invalid, policy.ReasonLimitExceeded},
 	}
 	for name, c := range cases {

@@ -265,8 +265,11 @@ func broken(err error, chain []*x509.Certificate) error {
 	switch {
 	case errors.As(err, &integrity):
 		return tampered()
-	case corex509.ValidateCodeSigningCertChain(chain, nil) != nil:
-		return invalidCertificate()
+	}
+	if err := corex509.ValidateCodeSigningCertChain(chain, nil); err != nil {
+		return invalidCertificate(err)
+	}
+	switch {
 	case strings.Contains(err.Error(), "igningTime"): // signingTime or authenticSigningTime
 		return malformed("the signature does not state its time as its signing scheme requires")
 	}

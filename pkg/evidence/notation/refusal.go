@@ -38,9 +38,9 @@ func (c *Checker) otherScheme(scheme signature.SigningScheme) error {
 		"sign with the signing scheme notary.x509.signingAuthority, or have the certificate added to spec.notation.trustStoreRefs")
 }
 
-func invalidCertificate() error {
-	return verify.Refuse(policy.ReasonInvalidCertificate, "the certificate chain of the signature is broken, or its certificates are not for signing images",
-		"sign with a code-signing certificate and give its whole chain, the root last")
+func invalidCertificate(cause error) error {
+	return verify.Refuse(policy.ReasonInvalidCertificate, "the certificate chain of the signature is broken, or its certificates are not for signing images: "+policy.Shown(cause.Error(), maxNameShown),
+		"sign with certificates that meet the Notary Project's requirements (key usage, extended key usage, basic constraints), and give the whole chain, the root last")
 }
 
 // untrustedIdentity repeats the subject, which a trusted authority has certified.

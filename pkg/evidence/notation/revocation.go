@@ -51,8 +51,11 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 		return until, malformed("revocation cannot be checked")
 	}
 	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: named.chain, AuthenticSigningTime: at})
-	if err != nil || len(results) != len(chain) {
-		return until, invalidCertificate()
+	if err == nil && len(results) != len(chain) {
+		err = errors.New("not every certificate has a result")
+	}
+	if err != nil {
+		return until, invalidCertificate(err)
 	}
 	var unknown error
 	for i, status := range results {

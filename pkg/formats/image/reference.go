@@ -32,7 +32,7 @@ type Reference struct {
 func Parse(s string) (Reference, error) {
 	switch {
 	case s == "":
-		return Reference{}, errors.New("the image reference is empty")
+		return Reference{}, errors.New("the image reference is empty: a Deployment or an operator's template may leave it to a webhook that fills it in for pods, but it cannot be verified before")
 	case len(s) > MaxLength:
 		return Reference{}, fmt.Errorf("the image reference is %d bytes long, the limit is %d", len(s), MaxLength)
 	case strings.HasPrefix(s, "["):

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
@@ -25,12 +26,16 @@ func Bundle(data []byte, needs Vouchers) (*protobundle.Bundle, error) {
 	if err := protojson.Unmarshal(data, read); err != nil {
 		return nil, malformed("is not a Sigstore bundle")
 	}
-	return read, Material(read.GetVerificationMaterial(), needs)
+	return read, checkMaterial(read.GetVerificationMaterial(), needs, strings.HasSuffix(read.GetMediaType(), "v0.3+json") || strings.HasSuffix(read.GetMediaType(), "version=0.3"))
 }
 
 // Material drops what needs does not name, and refuses certificates, log entries and
 // timestamps that would cost too much to verify.
 func Material(material *protobundle.VerificationMaterial, needs Vouchers) error {
+	return checkMaterial(material, needs, false)
+}
+
+func checkMaterial(material *protobundle.VerificationMaterial, needs Vouchers, single bool) error {
 	if material == nil {
 		return malformed("has no verification material")
 	}
@@ -40,7 +45,7 @@ func Material(material *protobundle.VerificationMaterial, needs Vouchers) error 
 	if !needs.Time {
 		material.TimestampVerificationData = nil
 	}
-	if err := checkSigner(material); err != nil {
+	if err := checkSigner(material, single); err != nil {
 		return err
 	}
 	if err := checkEntries(material.GetTlogEntries()); err != nil {
@@ -49,8 +54,9 @@ func Material(material *protobundle.VerificationMaterial, needs Vouchers) error 
 	return checkTimestamps(material.GetTimestampVerificationData())
 }
 
-// checkSigner reads who signed. Of a chain, only the first certificate counts.
-func checkSigner(material *protobundle.VerificationMaterial) error {
+// checkSigner reads who signed. Of a chain, only the first certificate counts. With single it is made one certificate:
+// version 0.3 has no chains, and tools write them all the same.
+func checkSigner(material *protobundle.VerificationMaterial, single bool) error {
 	if hint := material.GetPublicKey().GetHint(); len(hint) > maxHash {
 		return pastLimit("has a key hint of %d bytes, the limit is %d", len(hint), maxHash)
 	}
@@ -61,6 +67,9 @@ func checkSigner(material *protobundle.VerificationMaterial) error {
 		}
 		chain.Certificates = chain.Certificates[:1]
 		certificate = chain.Certificates[0]
+		if single {
+			material.Content = &protobundle.VerificationMaterial_Certificate{Certificate: certificate}
+		}
 	}
 	if certificate == nil {
 		return nil

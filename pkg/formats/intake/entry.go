@@ -69,17 +69,24 @@ func checkBody(data []byte) error {
 	if err := scanJSON(data, jsonLimits{depth: maxDepth, values: maxEntryValues, members: maxMembers}); err != nil {
 		return within("has a log entry that", err)
 	}
+	var kind struct{ Kind, APIVersion string }
+	if err := json.Unmarshal(data, &kind); err != nil {
+		return malformed("has a log entry that is malformed")
+	}
+	switch kind.Kind + " " + kind.APIVersion {
+	case "hashedrekord 0.0.1", "hashedrekord 0.0.2", "dsse 0.0.1", "intoto 0.0.2":
+	case "intoto 0.0.1":
+		return malformed("has a log entry of the kind intoto 0.0.1, which has no signature: only newer kinds are supported")
+	default:
+		return malformed("has a log entry of a kind that is not supported: only hashedrekord, dsse and intoto 0.0.2 are")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	var body entryBody
 	if err := decoder.Decode(&body); err != nil {
-		return malformed("has a log entry that is not of a known kind")
+		return malformed("has a log entry that is not as its kind says")
 	}
-	switch body.Kind + " " + body.APIVersion {
-	case "hashedrekord 0.0.1", "hashedrekord 0.0.2", "dsse 0.0.1", "intoto 0.0.2":
-		return body.checkKeys()
-	}
-	return malformed("has a log entry of a kind that is not supported")
+	return body.checkKeys()
 }
 
 // checkKeys checks the keys of every kind, whatever kind the body says it is.

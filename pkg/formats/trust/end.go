@@ -2,7 +2,6 @@ package trust
 
 import (
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,7 +49,7 @@ func CertificateEnds(certificates []*x509.Certificate) []End {
 // the private key beside a client certificate.
 func PEMEnds(text []byte) []End {
 	var certificates []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+	for _, block := range Blocks(text) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}

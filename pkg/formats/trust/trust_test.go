@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
 	"math/big"
@@ -90,6 +91,30 @@ func TestParsesEveryStrongKeyAndNamesItByItsDER(t *testing.T) {
 	require.Equal(t, pkix, pkcs1)
 }
 
+// As people have them: RFC 7468 section 2 permits text around a block.
+func TestReadsKeysWithWhatToolsAndPeoplePutAroundThem(t *testing.T) {
+	good, other := publicPEM(t, ecdsaKey(t, elliptic.P256()).Public()), publicPEM(t, ecdsaKey(t, elliptic.P384()).Public())
+	for name, text := range map[string]string{
+		"byte order mark":         "\ufeff" + good,
+		"text before":             "key of team-a, valid until the END of 2027\n" + good,
+		"text after":              good + "\nkey of team-a",
+		"Windows line ends":       strings.ReplaceAll(good, "\n", "\r\n"),
+		"no end of the last line": strings.TrimSpace(good),
+		"parameters":              encode("EC PARAMETERS", []byte{6, 8, 42, 134, 72, 206, 61, 3, 1, 7}) + good,
+		"attributes of OpenSSL":   "Bag Attributes\n    friendlyName: release\n    localKeyID: 54 69 6D 65 20\nKey Attributes: <No Attributes>\n" + good,
+		"a comment of a key":      "# ssh-ed25519 AAAA is another one\n# -----BEGIN PUBLIC KEY-----\n" + good,
+		"indented":                "\n  " + good,
+		"words like boundaries":   "friendlyName: end-entity key\nsubject=CN=Example End Entity Certificate\n" + good,
+	} {
+		parsed, err := ParsePublicKeys([]byte(text))
+		require.NoError(t, err, name)
+		require.Len(t, parsed, 1, name)
+	}
+	parsed, err := ParsePublicKeys([]byte("\ufeffold\r\n" + good + "new\n" + other))
+	require.NoError(t, err)
+	require.Len(t, parsed, 2)
+}
+
 func TestRefusesWhatIsNotAStrongPublicKey(t *testing.T) {
 	private := ecdsaKey(t, elliptic.P256())
 	good := publicPEM(t, private.Public())
@@ -110,11 +135,26 @@ func TestRefusesWhatIsNotAStrongPublicKey(t *testing.T) {
 		"private after public":   {good + encode("PRIVATE KEY", pkcs8), "private key"},
 		"certificate":            {certificatePEM(t), "found a certificate"},
 		"unknown block":          {encode("PGP PUBLIC KEY BLOCK", der), "PGP PUBLIC KEY BLOCK"},
-		"DER":                    {string(der), "not PEM"},
-		"SSH key":                {"ssh-ed25519 AAAA me@host", "not PEM"},
-		"text before":            {"key of team-a\n" + good, "not PEM"},
-		"text between":           {good + "x\n" + good, "not PEM"},
-		"trailing garbage":       {good + "x", "not PEM"},
+		"DER":                    {string(der), "binary data"},
+		"DER after a key":        {good + string(der), "binary data"},
+		"SSH key":                {"ssh-ed25519 AAAA me@host", "an SSH key (convert it with ssh-keygen"},
+		"SSH key of ECDSA":       {"# mine\necdsa-sha2-nistp256 AAAA me@host\n" + good, "an SSH key"},
+		"SSH key of a token":     {"sk-ssh-ed25519@openssh.com AAAA me@host\n", "an SSH key"},
+		"SSH key of RFC 4716":    {"---- BEGIN SSH2 PUBLIC KEY ----\nAAAA\n", "an SSH key"},
+		"JSON Web Key":           {`{"kty":"EC","crv":"P-256"}`, "a JSON Web Key"},
+		"private JSON Web Key":   {`{"kty":"EC","d":"x"}`, "found a private key"},
+		"encoded once more":      {base64.StdEncoding.EncodeToString([]byte(good)), "encoded in Base64 once more"},
+		"line ends as text":      {strings.ReplaceAll(strings.TrimSpace(good), "\n", `\n`), `has \n as text`},
+		"private, one line":      {strings.ReplaceAll(encode("PRIVATE KEY", pkcs8), "\n", `\n`), "found a private key"},
+		"private, other dashes":  {"\u2014BEGIN PRIVATE KEY-\n", "found a private key"},
+		"Base64 of DER":          {base64.StdEncoding.EncodeToString(der), "Base64 without the lines BEGIN and END"},
+		"four dashes":            {good + strings.Replace(good, "-----BEGIN", "----BEGIN", 1), "damaged"},
+		"other dashes":           {strings.ReplaceAll(good, "-----", "\u2014\u2014\u2014"), "a damaged beginning"},
+		"no dashes":              {strings.ReplaceAll(good, "-----", ""), "a damaged beginning"},
+		"no first line":          {strings.SplitN(good, "\n", 2)[1], "Base64 without"},
+		"UTF-16":                 {"\xff\xfe-\x00-\x00", "UTF-16"},
+		"only text":              {"here comes the key\n", "found text without a PEM block"},
+		"only parameters":        {encode("EC PARAMETERS", []byte{6, 0}), "found text without a PEM block"},
 		"cut off":                {good[:len(good)-5], "damaged"},
 		"damaged before a good":  {"-----BEGIN PUBLIC KEY-----\n%\n-----END PUBLIC KEY-----\n" + good, "damaged"},
 		"no end before a good":   {"-----BEGIN PUBLIC KEY-----\n" + good, "damaged"},
@@ -155,21 +195,37 @@ func TestRefusesWhatIsNotACertificate(t *testing.T) {
 	sec1, err := x509.MarshalECPrivateKey(private)
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ text, says string }{
-		"nothing":          {"", "found nothing"},
-		"public key":       {publicPEM(t, private.Public()), "found a public key"},
-		"private key too":  {good + encode("EC PRIVATE KEY", sec1), "private key"},
-		"other block":      {encode("CERTIFICATE REQUEST", nil), "CERTIFICATE REQUEST"},
-		"damaged":          {encode("CERTIFICATE", []byte("x")), "damaged certificate"},
-		"trailing garbage": {good + "x", "not PEM"},
-		"only a comment":   {"# nothing here", "found nothing"},
-		"too many":         {strings.Repeat(good, MaxCertificates+1), "more than 256"},
-		"too large":        {good + strings.Repeat("\n", maxCertificatesInput), "at most 1048576"},
+		"nothing":         {"", "found nothing"},
+		"public key":      {publicPEM(t, private.Public()), "found a public key"},
+		"private key too": {good + encode("EC PRIVATE KEY", sec1), "private key"},
+		"other block":     {encode("CERTIFICATE REQUEST", nil), "CERTIFICATE REQUEST"},
+		"damaged":         {encode("CERTIFICATE", []byte("x")), "damaged certificate"},
+		"half of another": {good + strings.SplitN(good, "\n", 2)[1], "Base64 without"},
+		"only a comment":  {"# nothing here", "found text without a PEM block"},
+		"too many":        {strings.Repeat(good, MaxCertificates+1), "more than 256"},
+		"too large":       {good + strings.Repeat("\n", maxCertificatesInput), "at most 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			certificates, err := ParseCertificates([]byte(tt.text))
 			require.ErrorContains(t, err, tt.says)
 			require.Nil(t, certificates)
 		})
+	}
+}
+
+// Whatever a tenant writes, it is read in linear time.
+func TestTextOfManyLinesIsReadOnce(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty lines":           strings.Repeat("\n", maxCertificatesInput-10),
+		"spaces":                strings.Repeat(" ", maxCertificatesInput-10),
+		"beginnings in a line":  strings.Repeat("x-----BEGIN ", maxCertificatesInput/12-10),
+		"beginnings and spaces": strings.Repeat("   \t  -----BEGIN ", maxCertificatesInput/17-10),
+		"beginnings of lines":   strings.Repeat("\n-----BEGIN ", maxCertificatesInput/12-10),
+		"comments":              strings.Repeat("#\n", maxCertificatesInput/2-10),
+	} {
+		_, err := ParseCertificates([]byte(text)) // milliseconds; a minute in quadratic time
+		require.Error(t, err, name)
+		Blocks([]byte(text))
 	}
 }
 

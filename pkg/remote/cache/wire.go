@@ -151,7 +151,7 @@ func (w *wireEvidence) evidence() (*verify.Evidence, error) {
 	for location, list := range w.Lists {
 		described := make([]ocispec.Descriptor, len(list))
 		for i, d := range list {
-			if described[i] = d.descriptor(); len(d.Data) > 0 && digest.FromBytes(d.Data) != d.Digest {
+			if described[i] = d.descriptor(); len(d.Data) > 0 && (d.Digest.Validate() != nil || d.Digest.Algorithm().FromBytes(d.Data) != d.Digest) {
 				return nil, fmt.Errorf("a listed manifest is not %.80s", d.Digest)
 			}
 		}

@@ -178,7 +178,8 @@ func refusedCertificate(err error) bool {
 
 // mismatch is the error for content with another digest than requested.
 func mismatch(want, got digest.Digest) error {
-	return verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got))
+	return verify.PermanentWith(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got),
+		"repair the registry, or the proxy in front of it")
 }
 
 // explain wraps a failure with what was being done, and makes it a

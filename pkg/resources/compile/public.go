@@ -47,7 +47,7 @@ func (t *TrustStore) shape() []int {
 // publicPEM returns the blocks of PEM text that are public by their kind, without headers.
 func publicPEM(text []byte) []byte {
 	var public bytes.Buffer
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+	for _, block := range trust.Blocks(text) {
 		switch block.Type {
 		case "PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE", "X509 CRL":
 			_ = pem.Encode(&public, &pem.Block{Type: block.Type, Bytes: block.Bytes}) // a buffer takes everything

@@ -65,6 +65,9 @@ func cosignChecker(source policy.ObjectRef, spec v1beta1.CosignVerifier, stores 
 
 func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifier, stores TrustStores) (verify.Checker, []string, []string, error) {
 	s, untrusted := compileSigners("spec.attestation", source, spec.Signers, stores)
+	if long := predicateURI(spec.PredicateType); long != "" {
+		return nil, nil, nil, fmt.Errorf("spec.attestation.predicateType is %s, a name that only cosign's commands know; write the type that attestations have: %s", spec.PredicateType, long)
+	}
 	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
 	if err := ownFirst("spec.attestation", err, untrusted); err != nil {
 		return nil, nil, nil, err
@@ -183,6 +186,29 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores Tru
 		return err
 	}
 	return canName(field, spec, store)
+}
+
+// predicateURI returns the predicate type that cosign writes for a short name of its option --type, "" for any other text.
+func predicateURI(name string) string {
+	switch name {
+	case "custom":
+		return "https://cosign.sigstore.dev/attestation/v1"
+	case "slsaprovenance", "slsaprovenance02":
+		return "https://slsa.dev/provenance/v0.2"
+	case "slsaprovenance1":
+		return "https://slsa.dev/provenance/v1"
+	case "spdx", "spdxjson":
+		return "https://spdx.dev/Document"
+	case "cyclonedx":
+		return "https://cyclonedx.org/bom"
+	case "link":
+		return "https://in-toto.io/Link/v1"
+	case "vuln":
+		return "https://cosign.sigstore.dev/attestation/vuln/v1"
+	case "openvex":
+		return "https://openvex.dev/ns"
+	}
+	return ""
 }
 
 // canVouch returns an error if no signature could ever count, because the root has nobody

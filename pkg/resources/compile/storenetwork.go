@@ -3,6 +3,7 @@ package compile
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,7 +57,7 @@ func (m Referenced) Authorities(spec v1beta1.StoreSpec) ([]byte, error) {
 		if text == nil {
 			continue
 		}
-		if _, err := trust.ParseCertificates(text); err != nil {
+		if text, err = normalised(text); err != nil {
 			return nil, fieldError(fields[i], err)
 		}
 		if size += len(text); size > maxAuthorityBytes {
@@ -139,8 +140,22 @@ func (m Referenced) proxy(spec v1beta1.StoreSpec) (*registry.Proxy, error) {
 	if made.Own.Roots, err = m.caBundle("spec.proxy.caBundle", p.CABundle); err != nil || made.Own.Roots == nil {
 		return made, err
 	}
-	_, err = trust.ParseCertificates(made.Own.Roots)
+	made.Own.Roots, err = normalised(made.Own.Roots)
 	return made, fieldError("spec.proxy.caBundle", err)
+}
+
+// normalised returns the certificates of a CA bundle without what may be around them: crypto/x509 passes over a
+// certificate that begins behind a byte order mark or a space.
+func normalised(text []byte) ([]byte, error) {
+	certificates, err := trust.ParseCertificates(text)
+	if err != nil {
+		return nil, err
+	}
+	var clean []byte
+	for _, certificate := range certificates {
+		clean = append(clean, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})...)
+	}
+	return clean, nil
 }
 
 // login returns the username and password of a Secret, as of type kubernetes.io/basic-auth.

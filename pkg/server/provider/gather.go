@@ -13,6 +13,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // work decides about one target. It should return before ctx ends, and returns
@@ -123,8 +124,16 @@ func (k distinctKey) answer(decisions []decision) (verify.Answer, string) {
 // room bytes.
 func (d *decision) text(room int) string {
 	verdict := d.result.Verdict
-	verdict.Reason = cmp.Or(verdict.Reason, lateReason)
+	verdict.Reason = cmp.Or(verdict.Reason, lateReason) + placeholder(d.result.Reference)
 	return policy.OneLine(verdict.TextWithin(room))
+}
+
+// placeholder says what "auto" means in a Deployment, "" for every other image.
+func placeholder(ref image.Reference) string {
+	if ref.Host == "docker.io" && ref.Repository == "library/auto" && ref.Tag == "latest" {
+		return "; if auto is the placeholder of Istio's gateways, which its webhook replaces in pods, a cluster admin can list auto in exemptImages of the constraint: the pods' real images are still verified"
+	}
+	return ""
 }
 
 // verify asks the Decider about a target.

@@ -72,9 +72,7 @@ func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 		path.Join(lockdown, "kustomization.yaml"): Platform{SharedSource: b.SharedSource}.lockdown(),
 		"kustomization.yaml":                      kustomization("", []string{components}, object{"components": []string{lockdown}}),
 	} {
-		if err := c.keep(name, text); err != nil {
-			return nil, err
-		}
+		c.keep(name, text)
 	}
 	c.inspect()
 	built := c.build(".")

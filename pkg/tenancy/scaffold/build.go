@@ -3,6 +3,7 @@ package scaffold
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -61,10 +62,7 @@ func (c *checker) build(folder string) *built {
 	b := &built{failed: true}
 	c.builds[folder] = b // also ends a cycle
 	if c.kustomizationFile(folder) == "" {
-		if err := c.complete(folder); err != nil {
-			c.find("DoesNotBuild", folder, "it does not build: %v", err)
-			return b
-		}
+		c.complete(folder)
 	}
 	visit := visiting{weights: map[string]int{}, within: map[string]bool{}}
 	weight := c.reach(folder, &visit)
@@ -145,17 +143,14 @@ func recovered(err *error) {
 }
 
 // keep puts a file among those that kustomize reads.
-func (c *checker) keep(name, content string) error {
+func (c *checker) keep(name, content string) {
 	c.files[name] = []byte(content)
-	if err := c.memory.WriteFile("/"+name, []byte(content)); err != nil {
-		return fmt.Errorf("keep %s in memory: %w", name, err)
-	}
-	return nil
+	c.memory.put(name, []byte(content))
 }
 
 // complete adds the kustomization.yaml that Flux makes for a folder without one: all
 // manifests below it, and folders with a kustomization of their own as a whole.
-func (c *checker) complete(folder string) error {
+func (c *checker) complete(folder string) {
 	var resources []string
 	for name := range c.files {
 		if folder != "." && !within(name, folder) || !manifest(name) {
@@ -174,7 +169,7 @@ func (c *checker) complete(folder string) error {
 	slices.Sort(resources)
 	name := path.Join(folder, "kustomization.yaml")
 	c.virtual[name] = true
-	return c.keep(name, kustomization("", resources, nil))
+	c.keep(name, kustomization("", resources, nil))
 }
 
 // visiting is one walk through what a folder includes.
@@ -214,12 +209,12 @@ func (c *checker) reach(folder string, visit *visiting) int {
 	c.generated(file, folder, k)
 	weight := 1
 	for _, name := range references(k) {
-		if remote(name) {
+		target := path.Join(folder, name)
+		if remote(name) && (c.files[target] == nil || schemed(name)) { // kustomize reads a file before it takes its name for a repository
 			c.find("RemoteBase", file, "%s is fetched from elsewhere: copy it into the tree, or make it a Flux source", name)
 			visit.refused = true
 			continue
 		}
-		target := path.Join(folder, name)
 		if path.IsAbs(name) || target == ".." || strings.HasPrefix(target, "../") {
 			// The tree in memory begins at "/", so kustomize would find a file of it there, unseen by this walk.
 			c.find("DoesNotBuild", file, "%s is outside of the tree, so it does not build: name it by a path within", name)
@@ -303,6 +298,12 @@ func references(k types.Kustomization) []string {
 // folder exists.
 func remote(name string) bool {
 	return strings.ContainsAny(name, ":@?") || githubHost.MatchString(name)
+}
+
+// schemed reports whether kustomize fetches a name although a file has it.
+func schemed(name string) bool {
+	parsed, err := url.Parse(name)
+	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https")
 }
 
 var githubHost = regexp.MustCompile(`(?i)github\.com`)

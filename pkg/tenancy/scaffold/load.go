@@ -13,7 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -34,8 +33,8 @@ const (
 // checker collects what is found in one tree.
 type checker struct {
 	files    map[string][]byte
-	memory   filesys.FileSystem // the same files, for kustomize
-	bad      map[string]bool    // files that must not be parsed
+	memory   *memory         // the same files, for kustomize
+	bad      map[string]bool // files that must not be parsed
 	findings map[resource.Finding]bool
 	places   map[string][]string // files by kind and name of the objects in them
 	plain    map[string]bool     // files with a Secret in plain text, and names of those that are generated from some
@@ -106,7 +105,8 @@ func (c *checker) load(dir string) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		return c.keep(name, string(content))
+		c.keep(name, string(content))
+		return nil
 	})
 }
 

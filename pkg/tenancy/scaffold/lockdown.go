@@ -117,15 +117,11 @@ func (c *checker) lockdown(folder string) error {
 	for name, text := range map[string]string{components: trialFlux(), sync: ""} {
 		file := path.Join(folder, name)
 		saved[file] = string(c.files[file])
-		if err := trial.keep(file, text); err != nil {
-			return err
-		}
+		trial.keep(file, text)
 	}
 	made, err := c.run(folder)
 	for file, content := range saved {
-		if restored := trial.keep(file, content); restored != nil {
-			return restored
-		}
+		trial.keep(file, content)
 	}
 	if err != nil {
 		return err

@@ -74,9 +74,7 @@ func (c *checker) put(dir string, tree Tree, force bool) error {
 			return err
 		}
 		if result == Created || result == Changed || result == Edited && force {
-			if err := c.keep(file.Path, file.Stamped(tree.By)); err != nil {
-				return err
-			}
+			c.keep(file.Path, file.Stamped(tree.By))
 		}
 	}
 	return nil

@@ -194,7 +194,7 @@ func TestUnreachableEvidenceIsUnknownAndRefusedEvidenceIsInvalid(t *testing.T) {
 			"timeout":      {context.DeadlineExceeded, policy.Unknown, "Unreachable"},
 			"server error": {errors.New("503"), policy.Unknown, "Unreachable"},
 			"refused":      {verify.Permanent(policy.ReasonAccessDenied, errors.New("401")), policy.Invalid, policy.ReasonAccessDenied},
-			"other bytes":  {verify.Permanent(policy.ReasonContentMismatch, errors.New("digest")), policy.Invalid, policy.ReasonTamperedPayload},
+			"other bytes":  {verify.Permanent(policy.ReasonContentMismatch, errors.New("digest")), policy.Invalid, policy.ReasonContentMismatch},
 		} {
 			t.Run(format+" "+name, func(t *testing.T) {
 				fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return nil, tt.err }
@@ -213,7 +213,7 @@ func TestUnreachableEvidenceIsUnknownAndRefusedEvidenceIsInvalid(t *testing.T) {
 		t.Run(format+" fetch that does not check", func(t *testing.T) {
 			fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return []byte("{}"), nil }
 			finding := verify.Found(checker.Check(context.Background(), subjectOf(img), e.signature(), fetch, time.Time{}))
-			requireInvalid(t, finding, policy.ReasonTamperedPayload)
+			requireInvalid(t, finding, policy.ReasonContentMismatch)
 		})
 	}
 }

@@ -164,7 +164,7 @@ func TestDeniesDamagedLegacySignatures(t *testing.T) {
 		"long annotation":     {fixture.CosignOptions{Signature: make([]byte, 4096)}, nil, policy.ReasonLimitExceeded},
 		"large payload":       {fixture.CosignOptions{Payload: make([]byte, 64<<10+1)}, nil, policy.ReasonLimitExceeded},
 		"empty payload":       {fixture.CosignOptions{Payload: []byte{}}, nil, policy.ReasonMalformed},
-		"tampered payload":    {fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}, func(e *evidence) { e.data = append(e.data, ' ') }, policy.ReasonTamperedPayload},
+		"tampered payload":    {fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}, func(e *evidence) { e.data = append(e.data, ' ') }, policy.ReasonContentMismatch},
 		"payload that claims": {fixture.CosignOptions{Payload: payloadOf(t, "x", "sha256:evil", nil)}, nil, policy.ReasonWrongDigest},
 		"digest of a digest":  {fixture.CosignOptions{Payload: payloadOf(t, "x", "", nil)}, nil, policy.ReasonWrongDigest},
 	} {

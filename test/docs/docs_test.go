@@ -106,7 +106,7 @@ func granted(t *testing.T, name string) string {
 	}
 	add("Secret", "team-a", "vault-token", "token", "hvs.x")
 	add("Secret", "team-a", "github-app", "appID", "'4711'")
-	for _, name := range []string{"pull", "deploy-token", "group-token", "mirror-login"} {
+	for _, name := range []string{"pull", "deploy-token", "group-token"} {
 		add("Secret", "team-a", name, ".dockerconfigjson", pull)
 	}
 	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)

@@ -165,7 +165,7 @@ func TestAttestationsOfPrivateRepositoriesCountUnderGitHubsOwnRoot(t *testing.T)
 		change func(*sigstore.Build)
 		says   string
 	}{
-		"no timestamp":                 {g.GitHub, func(b *sigstore.Build) { b.WithoutTimestamp = true }, "has no timestamp"},
+		"no timestamp":                 {g.GitHub, func(b *sigstore.Build) { b.WithoutTimestamp = true }, "has no trusted time"},
 		"another timestamp authority":  {g.GitHub, func(b *sigstore.Build) { b.Stamper = stranger }, "does not hold under ClusterTrustStore github"},
 		"another instance of GitHub's": {stranger, func(*sigstore.Build) {}, "does not hold under ClusterTrustStore github"},
 		"another CA":                   {stranger, func(b *sigstore.Build) { b.Stamper = g.GitHub }, "does not hold under ClusterTrustStore github"},

@@ -307,7 +307,7 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 			a.attest())
 	case statement.PredicateType != a.predicateType:
 		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation has the predicate type %q, not %s", policy.Cut(statement.PredicateType, maxQuote), a.predicateType),
-			a.attest()+", or change predicateType of the Verifier")
+			a.attest())
 	case a.expression == nil:
 		return nil
 	}

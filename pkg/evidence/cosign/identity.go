@@ -97,7 +97,7 @@ func wrongIdentity(parsed *bundle.Bundle) error {
 	case err != nil:
 		return malformed("the certificate of the signature cannot be read")
 	case summary.Issuer == "":
-		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: it is not by Fulcio", subject),
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: Fulcio did not issue it", subject),
 			"sign as one of the identities in keyless.identities of the Verifier, or if your own CA certified the signer, set insecureIgnoreIssuer there instead of issuer")
 	}
 	return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, certified by %q, an identity that the Verifier does not trust", subject, policy.Cut(summary.Issuer, maxQuote)),

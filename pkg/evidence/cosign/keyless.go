@@ -275,7 +275,7 @@ func (k *identities) lacks(parsed *bundle.Bundle) error {
 		return k.untimed(parsed)
 	}
 	if timestamps, err := parsed.Timestamps(); err == nil && len(timestamps) == 0 {
-		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature has no timestamp, and without a transparency log a timestamp authority of %s must vouch for the time of signing", k.name),
+		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature has no trusted time: without a transparency log, it needs a timestamp of an authority of %s", k.name),
 			"sign with a timestamp authority that is in the Verifier's trust store")
 	}
 	return nil
@@ -287,7 +287,7 @@ func (k *identities) untimed(parsed *bundle.Bundle) error {
 	if err != nil || len(timestamps) > 0 || slices.ContainsFunc(parsed.GetVerificationMaterial().GetTlogEntries(), func(e *protorekor.TransparencyLogEntry) bool { return e.GetIntegratedTime() > 0 }) {
 		return nil //nolint:nilerr // the library says what is wrong
 	}
-	return verify.Refuse(policy.ReasonUntrusted, "nobody vouches for the time of signing: the log entry has none, and the signature has no timestamp",
+	return verify.Refuse(policy.ReasonUntrusted, "the signature has no trusted time: nobody vouches for the time of signing, because the log entry has none and there is no timestamp",
 		fmt.Sprintf("sign with a timestamp authority of %s", k.name))
 }
 

@@ -42,7 +42,7 @@ func noSignature() error {
 }
 
 func tampered(message string) error {
-	return verify.Refuse(policy.ReasonTamperedPayload, message, "sign the image again, and find out who changed the signature in the registry")
+	return verify.Refuse(policy.ReasonTamperedPayload, message, "find out who pushed this signature to the registry, and sign the image again only if your own build made it")
 }
 
 // wrongDigest does not repeat what the signature says unless it is a digest.
@@ -85,12 +85,12 @@ func wrongPredicate() error {
 
 func keyless() error {
 	return verify.Refuse(policy.ReasonKeyless, "the signature is made with a certificate, and the Verifier wants one of its keys",
-		"use a Verifier with keyless, or sign with one of its keys")
+		"sign with one of the Verifier's keys; only if you know the signer, use a Verifier with keyless")
 }
 
 func keyed() error {
 	return verify.Refuse(policy.ReasonKeyed, "the signature is made with a key, and the Verifier wants an identity",
-		"use a Verifier with keys, or sign keyless, without --key")
+		"sign keyless, without --key; only if you know the key, use a Verifier with keys")
 }
 
 func unsupported() error {

@@ -47,7 +47,7 @@ func invalidCertificate(cause error) error {
 func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
 	if cause := incomparable(leaf.Subject.String()); cause != "" {
 		return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q cannot be compared with trusted identities: %s", shown(leaf.Subject.String()), cause),
-			fmt.Sprintf(`sign with a certificate whose subject has C, ST, O and each other attribute once, or trust all that the certificates of %s certify, with trustedIdentities: ["*"]`, c.name))
+			`sign with a certificate whose subject has C, ST, O and no attribute twice; trustedIdentities: ["*"] would trust everyone whom the CA certifies`)
 	}
 	return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
 		fmt.Sprintf("sign with a trusted identity, or have %q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name))
@@ -76,7 +76,7 @@ func incomparable(subject string) string {
 
 func tampered() error {
 	return verify.Refuse(policy.ReasonTamperedEnvelope, "the signature does not match its content",
-		"sign the image again, and find out who changed the signature in the registry")
+		"find out who pushed this signature to the registry, and sign the image again only if your own build made it")
 }
 
 func unknownCritical() error {

@@ -155,7 +155,7 @@ func registerEngineFlags(f *pflag.FlagSet, o *service.Options, warmUp *time.Dura
 		v.IntVar(&o.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified in parallel; further images get a system error immediately")
 		v.IntVar(&o.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified in parallel")
 		v.Int64Var(&o.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts; kept signatures and attestations may take half as much in addition")
-		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight, a tenth of it for the evidence of one image; a namespace gets at most as much as remains for other namespaces")
+		v.Int64Var(&o.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight, a ninth of it for the evidence of one image; a namespace gets at most as much as remains for other namespaces")
 		v.IntVar(&o.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace and second, with a burst of twice as many; further requests wait")
 		v.IntVar(&o.Registry.BytesPerSecond, "registry-bytes-per-second", registry.DefaultBytesPerSecond, "bytes read from registries per namespace and second, with a burst of the same size; further reads wait")
 		v.IntVar(&o.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")

@@ -174,11 +174,11 @@ func ownRoot(t *testing.T, tsa *fixture.TimestampAuthority, ca *x509.Certificate
 	return string(text)
 }
 
-func (e *environment) keylessOwn(t *testing.T, trusted, identity string) []resource.Problem {
+func (e *environment) keylessOwn(t *testing.T, trusted, identity string, rules ...string) []resource.Problem {
 	t.Helper()
 	v := &v1beta1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte("{type: Cosign, cosign: {keyless: {identities: ["+identity+"], rootTrustStoreRef: {name: root}, insecureIgnoreSCT: true, insecureIgnoreTransparencyLog: true}}}"), &v.Spec))
 	v.Name, v.Namespace = "release", "team-a"
 	s := trustStore("team-a", "root", v1beta1.TrustStoreTypeSigstoreRoot, trusted)
-	return e.apply(t, func(o *resource.Objects) { o.Resources = append(o.Resources, s, v) }, e.policy(t, "team-a", "p", releaseNeeded))
+	return e.apply(t, func(o *resource.Objects) { o.Resources = append(o.Resources, s, v) }, e.policy(t, "team-a", "p", append(rules, releaseNeeded)[0]))
 }

@@ -183,14 +183,14 @@ func TestAnIdentityWithoutFulciosIssuerIsAcceptedWhereARuleSaysSo(t *testing.T) 
 	}{
 		"{insecureIgnoreIssuer: true, subject: release@example.com}":               {},
 		"{insecureIgnoreIssuer: true, subjectRegExp: '.*@example.com'}":            {},
-		"{insecureIgnoreIssuer: true, subject: other@example.com}":                 {denial: `the signature is by "release@example.com", whose certificate names no issuer`},
+		"{insecureIgnoreIssuer: true, subject: other@example.com}":                 {denial: `the signature is by "release@example.com", an identity`},
 		"{issuer: 'https://example.com', subject: release@example.com}":            {denial: `whose certificate names no issuer`},
 		"{issuerRegExp: '.+', subject: release@example.com}":                       {denial: `whose certificate names no issuer`},
 		"{issuerRegExp: '.*', subject: release@example.com}":                       {problem: "matches an empty issuer"},
 		"{issuerRegExp: '(https://x)?', subject: release@example.com}":             {problem: "matches an empty issuer"},
 		"{subject: release@example.com}":                                           {problem: "exactly one of"},
 		"{issuer: x, insecureIgnoreIssuer: true, subject: release@example.com}":    {problem: "exactly one of"},
-		"{insecureIgnoreIssuer: true, subject: a}, {issuer: x, subjectRegExp: .*}": {denial: `whose certificate names no issuer`},
+		"{insecureIgnoreIssuer: true, subject: a}, {issuer: x, subjectRegExp: .*}": {denial: `the signature is by "release@example.com"`},
 	} {
 		problems := e.keylessOwn(t, ownRoot(t, tsa, ca.Chain[0]), identity)
 		if c.problem != "" {

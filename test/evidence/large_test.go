@@ -69,7 +69,7 @@ func TestTheLargestAttestationsOfGitHubCountIfAClusterAdminSaysSo(t *testing.T) 
 	require.Contains(t, refused.Reason, "at most 16777216 bytes for one image")
 	result := e.Verify(t.Context(), "team-a", digestOf(img))
 	require.Contains(t, result.Findings[0].Remediation, "--limit evidence-bytes")
-	e.start(t, service.Options{Engine: verify.Options{EvidenceBytes: 384 << 20}})
+	e.start(t, service.Options{Engine: verify.Options{EvidenceBytes: 256 << 20}})
 	apply()
 	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
 }

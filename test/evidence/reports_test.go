@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,7 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
+	"github.com/landwaiter/landwaiter/pkg/resources/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -153,4 +156,42 @@ func TestASignatureThatNobodyTimedSaysSo(t *testing.T) {
 	v := e.outcome(t, "team-a", img)
 	requireOutcome(t, policy.Denied, v)
 	require.Contains(t, v.Reason, "nobody vouches for the time of signing")
+}
+
+// Where the issuer does not count, one person is one signer, whatever issuer the certificates name.
+func TestOnePersonIsOneSignerWhereTheIssuerIsIgnored(t *testing.T) {
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	ca, err := fixture.NewAuthority("own root")
+	require.NoError(t, err)
+	tsa, err := fixture.NewTimestampAuthority("tsa", fixture.CertificateOptions{})
+	require.NoError(t, err)
+	img := e.signed(t, "app/x")
+	target, err := e.registry.Repository(t.Context(), "app/x")
+	require.NoError(t, err)
+	for _, extensions := range [][]pkix.Extension{nil, {{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte("https://accounts.example.com")}}} {
+		leaf, key := ownCA(t, ca, &x509.Certificate{EmailAddresses: []string{someone}, ExtraExtensions: extensions})
+		_, err = fixture.PushBundle(t.Context(), target, img, byOwnPKI(t, leaf, key, tsa, sigstore.Statement(img.Descriptor.Digest, cosign.PredicateTypeSignature, map[string]any{})))
+		require.NoError(t, err)
+	}
+	require.Empty(t, e.keylessOwn(t, ownRoot(t, tsa, ca.Chain[0]), "{insecureIgnoreIssuer: true, subject: "+someone+"}"))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
+	require.Empty(t, e.keylessOwn(t, ownRoot(t, tsa, ca.Chain[0]), "{insecureIgnoreIssuer: true, subject: "+someone+"}",
+		"rules: [{images: [\"**\"], require: [{anyOf: [release], atLeast: 2}]}]"))
+	v := e.outcome(t, "team-a", img)
+	requireOutcome(t, policy.Denied, v)
+	require.Contains(t, v.Reason, "only 1 signer")
+}
+
+// An expression may ask that some evidence is absent: a stranger's signature must not hide that ours was not read.
+func TestALimitIsToldWhateverOtherSignaturesOfTheEnvelopeSay(t *testing.T) {
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	e.start(t, service.Options{Engine: verify.Options{EvidenceBytes: 9 << 20}})
+	img := e.signed(t, "app/x")
+	statement := statementOf(img, scanned, billOfMaterials(2_800, 1))
+	e.attachEnvelopes(t, img, nil, envelope(t, statement, base64.StdEncoding.EncodeToString, e.signer(t, "stranger"), e.signer(t, "a")))
+	e.attests(t, scanned)
+	result := e.Verify(t.Context(), "team-a", digestOf(img))
+	requireOutcome(t, policy.Denied, result.Verdict)
+	require.True(t, result.Findings[0].Incomplete, result.Verdict.Reason)
+	require.Contains(t, result.Findings[0].Remediation, "--limit evidence-bytes")
 }

@@ -90,10 +90,14 @@ func requireEveryWay(t *testing.T, inner, outer *fixture.Registry, kept []way) s
 		}
 		result := decide(t, outer, w.verifier, w.material, seen(img))
 		require.Equal(t, verify.AnswerAllowed, result.Answer(), "%s: %s", w.name, result.Verdict.Reason)
+		if i > 0 {
+			require.Equal(t, lacks, result.Looked[0].Lacks, w.name)
+		}
+		lacks = result.Looked[0].Lacks
 		result = decide(t, outer, w.verifier, w.material, seen(unsigned))
 		require.Equal(t, verify.AnswerDenied, result.Answer(), w.name)
 		require.Contains(t, result.Verdict.Reason, "no ", w.name)
-		lacks = result.Looked[0].Lacks
+		require.Empty(t, result.Looked[0].Lacks, "where nothing is, the repository may be missing")
 	}
 	return lacks
 }

@@ -93,13 +93,6 @@ func (g *Gate[Account]) Hold(account Account) *Hold[Account] {
 // Another returns a Hold for the same account that holds nothing yet.
 func (h *Hold[Account]) Another() *Hold[Account] { return h.gate.Hold(h.account) }
 
-// Held returns how much h holds.
-func (h *Hold[Account]) Held() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.held
-}
-
 // Take is [Gate.Take] without a limit of the account's own.
 func (h *Hold[Account]) Take(n int64) bool {
 	if !h.gate.Take(h.account, n, 0) {

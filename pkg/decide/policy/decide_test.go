@@ -273,7 +273,7 @@ func TestDecideIsMonotone(t *testing.T) {
 	})
 }
 
-// Whoever can push can attach anything, and images have evidence for others: none of it shapes the first sentence.
+// Anyone who can push can attach anything, and images have evidence for others: none of it shapes the first sentence.
 func TestADenialBeginsWithTheEvidenceThatNearlyCounted(t *testing.T) {
 	of := func(reason policy.Reason, message string) policy.Finding {
 		f := finding("a", policy.Invalid, "", message)
@@ -284,11 +284,11 @@ func TestADenialBeginsWithTheEvidenceThatNearlyCounted(t *testing.T) {
 		findings []policy.Finding
 		why      string
 	}{
-		"an attestation before a signature":     {[]policy.Finding{of(policy.ReasonWrongPredicate, "an attestation"), of(policy.ReasonWrongKey, "another key")}, "another key; an attestation"},
-		"rubbish before a revoked certificate":  {[]policy.Finding{of(policy.ReasonMalformed, "rubbish"), of(policy.ReasonWrongKey, "another key"), of(policy.ReasonRevokedCertificate, "revoked")}, "revoked; another key; rubbish"},
-		"of two alike the first is the first":   {[]policy.Finding{of(policy.ReasonWrongKey, "one"), of(policy.ReasonWrongKey, "two")}, "one; two"},
-		"all of another kind":                   {[]policy.Finding{of(policy.ReasonKeyless, "by a certificate"), of(policy.ReasonWrongPredicate, "an attestation")}, "no such signature was found, only others: by a certificate; an attestation"},
-		"tampering is never behind what is not": {[]policy.Finding{of(policy.ReasonWrongKey, "another key"), of(policy.ReasonTamperedPayload, "tampered")}, "tampered; another key"},
+		"an attestation before a signature":    {[]policy.Finding{of(policy.ReasonWrongPredicate, "an attestation"), of(policy.ReasonWrongKey, "another key")}, "another key; an attestation"},
+		"rubbish before a revoked certificate": {[]policy.Finding{of(policy.ReasonMalformed, "rubbish"), of(policy.ReasonWrongKey, "another key"), of(policy.ReasonRevokedCertificate, "revoked")}, "revoked; another key; rubbish"},
+		"of two alike the first is the first":  {[]policy.Finding{of(policy.ReasonWrongKey, "one"), of(policy.ReasonWrongKey, "two")}, "one; two"},
+		"all of another kind":                  {[]policy.Finding{of(policy.ReasonKeyless, "by a certificate"), of(policy.ReasonWrongPredicate, "an attestation")}, "no such signature was found, only others: by a certificate; an attestation"},
+		"tampering is beside another key":      {[]policy.Finding{of(policy.ReasonMalformed, "rubbish"), of(policy.ReasonWrongKey, "another key"), of(policy.ReasonTamperedPayload, "tampered")}, "another key; tampered; rubbish"},
 	} {
 		verdict := policy.Decide(nil, policy.Requirements{Source: strict, Require: []policy.Requirement{anyOf(t, 1, "a")}}, c.findings)
 		require.Equal(t, "VerificationPolicy team-a/strict requires a valid signature for a: "+c.why, verdict.Reason, name)

@@ -145,12 +145,12 @@ type cause struct {
 // foreign is the distance of evidence that is not meant for the verifier.
 const foreign = 3
 
-// distance says how far evidence that was rejected for r was from being accepted. Whoever can push can attach
+// distance says how far evidence that was rejected for r was from being accepted. Anyone who can push can attach
 // anything, and images have evidence for several verifiers, so a denial begins with what is nearest.
 func (r Reason) distance() int {
 	switch r {
-	case ReasonWrongKey, ReasonWrongDigest, ReasonUntrustedCertificate:
-		return 1
+	case ReasonWrongKey, ReasonWrongDigest, ReasonUntrustedCertificate, ReasonUntrusted, ReasonTamperedPayload, ReasonTamperedEnvelope, ReasonContentMismatch:
+		return 1 // nobody who is trusted has signed it, as far as is known
 	case ReasonMalformed, ReasonNoLayers, ReasonNoSignature, ReasonUnsupported:
 		return 2
 	case ReasonKeyless, ReasonKeyed, ReasonWrongPredicate:

@@ -23,7 +23,8 @@ type blobs struct {
 	reads  sync.WaitGroup
 
 	mu    sync.Mutex
-	left  int64
+	left  int64            // for all pieces
+	small int64            // for small ones in addition
 	taken map[string]int64 // by the name of a location
 	blobs map[string]*blob
 }
@@ -34,7 +35,7 @@ type blob struct {
 }
 
 func newBlobs(budget *budget, kept *kept, locations int, whole <-chan struct{}) *blobs {
-	return &blobs{budget: budget, kept: kept, part: budget.imageBytes / int64(max(locations, 1)), whole: whole, left: budget.imageBytes, taken: map[string]int64{}, blobs: map[string]*blob{}}
+	return &blobs{budget: budget, kept: kept, part: budget.imageBytes / int64(max(locations, 1)), whole: whole, left: budget.imageBytes, small: smallBytes, taken: map[string]int64{}, blobs: map[string]*blob{}}
 }
 
 // answer is what one location answers.
@@ -121,13 +122,17 @@ func (b *blobs) take(ctx context.Context, location string, desc ocispec.Descript
 	if known := b.blobs[key]; known != nil {
 		return known, nil
 	}
-	if desc.Size > b.left {
+	from := &b.left
+	if desc.Size > b.left && desc.Size <= smallBlob {
+		from = &b.small
+	}
+	if desc.Size > *from {
 		return nil, b.tooLarge("the image has more evidence than is read")
 	}
 	if err := b.budget.hold(times * desc.Size); err != nil {
 		return nil, err
 	}
-	b.left -= desc.Size
+	*from -= desc.Size
 	b.taken[location] += desc.Size
 	b.blobs[key] = &blob{reads: map[string]func() ([]byte, error){}}
 	return b.blobs[key], nil

@@ -27,8 +27,9 @@ type Options struct {
 	InFlight, InFlightPerAccount int
 	// EvidenceBytes bounds the memory for the evidence of the images in flight. An
 	// account may use what is left for others; beyond that its images are Undecided.
-	// Default 160 MiB, of which one account alone gets half. The blobs of one image
-	// take at most a tenth: libraries take several times their size.
+	// Default 144 MiB, of which one account alone gets half. The blobs of one image
+	// take at most a ninth. While a large attestation is checked, one at a time, libraries
+	// take up to five ninths in addition.
 	EvidenceBytes int64
 	// Processors is how many goroutines check evidence at a time, and how many match patterns.
 	// Accounts take turns. Default: one less than [runtime.GOMAXPROCS], so that known
@@ -65,6 +66,7 @@ type Engine struct {
 	// imageBytes bounds all blobs that are fetched for one image.
 	imageBytes int64
 	turns      *fair.Turns[Account] // for evidence
+	larges     *fair.Turns[Account] // for checks that take much memory: one at a time
 	plans      *fair.Turns[Account] // for rules and exceptions: an image that needs no evidence waits for nobody's
 	seed       maphash.Seed
 	later      chan struct{} // one element for each image that is verified after its answer
@@ -76,7 +78,7 @@ func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 	options = options.withDefaults()
 	return &Engine{cache: cache, now: now, options: options, limit: fair.NewGate[Account](int64(options.InFlight)),
 		imageBytes: max(options.EvidenceBytes/imagePart, minImageBytes),
-		memory:     fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now), plans: fair.NewTurns[Account](options.Processors, now),
+		memory:     fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now), larges: fair.NewTurns[Account](1, now), plans: fair.NewTurns[Account](options.Processors, now),
 		seed: maphash.MakeSeed(), later: make(chan struct{}, laterAtOnce)}
 }
 

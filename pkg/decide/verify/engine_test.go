@@ -452,7 +452,7 @@ func TestEvidenceIsBoundedInBytes(t *testing.T) {
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Contains(t, result.Verdict.Reason, "more evidence than is read, at most 16777216 bytes for one image")
-	require.Equal(t, verify.DefaultEvidenceBytes/10/verify.MaxManifestBytes, r.called("fetch"))
+	require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes, r.called("fetch"))
 }
 
 func TestResolve(t *testing.T) {

@@ -107,9 +107,9 @@ type pace struct {
 type budget struct {
 	pace
 	memory *fair.Hold[Account]
-	// imageBytes bounds the blobs of the image, and share what the account has for them and for checks.
-	imageBytes, share int64
-	large             chan struct{} // one element while a check takes much memory
+	// imageBytes bounds the blobs of the image, and reserve the memory of one check.
+	imageBytes, reserve int64
+	larges              *fair.Turns[Account]
 
 	checked atomic.Int64 // how long signatures were checked
 	refused atomic.Bool  // some evidence found no memory, and is Unknown
@@ -119,8 +119,7 @@ type budget struct {
 func (e *Engine) pace(account Account) pace { return pace{account: account, turns: e.turns} }
 
 func (e *Engine) budget(account Account) *budget {
-	return &budget{pace: e.pace(account), memory: e.memory.Hold(account), imageBytes: e.imageBytes, share: e.options.EvidenceBytes / 2,
-		large: make(chan struct{}, 1)}
+	return &budget{pace: e.pace(account), memory: e.memory.Hold(account), imageBytes: e.imageBytes, larges: e.larges, reserve: max(e.options.EvidenceBytes/9*reserveNinths, largeCheck)}
 }
 
 // hold reserves memory for n bytes until the work ends. Its error is transient.
@@ -196,20 +195,25 @@ type turnKey struct{}
 type checking struct {
 	turn   *fair.Turn[Account]
 	budget *budget
-	memory *fair.Hold[Account] // that the check takes, until it ends
-	large  *bool               // it is the one large check of the image
+	held   *held // by the check
+}
+
+// held is the memory of one check, until it ends.
+type held struct {
+	bytes int64
+	small *fair.Hold[Account]
+	large *fair.Turn[Account] // nil unless it takes more than largeCheck
 }
 
 func (b *budget) check(turn *fair.Turn[Account]) checking {
-	return checking{turn: turn, budget: b, memory: b.memory.Another(), large: new(bool)}
+	return checking{turn: turn, budget: b, held: &held{small: b.memory.Another()}}
 }
 
 // end returns the memory of a check. Again, it does nothing.
 func (c checking) end() {
-	c.memory.Release()
-	if *c.large {
-		*c.large = false
-		<-c.budget.large
+	c.held.small.Release()
+	if c.held.large != nil {
+		c.held.large.Leave()
 	}
 }
 
@@ -220,44 +224,38 @@ func withTurn(ctx context.Context, in checking) context.Context {
 // fixTooLarge is what to do about evidence that is past a limit.
 const fixTooLarge = "make the evidence smaller, or ask a cluster admin to raise --limit evidence-bytes"
 
-// Hold reserves n bytes of the account's memory for evidence until the [Checker] that ctx belongs to returns. A
-// Checker calls it before a library reads evidence that takes n bytes then. Its error is permanent if that is
-// more than one image may take, and else transient. Checks of one image that take much wait for each other.
-// Outside a Checker it reserves nothing.
+// Hold reserves n bytes of memory for evidence until the [Checker] that ctx belongs to returns. A Checker calls it
+// before a library reads evidence that takes n bytes then. Its error is permanent if that is more than one check may
+// take, and else transient. Checks that take much wait for each other, accounts in turn. Outside a Checker it reserves
+// nothing.
 func Hold(ctx context.Context, n int64) error {
 	in, _ := ctx.Value(turnKey{}).(checking)
-	if in.memory == nil {
+	if in.held == nil {
 		return nil
 	}
-	if most := in.budget.share - in.budget.memory.Held() - in.memory.Held(); n > most {
-		return PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("checking the evidence takes %d bytes of memory more, the limit is %d", n, max(most, 0)), fixTooLarge)
-	}
-	if n > largeCheck && !*in.large {
+	total := in.held.bytes + n
+	switch {
+	case total > in.budget.reserve:
+		return PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("checking the evidence takes %d bytes of memory, the limit is %d", total, in.budget.reserve), fixTooLarge)
+	case total > largeCheck && in.held.large == nil:
 		if err := in.alone(ctx); err != nil {
 			return err
 		}
-	}
-	if !in.memory.Take(n) {
+	case total <= largeCheck && !in.held.small.Take(n):
 		return in.budget.full()
 	}
+	in.held.bytes = total
 	return nil
 }
 
-// alone waits until no other check of the image takes much memory.
+// alone waits until no other check takes much memory. It leaves the turn meanwhile.
 func (c checking) alone(ctx context.Context) error {
-	select {
-	case c.budget.large <- struct{}{}:
-		*c.large = true
-		return nil
-	default:
-	}
 	c.turn.Leave()
-	select {
-	case c.budget.large <- struct{}{}:
-		*c.large = true
-	case <-ctx.Done():
-		return ctx.Err()
+	large, err := c.budget.larges.Take(ctx, c.budget.account)
+	if err != nil {
+		return fmt.Errorf("wait for memory: %w", err)
 	}
+	c.held.large = large
 	return c.turn.Enter(ctx)
 }
 

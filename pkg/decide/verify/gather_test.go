@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -70,17 +71,23 @@ func TestBlobsOfOneImageAreBoundedInAll(t *testing.T) {
 	r := &zeros{}
 	b := blobsOf(NewEngine(none{}, time.Now, Options{}).budget("a"))
 	for i := range 8 {
-		_, err := b.fetch(t.Context(), at(r), blobOf(string(rune('a'+i)), DefaultEvidenceBytes/10/8), DefaultEvidenceBytes/10, 1)
+		_, err := b.fetch(t.Context(), at(r), blobOf(string(rune('a'+i)), DefaultEvidenceBytes/9/8), DefaultEvidenceBytes/9, 1)
 		require.NoError(t, err)
 	}
-	_, err := b.fetch(t.Context(), at(r), blobOf("one more", 1), DefaultEvidenceBytes/10, 1)
+	_, err := b.fetch(t.Context(), at(r), blobOf("one more", 64<<10+1), DefaultEvidenceBytes/9, 1)
 	require.ErrorContains(t, err, "at most 16777216 bytes")
 	require.True(t, IsPermanent(err))
-	_, err = b.fetch(t.Context(), at(r), blobOf("negative", -DefaultEvidenceBytes/10), DefaultEvidenceBytes/10, 1)
+	_, err = b.fetch(t.Context(), at(r), blobOf("negative", -DefaultEvidenceBytes/9), DefaultEvidenceBytes/9, 1)
 	require.True(t, IsPermanent(err))
-	_, err = b.fetch(t.Context(), at(r), blobOf("one more", 1), DefaultEvidenceBytes/10, 1)
+	_, err = b.fetch(t.Context(), at(r), blobOf("one more", 64<<10+1), DefaultEvidenceBytes/9, 1)
 	require.ErrorContains(t, err, "at most 16777216 bytes", "a negative size makes no room")
 	require.Equal(t, 8, r.reads)
+	for i := range 16 {
+		_, err := b.fetch(t.Context(), at(r), blobOf(fmt.Sprint("small", i), 64<<10), DefaultEvidenceBytes/9, 1)
+		require.NoError(t, err, "there is room for signatures, however large attestations are")
+	}
+	_, err = b.fetch(t.Context(), at(r), blobOf("one too many", 1), DefaultEvidenceBytes/9, 1)
+	require.True(t, IsPermanent(err))
 }
 
 func TestTheEvidenceOfAnAccountFitsIntoItsShareOfTheMemory(t *testing.T) {
@@ -88,7 +95,7 @@ func TestTheEvidenceOfAnAccountFitsIntoItsShareOfTheMemory(t *testing.T) {
 	engine := NewEngine(none{}, time.Now, Options{EvidenceBytes: 100})
 	own, again, other := engine.budget("a"), engine.budget("a"), engine.budget("b")
 	read := func(b *budget, size int64) error {
-		_, err := blobsOf(b).fetch(t.Context(), at(r), blobOf("a", size), DefaultEvidenceBytes/10, 2)
+		_, err := blobsOf(b).fetch(t.Context(), at(r), blobOf("a", size), DefaultEvidenceBytes/9, 2)
 		return err
 	}
 	require.NoError(t, read(own, 20))

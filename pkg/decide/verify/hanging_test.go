@@ -149,8 +149,8 @@ func TestALocationTakesOnlyItsShareOfTheBytesInAdvance(t *testing.T) {
 			return after(time.Second)(ctx)
 		}
 		engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, as(withEvidence(n)), anyA, verifier(t, "a", "k1"))), ref(t, byDigest+appDigest.String()))
-		require.Equal(t, verify.DefaultEvidenceBytes/10/verify.MaxManifestBytes/2, read, "the share of one of two locations")
-		require.Equal(t, verify.DefaultEvidenceBytes/10/verify.MaxManifestBytes, n.origin.called("fetch"))
+		require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes/2, read, "the share of one of two locations")
+		require.Equal(t, verify.DefaultEvidenceBytes/9/verify.MaxManifestBytes, n.origin.called("fetch"))
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
-const share = verify.DefaultEvidenceBytes / 2
+const share = verify.DefaultEvidenceBytes / 9 * 5
 
 // holding returns a configuration for an image with so many signatures, the last of which is by a trusted key, and
 // whose checks hold memory.
@@ -72,35 +72,49 @@ func TestLargeChecksOfOneImageWaitForEachOther(t *testing.T) {
 	require.Equal(t, int64(1), most.Load())
 }
 
-func TestACheckWithoutMemoryIsUndecidedUntilThereIsSome(t *testing.T) {
+// Whatever memory evidence of others takes, and however large their checks are: one waits for the other, and none is
+// refused.
+func TestLargeChecksOfSeveralImagesAndAccountsWaitForEachOther(t *testing.T) {
 	e := engine(newCache(), verify.Options{Processors: 4})
 	busy, release := make(chan struct{}), make(chan struct{})
 	first := holding(t, 1, func(ctx context.Context) error {
-		if err := verify.Hold(ctx, share*3/4); err != nil {
+		if err := verify.Hold(ctx, share); err != nil {
 			return err
 		}
 		close(busy)
 		<-release
 		return nil
 	})
-	second := func(namespace verify.Namespace) *verify.Config {
-		c := holding(t, 1, func(ctx context.Context) error { return verify.Hold(ctx, share*3/4) })
-		c.Namespace, c.Generation = namespace, "another"
-		return c
-	}
-	done := make(chan verify.Result, 1)
 	image := ref(t, "r.example.com/app@"+appDigest.String())
+	done := make(chan verify.Result, 4)
 	go func() { done <- e.Verify(t.Context(), first, image) }()
 	<-busy
-	result := e.Verify(t.Context(), second("team-a"), image)
+	for _, namespace := range []verify.Namespace{"team-a", "team-b", "team-c"} {
+		c := holding(t, 1, func(ctx context.Context) error {
+			if err := verify.Hold(ctx, share/2); err != nil {
+				return err
+			}
+			return verify.Hold(ctx, share/2)
+		})
+		c.Namespace, c.Generation = namespace, "another"
+		go func() { done <- e.Verify(t.Context(), c, image) }()
+	}
+	small := holding(t, 1, func(ctx context.Context) error { return verify.Hold(ctx, 1<<20) })
+	small.Namespace = "quiet"
+	require.Equal(t, policy.Allowed, e.Verify(t.Context(), small, image).Verdict.Outcome(), "a small check waits for nobody")
+	close(release)
+	for range 4 {
+		result := <-done
+		require.Equal(t, policy.Allowed, result.Verdict.Outcome(), result.Verdict.Reason)
+	}
+}
+
+func TestSmallChecksWithoutMemoryAreUndecided(t *testing.T) {
+	e := engine(newCache(), verify.Options{EvidenceBytes: 64 << 10})
+	c := holding(t, 1, func(ctx context.Context) error { return verify.Hold(ctx, 128<<10) })
+	result := e.Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Undecided, result.Verdict.Outcome(), result.Verdict.Reason)
 	require.True(t, result.Overloaded)
-	result = e.Verify(t.Context(), second("team-b"), image)
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome(), result.Verdict.Reason)
-	close(release)
-	result = <-done
-	require.Equal(t, policy.Allowed, result.Verdict.Outcome(), result.Verdict.Reason)
-	require.Equal(t, policy.Allowed, e.Verify(t.Context(), second("team-a"), image).Verdict.Outcome())
 }
 
 func TestWaitingForALargeCheckEndsWithTheRequest(t *testing.T) {

@@ -24,12 +24,16 @@ const (
 	manifestsAtOnce   = 4
 	// imagePart is which part of the memory for evidence the blobs of one image may take: many pieces, each within
 	// its own limit, must not add up. Evidence usually takes some 10 KiB, a large SBOM some MiB. minImageBytes is what
-	// an image gets of however little memory.
-	imagePart     = 10
+	// an image gets of however little memory, and smallBytes what it gets in addition for pieces of at most smallBlob, such
+	// as signatures: large attestations must not crowd them out.
+	imagePart     = 9
 	minImageBytes = 1 << 20
-	// largeCheck is how much memory a check takes for others of the same image to wait for it, in bytes: at the same
-	// time they might find too little, again and again.
-	largeCheck = 1 << 20
+	smallBytes    = 1 << 20
+	smallBlob     = 64 << 10
+	// largeCheck is how much memory a check may take beside others, in bytes. One that takes more waits for its turn:
+	// then it has memory of its own, as many ninths of the memory for evidence as reserveNinths, whatever others hold.
+	largeCheck    = 1 << 20
+	reserveNinths = 5
 	// maxKept and maxKeptPieces bound the content that is kept of the evidence about one image, in bytes and in
 	// manifests and blobs, and keptFor how long.
 	maxKept       = 1 << 20
@@ -68,7 +72,7 @@ const (
 	defaultWorkTimeout        = 10 * time.Second
 	DefaultInFlight           = 512
 	DefaultInFlightPerAccount = 128
-	DefaultEvidenceBytes      = 160 << 20
+	DefaultEvidenceBytes      = 144 << 20
 	DefaultPassTTL            = time.Hour
 	DefaultDenyTTL            = 10 * time.Second
 	DefaultTagTTL             = 5 * time.Second

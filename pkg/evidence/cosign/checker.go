@@ -10,7 +10,6 @@
 package cosign
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -206,15 +205,25 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
-	var first error
+	memory, err := intake.StatementMemory(envelopes[0].GetPayload()) // of all
+	if err != nil {
+		return Evidence{}, refused(fmt.Errorf("the signed statement %w", err))
+	}
+	if err := verify.Hold(ctx, memory); err != nil {
+		return Evidence{}, err
+	}
+	var worst error
 	for _, envelope := range envelopes {
 		found, err := a.evidenceOf(ctx, layer, envelope, want)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || transient(err) {
 			return found, err
 		}
-		first = cmp.Or(first, err)
+		// A limit hides evidence, which an expression may ask to be absent, so no other refusal may hide it.
+		if worst == nil || verify.HasReason(err, policy.ReasonLimitExceeded) {
+			worst = err
+		}
 	}
-	return Evidence{}, first
+	return Evidence{}, worst
 }
 
 // evidenceOf verifies an envelope with one signature.
@@ -227,6 +236,7 @@ func (a *Attestation) evidenceOf(ctx context.Context, layer ocispec.Descriptor, 
 	if err := guard(func() error { return parsed.read(a.logged) }); err != nil {
 		return Evidence{}, refused(err)
 	}
+	parsed.memory = 0 // it is held
 	return a.verifyParsed(ctx, parsed, want)
 }
 
@@ -249,7 +259,7 @@ func envelopesOf(data []byte) ([]*protodsse.Envelope, error) {
 	payload, err := decodeBase64(envelope.Payload)
 	switch {
 	case envelope.PayloadType != bundle.IntotoMediaType:
-		return nil, fmt.Errorf("has content of the type %q, not %s", policy.Shown(envelope.PayloadType, maxQuote), bundle.IntotoMediaType)
+		return nil, fmt.Errorf("has content of the type %q, not %s", policy.Shown(envelope.PayloadType, maxTypeShown), bundle.IntotoMediaType)
 	case err != nil:
 		return nil, errors.New("has content that is not base64")
 	case len(envelope.Signatures) == 0:

@@ -84,6 +84,9 @@ func (s *signers) open(ctx context.Context, data []byte) (parsedBundle, error) {
 		return parsedBundle{}, err
 	}
 	parsed, err := s.parse(data)
+	if err := verify.Step(ctx); err != nil {
+		return parsed, err
+	}
 	switch {
 	case err != nil:
 		return parsed, refused(err)
@@ -119,7 +122,10 @@ func (s *signers) checkMessage(parsed parsedBundle, want digest.Digest) error {
 // an in-toto statement of cosign's own predicate type in a DSSE envelope, or a plain
 // signature of the manifest's bytes.
 func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (policy.Proof, error) {
-	data, err := read(ctx, fetch, layer, "bundle", layer.Size)
+	if layer.Size > maxSignatureBundle {
+		return policy.Proof{}, verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the bundle has %d bytes, too many for an image signature", layer.Size), "sign the image itself with cosign sign")
+	}
+	data, err := read(ctx, fetch, layer, "bundle", maxSignatureBundle)
 	if err != nil {
 		return policy.Proof{}, err
 	}

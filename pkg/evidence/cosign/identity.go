@@ -87,7 +87,7 @@ func whole(expression string) string {
 }
 
 // wrongIdentity names the subject and the issuer of a certificate that the library has verified.
-func wrongIdentity(parsed *bundle.Bundle) error {
+func wrongIdentity(parsed *bundle.Bundle, ignores bool) error {
 	summary, err := summaryOf(parsed)
 	subject := fmt.Sprintf("%q", policy.Cut(summary.SubjectAlternativeName, maxQuote))
 	if n := names(parsed); n > 1 {
@@ -96,6 +96,9 @@ func wrongIdentity(parsed *bundle.Bundle) error {
 	switch {
 	case err != nil:
 		return malformed("the certificate of the signature cannot be read")
+	case summary.Issuer == "" && ignores:
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, an identity that the Verifier does not trust", subject),
+			"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
 	case summary.Issuer == "":
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: Fulcio did not issue it", subject),
 			"sign as one of the identities in keyless.identities of the Verifier, or if your own CA certified the signer, set insecureIgnoreIssuer there instead of issuer")

@@ -58,6 +58,7 @@ type identities struct {
 	logged     bool // signatures must be in a log
 	bundles    *bundleverify.Verifier
 	policies   []bundleverify.PolicyOption
+	ignores    bool            // some identity ignores the issuer
 	sizes      []regexpSizes   // of the identities
 	expression *cel.Expression // may be nil
 }
@@ -82,6 +83,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 		if err != nil {
 			return nil, at(fmt.Sprintf("keyless.identities[%d]", i), err)
 		}
+		made.ignores = made.ignores || identity.InsecureIgnoreIssuer
 		if made.sizes = append(made.sizes, identity.sizes()); identity.InsecureIgnoreIssuer {
 			made.policies = slices.Insert(made.policies, 0, option) // the library names the first that matches
 		} else {
@@ -131,7 +133,11 @@ func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact
 		if err := k.checkTimestamps(ctx, parsed); err != nil {
 			return err
 		}
-		by = signer{id: strings.TrimSpace(summary.Issuer + " " + summary.SubjectAlternativeName),
+		id := summary.Issuer + " " + summary.SubjectAlternativeName
+		if result.VerifiedIdentity.Issuer.Regexp.String() == anyIssuer {
+			id = summary.SubjectAlternativeName // one person, whatever the issuer
+		}
+		by = signer{id: id,
 			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, cmp.Or(summary.Issuer, "no issuer"), k.name),
 			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName, "claims": claimsOf(summary.Extensions)}}
 		return nil
@@ -244,10 +250,10 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case errors.As(err, &nobody): // the last thing that the library checks
-		return wrongIdentity(parsed)
+		return wrongIdentity(parsed, k.ignores)
 	}
 	if _, unnamed := summaryOf(parsed); unnamed != nil {
-		return verify.Refuse(policy.ReasonWrongIdentity, "the certificate of the signature names neither an e-mail address nor a URI, so it has no subject to compare",
+		return verify.Refuse(policy.ReasonUnsupported, "the certificate of the signature names neither an e-mail address nor a URI, so it has no subject to compare",
 			"sign with a certificate that names an e-mail address or a URI")
 	}
 	if missing := k.lacks(parsed); missing != nil {
@@ -272,7 +278,7 @@ func (k *identities) lacks(parsed *bundle.Bundle) error {
 			return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature is in no transparency log, and the Verifier demands an entry in a log of %s", k.name),
 				"sign with a transparency log; if the signing service has none and its timestamp authority vouches for the time, as for GitHub's attestations of private repositories, use a Verifier with keyless.insecureIgnoreTransparencyLog")
 		}
-		return k.untimed(parsed)
+		return k.withoutTime(parsed)
 	}
 	if timestamps, err := parsed.Timestamps(); err == nil && len(timestamps) == 0 {
 		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature has no trusted time: without a transparency log, it needs a timestamp of an authority of %s", k.name),
@@ -281,8 +287,8 @@ func (k *identities) lacks(parsed *bundle.Bundle) error {
 	return nil
 }
 
-// untimed returns a refusal if a bundle has log entries without a time, as the newer logs write them, and no timestamp.
-func (k *identities) untimed(parsed *bundle.Bundle) error {
+// withoutTime returns a refusal if a bundle has log entries without a time, as the newer logs write them, and no timestamp.
+func (k *identities) withoutTime(parsed *bundle.Bundle) error {
 	timestamps, err := parsed.Timestamps()
 	if err != nil || len(timestamps) > 0 || slices.ContainsFunc(parsed.GetVerificationMaterial().GetTlogEntries(), func(e *protorekor.TransparencyLogEntry) bool { return e.GetIntegratedTime() > 0 }) {
 		return nil //nolint:nilerr // the library says what is wrong

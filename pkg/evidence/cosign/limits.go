@@ -15,6 +15,11 @@ const (
 	// bundleMemory is how many bytes of memory libraries take for each byte of a bundle or an envelope, apart from
 	// the values of its statement: copies with and without Base64.
 	bundleMemory = 3
+	// maxTypeShown is how much of a type that nobody has verified a message repeats.
+	maxTypeShown = 64
+	// maxSignatureBundle is the size of a bundle with an image signature, in bytes: a few KiB, and perhaps certificates, log
+	// proofs and timestamps. Attestations share the media type.
+	maxSignatureBundle = 4 << 20
 	// maxEnvelopeSignatures is how many signatures a DSSE envelope may have.
 	maxEnvelopeSignatures = 8
 	// maxSignature is the length of a base64 signature annotation: an RSA key of

@@ -80,7 +80,7 @@ func (parsed *parsedBundle) read(logged bool) error {
 	envelope := parsed.GetDsseEnvelope()
 	switch {
 	case envelope != nil && envelope.GetPayloadType() != bundle.IntotoMediaType:
-		return fmt.Errorf("the bundle's envelope has content of the type %q, not %s", policy.Shown(envelope.GetPayloadType(), maxQuote), bundle.IntotoMediaType)
+		return fmt.Errorf("the bundle's envelope has content of the type %q, not %s", policy.Shown(envelope.GetPayloadType(), maxTypeShown), bundle.IntotoMediaType)
 	case envelope != nil && len(envelope.GetSignatures()) != 1:
 		return fmt.Errorf("the bundle's envelope has %d signatures, it must have one", len(envelope.GetSignatures()))
 	}

@@ -31,6 +31,12 @@ func refused(err error) error {
 	return malformed(err.Error())
 }
 
+// transient reports whether a retry may help against err.
+func transient(err error) bool {
+	var refusal *verify.Refusal
+	return !errors.As(err, &refusal) && !verify.IsPermanent(err)
+}
+
 func limitExceeded(what string, limit int64) error {
 	return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the %s is larger than the limit of %d bytes", what, limit),
 		"make it smaller, or remove it from the repository")

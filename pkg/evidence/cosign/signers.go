@@ -153,12 +153,10 @@ func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest
 		if err != nil {
 			return signer{}, malformed("the image to check has a damaged digest")
 		}
-		switch err := by.verifyBundle(target, artifact); {
-		case err == nil:
-			return key.signer(), nil
-		default:
+		if err := by.verifyBundle(target, artifact); err != nil {
 			return signer{}, s.refusedThough(key, parsed.Bundle, err)
 		}
+		return key.signer(), nil
 	}
 	return signer{}, s.unmatched(ctx, content, parsed.signature, parsed.hint)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 func errPrivate(wanted string) error {
@@ -30,10 +31,9 @@ func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]*pem.Block, 
 	for rest := trimmed(data); ; {
 		number := len(blocks) + 1
 		text, block := explanation(rest)
-		if bytes.Contains(text, []byte("PRIVATE KEY")) || bytes.Contains(text, []byte(`"kty"`)) && bytes.Contains(text, []byte(`"d"`)) {
+		if found := offends(text); found == private {
 			return nil, errPrivate(wanted)
-		}
-		if found := offends(text); found != "" {
+		} else if found != "" {
 			return nil, fmt.Errorf("found %s outside of the PEM blocks, want %s", found, wanted)
 		}
 		if len(block) == 0 {
@@ -114,32 +114,45 @@ const parameters = "EC PARAMETERS"
 func trimmed(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
 
 // ssh matches a line of an SSH public key (RFC 4253 section 6.6, RFC 4716 section 3.2), bare the lines of Base64 inside
-// of a block, and boundary what somebody meant as the first or last line of one.
+// of a block, and boundary what somebody meant as the first or last line of one, without what is around it.
 var (
 	ssh      = regexp.MustCompile(`^(ssh-|ecdsa-sha2-|sk-)[a-z0-9@.-]+ |^---- BEGIN SSH2 `)
 	bare     = regexp.MustCompile(`^[A-Za-z0-9+/_-]{40,}={0,2}$`)
-	boundary = regexp.MustCompile(`(?i)^\pP*\s*(BEGIN|END) [A-Z0-9 ]*(KEY|CERTIFICATE|CRL|LIST)\s*\pP*$`)
+	boundary = regexp.MustCompile(`(?i)^(BEGIN|END) [A-Z0-9 ]*(KEY|CERTIFICATE|CRL|LIST)$`)
 )
 
-// offends names what in explanatory text looks like a key or like a part of a PEM block, "" if nothing does. Lines that
-// begin with "#" are comments.
+// private is what [offends] names that must be treated as lost.
+const private = "a private key"
+
+// offends names what in explanatory text looks like a key or like a part of a PEM block, "" if nothing does: quoted,
+// indented or in a field of another format, it is still what somebody meant. Lines that begin with "#" are comments.
 func offends(text []byte) string {
 	if bytes.IndexByte(text, 0) >= 0 || len(text) > 1 && text[0] == 0x30 && text[1] >= 0x80 {
 		return "binary data (DER, say)"
 	}
 	if bytes.Contains(text, []byte(`"kty"`)) {
+		if bytes.Contains(text, []byte(`"d"`)) {
+			return private
+		}
 		return "a JSON Web Key"
 	}
 	for line := range strings.Lines(string(text)) {
-		switch line = strings.TrimSpace(line); {
+		line = strings.TrimSpace(line)
+		core := strings.TrimFunc(line, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '+' && r != '/' && r != '='
+		})
+		isBoundary := strings.Contains(line, "-----BEGIN ") || strings.Contains(line, "-----END ") || boundary.MatchString(core)
+		switch {
 		case strings.HasPrefix(line, "#"):
 		case ssh.MatchString(line):
 			return "an SSH key (convert it with ssh-keygen -e -m PKCS8 -f FILE)"
-		case boundary.MatchString(line):
+		case isBoundary && strings.Contains(line, "PRIVATE"):
+			return private
+		case isBoundary:
 			return "a damaged beginning or end of a PEM block"
-		case strings.HasPrefix(line, "LS0tLS1"): // -----
+		case strings.HasPrefix(core, "LS0tLS1"): // -----
 			return "PEM that is encoded in Base64 once more"
-		case bare.MatchString(line):
+		case bare.MatchString(core):
 			return "Base64 without the lines BEGIN and END"
 		}
 	}

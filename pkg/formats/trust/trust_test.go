@@ -104,6 +104,7 @@ func TestReadsKeysWithWhatToolsAndPeoplePutAroundThem(t *testing.T) {
 		"attributes of OpenSSL":   "Bag Attributes\n    friendlyName: release\n    localKeyID: 54 69 6D 65 20\nKey Attributes: <No Attributes>\n" + good,
 		"a comment of a key":      "# ssh-ed25519 AAAA is another one\n# -----BEGIN PUBLIC KEY-----\n" + good,
 		"indented":                "\n  " + good,
+		"a comment of another":    "# the PRIVATE KEY is in the HSM\n" + good,
 		"words like boundaries":   "friendlyName: end-entity key\nsubject=CN=Example End Entity Certificate\n" + good,
 	} {
 		parsed, err := ParsePublicKeys([]byte(text))
@@ -147,6 +148,12 @@ func TestRefusesWhatIsNotAStrongPublicKey(t *testing.T) {
 		"line ends as text":      {strings.ReplaceAll(strings.TrimSpace(good), "\n", `\n`), `has \n as text`},
 		"private, one line":      {strings.ReplaceAll(encode("PRIVATE KEY", pkcs8), "\n", `\n`), "found a private key"},
 		"private, other dashes":  {"\u2014BEGIN PRIVATE KEY-\n", "found a private key"},
+		"a quoted one":           {good + "> " + strings.ReplaceAll(good, "\n", "\n> "), "a damaged beginning"},
+		"one in a field":         {good + `KEY="` + strings.ReplaceAll(good, "\n", `\n`) + `"`, "a damaged beginning"},
+		"one in a list":          {good + "- " + good, "a damaged beginning"},
+		"one in JSON lines":      {good + `"` + strings.ReplaceAll(good, "\n", "\\n\"\n\""), "a damaged beginning"},
+		"another line end":       {good + "text\u2028" + good, "a damaged beginning"},
+		"quoted Base64":          {good + "> " + strings.SplitN(good, "\n", 3)[1] + "\n", "Base64 without"},
 		"Base64 of DER":          {base64.StdEncoding.EncodeToString(der), "Base64 without the lines BEGIN and END"},
 		"four dashes":            {good + strings.Replace(good, "-----BEGIN", "----BEGIN", 1), "damaged"},
 		"other dashes":           {strings.ReplaceAll(good, "-----", "\u2014\u2014\u2014"), "a damaged beginning"},

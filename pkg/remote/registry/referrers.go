@@ -37,13 +37,17 @@ func (p *location) listAll(ctx context.Context, subject image.Reference) ([]ocis
 	}
 	var signed, attested, referring []ocispec.Descriptor
 	var signedErr, attestedErr, listErr error
+	var lacking bool
 	var all sync.WaitGroup
 	all.Go(func() { signed, signedErr = p.evidenceTag(ctx, repository, subject, ".sig") })
 	if p.access.Attestations {
 		all.Go(func() { attested, attestedErr = p.evidenceTag(ctx, repository, subject, ".att") })
 	}
-	all.Go(func() { referring, listErr = p.referrers(ctx, repository, subject) })
+	all.Go(func() { referring, lacking, listErr = p.referrers(ctx, repository, subject) })
 	all.Wait()
+	if lacking && len(signed)+len(attested)+len(referring) > 0 { // else it is perhaps the repository that is missing
+		p.client.apis.Set(p.apiKey(), false)
+	}
 	return dedupe(slices.Concat(signed, attested, referring)), join(signedErr, attestedErr, listErr)
 }
 
@@ -82,24 +86,27 @@ func (p *location) apiKey() apiKey {
 }
 
 // referrers asks the API (OCI distribution specification, "Listing Referrers") and takes
-// the fallback tag ("Referrers Tag Schema") if the repository does not have it.
-func (p *location) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+// the fallback tag ("Referrers Tag Schema") if the repository does not have it: lacking, or itself missing.
+func (p *location) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
 	key := p.apiKey()
-	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) { return p.list(ctx, key, repository, subject) })
+	found, err = attempt(ctx, func() (found []ocispec.Descriptor, err error) {
+		found, lacking, err = p.list(ctx, key, repository, subject)
+		return found, err
+	})
 	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
-		return found, verify.PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
+		return found, lacking, verify.PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
 			subject.Name(), maxReferrers, maxReferrerPages), "remove superfluous signatures and attestations from the repository")
 	}
-	return found, p.explain(err, "list the referrers of "+p.of(subject, subject.String()))
+	return found, lacking, p.explain(err, "list the referrers of "+p.of(subject, subject.String()))
 }
 
-// list always asks the API. Only its presence saves the request
-// for the fallback tag, which otherwise goes in parallel. Its absence is remembered only to be told: the answer
+// list always asks the API. Only its presence is remembered here, and only saves the request
+// for the fallback tag, which otherwise goes in parallel. Its absence is not: the answer
 // is the same as for a repository that is missing, and a registry that had none a minute
 // ago may have one, so whoever trusted it could miss a signature. So what is remembered
 // never changes an answer, and a registry without the API costs one more request and no
 // more time.
-func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, lacking bool, err error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	fallback := func() ([]ocispec.Descriptor, error) {
@@ -112,21 +119,25 @@ func (p *location) list(ctx context.Context, key apiKey, repository *remote.Repo
 	found, pages, err := p.listWith(ctx, repository, subject, true)
 	if pages > 0 {
 		p.client.apis.Set(key, true)
-		return found, err
+		return found, false, err
 	}
 	switch {
 	case errors.Is(err, errNotUnderstood):
 		p.client.apis.Invalidate(key)
 		if found, inTag := fallback(); inTag != nil || len(found) > 0 {
-			return found, inTag
+			return found, false, inTag
 		}
-		return nil, err
+		return nil, false, err
 	case unsupported(err):
-		p.client.apis.Set(key, false)
+		if has, _ := p.client.apis.GetIfPresent(key); has {
+			p.client.apis.Invalidate(key)
+		}
+		lacking = true
 	case p.role == verify.RoleOrigin || !missingRepository(err):
-		return found, err
+		return found, false, err
 	}
-	return fallback()
+	found, err = fallback()
+	return found, lacking, err
 }
 
 // Lacks names what the registry lacked when it was asked last, in the last ten minutes, and "" if it is not known to lack

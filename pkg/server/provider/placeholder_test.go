@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
-// Istio's gateways have image: auto in their Deployment. Whoever is denied it must not look for an image of this name.
+// Istio's gateways have image: auto in their Deployment. The denial must not send anybody to look for such an image.
 func TestADenialOfAPlaceholderSaysWhatItMayBe(t *testing.T) {
 	for text, want := range map[string]bool{"auto": true, "docker.io/library/auto:latest": true, "auto:v1": false, "team/auto": false, "r.example.com/library/auto": false} {
 		ref, err := image.Parse(text)

@@ -3,7 +3,6 @@ package scaffold
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -210,7 +209,7 @@ func (c *checker) reach(folder string, visit *visiting) int {
 	weight := 1
 	for _, name := range references(k) {
 		target := path.Join(folder, name)
-		if remote(name) && (c.files[target] == nil || schemed(name)) { // kustomize reads a file before it takes its name for a repository
+		if remote(name) {
 			c.find("RemoteBase", file, "%s is fetched from elsewhere: copy it into the tree, or make it a Flux source", name)
 			visit.refused = true
 			continue
@@ -293,20 +292,14 @@ func references(k types.Kustomization) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// remote reports whether kustomize might fetch a name. It refuses more than kustomize
-// would fetch: kustomize takes what looks like a repository as one even where such a
-// folder exists.
+// remote reports whether kustomize might fetch a name, or clone it with git: it takes what looks like a URL or a
+// repository as one even where such a file or folder exists. It refuses more than kustomize would fetch.
 func remote(name string) bool {
-	return strings.ContainsAny(name, ":@?") || githubHost.MatchString(name)
+	return repository.MatchString(name)
 }
 
-// schemed reports whether kustomize fetches a name although a file has it.
-func schemed(name string) bool {
-	parsed, err := url.Parse(name)
-	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https")
-}
-
-var githubHost = regexp.MustCompile(`(?i)github\.com`)
+// repository matches a URL (also with one slash, as in a cleaned path), git's prefix, a user at a host, and GitHub.
+var repository = regexp.MustCompile(`(?i)^\s*[a-z][a-z0-9+.-]*:/|://|::|^\s*https?:|^\s*[a-z][a-z0-9_.-]*@|github\.com`)
 
 // decode returns the objects of a build.
 func decode(text string) ([]*unstructured.Unstructured, error) {

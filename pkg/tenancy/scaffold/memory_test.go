@@ -2,6 +2,9 @@ package scaffold
 
 import (
 	"os"
+	"path"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,6 +37,9 @@ func TestACheckReadsEveryNameThatGitCanHold(t *testing.T) {
 
 func TestABuildReadsEveryNameThatGitCanHold(t *testing.T) {
 	for _, name := range odd() {
+		if name == "a@b" {
+			continue // a user at a host, to kustomize
+		}
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t)
 			put1(t, dir, "top/kustomization.yaml", kustomization("", []string{name + ".yaml"}, nil))
@@ -48,17 +54,27 @@ func TestABuildReadsEveryNameThatGitCanHold(t *testing.T) {
 	}
 }
 
-// kustomize would fetch these, although a file has the name.
-func TestANameThatIsAURLIsNeverBuilt(t *testing.T) {
-	for _, name := range []string{"https:/127.0.0.1:1/x.yaml", "http:x.yaml", "HTTPS:/127.0.0.1:1/x.yaml"} {
-		dir := folder(t)
-		put1(t, dir, "kustomization.yaml", kustomization("", []string{name}, nil))
-		put1(t, dir, name, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-		c := loaded(t, dir)
-		require.True(t, c.build(".").failed, name)
-		require.True(t, c.findings[resource.Finding{ID: "RemoteBase", Severity: resource.Error, File: "kustomization.yaml",
-			Message: name + " is fetched from elsewhere: copy it into the tree, or make it a Flux source"}], "%s: %v", name, c.findings)
+// kustomize would fetch or clone these, although a file has the name: an option in ref runs a program.
+func TestANameThatIsARepositoryIsNeverBuilt(t *testing.T) {
+	bin := t.TempDir()
+	marker := filepath.Join(bin, "ran")
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\ntouch "+marker+"\nexit 1\n"), 0o700))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	for _, name := range []string{"https:/127.0.0.1:1/x.yaml", "https://127.0.0.1:1/x.yaml", "http:x.yaml", "HTTPS:/127.0.0.1:1/x.yaml", "https://h/o/r%zz", "git@127.0.0.1:org/repo", "me@h/o/r",
+		"ssh://h/o/r", "git::https://h/o/r", "git::file:///x", "file:///tmp/x", "file:/tmp/x", "file:///x?ref=--upload-pack=touch%20x%3B", "github.com/o/r", "GitHub.com:o/r", "a@b"} {
+		for _, field := range []string{"resources", "components", "bases"} {
+			for _, content := range []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "a: b\n"} {
+				dir := folder(t)
+				put1(t, dir, "kustomization.yaml", kustomize(field+": ["+strconv.Quote(name)+"]\n"))
+				put1(t, dir, path.Join("/", name)[1:], content)
+				c := loaded(t, dir)
+				require.True(t, c.build(".").failed, "%s %s", field, name)
+				require.True(t, c.findings[resource.Finding{ID: "RemoteBase", Severity: resource.Error, File: "kustomization.yaml",
+					Message: name + " is fetched from elsewhere: copy it into the tree, or make it a Flux source"}], "%s %s: %v", field, name, c.findings)
+			}
+		}
 	}
+	require.NoFileExists(t, marker)
 }
 
 func TestTheFileSystemOfABuildHasFilesAndFolders(t *testing.T) {

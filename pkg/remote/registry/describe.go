@@ -98,6 +98,14 @@ const (
 
 // readAll reads the body of an answer, which guard bounds, and puts what it read in its place.
 func readAll(resp *http.Response) ([]byte, error) {
+	if n := resp.ContentLength; 0 < n && n <= maxFirstRead { // as nearly all: net/http ends the body there
+		content := make([]byte, n)
+		if _, err := io.ReadFull(answer{resp.Body}, content); err != nil {
+			return nil, err
+		}
+		resp.Body = readBytes{bytes.NewReader(content), resp.Body}
+		return content, nil
+	}
 	read, err := readSized(answer{resp.Body}, min(resp.ContentLength, verify.MaxManifestBytes))
 	if err != nil {
 		return nil, err

@@ -1,10 +1,14 @@
 package registry
 
 import (
+	"errors"
+	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
@@ -43,4 +47,22 @@ func TestADeletedNamespaceLeavesNothingBehind(t *testing.T) {
 	for key := range client.backOffs.Keys() {
 		require.Equal(t, verify.Account("tenant/x"), key.account)
 	}
+}
+
+// The answer of a token server says nothing about the registry's API.
+func TestOnlyAnAnswerAboutReferrersSaysThatTheAPIIsMissing(t *testing.T) {
+	for at, want := range map[string]bool{
+		"https://r.example.com/v2/app/referrers/sha256:0":          true,
+		"https://r.example.com/token?scope=repository:app:pull":    false,
+		"https://auth.example.com/v2token":                         false,
+		"https://auth.example.com/service/token?service=r&scope=x": false,
+	} {
+		asked, err := url.Parse(at)
+		require.NoError(t, err)
+		for _, status := range []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented} {
+			require.Equal(t, want, unsupported(&errcode.ErrorResponse{Method: http.MethodGet, URL: asked, StatusCode: status}), "%s: %d", at, status)
+		}
+		require.False(t, unsupported(&errcode.ErrorResponse{Method: http.MethodGet, URL: asked, StatusCode: http.StatusForbidden}), at)
+	}
+	require.False(t, unsupported(errors.New("connection refused")))
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// cause is one way in which evidence is refused: the sentence that people read, with "…" for what varies, and what
+// refusal is one way in which evidence is refused: the sentence that people read, with "…" for what varies, and what
 // they are told to do.
 type refusal struct{ reason, message, fix string }
 
@@ -68,7 +68,7 @@ func (r *refusals) read(folder string) {
 	}
 }
 
-// passesOn reports whether a function refuses with one of its own parameters as the message.
+// passesOn reports whether a function refuses with a parameter of its own, message or what, in the message.
 func (r *refusals) passesOn(f *ast.FuncDecl) bool {
 	names := parameters(f)
 	passes := false
@@ -76,9 +76,8 @@ func (r *refusals) passesOn(f *ast.FuncDecl) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
 			if at, made := makers()[called(call)]; made && len(call.Args) > at[1] {
 				ast.Inspect(call.Args[at[1]], func(n ast.Node) bool {
-					if id, ok := n.(*ast.Ident); ok && slices.Contains(names, id.Name) && id.Name == "message" || ok && id.Name == "what" && slices.Contains(names, "what") {
-						passes = true
-					}
+					id, ok := n.(*ast.Ident)
+					passes = passes || ok && (id.Name == "message" || id.Name == "what") && slices.Contains(names, id.Name)
 					return true
 				})
 			}

@@ -226,17 +226,16 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	return Evidence{}, worst
 }
 
-// evidenceOf verifies an envelope with one signature.
+// evidenceOf verifies an envelope with one signature, whose statement is scanned and has its memory.
 func (a *Attestation) evidenceOf(ctx context.Context, layer ocispec.Descriptor, envelope *protodsse.Envelope, want digest.Digest) (Evidence, error) {
 	rebuilt, err := a.rebuild(layer, &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: envelope}})
 	if err != nil {
 		return Evidence{}, refused(err)
 	}
-	parsed := parsedBundle{Bundle: rebuilt}
+	parsed := parsedBundle{Bundle: rebuilt, scanned: true}
 	if err := guard(func() error { return parsed.read(a.logged) }); err != nil {
 		return Evidence{}, refused(err)
 	}
-	parsed.memory = 0 // it is held
 	return a.verifyParsed(ctx, parsed, want)
 }
 

@@ -96,14 +96,13 @@ func wrongIdentity(parsed *bundle.Bundle, ignores bool) error {
 	switch {
 	case err != nil:
 		return malformed("the certificate of the signature cannot be read")
-	case summary.Issuer == "" && ignores:
-		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, an identity that the Verifier does not trust", subject),
-			"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
-	case summary.Issuer == "":
+	case summary.Issuer != "":
+		subject += fmt.Sprintf(", certified by %q", policy.Cut(summary.Issuer, maxQuote))
+	case !ignores:
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: Fulcio did not issue it", subject),
 			"sign as one of the identities in keyless.identities of the Verifier, or if your own CA certified the signer, set insecureIgnoreIssuer there instead of issuer")
 	}
-	return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, certified by %q, an identity that the Verifier does not trust", subject, policy.Cut(summary.Issuer, maxQuote)),
+	return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, an identity that the Verifier does not trust", subject),
 		"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
 }
 

@@ -34,7 +34,8 @@ type parsedBundle struct {
 	ed25519     bool   // the certificate's key is an Ed25519 key
 	hint        string // names the key
 	payload     []byte // of the envelope
-	memory      int64  // that the payload takes as a tree of values
+	scanned     bool   // the payload, before
+	memory      int64  // that the payload takes as a tree of values, 0 if it was scanned before
 	signature   []byte
 	signed      []byte // the DSSE PAE of an envelope, nil for a message
 	// byHash is the bundle as a message signature over signed. It is only set if
@@ -97,8 +98,10 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if envelope == nil {
 		return nil
 	}
-	if parsed.memory, err = intake.StatementMemory(parsed.payload); err != nil {
-		return fmt.Errorf("the signed statement %w", err)
+	if !parsed.scanned {
+		if parsed.memory, err = intake.StatementMemory(parsed.payload); err != nil {
+			return fmt.Errorf("the signed statement %w", err)
+		}
 	}
 	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,
 	// "Signature Definition").

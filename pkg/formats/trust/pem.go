@@ -57,9 +57,6 @@ func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]*pem.Block, 
 		if bytes.Count(block[:len(block)-len(after)], []byte(begin)) != 1 {
 			return nil, fmt.Errorf("PEM block %d is damaged, want %s", number, wanted)
 		}
-		if strings.Contains(decoded.Type, "PRIVATE KEY") {
-			return nil, errPrivate(wanted)
-		}
 		if rest = after; decoded.Type != parameters {
 			blocks = append(blocks, decoded)
 		}

@@ -144,7 +144,7 @@ func recovered(err *error) {
 // keep puts a file among those that kustomize reads.
 func (c *checker) keep(name, content string) {
 	c.files[name] = []byte(content)
-	c.memory.put(name, []byte(content))
+	c.memory.put(name, c.files[name])
 }
 
 // complete adds the kustomization.yaml that Flux makes for a folder without one: all

@@ -24,9 +24,9 @@ func newMemory() *memory {
 	return &memory{files: map[string][]byte{}, folders: map[string]bool{".": true}}
 }
 
-// put adds or replaces a file.
+// put adds or replaces a file. It keeps content, which must not be nil and never changes.
 func (m *memory) put(name string, content []byte) {
-	m.files[name] = append([]byte{}, content...) // not nil
+	m.files[name] = content
 	for folder := path.Dir(name); !m.folders[folder]; folder = path.Dir(folder) {
 		m.folders[folder] = true
 	}

@@ -80,7 +80,7 @@ func TestANameThatIsARepositoryIsNeverBuilt(t *testing.T) {
 func TestTheFileSystemOfABuildHasFilesAndFolders(t *testing.T) {
 	m := newMemory()
 	m.put("a/b c/d.yaml", []byte("x"))
-	m.put("empty", nil)
+	m.put("empty", []byte{})
 	for _, folder := range []string{"/", "a", "/a/", "/a/b c", "/a/x/../b c"} {
 		require.True(t, m.IsDir(folder), folder)
 		require.True(t, m.Exists(folder), folder)

@@ -24,6 +24,10 @@ const (
 // condition ExpiresSoon uses it.
 const AnnotationTUFRoles = "landwaiter.dev/tuf-roles"
 
+// AnnotationCertificateProblem of a Gatekeeper Provider object says why Landwaiter cannot keep the certificate of the
+// server that the object leads to.
+const AnnotationCertificateProblem = "landwaiter.dev/certificate-problem"
+
 // Status contains the status fields of all kinds.
 type Status struct {
 	// Conditions of the types Ready and Effective. Resources with trust material also have

@@ -44,6 +44,7 @@ type clusterFlags struct {
 	rotate                 bool
 	dnsNames               []string
 	providerObjects        []string
+	providerCA             string // file with the CA of a certificate that somebody else issues
 	providerURL            string
 	providerSuffix         string // of the roles that own Provider objects, empty if none does
 }
@@ -61,7 +62,8 @@ func (c *clusterFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in --own-namespace with the serving certificate, instead of --tls-dir")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "create and renew the certificate in --tls-secret, and write its CA into every --provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in --own-namespace through which Gatekeeper reaches this server")
-	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the created certificate (repeatable)")
+	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name or IP address for the created certificate (repeatable)")
+	f.StringVar(&c.providerCA, "provider-ca", "", "file with the CA to write into every --provider-object, instead of --rotate-certificates")
 	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to maintain, such as landwaiter-verdict=/v1/verdict (repeatable)")
 }
 
@@ -77,7 +79,7 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	switch {
 	case len(files.ClientCAFiles)+len(files.ClientCASecrets) == 0 && !options.InsecureNoClientAuth:
 		return errors.New("without a client CA, any client could send requests: use --client-ca FILE, --client-ca secret/NAMESPACE/NAME, or --insecure-no-client-auth")
-	case noCluster && (c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || len(files.ClientCASecrets)+len(c.providerObjects) > 0):
+	case noCluster && (c.controller.OperatedRole != "" || c.tlsSecret != "" || c.rotate || c.providerCA != "" || len(files.ClientCASecrets)+len(c.providerObjects) > 0):
 		return errors.New("--config-dir uses no Kubernetes API: leave out --cluster-role operated-tenants, --tls-secret, --client-ca secret/…, --rotate-certificates and --provider-object")
 	case noCluster && (c.warmUp || c.reports || c.controller.ShowRules):
 		return errors.New("--warm-up, --reports and --show-effective-rules require the Kubernetes API: leave out --config-dir")
@@ -93,8 +95,12 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 		return errors.New("--tls-secret requires --own-namespace, the namespace of the Secret")
 	case c.rotate && c.tlsSecret == "":
 		return errors.New("--rotate-certificates requires --tls-secret, the Secret of the certificate")
-	case !c.rotate && len(c.providerObjects) > 0:
-		return errors.New("--provider-object requires --rotate-certificates, which writes the CA into it")
+	case c.rotate && c.providerCA != "":
+		return errors.New("--rotate-certificates and --provider-ca both say which CA is in every --provider-object: use one")
+	case !c.rotate && c.providerCA == "" && len(c.providerObjects) > 0:
+		return errors.New("--provider-object requires the CA to write into it: use --rotate-certificates, or --provider-ca FILE")
+	case c.providerCA != "" && len(c.providerObjects) == 0:
+		return errors.New("--provider-ca requires --provider-object, into which it is written")
 	case !noCluster && c.controller.LeaderElection && c.controller.OwnNamespace == "":
 		return errors.New("leader election requires --own-namespace (or --leader-elect=false for a single replica)")
 	}
@@ -140,7 +146,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	}
 	defer s.Close()
 	prepare(&options, s)
-	identity, duties, err := c.identity(config, files, options, log)
+	identity, rotation, err := c.identity(config, files, options, log)
 	if err != nil {
 		return err
 	}
@@ -148,23 +154,20 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 	if err != nil {
 		return err
 	}
-	duties = append(duties, controller.Duty{Name: "measure the modes of namespaces", Run: meter.Lead})
-	var reporter *report.Reporter
-	if c.reports {
-		if reporter, err = report.New(config, s, log, options.Metrics); err != nil {
-			return err
-		}
-		facts, err := c.publisher(config, s, identity, log)
-		if err != nil {
-			return err
-		}
-		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead}, controller.Duty{Name: "publish what check cannot see", Run: facts.Run})
-		options.Observers = append(options.Observers, reporter)
+	duties := []controller.Duty{{Name: "measure the modes of namespaces", Run: meter.Lead}}
+	if rotation != nil {
+		duties = append(duties, controller.Duty{Name: "rotate certificates", Run: rotation.Lead})
+		compiled := options.Ready
+		options.Ready = func() error { return errors.Join(compiled(), rotation.Ready()) }
+	}
+	reporter, reporting, err := c.reporter(config, s, identity, &options, log)
+	if err != nil {
+		return err
 	}
 	var server *provider.Server
 	watching := c.controller
 	watching.ClusterResourceNamespace = cmp.Or(flags.Options.ClusterResourceNamespace, watching.OwnNamespace)
-	watching.External, watching.Duties = s.External(), duties
+	watching.External, watching.Duties = s.External(), append(duties, reporting...)
 	watching.Forget = func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
@@ -185,6 +188,9 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 		return err
 	}
 	group.Go(func() error { return program.Failed(identity.Run(ctx)) })
+	if rotation != nil {
+		group.Go(func() error { return program.Failed(rotation.Run(ctx)) })
+	}
 	group.Go(func() error { return program.Failed(watcher.Run(ctx)) })
 	group.Go(func() error { return program.Failed(s.Run(ctx)) })
 	group.Go(func() error { flags.followRedis(ctx, s, log); return nil })
@@ -199,6 +205,21 @@ func (c *clusterFlags) serve(ctx context.Context, flags serveFlags, options prov
 		group.Go(func() error { return program.Failed(reporter.Run(noting)) })
 	}
 	return group.Wait()
+}
+
+// reporter returns what writes reports and observes what options answer, nil without --reports, and what the replica
+// that leads does for them.
+func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, identity *serving.Identity, options *provider.Options, log *logrus.Logger) (*report.Reporter, []controller.Duty, error) {
+	if !c.reports {
+		return nil, nil, nil
+	}
+	reporter, err := report.New(config, s, log, options.Metrics)
+	if err != nil {
+		return nil, nil, err
+	}
+	options.Observers = append(options.Observers, reporter)
+	facts, err := c.publisher(config, s, identity, log)
+	return reporter, []controller.Duty{{Name: "write reports", Run: reporter.Lead}, {Name: "publish what check cannot see", Run: facts.Run}}, err
 }
 
 // publisher returns what publishes the facts that check cannot see by itself.
@@ -229,9 +250,8 @@ func (f *serveFlags) openIn(config *rest.Config, log *logrus.Logger) (s *service
 	return f.open(finder, log)
 }
 
-// identity returns the TLS identity that the flags ask for, and what the replica
-// that leads does for it.
-func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options, log *logrus.Logger) (*serving.Identity, []controller.Duty, error) {
+// identity returns the TLS identity that the flags ask for, and what keeps Provider objects, nil for nothing.
+func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options, log *logrus.Logger) (*serving.Identity, *serving.Rotation, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
@@ -241,7 +261,7 @@ func (c *clusterFlags) identity(config *rest.Config, options serving.Options, ed
 		options.CertificateSecret = types.NamespacedName{Namespace: c.controller.OwnNamespace, Name: c.tlsSecret}
 	}
 	identity, err := serving.New(clients, log, options)
-	if err != nil || !c.rotate {
+	if err != nil || !c.rotate && c.providerCA == "" {
 		return identity, nil, err
 	}
 	objects, err := dynamic.NewForConfig(config)
@@ -252,12 +272,9 @@ func (c *clusterFlags) identity(config *rest.Config, options serving.Options, ed
 	if err != nil {
 		return nil, nil, err
 	}
-	rotation, err := serving.NewRotation(clients, objects, log, serving.RotationOptions{
-		Secret: options.CertificateSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: providers})
-	if err != nil {
-		return nil, nil, err
-	}
-	return identity, []controller.Duty{{Name: "rotate certificates", Run: rotation.Run}}, nil
+	rotation, err := serving.NewRotation(clients, objects, log, serving.RotationOptions{Secret: options.CertificateSecret,
+		AuthorityFile: c.providerCA, Service: c.serviceName, Names: c.dnsNames, Providers: providers})
+	return identity, rotation, err
 }
 
 // bridge sends the logs of the Kubernetes libraries to ours. They only offer a

@@ -266,39 +266,67 @@ func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *t
 	require.Contains(t, args("--set", "breakGlass.enabled=true,guardrails.enabled=true"), "--break-glass=24h")
 }
 
-// The chart makes Provider objects only for a certificate that is given: otherwise Landwaiter
-// does, because it alone knows the CA.
-func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
+// The program makes the Provider objects, whoever issues its certificate: a change of owner would delete them.
+func TestProvidersAreMadeByTheProgram(t *testing.T) {
 	args := func(objects []*unstructured.Unstructured) []string {
 		return provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+	}
+	objects := func(args []string) []string {
+		return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "--provider-object=") })
 	}
 	rotated := render(t, "--values", "testdata/everything.yaml")
 	given := render(t, "--values", "testdata/everything.yaml", "--values", "testdata/given-certificate.yaml")
 	require.Contains(t, args(rotated), "--timeout=verify=2500ms")
 	require.Contains(t, args(rotated), "--timeout=mutate=800ms")
-	require.Empty(t, suite.Only(rotated, "Provider"))
-	providers := suite.Only(given, "Provider")
-	require.Len(t, providers, 6)
-	for _, object := range providers {
-		limit := int64(3)
-		if strings.Contains(object.GetName(), "mutate") {
-			limit = 1
+	require.Contains(t, args(rotated), "--rotate-certificates")
+	require.NotContains(t, args(given), "--rotate-certificates")
+	require.Contains(t, args(given), "--provider-ca=/etc/landwaiter/provider-ca/ca.crt")
+	require.Len(t, objects(args(rotated)), 6)
+	require.Equal(t, objects(args(rotated)), objects(args(given)))
+	for _, rendered := range [][]*unstructured.Unstructured{rotated, given} {
+		require.Empty(t, suite.Only(rendered, "Provider"))
+		require.Contains(t, args(rendered), "--cluster-role=provider-suffix=-provider")
+		var owners []string
+		for _, role := range suite.Only(rendered, "ClusterRole") {
+			if strings.HasSuffix(role.GetName(), "-provider") {
+				owners = append(owners, role.GetName())
+			}
 		}
-		timeout, _, err := unstructured.NestedInt64(object.Object, "spec", "timeout")
-		require.NoError(t, err)
-		require.Equal(t, limit, timeout, object.GetName())
-		url, _, err := unstructured.NestedString(object.Object, "spec", "url")
-		require.NoError(t, err)
-		path := strings.TrimPrefix(url, "https://landwaiter.landwaiter-system.svc:443")
-		require.Contains(t, args(rotated), "--provider-object="+object.GetName()+"="+path)
-		require.NotContains(t, strings.Join(args(given), " "), "--provider-object")
+		require.Len(t, owners, 6, "Kubernetes would delete a Provider without its owner")
 	}
-	require.Contains(t, args(rotated), "--cluster-role=provider-suffix=-provider")
 	require.NotContains(t, args(render(t, "--set", "rbac.create=false")), "--cluster-role=provider-suffix=-provider", "there are none")
 	require.Contains(t, args(render(t, "--set", "provider.url=https://landwaiter.example.com:8443")), "--provider-url=https://landwaiter.example.com:8443")
+	none := render(t, "--set", "provider.create=false,tls.rotate=false,tls.secretName=given")
+	require.Empty(t, objects(args(none)))
+	require.NotContains(t, strings.Join(args(none), " "), "provider-")
 }
 
-// Each role is for one Provider object, by its name.
+func TestAnAddressThatNoCertificateCanHaveIsRefused(t *testing.T) {
+	for value, ok := range map[string]bool{
+		"https://127.0.0.1:8443": true, "https://[::1]:8443": true, "https://[fd00::1]": true, "https://landwaiter.example.com:8443": true, "https://landwaiter": true,
+		"https://::1:8443": false, "https://fd00::1": false, "https://[::1": false, "https://127.0.0.256:8443": false, "https://1.2.3:8443": false, "https://a_b:8443": false,
+		"https://host:0": false, "https://host:65536": false, "https://host/path": false, "https://user@host": false, "http://host": false, "host:8443": false,
+	} {
+		_, err := suite.Chart(t.Context(), "landwaiter", "--set-string", "provider.url="+value)
+		if ok {
+			require.NoError(t, err, value)
+		} else {
+			require.ErrorContains(t, err, "at '/provider/url'", value)
+		}
+	}
+	for value, ok := range map[string]bool{
+		"127.0.0.1": true, "::1": true, "fd00::a": true, "::ffff:10.0.0.1": true, "*.example.com": true, "host": true, "xn--bcher-kva.example": true, "3com.example": true,
+		"[::1]": false, "fe80::1%eth0": false, "host:8443": false, "https://host": false, "10.0.0.0/8": false, "1.2.3": false, "a b": false, "bücher.example": false, "-a": false, "a..b": false,
+	} {
+		_, err := suite.Chart(t.Context(), "landwaiter", "--set-string", "tls.extraDNSNames[0]="+value)
+		if ok {
+			require.NoError(t, err, value)
+		} else {
+			require.ErrorContains(t, err, "at '/tls/extraDNSNames/0'", value)
+		}
+	}
+}
+
 func TestARoleForAProviderIsForNoOther(t *testing.T) {
 	objects := render(t, "--values", "testdata/everything.yaml")
 	found := 0

@@ -3,13 +3,17 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,26 +31,32 @@ const (
 	template = "pod-template-hash"
 )
 
-// kubelet does what kubelets do with Landwaiter's pods: it runs a process with the arguments,
-// the account and the Secrets of the newest pod, and reports the pods of the same template
-// as ready once the process is. There is one process for all of them, since Gatekeeper
-// reaches Landwaiter at one address.
+// kubelet does what kubelets and a Service do with Landwaiter's pods: it runs a process with the
+// arguments, the account, the Secrets and the ConfigMaps of the newest pod, and reports the pods of the same
+// template as ready once the process is. Then new connections go to it, and the process of the template before ends.
 type kubelet struct {
 	*cluster.Cluster
 	binary, dir, authority string
-	port                   int // that Gatekeeper reaches
+	host                   string // of port, 127.0.0.1 if empty
+	port                   int    // that Gatekeeper reaches
 
 	template string // of the pods that the process runs for
 	process  *cluster.Process
+	before   []*cluster.Process // those of older templates
 	health   string
+	next     string                 // address of process
+	target   atomic.Pointer[string] // address of the process that is ready
 }
 
 // start watches pods until the test ends.
 func (k *kubelet) start(t *testing.T) {
 	t.Helper()
-	ports, err := cluster.FreePorts(1)
+	listener, err := net.Listen("tcp", net.JoinHostPort(cmp.Or(k.host, "127.0.0.1"), "0"))
 	require.NoError(t, err)
-	k.port = ports[0]
+	k.port = listener.Addr().(*net.TCPAddr).Port
+	k.template, k.process, k.before = "", nil, nil
+	k.target.Store(nil)
+	go k.forward(listener)
 	require.NoError(t, os.MkdirAll(k.dir, 0o700))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -63,11 +73,40 @@ func (k *kubelet) start(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}
-		if k.process != nil {
-			k.process.Kill()
+		for _, process := range append(k.before, k.process) {
+			if process != nil {
+				process.Kill()
+			}
 		}
 	}()
-	t.Cleanup(func() { stop(); <-done })
+	t.Cleanup(func() { stop(); <-done; _ = listener.Close() })
+}
+
+// forward sends each connection to the process that is ready when it comes.
+func (k *kubelet) forward(listener net.Listener) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { _ = client.Close() }()
+			address := k.target.Load()
+			if address == nil {
+				return
+			}
+			server, err := net.Dial("tcp", *address)
+			if err != nil {
+				return
+			}
+			defer func() { _ = server.Close() }()
+			go func() { // each side learns that the other one has closed
+				_, _ = io.Copy(server, client)
+				_ = server.(*net.TCPConn).CloseWrite()
+			}()
+			_, _ = io.Copy(client, server)
+		}()
+	}
 }
 
 // step looks at the pods once.
@@ -92,6 +131,12 @@ func (k *kubelet) step(ctx context.Context) error {
 	if _, err := stack.Get(ctx, k.health+"/readyz"); err != nil {
 		return err
 	}
+	address := k.next
+	k.target.Store(&address)
+	for _, process := range k.before {
+		process.Terminate(suite.Patience)
+	}
+	k.before = nil
 	for _, pod := range pods.Items {
 		if pod.Labels[template] == k.template && !ready(pod) {
 			if err := k.report(ctx, pod); err != nil {
@@ -125,14 +170,15 @@ func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
 	if err := k.AccountKubeconfig(ctx, suite.System, pod.Spec.ServiceAccountName, kubeconfig); err != nil {
 		return err
 	}
-	ports, err := cluster.FreePorts(2)
+	ports, err := cluster.FreePorts(3)
 	if err != nil {
 		return err
 	}
-	args := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool {
-		return strings.HasPrefix(arg, "--timeout=drain=") // which is for load balancers
-	})
+	args := slices.Clone(container.Args)
 	for i := range args {
+		if strings.HasPrefix(args[i], "--timeout=drain=") {
+			args[i] = "--timeout=drain=500ms" // this Service learns faster than that of a cluster
+		}
 		args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", suite.System)
 		for _, mount := range container.VolumeMounts {
 			args[i] = strings.ReplaceAll(args[i], mount.MountPath, filepath.Join(k.dir, mount.Name))
@@ -148,28 +194,41 @@ func (k *kubelet) run(ctx context.Context, pod corev1.Pod) error {
 		}
 	}
 	if k.process != nil {
-		k.process.Terminate(suite.Patience) // or the next one would wait for its lease to run out
+		k.before = append(k.before, k.process)
 	}
-	k.health, k.template = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), pod.Labels[template]
+	address := fmt.Sprintf("127.0.0.1:%d", ports[2])
+	k.health, k.next, k.template = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), address, pod.Labels[template]
 	k.process, err = cluster.StartProcess(k.LogDir(), cluster.Command{Name: "landwaiter", Path: k.binary, Env: environment,
-		Args: append(args, fmt.Sprintf("--address=127.0.0.1:%d", k.port),
+		Args: append(args, "--address="+address,
 			fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
 	return err
 }
 
-// mount writes the Secrets of volumes into folders.
+// mount writes the Secrets and ConfigMaps of volumes into folders.
 func (k *kubelet) mount(ctx context.Context, volumes []corev1.Volume) error {
 	for _, volume := range volumes {
-		if volume.Secret == nil {
+		files := map[string][]byte{}
+		switch {
+		case volume.Secret != nil:
+			var secret corev1.Secret
+			if err := k.Client.Get(ctx, client.ObjectKey{Namespace: suite.System, Name: volume.Secret.SecretName}, &secret); err != nil {
+				return fmt.Errorf("mount a Secret: %w", err)
+			}
+			files = secret.Data
+		case volume.ConfigMap != nil:
+			var texts corev1.ConfigMap
+			if err := k.Client.Get(ctx, client.ObjectKey{Namespace: suite.System, Name: volume.ConfigMap.Name}, &texts); err != nil {
+				return fmt.Errorf("mount a ConfigMap: %w", err)
+			}
+			for name, text := range texts.Data {
+				files[name] = []byte(text)
+			}
+		default:
 			continue
-		}
-		var secret corev1.Secret
-		if err := k.Client.Get(ctx, client.ObjectKey{Namespace: suite.System, Name: volume.Secret.SecretName}, &secret); err != nil {
-			return fmt.Errorf("mount a Secret: %w", err)
 		}
 		folder := filepath.Join(k.dir, volume.Name)
 		err := os.MkdirAll(folder, 0o700)
-		for name, content := range secret.Data {
+		for name, content := range files {
 			err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), content, 0o600))
 		}
 		if err != nil {

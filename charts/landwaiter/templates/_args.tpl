@@ -32,8 +32,15 @@
 {{- end }}
 - --tls-secret={{ include "landwaiter.tlsSecret" . }}
 - --service-name={{ include "landwaiter.fullname" . }}
+{{- if .Values.provider.create }}
 {{- if .Values.tls.rotate }}
 - --rotate-certificates
+{{- range .Values.tls.extraDNSNames }}
+- --certificate-dns-name={{ . }}
+{{- end }}
+{{- else }}
+- --provider-ca=/etc/landwaiter/provider-ca/ca.crt
+{{- end }}
 {{- range (include "landwaiter.providers" . | fromYaml).providers }}
 - --provider-object={{ .name }}={{ .path }}
 {{- end }}
@@ -42,9 +49,6 @@
 {{- end }}
 {{- if .Values.rbac.create }}
 - --cluster-role=provider-suffix=-provider
-{{- end }}
-{{- range .Values.tls.extraDNSNames }}
-- --certificate-dns-name={{ . }}
 {{- end }}
 {{- end }}
 {{- range .Values.clientCA.secrets }}

@@ -26,7 +26,7 @@ type Service struct {
 // The flag that names the namespace of what Cluster… resources reference.
 const (
 	ClusterResourcesFlag  = "cluster-resource-namespace"
-	ClusterResourcesUsage = "namespace of the Secrets, ConfigMaps and ServiceAccounts that Cluster… resources reference (empty: Landwaiter's own, or landwaiter-system)"
+	ClusterResourcesUsage = "namespace of what Cluster… resources reference, such as Secrets (empty: Landwaiter's own, or landwaiter-system)"
 )
 
 // RegisterNetwork declares the flags that say what may be reached, and where it is.

@@ -58,6 +58,7 @@ func checks() []check {
 		{[]string{ProviderTimeout}, provided, providerTimeout, nil},
 		{[]string{ProviderURL}, provided, providerURL, nil},
 		{[]string{ProviderCA}, provided, providerAuthority, nil},
+		{[]string{CertificateContested}, provided, contested, nil},
 		{[]string{NoTemplate, TemplateChanged}, []Source{SourceTemplates}, template, nil},
 		{[]string{NoConstraint, NothingDenied, ConstraintKinds, ConstraintExempt}, []Source{SourceConstraints, SourceWebhooks}, constraints, nil},
 		{[]string{ResourceNotReady}, []Source{SourceResources}, notReady, nil},

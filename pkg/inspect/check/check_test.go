@@ -109,10 +109,19 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"another CA than served": {func(t *testing.T, i *check.Inventory) {
 			i.Facts = &resource.Facts{Certificate: string(authority(t, time.Hour))}
 		}, check.ProviderCA, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verdict`},
-		"a Provider that is not there": {func(t *testing.T, i *check.Inventory) { spec(t, i, `{parameters: {provider: nowhere}}`) }, check.ProviderMissing, `{"spec":{"parameters":{"provider":"landwaiter-verdict"}}}`},
-		"no template":                  {func(_ *testing.T, i *check.Inventory) { i.Templates = nil }, check.NoTemplate, "library/verified-images/template.yaml"},
-		"no constraint":                {func(_ *testing.T, i *check.Inventory) { i.Constraints = nil }, check.NoConstraint, "library/verified-images/samples/constraint.yaml"},
-		"a rehearsal":                  {func(t *testing.T, i *check.Inventory) { spec(t, i, `{enforcementAction: dryrun}`) }, check.NothingDenied, constraint + `merge --patch='{"spec":{"enforcementAction":"deny","scopedEnforcementActions":null}}'`},
+		"another CA, and it is given": {func(t *testing.T, i *check.Inventory) {
+			c := &i.Landwaiters[0].Spec.Template.Spec.Containers[0]
+			c.Args = append(c.Args, "--provider-ca=/etc/landwaiter/provider-ca/ca.crt")
+			set(i, "", "caBundle")
+		}, check.ProviderCA, "--set-file tls.caBundle=ca.crt"},
+		"a Secret that somebody else writes": {func(_ *testing.T, i *check.Inventory) {
+			i.Providers[0].SetAnnotations(map[string]string{v1beta1.AnnotationCertificateProblem: "somebody changes it again and again"})
+		}, check.CertificateContested, "--set tls.secretName=landwaiter-own-tls"},
+		"a Provider that Landwaiter has not made": {func(_ *testing.T, i *check.Inventory) { i.Providers = i.Providers[1:] }, check.ProviderMissing, "helm upgrade landwaiter charts/landwaiter"},
+		"a Provider that is not there":            {func(t *testing.T, i *check.Inventory) { spec(t, i, `{parameters: {provider: nowhere}}`) }, check.ProviderMissing, `{"spec":{"parameters":{"provider":"landwaiter-verdict"}}}`},
+		"no template":                             {func(_ *testing.T, i *check.Inventory) { i.Templates = nil }, check.NoTemplate, "library/verified-images/template.yaml"},
+		"no constraint":                           {func(_ *testing.T, i *check.Inventory) { i.Constraints = nil }, check.NoConstraint, "library/verified-images/samples/constraint.yaml"},
+		"a rehearsal":                             {func(t *testing.T, i *check.Inventory) { spec(t, i, `{enforcementAction: dryrun}`) }, check.NothingDenied, constraint + `merge --patch='{"spec":{"enforcementAction":"deny","scopedEnforcementActions":null}}'`},
 		"a rehearsal by its name": {func(t *testing.T, i *check.Inventory) {
 			i.Constraints[0] = object(t, `{metadata: {name: verified-images-dryrun}, spec: {enforcementAction: dryrun}}`)
 		}, check.NothingDenied, "kubectl apply --filename=library/verified-images/samples/constraint.yaml"},

@@ -91,7 +91,7 @@ func (v *view) guardrails() Guardrails {
 	if g.ClusterResources == "$(POD_NAMESPACE)" { // which the kubelet replaces
 		g.ClusterResources = v.Namespace
 	}
-	if len(v.serve.flags("rotate-certificates")) > 0 { // else nothing says where Gatekeeper reaches it
+	if len(v.serve.flags("provider-object")) > 0 { // else nothing says where Gatekeeper reaches it
 		g.Address = v.serve.last("provider-url", "https://"+v.serve.last("service-name", ShippedRelease)+"."+v.Namespace+".svc:443")
 	}
 	return g

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/formats/trust"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -24,6 +25,8 @@ const (
 	ProviderTimeout = "ProviderTimeout"
 	ProviderURL     = "ProviderURL"
 	ProviderCA      = "ProviderCA"
+
+	CertificateContested = "CertificateContested"
 )
 
 // verdictPath is the path of the Provider that constraints should name.
@@ -108,6 +111,12 @@ func missingProviders(v *view, add func(resource.Finding)) {
 		}
 		f := resource.Finding{ID: ProviderMissing, Severity: resource.Error, Object: constraintOf(c).ObjectRef, Message: fmt.Sprintf("it names the Provider %s, which does not exist", name),
 			Why: "Gatekeeper cannot ask Landwaiter, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
+		if slices.ContainsFunc(v.serve.flags("provider-object"), func(f flag) bool { return strings.HasPrefix(f.value, name+"=") }) {
+			f.Message, f.Command = fmt.Sprintf("it names the Provider %s, which Landwaiter has not made", name), v.upgrade()
+			f.Keep = fmt.Sprintf("Landwaiter makes it while it runs and has the ClusterRole %s; otherwise its log says why not", name+v.serve.named("cluster-role", "provider-suffix", "-provider"))
+			add(f)
+			continue
+		}
 		for _, p := range v.ours() {
 			if p.kept && p.path() == verdictPath { // any other may be somebody else's
 				f.Command, f.Keep = constraintOf(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.Name}}}), "spec.parameters.provider of the constraint"
@@ -181,11 +190,26 @@ func providerAuthority(v *view, add func(resource.Finding)) {
 			continue
 		}
 		kept := v.serve.last("tls-secret", v.fullname()+"-tls") // the name of the Secret that the chart makes
-		add(resource.Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, Message: "its caBundle " + said,
-			Why: "Gatekeeper then rejects Landwaiter's certificate, so every image is denied",
-			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
-				resource.ShellWord(kept), resource.ShellWord(v.Namespace), p),
-			Keep: "the chart's value tls.rotate: true keeps the CA up to date; otherwise set tls.caBundle"})
+		command := fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
+			resource.ShellWord(kept), resource.ShellWord(v.Namespace), p)
+		if p.kept && len(v.serve.flags("provider-ca")) > 0 { // or Landwaiter would put the value back
+			command = fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{{index .data "ca.crt" | base64decode}}' > ca.crt && %s --set-file tls.caBundle=ca.crt`,
+				resource.ShellWord(kept), resource.ShellWord(v.Namespace), v.upgrade())
+		}
+		add(resource.Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, Message: "its caBundle " + said, Command: command,
+			Why: "Gatekeeper then rejects Landwaiter's certificate, so every image is denied", Keep: "the chart's value tls.rotate: true keeps the CA up to date; otherwise set tls.caBundle"})
+	}
+}
+
+// contested reports a certificate that somebody else replaces, as Landwaiter says on its Providers, once.
+func contested(v *view, add func(resource.Finding)) {
+	for _, object := range v.Providers {
+		if said := object.GetAnnotations()[v1beta1.AnnotationCertificateProblem]; said != "" {
+			add(resource.Finding{ID: CertificateContested, Severity: resource.Warning, Object: policy.ObjectRef{Kind: "Provider", Name: object.GetName()}, Message: said,
+				Why: "replicas serve the certificate that was written last, and Gatekeeper may not trust it, so images can be denied", Command: v.upgrade("tls.secretName=" + v.fullname() + "-own-tls"),
+				Keep: "the chart's value tls.secretName; or remove the Secret from the tool that writes it, or set tls.rotate: false if that tool is to issue the certificate"})
+			return
+		}
 	}
 }
 

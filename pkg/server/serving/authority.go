@@ -12,12 +12,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 const (
 	authorityName         = "landwaiter-ca"
 	authorityOrganization = "landwaiter"
+	maxCommonName         = 64 // RFC 5280, appendix A.1, ub-common-name
 )
 
 // authority signs certificates.
@@ -26,7 +34,7 @@ type authority struct {
 	signer      crypto.Signer
 }
 
-// renewed returns data as a Secret for the DNS names should have it: ca.crt,
+// renewed returns data as a Secret for names should have it: ca.crt,
 // ca.key, tls.crt and tls.key. changed is false if data is fine until renewal. The
 // authority stays as long as it can: without it, only the certificate is made.
 func renewed(data map[string][]byte, names []string, now time.Time) (next map[string][]byte, changed bool, renewal time.Time, err error) {
@@ -51,22 +59,49 @@ func renewed(data map[string][]byte, names []string, now time.Time) (next map[st
 	return next, true, time.Time{}, nil
 }
 
-// remember returns data with the CA that counted before, for the overlap.
-func remember(data map[string][]byte, before []byte, now time.Time) map[string][]byte {
-	next := maps.Clone(data)
-	next[previousKey], next[previousUntilKey] = before, []byte(now.Add(authorityOverlap).UTC().Format(time.RFC3339))
-	return next
+// pace slows down issuing while somebody else changes the Secret each time.
+type pace struct {
+	last  time.Time
+	count int
 }
 
-// withPrevious returns the CA of a Secret, with the one before it while they overlap, and when that ends; zero if they
-// do not overlap.
-func withPrevious(data map[string][]byte, now time.Time) ([]byte, time.Time) {
-	until, err := time.Parse(time.RFC3339, string(data[previousUntilKey]))
-	until = earlier(until, now.Add(authorityOverlap)) // whoever wrote it may have another clock
-	if err != nil || !now.Before(until) || len(data[previousKey]) > maxFileBytes || !x509.NewCertPool().AppendCertsFromPEM(data[previousKey]) {
-		return data[authorityKey], time.Time{}
+// next returns when a certificate may be issued again.
+func (p *pace) next(now time.Time) time.Time {
+	if now.Sub(p.last) >= paceMemory {
+		p.count = 0
 	}
-	return both(data[authorityKey], data[previousKey]), until
+	if p.count < promptly {
+		return now
+	}
+	return p.last.Add(min(pacing<<min(p.count-promptly, 10), maxPacing))
+}
+
+func (p *pace) issued(now time.Time) { p.count, p.last = p.count+1, now }
+
+// certificateNames returns DNS names (RFC 1123, also with a wildcard as first label) and IP addresses as a certificate
+// has them, each once. Its error names one that is neither.
+func certificateNames(wanted []string) (names []string, err error) {
+	for _, name := range wanted {
+		canonical := strings.ToLower(strings.TrimSuffix(name, "."))
+		if address, err := netip.ParseAddr(name); err == nil && address.Zone() == "" {
+			canonical = address.Unmap().String()
+		} else if problems := validation.IsDNS1123Subdomain(strings.TrimPrefix(canonical, "*.")); len(problems) > 0 || numeric(canonical) {
+			return nil, fmt.Errorf("%q is neither a DNS name nor an IP address", name)
+		}
+		if !slices.Contains(names, canonical) {
+			names = append(names, canonical)
+		}
+	}
+	if len(names) > maxNames {
+		return nil, fmt.Errorf("the certificate would have %d names, the limit is %d", len(names), maxNames)
+	}
+	return names, nil
+}
+
+// numeric reports whether clients take a name for an IP address (WHATWG URL, section 3.5): its last label is a number.
+func numeric(name string) bool {
+	_, err := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
+	return err == nil
 }
 
 // parseAuthority returns the CA of a Secret and when to replace it. An
@@ -129,12 +164,22 @@ func newAuthority(data map[string][]byte, now time.Time) (authority, error) {
 // outlives the CA.
 func (a authority) issue(data map[string][]byte, names []string, now time.Time) error {
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
+		Subject:   pkix.Name{CommonName: names[0][:min(len(names[0]), maxCommonName)]},
 		NotBefore: now.Add(-backdate), NotAfter: earlier(now.Add(certificateLife), a.certificate.NotAfter),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}
+	for _, name := range names {
+		if address := net.ParseIP(name); address != nil {
+			template.IPAddresses = append(template.IPAddresses, address)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
 	if _, err := a.sign(template, data, certificateKey, keyKey); err != nil {
+		return fmt.Errorf("make the certificate: %w", err)
+	}
+	if _, err := checkCertificate(data, a, names, now); err != nil { // or it would be issued again at once
 		return fmt.Errorf("make the certificate: %w", err)
 	}
 	return nil

@@ -12,12 +12,22 @@ const (
 	// authoritySettle is how long a certificate of another CA waits before
 	// it is served: Gatekeeper has to learn of the changed Provider objects first.
 	authoritySettle = 5 * time.Second
-	// authorityOverlap is how long Provider objects hold the old CA together
-	// with the new one, so that each replica can change over in its own time.
+	// authorityOverlap is how long Provider objects hold another CA together
+	// with that of the leader, so that each replica can change over in its own time.
 	authorityOverlap = 10 * time.Minute
 
-	// providersWait is how long a new leader waits for Provider objects before it acts.
-	providersWait = 3 * time.Second
+	// maxFormer bounds the CAs that Provider objects keep for an overlap.
+	maxFormer = 8
+
+	// promptly is how many certificates are issued without a pause, pacing the first pause after them, which doubles
+	// up to maxPacing, and paceMemory how long after the last one they are forgotten.
+	promptly   = 2
+	pacing     = 10 * time.Second
+	maxPacing  = 5 * time.Minute
+	paceMemory = 3 * maxPacing
+
+	// maxNames bounds the names of the certificate.
+	maxNames = 100
 
 	// The lifetimes of what Rotation makes. Nobody has to install the CA by
 	// hand, so a long life saves changes of CA and costs nothing.

@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,8 +9,9 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"maps"
+	"fmt"
 	"math/big"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,16 +22,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func newRotation(t *testing.T, k *kube) *Rotation {
 	t.Helper()
 	r, err := NewRotation(k, k.providers, quiet(), RotationOptions{Secret: tlsSecret(), Service: "landwaiter",
-		DNSNames: []string{"localhost"}, Providers: []Provider{
+		Names: []string{"localhost", "127.0.0.1"}, Providers: []Provider{
 			{Name: "verify", URL: "https://landwaiter/v1/verify", TimeoutSeconds: 3},
 			{Name: "mutate", URL: "https://landwaiter/v1/mutate", TimeoutSeconds: 1, Role: "mutate-provider"}}})
 	require.NoError(t, err)
 	return r
+}
+
+// lead runs a replica that leads, until the returned function is called.
+func lead(t *testing.T, r *Rotation) (stop func()) {
+	t.Helper()
+	end := background(t, r.Run)
+	resign := background(t, r.Lead)
+	return func() {
+		resign()
+		end()
+	}
 }
 
 func TestRefusesToRotateWithoutANamespace(t *testing.T) {
@@ -49,12 +62,14 @@ func TestMakesACertificateAndGivesItsAuthorityToProviders(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		began := time.Now()
 		k.makeProvider(t, "of somebody else")
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 
 		data := k.secret(t).Data
 		authority, served := certificateOf(t, data["ca.crt"]), certificateOf(t, data["tls.crt"])
 		require.NoError(t, served.CheckSignatureFrom(authority))
-		require.Equal(t, []string{"landwaiter.landwaiter-system.svc", "landwaiter.landwaiter-system.svc.cluster.local", "localhost"}, served.DNSNames)
+		require.Equal(t, []string{"landwaiter.landwaiter-system.svc", "landwaiter.landwaiter-system.svc.cluster.local", "localhost", "landwaiter"}, served.DNSNames)
+		require.Equal(t, "127.0.0.1", served.IPAddresses[0].String())
+		require.Len(t, served.IPAddresses, 1)
 		require.Equal(t, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, served.ExtKeyUsage)
 		require.False(t, served.IsCA)
 		for _, certificate := range []*x509.Certificate{authority, served} {
@@ -80,7 +95,7 @@ func TestAProviderThatSomebodyChangesIsSetAgainAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, k *kube) {
 				began := time.Now()
-				background(t, newRotation(t, k).Run)
+				lead(t, newRotation(t, k))
 				providers := k.providers.Resource(providerResource())
 				before, err := providers.Get(t.Context(), "mutate", metav1.GetOptions{})
 				require.NoError(t, err)
@@ -98,7 +113,7 @@ func TestAProviderThatSomebodyChangesIsSetAgainAtOnce(t *testing.T) {
 
 func TestAProviderThatIsDeletedIsMadeAgainAtOnceUnlessItsRoleHasGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 		providers := k.providers.Resource(providerResource())
 		before := k.provider(t, "mutate")
 		require.NoError(t, providers.Delete(t.Context(), "mutate", metav1.DeleteOptions{}))
@@ -117,19 +132,19 @@ func TestAProviderThatIsDeletedIsMadeAgainAtOnceUnlessItsRoleHasGone(t *testing.
 // As in a roll-out that adds a Provider: replicas of both versions lead in turns.
 func TestAReplicaThatDoesNotListAProviderLeavesIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		stop := background(t, newRotation(t, k).Run)
+		stop := lead(t, newRotation(t, k))
 		before := k.provider(t, "mutate")
 		stop()
 		older := newRotation(t, k)
 		older.options.Providers = older.options.Providers[:1]
-		background(t, older.Run)
+		lead(t, older)
 		require.Equal(t, before, k.provider(t, "mutate"))
 	})
 }
 
 func TestNothingHappensWhileNothingChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 		written, applied, calls := k.written.Load(), k.applied.Load(), len(k.Actions())
 		time.Sleep(200 * 24 * time.Hour)
 		require.Equal(t, written, k.written.Load())
@@ -140,7 +155,7 @@ func TestNothingHappensWhileNothingChanges(t *testing.T) {
 
 func TestADeletedSecretIsMadeAgainAtOnceUnderAnotherAuthority(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 		old := certificateOf(t, k.secret(t).Data["ca.crt"])
 		began := time.Now()
 		k.remove(t, tlsSecret())
@@ -160,7 +175,7 @@ func TestADeletedSecretIsMadeAgainAtOnceUnderAnotherAuthority(t *testing.T) {
 
 func TestACertificateThatIsRemovedIsMadeByTheSameAuthority(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 		data := k.secret(t).Data
 		delete(data, "tls.crt")
 		k.put(t, tlsSecret(), data)
@@ -173,7 +188,7 @@ func TestACertificateThatIsRemovedIsMadeByTheSameAuthority(t *testing.T) {
 
 func TestTheCertificateIsRenewedLongBeforeItExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 		before := k.secret(t).Data
 		expiry := certificateOf(t, before["tls.crt"]).NotAfter
 		time.Sleep(time.Until(expiry.Add(-renewBefore)) - time.Second)
@@ -189,11 +204,11 @@ func TestTheCertificateIsRenewedLongBeforeItExpires(t *testing.T) {
 func TestTheAuthorityIsReplacedLongBeforeItExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		r := newRotation(t, k)
-		stop := background(t, r.Run)
+		stop := lead(t, r)
 		old := certificateOf(t, k.secret(t).Data["ca.crt"])
 		stop()
 		time.Sleep(time.Until(old.NotAfter.Add(-renewBefore)))
-		background(t, newRotation(t, k).Run) // another replica, which has not seen the old CA in use
+		lead(t, newRotation(t, k)) // another replica, which has not seen the old CA in use
 		next := certificateOf(t, k.secret(t).Data["ca.crt"])
 		require.True(t, next.NotAfter.After(old.NotAfter))
 		require.Equal(t, []*x509.Certificate{next, old}, k.bundle(t, "verify"))
@@ -203,18 +218,22 @@ func TestTheAuthorityIsReplacedLongBeforeItExpires(t *testing.T) {
 func TestTheOverlapOutlivesALostLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		r := newRotation(t, k)
-		stop := background(t, r.Run)
+		end := background(t, r.Run)
+		resign := background(t, r.Lead)
+		old := certificateOf(t, k.secret(t).Data["ca.crt"])
 		k.remove(t, tlsSecret())
 		synctest.Wait()
 		require.Len(t, k.bundle(t, "verify"), 2)
-		stop()
-		stop = background(t, r.Run)
-		require.Len(t, k.bundle(t, "verify"), 2)
-		stop()
-		k.remove(t, tlsSecret())
+		resign()
+		resign = background(t, r.Lead)
+		require.Contains(t, k.bundle(t, "verify"), old)
+		resign()
+		data := k.secret(t).Data
+		delete(data, "tls.crt")
+		k.put(t, tlsSecret(), data)
 		synctest.Wait()
-		_, err := k.CoreV1().Secrets(own).Get(t.Context(), "landwaiter-tls", metav1.GetOptions{})
-		require.Error(t, err, "a server that does not lead writes nothing")
+		require.NotContains(t, k.secret(t).Data, "tls.crt", "a replica that does not lead replaces nothing")
+		end()
 	})
 }
 
@@ -228,7 +247,7 @@ func TestANewLeaderKnowsThePreviousAuthority(t *testing.T) {
 		},
 		"replaced by somebody else": func(t *testing.T, k *kube, stop func()) {
 			other := newKube()
-			end := background(t, newRotation(t, other).Run)
+			end := lead(t, newRotation(t, other))
 			data := other.secret(t).Data
 			end()
 			k.put(t, tlsSecret(), data)
@@ -237,7 +256,7 @@ func TestANewLeaderKnowsThePreviousAuthority(t *testing.T) {
 		},
 		"replaced while nobody led": func(t *testing.T, k *kube, stop func()) {
 			other := newKube()
-			end := background(t, newRotation(t, other).Run)
+			end := lead(t, newRotation(t, other))
 			data := other.secret(t).Data
 			end()
 			stop()
@@ -250,51 +269,121 @@ func TestANewLeaderKnowsThePreviousAuthority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, k *kube) {
-				stop := background(t, newRotation(t, k).Run)
+				stop := lead(t, newRotation(t, k))
 				old := certificateOf(t, k.secret(t).Data["ca.crt"])
 				change(t, k, stop)
-				stop = background(t, newRotation(t, k).Run)
+				stop = lead(t, newRotation(t, k))
 				next := certificateOf(t, k.secret(t).Data["ca.crt"])
 				require.NotEqual(t, old, next)
 				require.Equal(t, []*x509.Certificate{next, old}, k.bundle(t, "verify"))
-				stop()
 				time.Sleep(authorityOverlap - time.Second)
-				stop = background(t, newRotation(t, k).Run)
 				require.Equal(t, []*x509.Certificate{next, old}, k.bundle(t, "verify"))
 				time.Sleep(time.Second)
 				synctest.Wait()
 				require.Equal(t, []*x509.Certificate{next}, k.bundle(t, "verify"), "and not for ever")
 				stop()
-				background(t, newRotation(t, k).Run)
+				lead(t, newRotation(t, k))
 				require.Equal(t, []*x509.Certificate{next}, k.bundle(t, "verify"))
 			})
 		})
 	}
 }
 
-// Somebody may keep the Secret as it was, and clocks may differ.
-func TestThePreviousAuthorityCannotKeepTheLeaderBusy(t *testing.T) {
-	inBubble(t, func(t *testing.T, k *kube) {
-		background(t, newRotation(t, k).Run)
-		old := certificateOf(t, k.secret(t).Data["ca.crt"])
-		k.remove(t, tlsSecret())
-		synctest.Wait()
-		next := certificateOf(t, k.secret(t).Data["ca.crt"])
-		data := k.secret(t).Data
-		delete(data, previousKey)
-		delete(data, previousUntilKey)
-		written := k.written.Load()
-		for range 5 {
-			k.put(t, tlsSecret(), maps.Clone(data))
-			synctest.Wait()
-		}
-		require.LessOrEqual(t, k.written.Load(), written+5+1, "it is written once more at most")
-		require.Contains(t, k.bundle(t, "verify"), next)
+// In a roll-out to another certificate the leader may be a replica of the version before, which serves its own.
+func TestAReplicaWithAnotherCertificateThanTheLeadersIsTrustedBeforeItIsReady(t *testing.T) {
+	theirs := newAuthorityOf(t, "theirs")
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	replace(t, file, theirs.CertificatePEM)
+	given := func(t *testing.T, k *kube) *Rotation {
+		r := newRotation(t, k)
+		r.options.AuthorityFile, r.readCA = file, readFiles(defaultFileInterval, file)
+		return r
+	}
+	for name, c := range map[string]struct {
+		before, after func(t *testing.T, k *kube) *Rotation
+	}{
+		"issued, then given": {newRotation, given},
+		"given, then issued": {given, newRotation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, k *kube) {
+				old := c.before(t, k)
+				end := background(t, old.Run)
+				resign := background(t, old.Lead)
+				require.NoError(t, old.Ready())
+				before := k.bundle(t, "verify")
+				require.Len(t, before, 1)
 
-		data[previousKey], data[previousUntilKey] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: old.Raw}), []byte(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-		bundle, end := withPrevious(data, time.Now())
-		require.Equal(t, 2, bytes.Count(bundle, []byte("BEGIN CERTIFICATE")))
-		require.Equal(t, time.Now().Add(authorityOverlap), end, "no longer than an overlap, whatever the clock of who wrote it")
+				next := c.after(t, k)
+				background(t, next.Run)
+				require.Error(t, next.Ready(), "Gatekeeper has to learn of it")
+				require.Len(t, k.bundle(t, "verify"), 2)
+				require.Contains(t, k.bundle(t, "verify"), before[0])
+				time.Sleep(authoritySettle)
+				synctest.Wait()
+				require.NoError(t, next.Ready())
+
+				resign()
+				background(t, next.Lead)
+				require.Len(t, k.bundle(t, "verify"), 2)
+				end()
+				time.Sleep(authorityOverlap)
+				synctest.Wait()
+				require.Len(t, k.bundle(t, "verify"), 1)
+				require.NotContains(t, k.bundle(t, "verify"), before[0])
+				require.Equal(t, k.bundle(t, "verify"), k.bundle(t, "mutate"))
+			})
+		})
+	}
+}
+
+func TestNamesThatNoCertificateCanHaveAreRefused(t *testing.T) {
+	for name, want := range map[string]string{
+		"127.0.0.1": "127.0.0.1", "::1": "::1", "0:0:0:0:0:0:0:1": "::1", "::ffff:10.0.0.1": "10.0.0.1", "FD00::A": "fd00::a",
+		"Landwaiter.Example.COM.": "landwaiter.example.com", "*.example.com": "*.example.com", "1password.example": "1password.example",
+		"fe80::1%eth0": "", "[::1]": "", "https://x": "", "a b": "", "": "", "x_y": "", "*": "", "a.*.b": "", "10.0.0.0/8": "", "10.0.0.256": "", "1.2.3": "", "host:8443": "", "-a": "", "bücher.example": "",
+	} {
+		names, err := certificateNames([]string{name, name})
+		if want == "" {
+			require.ErrorContains(t, err, "is neither a DNS name nor an IP address", name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, []string{want}, names)
+		newAuthority, newCertificate := renewedAt(t, nil, time.Now(), names...)
+		require.True(t, newAuthority && newCertificate)
+	}
+	var many []string
+	for i := range maxNames + 1 {
+		many = append(many, fmt.Sprintf("a%d.example", i))
+	}
+	_, err := certificateNames(many)
+	require.ErrorContains(t, err, "the limit is")
+}
+
+// As cert-manager does if a Certificate names the same Secret.
+func TestSomebodyWhoWritesTheSameSecretMeetsAPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kube) {
+		theirs := newAuthorityOf(t, "theirs")
+		k.stranger = issuedBy(t, theirs)
+		lead(t, newRotation(t, k))
+		k.put(t, tlsSecret(), k.stranger)
+		time.Sleep(maxPacing)
+		require.Less(t, k.written.Load(), int64(20), "both together")
+		object, err := k.providers.Resource(providerResource()).Get(t.Context(), "verify", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Contains(t, object.GetAnnotations()[v1beta1.AnnotationCertificateProblem], `"cert-manager" changes it again and again`)
+		require.Contains(t, k.bundle(t, "verify"), certificateOf(t, theirs.CertificatePEM), "what is served is trusted meanwhile")
+
+		k.stranger = nil
+		time.Sleep(maxPacing)
+		synctest.Wait()
+		object, err = k.providers.Resource(providerResource()).Get(t.Context(), "verify", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Empty(t, object.GetAnnotations())
+		written := k.written.Load()
+		time.Sleep(paceMemory)
+		require.Equal(t, written, k.written.Load())
 	})
 }
 
@@ -302,7 +391,7 @@ func TestASecretThatCannotBeReadIsNotReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		down := errors.New("the API server is down")
 		k.down.Store(&down)
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 		time.Sleep(time.Hour)
 		require.Zero(t, k.written.Load())
 		require.Zero(t, k.applied.Load())
@@ -320,7 +409,7 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 			failures--
 			return failures >= 0, nil, errors.New("the quota is used up")
 		})
-		background(t, newRotation(t, k).Run)
+		lead(t, newRotation(t, k))
 		require.Zero(t, k.written.Load())
 		time.Sleep(5 * maxRetry)
 		require.Equal(t, int64(1), k.written.Load())

@@ -12,16 +12,12 @@ import (
 )
 
 // Keys of the Secret with the serving certificate, as cert-manager and OPA's
-// cert-controller have them, and two of ours.
+// cert-controller have them.
 const (
 	authorityKey    = "ca.crt"
 	authorityKeyKey = "ca.key"
 	certificateKey  = corev1.TLSCertKey
 	keyKey          = corev1.TLSPrivateKeyKey
-
-	// previousKey is the CA before the last change, and previousUntilKey until when it counts (RFC 3339).
-	previousKey      = "previous-ca.crt"
-	previousUntilKey = "previous-ca-until"
 )
 
 // watched is a Secret that is watched.

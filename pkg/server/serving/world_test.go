@@ -1,17 +1,20 @@
 package serving
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
@@ -51,6 +54,7 @@ type kube struct {
 	down      atomic.Pointer[error] // what reading Secrets fails with
 	written   atomic.Int64          // Secrets created or updated
 	applied   atomic.Int64          // Provider objects
+	stranger  map[string][]byte     // what somebody else writes after each update of a Secret
 }
 
 func newKube() *kube {
@@ -71,6 +75,14 @@ func newKube() *kube {
 		}
 		changed.ResourceVersion = k.next()
 		k.written.Add(1)
+		if stranger := k.stranger; stranger != nil && !maps.EqualFunc(stranger, changed.Data, bytes.Equal) {
+			go func() {
+				time.Sleep(time.Second)
+				changed := changed.DeepCopy()
+				changed.Data = stranger
+				_, _ = k.CoreV1().Secrets(own).Update(context.Background(), changed, metav1.UpdateOptions{FieldManager: "cert-manager"})
+			}()
+		}
 		return false, nil, nil
 	})
 	k.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -14,6 +14,8 @@ const (
 	// maxKeys bounds the keys of a request, with repetitions: it limits the work
 	// before keys are compared. A pod has a few images.
 	maxKeys = 512
+	// maxImages bounds the different images of a request.
+	maxImages = 512
 	// maxKeyBytes bounds one key; a tag and a reference are at most about 1.1 KiB.
 	maxKeyBytes = 4 << 10
 	// maxAnswerBytes bounds an answer: Gatekeeper reads it whole, without a limit of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/fair"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
@@ -135,4 +136,32 @@ func TestAnAnswerThatIsTooLargeIsNotBuiltToItsEnd(t *testing.T) {
 	response, status := post(t, h, "/v1/verify", requestBody(t, spellings(maxKeys)...))
 	require.Equal(t, http.StatusInternalServerError, status)
 	require.Regexp(t, `^denied: .* larger than 8388608 bytes. To fix: .*fewer`, response.Response.SystemError)
+	plan, refused := endpointOf(t, "/v1/verify").plan(spellings(maxKeys), image.Parse)
+	require.Nil(t, refused)
+	decisions := make([]decision, len(plan.targets))
+	for i, target := range plan.targets {
+		decisions[i] = decisionOf(reporting(maxReports, 4<<10)(t.Context(), target.namespace, target.ref), target)
+	}
+	text, _ := verified{plan: plan, decisions: decisions}.appendJSON(nil)
+	require.Less(t, cap(text), 3*maxAnswerBytes)
+}
+
+// Nobody waits for it, or those who wait would hold the memory of their keys without a place.
+func TestManySpellingsAreOnlyParsedInATurnOfTheirAccount(t *testing.T) {
+	h := testHandler(allowing, pinning, nil)
+	var turns []*fair.Turn[verify.Account]
+	for turn := h.turns.Try("namespace/team-b"); turn != nil; turn = h.turns.Try("namespace/team-b") {
+		turns = append(turns, turn)
+	}
+	response, status := post(t, h, "/v1/verdict", requestBody(t, spellings(maxImages+1)...))
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Regexp(t, `^undecided: overloaded: no processor is free to read so many images of namespace team-a, try again`, response.Response.SystemError)
+	for _, turn := range turns {
+		turn.Leave()
+	}
+	require.Len(t, ask(t, h, "/v1/verdict", spellings(maxImages+1)...).Items, maxImages+1)
+	require.NotEmpty(t, ask(t, h, "/v1/verdict", make([]string, maxKeys+1)...).SystemError)
+	for range turns {
+		require.NotNil(t, h.turns.Try("namespace/team-b"), "every turn was left")
+	}
 }

@@ -130,6 +130,14 @@ func TestWhatIsNoAnswerAboutImagesIsUndecided(t *testing.T) {
 	}
 }
 
+func TestManySpellingsOfAnImageWithManyReportsFitIntoAnAnswer(t *testing.T) {
+	for _, path := range []string{"/v1/verdict", "/v1/verify", "/v1/audit/verify"} {
+		response := ask(t, testHandler(reporting(maxReports, 200), pinning, nil), path, spellings(700)...)
+		require.Empty(t, response.SystemError)
+		require.Len(t, response.Items, 700)
+	}
+}
+
 // The reports of one image are repeated for each of its spellings.
 func TestAnAnswerThatIsTooLargeIsNotBuiltToItsEnd(t *testing.T) {
 	h := testHandler(reporting(maxReports, 4<<10), pinning, nil)

@@ -202,8 +202,8 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 		return nil, refused
 	}
 	x.asked = len(keys)
-	if len(keys) > maxImages { // to parse them takes ten milliseconds, which are the account's own
-		first, _ := x.endpoint.parseKey(keys[0], h.parse) // with the namespace even if it is no image
+	if len(keys) > maxImages { // parsing takes ten milliseconds, which the account pays for
+		first, _ := x.endpoint.parseKey(keys[0], h.parse) // a malformed image has a namespace too
 		account := h.decider.Account(first.namespace)
 		if x.turn = h.turns.Try(account); x.turn == nil {
 			return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor is free to read so many images of %s, try again", account.Describe())

@@ -29,19 +29,19 @@ type refusal struct {
 // Error returns the text of the system error.
 func (r *refusal) Error() string { return r.text }
 
-// Every line about what is not admitted begins with one of these, or with the name of an image
-// that is denied: audits report each line, and people select what is only undecided.
+// Each line of a system error begins with one of these, or with "image" for a denied image. An
+// audit reports each line as a violation, so its start must tell undecided from denied.
 const (
 	undecidedHead = "undecided: "
 	deniedHead    = "denied: "
 )
 
-// refuse returns the refusal of a request that says nothing about its images.
+// refuse returns a refusal that leaves the images undecided.
 func refuse(status int, format string, arguments ...any) *refusal {
 	return &refusal{status: status, text: undecidedHead + fmt.Sprintf(format, arguments...)}
 }
 
-// deny returns the refusal of a request that will always be refused, because of its images.
+// deny returns a refusal that no retry changes.
 func deny(status int, fix, format string, arguments ...any) *refusal {
 	return &refusal{status: status, text: deniedHead + policy.Verdict{Reason: fmt.Sprintf(format, arguments...), Remediation: fix}.Text()}
 }
@@ -156,7 +156,7 @@ type plan struct {
 	targets []target
 }
 
-// plan parses keys until they are too many different images.
+// plan parses keys, and stops at the first image past maxImages.
 func (e endpoint) plan(keys []string, parse parser) (plan, *refusal) {
 	usual := min(len(keys), maxImages)
 	p := plan{keys: make([]distinctKey, 0, usual), targets: make([]target, 0, usual)}
@@ -182,8 +182,8 @@ func (e endpoint) plan(keys []string, parse parser) (plan, *refusal) {
 	return p, nil
 }
 
-// number returns the number of a target, which may be a new one. Verdicts are about digests,
-// so a tag beside one makes no other image; if keys differ in it, none is shown.
+// number returns the index of a target, and adds the target if it is new. A verdict is about a
+// digest, so targets that only differ in the tag before it are one. That one has no tag then.
 func (p *plan) number(t target, numbers map[target]int) int {
 	canonical := t
 	if t.ref.Digest != "" {

@@ -161,7 +161,7 @@ func (v verified) size() (bytes int) {
 	if v.brief {
 		return 0 // it is short
 	}
-	most := reportRoom(len(v.decisions))
+	most := reportRoom(len(v.plan.keys))
 	for _, d := range v.decisions {
 		bytes += valueBytes
 		for _, f := range d.result.Findings[:min(len(d.result.Findings), most)] {
@@ -178,7 +178,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 			explained++
 		}
 	}
-	room, most := reasonRoom(explained), reportRoom(len(v.decisions))
+	room, most := reasonRoom(explained), reportRoom(len(v.plan.keys))
 	type span struct{ from, to int }
 	values := make([]span, len(v.decisions)) // keys of one image share a value
 	var err error
@@ -294,9 +294,9 @@ func reasonRoom(denied int) int {
 	return max(minReasonBytes, min(maxReasonBytes, maxReasonsBytes/max(denied, 1)))
 }
 
-// reportRoom returns the limit for the reports about each of so many images.
-func reportRoom(images int) int {
-	return max(minReports, min(maxReports, maxAnswerReports/max(images, 1)))
+// reportRoom returns the limit for the reports in each of so many items.
+func reportRoom(items int) int {
+	return max(minReports, min(maxReports, maxAnswerReports/max(items, 1)))
 }
 
 // tryAgain ends the text about undecided images, once for all of them.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -140,6 +141,47 @@ func TestAuditWithoutItsProviderAsksThatOfAdmission(t *testing.T) {
 			}
 		}
 		return errors.New("no key of admission is logged")
+	})
+}
+
+// In an outage every pod is a violation. People and alerts tell by the message, and by the metrics,
+// that nothing is known to be wrong with its image; nothing is let in for that.
+func TestAnAuditDuringAnOutageSaysThatImagesAreUndecided(t *testing.T) {
+	w := installed(t)
+	ns := w.namespace(t)
+	image, err := w.push(t.Context(), "outage/app", w.platform)
+	require.NoError(t, err)
+	w.admitted(t, ns, image)
+	require.NoError(t, w.Client.Create(suite.Within(t), suite.Pod(ns, "earlier", image)))
+	undecided := "undecided: image " + image + " could not be decided in namespace " + ns
+
+	w.constraint(t, "no-provider", `enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: nobody, auditProvider: nobody}`)
+	unanswered := w.audits(t, 1, "no-provider", ns)
+	require.Len(t, unanswered, 1)
+	require.Contains(t, unanswered[0], undecided+", try again: ")
+
+	w.Registry.SetIntercept(func(answer http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/v2/outage/") {
+			answer.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	})
+	t.Cleanup(func() { w.Registry.SetIntercept(nil) })
+	slow := w.audits(t, 1, "verified-images", ns)
+	require.Len(t, slow, 1, "one violation for one image")
+	require.True(t, strings.HasPrefix(slow[0], undecided+": "), slow[0])
+	w.shows(t, `landwaiter_provider_requests_total\{endpoint="audit_verify",outcome="undecided"\} [1-9].*`,
+		`landwaiter_provider_keys_total\{namespace="`+ns+`",outcome="undecided",source="audit"\} [1-9].*`)
+	require.ErrorContains(t, w.create(t, ns, image), "[verified-images] "+undecided)
+
+	w.Registry.SetIntercept(nil)
+	suite.Eventually(t, func(ctx context.Context) error {
+		_, messages, err := w.audited(ctx, "verified-images", ns)
+		if err == nil && len(messages) > 0 {
+			err = fmt.Errorf("after the outage: %q", messages)
+		}
+		return err
 	})
 }
 

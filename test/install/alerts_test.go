@@ -77,6 +77,15 @@ func outcomes(metric string, values map[string]string) map[string]string {
 	return series
 }
 
+// audits returns the outcomes of audits beside admissions that are all answered.
+func audits(values map[string]string) map[string]string {
+	series := outcomes("landwaiter_provider_requests_total", map[string]string{"answered": "0+600x40", "undecided": "0x40"})
+	for outcome, value := range values {
+		series[`landwaiter_provider_requests_total{endpoint="audit_verify",outcome="`+outcome+`"}`] = value
+	}
+	return series
+}
+
 // latency returns the buckets of requests to an endpoint that all took as long.
 func latency(endpoint, below, above string) map[string]string {
 	bucket := func(le string) string {
@@ -147,6 +156,13 @@ func scenarios() map[string][]scenario {
 			{"one in a hundred", outcomes(requests, map[string]string{"answered": "0+594x40", "undecided": "0+6x40"}), "25m", nil, ""},
 			{"the only request of an hour", outcomes(requests, map[string]string{"answered": "0x60", "undecided": "0x10 1x50"}), "20m", nil, ""},
 			{"nobody asks", outcomes(requests, map[string]string{"answered": "7x40", "undecided": "7x40"}), "25m", nil, ""},
+		},
+		"LandwaiterAuditsUndecided": {
+			{"a registry is down", audits(map[string]string{"answered": "0+60x40", "undecided": "0+180x40", "overloaded": "0x40"}), "25m", none, "75% of the audit's requests are undecided, and Gatekeeper reports their images as violations"},
+			{"no client certificate is trusted", audits(map[string]string{"answered": "5x40", "forbidden": "0+60x40"}), "25m", none, "100% of the audit's requests are undecided, and Gatekeeper reports their images as violations"},
+			{"images are denied, and pods with too many images", audits(map[string]string{"answered": "0+540x40", "malformed": "0+60x40"}), "25m", nil, ""},
+			{"a team has one image at a registry that is gone", audits(map[string]string{"answered": "0+594x40", "undecided": "0+6x40"}), "25m", nil, ""},
+			{"only admissions are undecided", outcomes(requests, map[string]string{"answered": "0+60x40", "undecided": "0+600x40"}), "25m", nil, ""},
 		},
 		"LandwaiterSlow": {
 			{"verify", latency("verify", "1", "2.5"), "25m", map[string]string{"endpoint": "verify"}, "One in a hundred requests to verify takes longer than 2.485s"},
@@ -249,6 +265,47 @@ func TestEachAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
 			require.Positive(t, fires, "no case fires")
 			require.Less(t, fires, len(units), "no case is quiet")
 			promtool(t, "", "test", "rules", write(t, units...))
+		})
+	}
+}
+
+// An outage makes Gatekeeper's own count of violations jump. The expression of the page does not see
+// it, and no team hides its denied images by images that are undecided.
+func TestTheExpressionForViolationsCountsWhatIsDeniedAndNothingThatIsUndecided(t *testing.T) {
+	page, err := os.ReadFile(root + "/docs/operate/alerts.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(page), "\n## Alert on violations\n")
+	require.True(t, found)
+	shown := regexp.MustCompile("(?s)```text\n(.*?)\n```").FindStringSubmatch(section)
+	require.NotNil(t, shown)
+	key := func(namespace, outcome, source string) string {
+		return `landwaiter_provider_keys_total{namespace="` + namespace + `",outcome="` + outcome + `",source="` + source + `"}`
+	}
+	outage := key("team-a", "undecided", "audit")
+	for name, c := range map[string]struct {
+		series map[string]string
+		counts string // the namespace that it reports
+	}{
+		"an outage":                          {map[string]string{outage: "0+500x40", key("team-a", "allowed", "audit"): "9x40"}, ""},
+		"Landwaiter is down":                 {map[string]string{key("team-a", "denied", "audit"): "0+1x5 _x35"}, ""},
+		"all is well":                        {map[string]string{key("team-a", "allowed", "audit"): "0+9x40", key("team-a", "denied", "audit"): "7x40"}, ""},
+		"only admissions are denied":         {map[string]string{key("team-a", "denied", "admission"): "0+9x40"}, ""},
+		"an audit finds what is denied":      {map[string]string{key("team-a", "denied", "audit"): "0+1x40", outage: "0x40"}, "team-a"},
+		"it asks every three minutes":        {map[string]string{key("team-a", "denied", "audit"): "0 0 1 1 1 2 2 2 3 3 3 4 4 4 5 5 5 6 6 6 7 7 7 8 8 8 9 9 9 10 10"}, "team-a"},
+		"a team hides behind its own images": {map[string]string{key("team-b", "denied", "audit"): "0+1x40", outage: "0+500x40"}, "team-b"},
+		"what is no image":                   {map[string]string{key("team-a", "invalid", "audit"): "0+1x40"}, "team-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var series []map[string]string
+			for _, metric := range slices.Sorted(maps.Keys(c.series)) {
+				series = append(series, map[string]string{"series": metric, "values": c.series[metric]})
+			}
+			samples := []any{}
+			if c.counts != "" {
+				samples = append(samples, map[string]any{"labels": `{namespace="` + c.counts + `"}`, "value": 1})
+			}
+			promtool(t, "", "test", "rules", write(t, map[string]any{"interval": "1m", "name": name, "input_series": series,
+				"promql_expr_test": []any{map[string]any{"expr": "count by (namespace) (" + shown[1] + ")", "eval_time": "30m", "exp_samples": samples}}}))
 		})
 	}
 }

@@ -44,7 +44,8 @@ func artifactScenarios() []scenario {
 // artifactAnswers are those that verified-images gets, about an artifact.
 func artifactAnswers() []scenario {
 	const denied = "OCIRepository team-a/app: artifact " + artifact + " is denied in namespace team-a: "
-	const unclear = denied + "the provider gave no answer that could be understood"
+	const undecided = "undecided: OCIRepository team-a/app: artifact " + artifact + " could not be decided"
+	const unclear = undecided + " in namespace team-a: the provider gave no answer that could be understood"
 	good, refused := []any{artifactKey, object{"isSuccess": true}}, []any{artifactKey, object{"isSuccess": false, "reason": "nobody signed it", "traceID": "4711"}}
 	list := func(items ...any) []any { return items }
 	none := []any{}
@@ -75,11 +76,11 @@ func artifactAnswers() []scenario {
 		"a success and null":               {answers(list(good, nil), none, ""), unclear},
 		"errors of null":                   {object{"responses": list(good), "errors": nil, "system_error": ""}, unclear},
 		"no system error":                  {object{"responses": list(good), "errors": none}, unclear},
-		"a system error":                   {answers(none, none, "the registry is slow"), "OCIRepository team-a/app: artifact " + artifact + " could not be decided, try again: the registry is slow$"},
-		"a system error with a success":    {answers(list(good), none, "the registry is slow"), "could not be decided, try again: the registry is slow$"},
-		"a system error of ours":           {answers(none, none, "undecided: the registry is slow, try again"), "OCIRepository team-a/app: undecided: the registry is slow, try again$"},
-		"a system error that is no text":   {answers(list(good), none, object{"a": 1}), "could not be decided, try again: "},
-		"a system error of null":           {answers(list(good), none, nil), "could not be decided, try again: "},
+		"a system error":                   {answers(none, none, "the registry is slow"), undecided + ", try again: the registry is slow$"},
+		"a system error with a success":    {answers(list(good), none, "the registry is slow"), undecided + ", try again: the registry is slow$"},
+		"a system error of ours":           {answers(none, none, "undecided: image x could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)"), "undecided: OCIRepository team-a/app: image x could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)$"},
+		"a system error that is no text":   {answers(list(good), none, object{"a": 1}), undecided + ", try again: "},
+		"a system error of null":           {answers(list(good), none, nil), undecided + ", try again: "},
 		"nothing at all":                   {object{}, unclear},
 		"no object":                        {"garbage", unclear},
 		"responses that are an object":     {object{"responses": object{"0": good}, "errors": none, "system_error": ""}, unclear},

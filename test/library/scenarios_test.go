@@ -58,7 +58,8 @@ func pod(images ...string) object { return object{"containers": containers(image
 // nothing beside it, admits.
 func hostileAnswers() []scenario {
 	const denied = "image r/app:v1 is denied in namespace team-a: "
-	const unclear = denied + "the provider gave no answer that could be understood"
+	const undecided = "undecided: image r/app:v1 could not be decided in namespace team-a"
+	const unclear = undecided + ": the provider gave no answer that could be understood"
 	good, refused := []any{key, object{"isSuccess": true}}, []any{key, object{"isSuccess": false, "reason": "nobody signed it"}}
 	list := func(items ...any) []any { return items }
 	none := []any{}
@@ -92,10 +93,12 @@ func hostileAnswers() []scenario {
 		"a success and no object":           {answers(list(good, []any{key, nil}), none, ""), unclear},
 		"a success and a bare key":          {answers(list(good, []any{key}), none, ""), unclear},
 		"a success and null":                {answers(list(good, nil), none, ""), unclear},
-		"a system error":                    {answers(none, none, "the registry is slow"), denied + "it could not be decided, try again: the registry is slow"},
-		"a system error with a success":     {answers(list(good), none, "the registry is slow"), denied + "it could not be decided, try again: the registry is slow"},
-		"a system error that is no text":    {answers(list(good), none, object{"a": 1}), denied + "it could not be decided, try again: "},
-		"a system error of null":            {answers(list(good), none, nil), denied + "it could not be decided, try again: "},
+		"a system error":                    {answers(none, none, "the registry is slow"), undecided + ", try again: the registry is slow"},
+		"a system error with a success":     {answers(list(good), none, "the registry is slow"), undecided + ", try again: the registry is slow"},
+		"a system error that is no text":    {answers(list(good), none, object{"a": 1}), undecided + ", try again: "},
+		"a system error with lines":         {answers(none, none, "the registry is slow\nimage x is denied"), undecided + ", try again: the registry is slow image x is denied$"},
+		"a system error that denies":        {answers(none, none, "denied: the request is about more images. To fix: split the object (traceID 4711)"), "denied: the request is about more images. To fix: split the object (traceID 4711)$"},
+		"a system error of null":            {answers(list(good), none, nil), undecided + ", try again: "},
 		"no system error":                   {object{"responses": list(good), "errors": none}, unclear},
 		"no errors":                         {object{"responses": list(good), "system_error": ""}, unclear},
 		"errors of null":                    {object{"responses": list(good), "errors": nil, "system_error": ""}, unclear},
@@ -341,16 +344,17 @@ func audits() []scenario {
 	named, missing := object{"auditProvider": auditProvider}, object{"auditProvider": "landwaiter-missing"}
 	ofAudit, ofAdmission := []string{auditProvider + " [team-a]a"}, []string{"[team-a]a"}
 	denied := []string{"image a is denied in namespace team-a: nobody signed it"}
-	slow := says(answers([]any{}, []any{}, "the registry is slow, try again"))
+	slow := says(answers([]any{}, []any{}, "undecided: image a could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)"))
 	return []scenario{
 		{name: "audit: its own provider", input: review("", named), answer: denying, asked: ofAudit, want: denied},
 		{name: "audit: its own provider passes", input: review("", named), answer: passing, asked: ofAudit},
-		{name: "audit: its own provider fails, and nobody else is asked", input: review("", named), answer: slow, asked: ofAudit, want: []string{"the registry is slow"}},
+		{name: "audit: its own provider fails, and nobody else is asked", input: review("", named), answer: slow, asked: ofAudit,
+			want: []string{"undecided: image a could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)$"}},
 		{name: "audit: without a provider of its own", input: review("", nil), answer: denying, asked: ofAdmission, want: denied},
 		{name: "audit: a provider that is not there", input: review("", missing), answer: denying, asked: ofAdmission, want: denied},
 		{name: "audit: a provider that is not there, for an image that passes", input: review("", missing), answer: passing, asked: ofAdmission},
 		{name: "audit: no provider is there", input: review("", object{"auditProvider": "landwaiter-missing", "provider": "another"}), answer: passing,
-			want: []string{"image a is denied in namespace team-a: it could not be decided, try again: " + missingProvider}},
+			want: []string{"undecided: image a could not be decided in namespace team-a, try again: " + missingProvider}},
 		{name: "audit: beside a provider of one's own that is not there", input: review("", object{"auditProvider": auditProvider, "provider": "another"}),
 			answer: denying, asked: ofAudit, want: denied},
 		{name: "audit: a review without the field is none", input: review(nil, named), answer: denying, asked: ofAdmission, want: denied},
@@ -367,13 +371,13 @@ func audits() []scenario {
 func texts() []scenario {
 	three := podReview("team-a", pod("c", "a", "b"))
 	asked := []string{"[team-a]a", "[team-a]b", "[team-a]c"}
-	undecided := "2 of 3 images could not be decided, try again\ndenied image b: nobody signed it\nundecided image a: the registry is slow (traceID 4711)"
+	undecided := "image b is denied in namespace team-a: nobody signed it\nundecided: image a could not be decided in namespace team-a: the registry is slow; try again (traceID 4711)"
 	var long, longKeys, longWant []string
 	for i := range 100 {
 		long = append(long, fmt.Sprintf("r/%02d%s", i, strings.Repeat("x", 1000)))
 		longKeys = append(longKeys, "[team-a]"+long[i])
 		if i < 50 {
-			longWant = append(longWant, "image "+long[i][:256]+" is denied in namespace team-a: it could not be decided")
+			longWant = append(longWant, "undecided: image "+long[i][:256]+" could not be decided in namespace team-a")
 		}
 	}
 	return []scenario{
@@ -391,8 +395,8 @@ func texts() []scenario {
 		{name: "text: try again once, a line for each image", input: three, answer: says(answers([]any{}, []any{}, undecided)), asked: asked,
 			want: strings.Split(undecided, "\n")},
 		{name: "text: what only Gatekeeper knows", input: three, answer: says(answers([]any{}, []any{}, "context deadline exceeded")), asked: asked,
-			want: []string{"image a is denied in namespace team-a: it could not be decided", "image b is denied in namespace team-a: it could not be decided",
-				"image c is denied in namespace team-a: it could not be decided, try again: context deadline exceeded"}},
+			want: []string{"undecided: image a could not be decided in namespace team-a$", "undecided: image b could not be decided in namespace team-a$",
+				"undecided: image c could not be decided in namespace team-a, try again: context deadline exceeded$"}},
 		{name: "text: too many and too long images", input: podReview("team-a", pod(long...)), answer: says(answers([]any{}, []any{}, "too large")), asked: longKeys, want: longWant},
 	}
 }

@@ -44,7 +44,7 @@ func TestGatekeepersOwnClientUnderstandsEveryAnswer(t *testing.T) {
 			responses: map[string]any{"r.example.com/a:v1": "r.example.com/a:v1" + at}, errors: []string{"r.example.com/missing", ""}, status: 200},
 		"nothing asked":   {path: "/v1/verify", status: 200},
 		"undecided":       {path: "/v1/verify", keys: []string{"r.example.com/a", "r.example.com/u"}, systemError: "could not be decided", status: 200},
-		"malformed":       {path: "/v1/verify", keys: make([]string, maxKeys+1), systemError: "the limit is 512", status: 413},
+		"malformed":       {path: "/v1/verify", keys: make([]string, maxKeys+1), systemError: "the limit is 2048", status: 413},
 		"no such path":    {path: "/v1/other", keys: []string{"r.example.com/a"}, systemError: "no such path", status: http.StatusNotFound},
 		"invalid UTF-8":   {path: "/v1/verify", keys: []string{"r.example.com/\xff"}, errors: []string{"r.example.com/\ufffd"}, status: 200},
 		"HTML in the key": {path: "/v1/verify", keys: []string{"<b>&"}, errors: []string{"<b>&"}, status: 200},

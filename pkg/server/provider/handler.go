@@ -202,7 +202,17 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 		return nil, refused
 	}
 	x.asked = len(keys)
-	plan := x.endpoint.plan(keys, h.parse)
+	if len(keys) > maxImages { // parsing takes ten milliseconds, which the account pays for
+		first, _ := x.endpoint.parseKey(keys[0], h.parse) // a malformed image has a namespace too
+		account := h.decider.Account(first.namespace)
+		if x.turn = h.turns.Try(account); x.turn == nil {
+			return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor is free to read so many images of %s, try again", account.Describe())
+		}
+	}
+	plan, refused := x.endpoint.plan(keys, h.parse)
+	if refused != nil {
+		return nil, refused
+	}
 	// A request takes places only from here on: a client that sends it slowly must
 	// not keep others out.
 	places, account, ok := h.enter(plan)
@@ -217,7 +227,7 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	}
 	for i := range x.decisions {
 		if !x.decisions[i].decided() {
-			return nil, refuse(http.StatusOK, "%s", undecidedText(x.plan, x.decisions, x.endpoint))
+			return nil, &refusal{http.StatusOK, undecidedText(x.plan, x.decisions, x.endpoint)}
 		}
 	}
 	return op.answer(x), nil
@@ -231,9 +241,11 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places
 	ctx, cancel := withDeadline(ctx, workBy)
 	defer cancel()
 	x.decisions = make([]decision, len(x.plan.targets))
-	var err error
-	if x.turn, err = h.turns.Take(ctx, places.payer); err != nil {
-		return err
+	if x.turn == nil {
+		var err error
+		if x.turn, err = h.turns.Take(ctx, places.payer); err != nil {
+			return err
+		}
 	}
 	left, err := h.recallAll(ctx, op, x, workBy)
 	if err != nil || len(left) == 0 {

@@ -11,9 +11,12 @@ import (
 const (
 	// maxBodyBytes bounds a request; 512 keys of an ordinary length are 50 KiB.
 	maxBodyBytes = 1 << 20
-	// maxKeys bounds the keys of a request, with repetitions: it limits the work
-	// before keys are compared. A pod has a few images.
-	maxKeys = 512
+	// maxKeys bounds the keys of a request, including repetitions. One account may have as
+	// many in flight by default, so a longer request could never be answered.
+	maxKeys = defaultMaxKeys / 2
+	// maxImages bounds the distinct images of a request plus its malformed keys. A pod has a
+	// few images.
+	maxImages = 512
 	// maxKeyBytes bounds one key; a tag and a reference are at most about 1.1 KiB.
 	maxKeyBytes = 4 << 10
 	// maxAnswerBytes bounds an answer: Gatekeeper reads it whole, without a limit of

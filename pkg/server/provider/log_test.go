@@ -83,7 +83,7 @@ func TestStringsOfClientsCannotForgeLogLines(t *testing.T) {
 
 func TestOneRequestLogsABoundedNumberOfLines(t *testing.T) {
 	var keys []string
-	for i := range maxKeys {
+	for i := range maxImages {
 		keys = append(keys, fmt.Sprintf("r.example.com/d%d", i))
 	}
 	require.Len(t, logged(t, logrus.InfoLevel, keys...), 1+maxLoggedKeys)
@@ -137,13 +137,13 @@ func TestNamespaceLabelsAreBounded(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	for i := range 3 {
 		var keys []string
-		for j := range maxKeys {
+		for j := range maxImages {
 			keys = append(keys, fmt.Sprintf("[team-%d-%d]r.example.com/a", i, j))
 		}
 		ask(t, h, "/v1/verify", keys...)
 	}
 	require.Equal(t, maxNamespaceLabels+1, testutil.CollectAndCount(h.metrics.keys))
-	require.Equal(t, float64(3*maxKeys-maxNamespaceLabels), testutil.ToFloat64(h.metrics.keys.WithLabelValues(otherLabel, "allowed", "admission")))
+	require.Equal(t, float64(3*maxImages-maxNamespaceLabels), testutil.ToFloat64(h.metrics.keys.WithLabelValues(otherLabel, "allowed", "admission")))
 }
 
 func TestNoImageReferenceIsAMetricLabel(t *testing.T) {

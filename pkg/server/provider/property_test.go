@@ -19,7 +19,7 @@ func TestAnswersAllKeysOrNone(t *testing.T) {
 		rapid.Map(rapid.IntRange(0, 20), func(i int) string { return fmt.Sprintf("r.example.com/d%d", i) }),
 		rapid.SampledFrom([]string{"[a][b]r.example.com/a", "", "[", "r.example.com/A", "alpine", "docker.io/library/alpine", "[]alpine"}),
 	)
-	size := rapid.OneOf(rapid.IntRange(0, 8), rapid.SampledFrom([]int{511, 512, 513}))
+	size := rapid.OneOf(rapid.IntRange(0, 8), rapid.SampledFrom([]int{511, 512, 513, maxKeys, maxKeys + 1}))
 	rapid.Check(t, func(rt *rapid.T) {
 		n := size.Draw(rt, "size")
 		keys := rapid.SliceOfN(key, n, n).Draw(rt, "keys")
@@ -29,13 +29,18 @@ func TestAnswersAllKeysOrNone(t *testing.T) {
 		path := rapid.SampledFrom([]string{"/v1/verify", "/v1/mutate", "/v1/namespaces/team-a/verify", "/ratify/gatekeeper/v1/verify"}).Draw(rt, "path")
 		response := ask(t, h, path, keys...)
 
-		asked, undecided := map[string]bool{}, false
+		asked, distinct, undecided := map[string]bool{}, map[any]bool{}, false
 		for _, k := range keys {
 			asked[k] = true
 			undecided = undecided || k == "r.example.com/u"
+			if target, err := endpointOf(t, path).parseKey(k, image.Parse); err == nil {
+				distinct[target] = true
+			} else {
+				distinct[k] = true
+			}
 		}
-		if (response.SystemError != "") != (undecided || n > maxKeys) {
-			rt.Fatalf("%d keys, undecided %t: system error %q", n, undecided, response.SystemError)
+		if (response.SystemError != "") != (undecided || n > maxKeys || len(distinct) > maxImages) {
+			rt.Fatalf("%d keys, %d images, undecided %t: system error %q", n, len(distinct), undecided, response.SystemError)
 		}
 		if response.SystemError != "" {
 			return // parseAnswer has checked that there are no items

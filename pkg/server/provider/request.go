@@ -29,9 +29,25 @@ type refusal struct {
 // Error returns the text of the system error.
 func (r *refusal) Error() string { return r.text }
 
+// Each line of a system error begins with one of these, or with "image" for a denied image. An
+// audit reports each line as a violation, so its start must tell undecided from denied.
+const (
+	undecidedHead = "undecided: "
+	deniedHead    = "denied: "
+)
+
+// refuse returns a refusal that leaves the images undecided.
 func refuse(status int, format string, arguments ...any) *refusal {
-	return &refusal{status: status, text: fmt.Sprintf(format, arguments...)}
+	return &refusal{status: status, text: undecidedHead + fmt.Sprintf(format, arguments...)}
 }
+
+// deny returns a refusal that no retry changes.
+func deny(status int, fix, format string, arguments ...any) *refusal {
+	return &refusal{status: status, text: deniedHead + policy.Verdict{Reason: fmt.Sprintf(format, arguments...), Remediation: fix}.Text()}
+}
+
+// fewerImages is the fix for an object with too many images.
+const fewerImages = "split the object into several with fewer different images each"
 
 // readKeys returns the keys of a request, which must be a POST of JSON within the
 // limits, of the version and kind that Gatekeeper sends. It ignores unknown fields,
@@ -63,7 +79,7 @@ func refuseBody(err error) *refusal {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes: ask for fewer images at a time", maxBodyBytes)
+		return deny(http.StatusRequestEntityTooLarge, fewerImages, "the request about the images is larger than %d bytes", maxBodyBytes)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusRequestTimeout, "the request did not arrive in time")
 	}
@@ -114,11 +130,11 @@ func decodeKeys(body []byte) ([]string, *refusal) {
 	case request.Kind != externaldata.ProviderRequestKind:
 		return nil, refuse(http.StatusBadRequest, "the request's kind is %s, it must be %s", shown(string(request.Kind)), externaldata.ProviderRequestKind)
 	case len(keys) > maxKeys:
-		return nil, refuse(http.StatusRequestEntityTooLarge, "the request has %d keys, the limit is %d: ask for fewer images at a time", len(keys), maxKeys)
+		return nil, deny(http.StatusRequestEntityTooLarge, fewerImages, "the request is about %d images, the limit is %d", len(keys), maxKeys)
 	}
 	for _, key := range keys {
 		if len(key) > maxKeyBytes {
-			return nil, refuse(http.StatusRequestEntityTooLarge, "a key is %d bytes long, the limit is %d: %s", len(key), maxKeyBytes, shown(key))
+			return nil, deny(http.StatusRequestEntityTooLarge, "use a shorter name", "an image and its namespace are %d bytes long, the limit is %d: %s", len(key), maxKeyBytes, shown(key))
 		}
 	}
 	return keys, nil
@@ -140,10 +156,13 @@ type plan struct {
 	targets []target
 }
 
-func (e endpoint) plan(keys []string, parse parser) plan {
-	p := plan{keys: make([]distinctKey, 0, len(keys)), targets: make([]target, 0, len(keys))}
-	seen := make(map[string]struct{}, len(keys))
-	numbers := make(map[target]int, len(keys))
+// plan parses keys, and stops at the first image past maxImages.
+func (e endpoint) plan(keys []string, parse parser) (plan, *refusal) {
+	usual := min(len(keys), maxImages)
+	p := plan{keys: make([]distinctKey, 0, usual), targets: make([]target, 0, usual)}
+	seen := make(map[string]struct{}, usual)
+	numbers := make(map[target]int, usual)
+	malformed := 0
 	for _, key := range keys {
 		if _, again := seen[key]; again {
 			continue
@@ -151,18 +170,35 @@ func (e endpoint) plan(keys []string, parse parser) plan {
 		seen[key] = struct{}{}
 		t, err := e.parseKey(key, parse)
 		if err != nil {
+			malformed++
 			p.keys = append(p.keys, distinctKey{key: key, target: -1, err: err, namespace: t.namespace})
-			continue
+		} else {
+			p.keys = append(p.keys, distinctKey{key: key, target: p.number(t, numbers)})
 		}
-		number, known := numbers[t]
-		if !known {
-			number = len(p.targets)
-			numbers[t] = number
-			p.targets = append(p.targets, t)
+		if malformed+len(p.targets) > maxImages {
+			return plan{}, deny(http.StatusRequestEntityTooLarge, fewerImages, "the request is about more than %d different images", maxImages)
 		}
-		p.keys = append(p.keys, distinctKey{key: key, target: number})
 	}
-	return p
+	return p, nil
+}
+
+// number returns the index of a target, and adds the target if it is new. A verdict is about a
+// digest, so targets that only differ in the tag before it are one. That one has no tag then.
+func (p *plan) number(t target, numbers map[target]int) int {
+	canonical := t
+	if t.ref.Digest != "" {
+		canonical.ref.Tag = ""
+	}
+	number, known := numbers[canonical]
+	switch {
+	case !known:
+		number = len(p.targets)
+		numbers[canonical] = number
+		p.targets = append(p.targets, t)
+	case p.targets[number] != t:
+		p.targets[number] = canonical
+	}
+	return number
 }
 
 // places are what one request holds at the door: one for each of its distinct keys, in

@@ -48,7 +48,7 @@ func TestRefusesWhatIsNoRequestWithAWellFormedSystemError(t *testing.T) {
 		"kind of an answer":     {"", "", "", strings.Replace(good, "ProviderRequest", "ProviderResponse", 1), 400, "ProviderResponse"},
 		"keys not a list":       {"", "", "", strings.Replace(good, `["r.example.com/a"]`, `"a"`, 1), 400, "not one JSON object"},
 		"key not a string":      {"", "", "", strings.Replace(good, `"r.example.com/a"`, `{}`, 1), 400, "not one JSON object"},
-		"513 keys":              {"", "", "", many(513), 413, "513 keys"},
+		"2049 keys":             {"", "", "", many(2049), 413, "2049 images"},
 		"body over 1 MiB":       {"", "", "", good + strings.Repeat(" ", maxBodyBytes), 413, "larger than 1048576"},
 		"key over 4 KiB":        {"", "", "", string(requestBody(t, strings.Repeat("a", maxKeyBytes+1))), 413, "4097 bytes"},
 		"deep nesting":          {"", "", "", strings.Repeat("[", 100_000), 400, "not one JSON object"},

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -160,7 +161,7 @@ func (v verified) size() (bytes int) {
 	if v.brief {
 		return 0 // it is short
 	}
-	most := reportRoom(len(v.decisions))
+	most := reportRoom(len(v.plan.keys))
 	for _, d := range v.decisions {
 		bytes += valueBytes
 		for _, f := range d.result.Findings[:min(len(d.result.Findings), most)] {
@@ -177,13 +178,16 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 			explained++
 		}
 	}
-	room, most := reasonRoom(explained), reportRoom(len(v.decisions))
+	room, most := reasonRoom(explained), reportRoom(len(v.plan.keys))
 	type span struct{ from, to int }
 	values := make([]span, len(v.decisions)) // keys of one image share a value
 	var err error
 	b = append(b, responseHead...)
 	b = strconv.AppendBool(b, v.plan.pinned())
 	for i, k := range v.plan.keys {
+		if len(b) > maxAnswerBytes {
+			return b, errAnswerTooLarge // the rest would only take memory
+		}
 		if i == 0 {
 			b = append(b, `,"items":[`...)
 		} else {
@@ -264,16 +268,18 @@ func (r plain) appendJSON(b []byte) ([]byte, error) {
 	return appendAny(b, &response)
 }
 
+var errAnswerTooLarge = errors.New("the answer is too large")
+
 // encode replaces the content of buffer by an answer.
 func encode(buffer *bytes.Buffer, a answer) error {
 	buffer.Reset()
 	buffer.Grow(a.size())
 	text, err := a.appendJSON(buffer.AvailableBuffer())
+	if errors.Is(err, errAnswerTooLarge) || len(text) > maxAnswerBytes {
+		return deny(http.StatusInternalServerError, fewerImages, "the answer about the images is larger than %d bytes", maxAnswerBytes)
+	}
 	if err != nil {
 		return fmt.Errorf("encode the response: %w", err)
-	}
-	if len(text) > maxAnswerBytes {
-		return refuse(http.StatusInternalServerError, "the answer is larger than %d bytes: ask for fewer images at a time", maxAnswerBytes)
 	}
 	*buffer = *bytes.NewBuffer(text) // without a copy
 	return nil
@@ -288,41 +294,50 @@ func reasonRoom(denied int) int {
 	return max(minReasonBytes, min(maxReasonBytes, maxReasonsBytes/max(denied, 1)))
 }
 
-// reportRoom returns the limit for the reports about each of so many images.
-func reportRoom(images int) int {
-	return max(minReports, min(maxReports, maxAnswerReports/max(images, 1)))
+// reportRoom returns the limit for the reports in each of so many items.
+func reportRoom(items int) int {
+	return max(minReports, min(maxReports, maxAnswerReports/max(items, 1)))
 }
 
-// undecidedText returns the system error of a request with undecided keys: a line
-// that says to try again, then a line per undecided key and per denied key, as many
-// as fit. It sorts the lines, because templates do too.
+// tryAgain ends the text about undecided images, once for all of them.
+const tryAgain = "try again"
+
+// undecidedText returns the system error of a request with undecided keys: a line per
+// denied key and per undecided key, as many as fit. It sorts the lines, because templates
+// do too. Denied keys come first: a retry changes nothing about them.
 func undecidedText(p plan, decisions []decision, e endpoint) string {
 	var undecided, denied []string
 	for _, k := range p.keys {
 		switch answer, reason := k.answer(decisions); answer {
 		case verify.AnswerAllowed, verify.AnswerUnverified, verify.AnswerWarned, verify.AnswerExcepted:
 		case verify.AnswerUndecided:
-			undecided = append(undecided, k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
+			undecided = append(undecided, undecidedHead+k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case verify.AnswerDenied:
 			denied = append(denied, k.about("is denied", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case verify.AnswerInvalid:
 			denied = append(denied, policy.Shown(reason, maxReasonBytes))
 		}
 	}
-	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.keys))
-	const more = "… and %d more" // sorts behind every other line
-	room := maxSystemErrorBytes - len(head) - len(more) - len("\n")
-	entries := append(undecided, denied...)
+	more := "… and %d more" // with or without the head, it sorts behind every other line
+	room := maxSystemErrorBytes - len(undecidedHead) - len(more) - len("\n; "+tryAgain)
+	entries := append(denied, undecided...)
 	fit := 0
 	for fit < len(entries) && len("\n")+len(entries[fit]) <= room {
 		room -= len("\n") + len(entries[fit])
 		fit++
 	}
-	lines := append([]string{head}, slices.Sorted(slices.Values(entries[:fit]))...)
+	lines := slices.Sorted(slices.Values(entries[:fit]))
+	if fit >= len(denied) {
+		more = undecidedHead + more // all of them
+	}
 	if fit < len(entries) {
 		lines = append(lines, fmt.Sprintf(more, len(entries)-fit))
 	}
-	return strings.Join(lines, "\n")
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, tryAgain) {
+		text += "; " + tryAgain
+	}
+	return text
 }
 
 // about returns the start of a sentence about the image of a key that was parsed, as the user

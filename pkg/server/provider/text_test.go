@@ -34,7 +34,7 @@ func TestUndecidedLinesAreSortedAndEndWithTheTraceID(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	text := ask(t, h, "/v1/verify", "r.example.com/unreachable", "r.example.com/deny", "r.example.com/allow", "r.example.com/Bad", "r.example.com/unreachable:v2").SystemError
 	lines := strings.Split(text, "\n")
-	require.Len(t, lines, 5)
+	require.Len(t, lines, 4)
 	require.True(t, slices.IsSorted(lines), "%q", lines)
 	require.Equal(t, 1, strings.Count(text, "try again"))
 	require.Regexp(t, `\(traceID [0-9a-f]{32}\)$`, text)
@@ -43,7 +43,7 @@ func TestUndecidedLinesAreSortedAndEndWithTheTraceID(t *testing.T) {
 
 func TestReasonsOfManyDeniedImagesStayReadable(t *testing.T) {
 	h := testHandler(saying(strings.Repeat("because ", 1000)), pinning, nil)
-	for denied, most := range map[int]int{1: maxReasonBytes, 10: maxReasonBytes, 50: maxReasonsBytes / 50, maxKeys: minReasonBytes} {
+	for denied, most := range map[int]int{1: maxReasonBytes, 10: maxReasonBytes, 50: maxReasonsBytes / 50, maxImages: minReasonBytes} {
 		keys := make([]string, denied)
 		for i := range keys {
 			keys[i] = fmt.Sprintf("r.example.com/a%d", i)
@@ -71,7 +71,7 @@ func TestReasonsAreOneLineEach(t *testing.T) {
 		result.Verdict.Reason = odd
 		return result
 	}), pinning, nil)
-	require.Equal(t, 1, strings.Count(ask(t, undecided, "/v1/verify", "r.example.com/a").SystemError, "\n"))
+	require.NotContains(t, ask(t, undecided, "/v1/verify", "r.example.com/a").SystemError, "\n")
 }
 
 func TestADenialSaysWhatToDoWithinItsRoom(t *testing.T) {
@@ -96,14 +96,6 @@ func TestMutationsSayWhatToDoAndNameTheTraceID(t *testing.T) {
 	} {
 		require.Regexp(t, "^"+regexp.QuoteMeta(want)+` \(traceID [0-9a-f]{32}\)$`, ask(t, h, "/v1/mutate", image).Items[0].Error)
 	}
-}
-
-func TestUndecidedAndDeniedImagesOfOneRequestReadAlike(t *testing.T) {
-	h := testHandler(byRepository, pinning, nil)
-	text := ask(t, h, "/v1/verify", "[team-a]r.example.com/unreachable", "[team-a]r.example.com/deny").SystemError
-	require.Regexp(t, `^1 of 2 images could not be decided, try again
-image r.example.com/deny is denied in namespace team-a: because of denied
-image r.example.com/unreachable could not be decided in namespace team-a: because of undecided \(traceID [0-9a-f]{32}\)$`, text)
 }
 
 func TestMalformedKeysNameTheTraceID(t *testing.T) {

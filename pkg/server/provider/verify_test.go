@@ -51,7 +51,7 @@ func Test512KeysOf32ImagesAre32Verifications(t *testing.T) {
 	asked := &calls{}
 	h := testHandler(asked.decider(byRepository), pinning, nil)
 	var keys []string
-	for i := range maxKeys {
+	for i := range maxImages {
 		keys = append(keys, fmt.Sprintf("r.example.com/a%d", i%32))
 	}
 	require.Len(t, ask(t, h, "/v1/verify", keys...).Items, 32)
@@ -67,8 +67,7 @@ func TestOneUndecidedKeyMakesTheWholeResponseASystemError(t *testing.T) {
 		response, status := post(t, h, path, requestBody(t, "r.example.com/allow", "r.example.com/deny", "r.example.com/unreachable", "r.example.com/Bad"))
 		require.Equal(t, http.StatusOK, status)
 		text := response.Response.SystemError
-		require.Contains(t, text, "1 of 4 images could not be decided")
-		require.Contains(t, text, "image r.example.com/unreachable could not be decided: ")
+		require.Contains(t, text, "undecided: image r.example.com/unreachable could not be decided: ")
 		require.Contains(t, text, "image r.example.com/deny is denied: ")
 		require.Contains(t, text, `image reference "r.example.com/Bad" is not valid: repository name (Bad) must be lowercase`)
 		require.NotContains(t, text, "r.example.com/allow")
@@ -82,12 +81,12 @@ func TestNamesAsManyUndecidedKeysAsFit(t *testing.T) {
 		return result
 	}), pinning, nil)
 	var keys []string
-	for i := range maxKeys {
+	for i := range maxImages {
 		keys = append(keys, fmt.Sprintf("r.example.com/%s%d", strings.Repeat("x", 200), i))
 	}
 	text := ask(t, h, "/v1/verify", keys...).SystemError
-	require.Contains(t, text, "512 of 512 images")
-	require.Regexp(t, `and \d+ more \(traceID [0-9a-f]{32}\)$`, text)
+	require.Regexp(t, `^undecided: image r.example.com/x`, text)
+	require.Regexp(t, `undecided: … and \d+ more; try again \(traceID [0-9a-f]{32}\)$`, text)
 }
 
 func TestPanicOfAVerifierIsUndecidedAndEndsNothing(t *testing.T) {

@@ -67,15 +67,20 @@ keeps empty text. */}}
 {{- toYaml $all -}}
 {{- end -}}
 
+{{/* A quantity as a number. */}}
+{{- define "landwaiter.amount" -}}
+{{- $text := toString . -}}
+{{- $number := regexFind "^[0-9]*\\.?[0-9]*([eE][-+]?[0-9]+)?" $text -}}
+{{- $units := dict "n" 1e-9 "u" 1e-6 "m" 1e-3 "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18
+  "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 -}}
+{{- mulf (float64 $number) (get $units (trimPrefix $number $text)) -}}
+{{- end -}}
+
 {{/* Go's GOMEMLIMIT: 25/32 of a memory limit, so that the garbage collector works harder before
 the kernel ends the process; empty without a limit. Takes resources. */}}
 {{- define "landwaiter.memoryLimit" -}}
 {{- with ((default dict .).limits | default dict).memory }}
-{{- $text := kindIs "string" . | ternary . (printf "%.0f" (float64 .)) }}
-{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" $text }}
-{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
-{{- $unit := trimPrefix $number $text }}
-{{- printf "%dMiB" (int64 (divf (mulf (float64 $number) (get $units $unit) 25) 33554432)) }}
+{{- printf "%dMiB" (int64 (divf (mulf (include "landwaiter.amount" . | float64) 25) 33554432)) }}
 {{- end }}
 {{- end -}}
 

@@ -46,8 +46,8 @@ func overlaid(base, more map[string]any) map[string]any {
 	return merged
 }
 
-// template renders values as a release in [suite.System].
-func template(t *testing.T, release string, values map[string]any) suite.Result {
+// templated renders values as a release in [suite.System].
+func templated(t *testing.T, release string, values map[string]any) suite.Result {
 	t.Helper()
 	text, err := yaml.Marshal(values)
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestTheAPIServerAcceptsWhatTheChartMakesOfAHundredSetsOfValues(t *testing.T
 		text, err := yaml.Marshal(values)
 		require.NoError(t, err)
 		about := fmt.Sprintf("set %d of release %s:\n%s", i, release, text)
-		result := template(t, release, values)
+		result := templated(t, release, values)
 		require.Zero(t, result.Code, "%s\n%s", about, result.Stderr)
 		objects := decoded(t, result.Stdout)
 		requireValidNames(t, objects)
@@ -122,7 +122,7 @@ func TestInvalidValuesAreRefusedByTheirNames(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict(text, &cases))
 	require.GreaterOrEqual(t, len(cases), 100)
 	for _, c := range cases {
-		result := template(t, "landwaiter", c[0].(map[string]any))
+		result := templated(t, "landwaiter", c[0].(map[string]any))
 		require.NotZero(t, result.Code, "%v", c[0])
 		require.Contains(t, result.Stderr, c[1].(string), "%v", c[0])
 	}
@@ -154,7 +154,7 @@ func TestAWrongTypeOfEachValueAndAWordThatIsNoneAreRefusedByName(t *testing.T) {
 	var schema map[string]any
 	require.NoError(t, json.Unmarshal(text, &schema))
 	var paths []string
-	result := template(t, "landwaiter", wrong(schema, "", &paths).(map[string]any))
+	result := templated(t, "landwaiter", wrong(schema, "", &paths).(map[string]any))
 	require.Greater(t, len(paths), 100)
 	for _, path := range paths {
 		require.Contains(t, result.Stderr, "at '"+path)

@@ -114,7 +114,7 @@ func requireValidNames(t *testing.T, objects []*unstructured.Unstructured) {
 		for key, value := range d.Spec.Template.Labels {
 			require.Empty(t, validation.IsValidLabelValue(value), "%s: %s", d.Name, key)
 		}
-		require.Regexp(t, `^[a-z0-9./-]+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`, d.Spec.Template.Spec.Containers[0].Image)
+		require.Regexp(t, `^[a-z0-9./-]+(:[0-9]+/[a-z0-9./-]+)?(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$`, d.Spec.Template.Spec.Containers[0].Image)
 	}
 }
 

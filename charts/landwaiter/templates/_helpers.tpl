@@ -4,7 +4,7 @@ reads as text. A release may be called 1, my.release or true. */}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- $full := default (contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name)) .Values.fullnameOverride | replace "." "-" -}}
 {{- if or (not (regexMatch "^[a-z]" $full)) (not (kindIs "string" (printf "name: %s" $full | fromYaml).name)) -}}
-{{- $full = printf "%s-%s" .Chart.Name $full -}}
+{{- $full = printf "%s-%s" $name .Release.Name | replace "." "-" -}}
 {{- end -}}
 {{- $full | trunc 40 | trimAll "-" -}}
 {{- end -}}
@@ -167,7 +167,8 @@ providers:
 
 {{/* Assign objects of one Provider: one for each place where images stand, whatever
 the kinds. Takes a list: root, provider name, name prefix, match. A pod's images are
-pinned when it is made and never later: a new name would restart its containers. */}}
+pinned when it is made and never later: a new name would restart its containers. Gatekeeper takes names of
+at most 63 characters, so longer ones end in a digest. */}}
 {{- define "landwaiter.assigns" -}}
 {{- $root := index . 0 }}
 {{- $pods := list (dict "groups" (list "") "kinds" (list "Pod") "versions" (list "v1") "operations" (list "CREATE")) }}
@@ -190,11 +191,15 @@ pinned when it is made and never later: a new name would restart its containers.
 {{- end }}
 {{- $call := . }}
 {{- range $place := $places }}
+{{- $name := printf "%s-%s" (index $call 2) $place.id }}
+{{- if gt (len $name) 63 }}
+{{- $name = printf "%s-%s-%s" (index $call 2 | trunc (int (sub 53 (len $place.id)))) (index $call 2 | sha256sum | trunc 8) $place.id }}
+{{- end }}
 ---
 apiVersion: mutations.gatekeeper.sh/v1
 kind: Assign
 metadata:
-  name: {{ index $call 2 }}-{{ $place.id }}
+  name: {{ $name }}
   labels:
     {{- include "landwaiter.labels" $root | nindent 4 }}
 spec:

@@ -155,7 +155,7 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "test/gitops", test: "TestTreesAreAccepted", file: "pkg/tenancy/scaffold/clusters.go",
 			old: "\"timeout\": \"5m\", \"path\": s.path", new: "\"timeout\": 5, \"path\": s.path"},
 		{tag: "e2e", folder: "test/teams", test: "TestWhoMayDoWhatWithTenants", file: "charts/landwaiter/templates/personas.yaml",
-			old: "aggregate-to-admin: \"true\"\nrules:\n  - apiGroups: [landwaiter.dev]", new: "aggregate-to-edit: \"true\"\nrules:\n  - apiGroups: [landwaiter.dev]"},
+			old: "(dict \"rbac.authorization.k8s.io/aggregate-to-admin\" ", new: "(dict \"rbac.authorization.k8s.io/aggregate-to-edit\" "},
 		{tag: "", folder: "pkg/server/warm", test: "TestAPodTakesLittleMemory", file: "pkg/server/warm/running.go",
 			old: "	return r, nil", new: "	return object, nil"},
 	}

@@ -70,7 +70,8 @@ func TestTheSchemaOfTheTenantChartIsUpToDate(t *testing.T) {
 	length := int64(40)
 	spec.Properties["name"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &length, Pattern: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, Description: "Name of the Tenant."}
 
-	name := map[string]any{"type": "string", "minLength": 1}
+	namespace := map[string]any{"type": "string", "pattern": `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`}
+	account := map[string]any{"type": "string", "maxLength": 253, "pattern": `^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`}
 	flag := map[string]any{"type": "boolean"}
 	schema, err := json.MarshalIndent(map[string]any{
 		"$schema": "http://json-schema.org/draft-07/schema#", "title": "tenant", "type": "object", "additionalProperties": false,
@@ -78,7 +79,7 @@ func TestTheSchemaOfTheTenantChartIsUpToDate(t *testing.T) {
 			"global":  map[string]any{"type": "object"},
 			"tenants": map[string]any{"type": "array", "items": valueSchema(spec)},
 			"objects": flag, "constraints": flag,
-			"landwaiter": map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{"namespace": name, "serviceAccount": name}, "required": []string{"namespace", "serviceAccount"}},
+			"landwaiter": map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{"namespace": namespace, "serviceAccount": account}, "required": []string{"namespace", "serviceAccount"}},
 		},
 	}, "", "  ")
 	require.NoError(t, err)

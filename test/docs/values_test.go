@@ -20,9 +20,12 @@ type chartValue struct {
 	schema        map[string]any
 }
 
+// definition is a schema that several values share.
+type definition struct{ Type any }
+
 // chartValues returns the values of a mapping in their order, and checks that the
-// schema has the same ones. A value whose schema has no properties is set as a whole.
-func chartValues(t *testing.T, path string, mapping *yaml.Node, schema map[string]any) []chartValue {
+// schema has the same ones. A value whose schema has no properties is set as a whole, as one of a definition is.
+func chartValues(t *testing.T, path string, mapping *yaml.Node, schema map[string]any, definitions map[string]definition) []chartValue {
 	t.Helper()
 	properties, _ := schema["properties"].(map[string]any)
 	require.Equal(t, false, schema["additionalProperties"], "the schema of %q lets any name in", path)
@@ -33,9 +36,12 @@ func chartValues(t *testing.T, path string, mapping *yaml.Node, schema map[strin
 		name := strings.TrimPrefix(path+"."+key.Value, ".")
 		inner, ok := properties[key.Value].(map[string]any)
 		require.True(t, ok, "%s is not in values.schema.json", name)
+		if reference, ok := inner["$ref"].(string); ok {
+			inner = map[string]any{"type": definitions[strings.TrimPrefix(reference, "#/definitions/")].Type}
+		}
 		seen[key.Value] = true
 		if nested, _ := inner["properties"].(map[string]any); len(nested) > 0 {
-			found = append(found, chartValues(t, name, value, inner)...)
+			found = append(found, chartValues(t, name, value, inner, definitions)...)
 			continue
 		}
 		lines := strings.Split(key.HeadComment, "\n\n")
@@ -53,9 +59,12 @@ func allChartValues(t *testing.T) []chartValue {
 	t.Helper()
 	var values yaml.Node
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, "charts/landwaiter/values.yaml")), &values))
+	text := []byte(read(t, "charts/landwaiter/values.schema.json"))
 	var schema map[string]any
-	require.NoError(t, json.Unmarshal([]byte(read(t, "charts/landwaiter/values.schema.json")), &schema))
-	return chartValues(t, "", values.Content[0], schema)
+	require.NoError(t, json.Unmarshal(text, &schema))
+	var shared struct{ Definitions map[string]definition }
+	require.NoError(t, json.Unmarshal(text, &shared))
+	return chartValues(t, "", values.Content[0], schema, shared.Definitions)
 }
 
 // shown returns a default value as one writes it.

@@ -1,43 +1,86 @@
+{{/* The name of all objects: a DNS label that begins with a letter, as Services need it, and that YAML
+reads as text. A release may be called 1, my.release or true. */}}
 {{- define "landwaiter.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- $full := default (contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name)) .Values.fullnameOverride | replace "." "-" -}}
+{{- if or (not (regexMatch "^[a-z]" $full)) (not (kindIs "string" (printf "name: %s" $full | fromYaml).name)) -}}
+{{- $full = printf "%s-%s" $name .Release.Name | replace "." "-" -}}
+{{- end -}}
+{{- $full | trunc 40 | trimAll "-" -}}
+{{- end -}}
+
+{{/* A version as the value of a label: at most 63 characters, the last one a letter or a digit. */}}
+{{- define "landwaiter.version" -}}
+{{- regexReplaceAll "[^A-Za-z0-9]+$" (regexReplaceAll "[^-A-Za-z0-9_.]" . "_" | trunc 63) "" -}}
+{{- end -}}
+
+{{- define "landwaiter.image" -}}
+{{- with .Values.image -}}
+{{- $tag := default (regexReplaceAll "[^-A-Za-z0-9_.]" $.Chart.AppVersion "_" | trunc 128) .tag -}}
+{{- .digest | empty | ternary (printf "%s:%s" .repository $tag) (printf "%s@%s" .repository .digest) -}}
 {{- end -}}
 {{- end -}}
+
+{{/* What selects the pods of a component: "operator", "redis" or, for the server, "". Takes a list: root, component. */}}
+{{- define "landwaiter.selectorOf" -}}
+{{- $root := index . 0 -}}
+{{- $name := printf "%s-%s" (include "landwaiter.fullname" $root) (index . 1) -}}
+{{- if not (index . 1) }}{{ $name = default $root.Chart.Name $root.Values.nameOverride }}{{ end -}}
+{{- dict "app.kubernetes.io/name" $name "app.kubernetes.io/instance" $root.Release.Name | toYaml -}}
 {{- end -}}
 
 {{- define "landwaiter.selector" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+{{- include "landwaiter.selectorOf" (list . "") -}}
 {{- end -}}
 
+{{/* Labels of an object. */}}
 {{- define "landwaiter.labels" -}}
-{{ include "landwaiter.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- include "landwaiter.labelsWith" (list . dict) -}}
+{{- end -}}
+
+{{/* Labels of an object with more of its own. Takes a list: root, the chart's own labels, then labels of
+values, of which the first ones take precedence. */}}
+{{- define "landwaiter.labelsWith" -}}
+{{- $root := index . 0 -}}
+{{- $origin := dict
+  "app.kubernetes.io/version" (include "landwaiter.version" $root.Chart.AppVersion)
+  "app.kubernetes.io/managed-by" $root.Release.Service
+  "helm.sh/chart" (include "landwaiter.version" (printf "%s-%s" $root.Chart.Name $root.Chart.Version)) -}}
+{{- $selector := include "landwaiter.selector" $root | fromYaml -}}
+{{- include "landwaiter.merged" (concat (list (index . 1) $selector $origin) (slice . 2) (list $root.Values.commonLabels)) -}}
+{{- end -}}
+
+{{/* Labels of pods: without versions, which would restart all pods with each version of the chart. Takes a list:
+root, component as for selectorOf, labels of values. */}}
+{{- define "landwaiter.podLabels" -}}
+{{- $root := index . 0 -}}
+{{- $own := include "landwaiter.selectorOf" (list $root (index . 1)) | fromYaml -}}
+{{- with index . 1 }}{{ $_ := set $own "app.kubernetes.io/component" . }}{{ end -}}
+{{- include "landwaiter.merged" (list $own (index . 2) $root.Values.commonLabels) -}}
+{{- end -}}
+
+{{/* One map of several, so that no key is written twice: the first ones take precedence. Unlike Sprig's merge, it
+keeps empty text. */}}
+{{- define "landwaiter.merged" -}}
+{{- $all := dict -}}
+{{- range $map := reverse . }}{{ range $key, $value := $map }}{{ $_ := set $all $key $value }}{{ end }}{{ end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{/* A quantity as a number. */}}
+{{- define "landwaiter.amount" -}}
+{{- $text := toString . -}}
+{{- $number := regexFind "^[0-9]*\\.?[0-9]*([eE][-+]?[0-9]+)?" $text -}}
+{{- $units := dict "n" 1e-9 "u" 1e-6 "m" 1e-3 "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18
+  "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 -}}
+{{- mulf (float64 $number) (get $units (trimPrefix $number $text)) -}}
 {{- end -}}
 
 {{/* Go's GOMEMLIMIT: 25/32 of a memory limit, so that the garbage collector works harder before
 the kernel ends the process; empty without a limit. Takes resources. */}}
 {{- define "landwaiter.memoryLimit" -}}
 {{- with ((default dict .).limits | default dict).memory }}
-{{- $text := kindIs "string" . | ternary . (printf "%.0f" (float64 .)) }}
-{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" $text }}
-{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
-{{- $unit := trimPrefix $number $text }}
-{{- if or (not $number) (not (hasKey $units $unit)) }}
-{{- fail (printf "the memory limit %s has a unit that is not known here: use Ki, Mi, Gi, Ti, k, M, G, T or none" $text) }}
-{{- end }}
-{{- printf "%dMiB" (int64 (divf (mulf (float64 $number) (get $units $unit) 25) 33554432)) }}
+{{- printf "%dMiB" (int64 (divf (mulf (include "landwaiter.amount" . | float64) 25) 33554432)) }}
 {{- end }}
 {{- end -}}
 
@@ -46,7 +89,7 @@ select the pods. */}}
 {{- define "landwaiter.scheduling" -}}
 {{- $root := index . 0 }}
 {{- with $root.Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 topologySpreadConstraints:
   - maxSkew: 1
@@ -124,7 +167,8 @@ providers:
 
 {{/* Assign objects of one Provider: one for each place where images stand, whatever
 the kinds. Takes a list: root, provider name, name prefix, match. A pod's images are
-pinned when it is made and never later: a new name would restart its containers. */}}
+pinned when it is made and never later: a new name would restart its containers. Gatekeeper takes names of
+at most 63 characters, so longer ones end in a digest. */}}
 {{- define "landwaiter.assigns" -}}
 {{- $root := index . 0 }}
 {{- $pods := list (dict "groups" (list "") "kinds" (list "Pod") "versions" (list "v1") "operations" (list "CREATE")) }}
@@ -147,11 +191,15 @@ pinned when it is made and never later: a new name would restart its containers.
 {{- end }}
 {{- $call := . }}
 {{- range $place := $places }}
+{{- $name := printf "%s-%s" (index $call 2) $place.id }}
+{{- if gt (len $name) 63 }}
+{{- $name = printf "%s-%s-%s" (index $call 2 | trunc (int (sub 53 (len $place.id)))) (index $call 2 | sha256sum | trunc 8) $place.id }}
+{{- end }}
 ---
 apiVersion: mutations.gatekeeper.sh/v1
 kind: Assign
 metadata:
-  name: {{ index $call 2 }}-{{ $place.id }}
+  name: {{ $name }}
   labels:
     {{- include "landwaiter.labels" $root | nindent 4 }}
 spec:

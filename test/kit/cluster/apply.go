@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -13,27 +14,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // owner is the field manager of applied objects.
 const owner = "landwaiter-test"
 
-// Decode reads YAML documents.
+// Decode reads YAML documents. Like helm-controller, and unlike helm, it refuses a key that is written twice.
 func Decode(text []byte) ([]*unstructured.Unstructured, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var all []*unstructured.Unstructured
 	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
+		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read YAML: %w", err)
 		}
-		if len(object.Object) > 0 {
-			all = append(all, object)
+		content, err := sigsyaml.YAMLToJSONStrict(document)
+		if err != nil {
+			return nil, fmt.Errorf("read YAML: %w in\n%s", err, document)
 		}
+		if string(content) == "null" {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(content); err != nil {
+			return nil, fmt.Errorf("read YAML: %w", err)
+		}
+		all = append(all, object)
 	}
 }
 

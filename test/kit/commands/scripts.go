@@ -4,16 +4,20 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/landwaiter/landwaiter/test/kit/example"
@@ -49,6 +53,8 @@ func Scripts(t *testing.T, name string, program Program) {
 			env.Setenv("CONFIG", config)
 			env.Setenv("REGISTRY", e.Registry.Host())
 			env.Setenv("LANDWAITER_CLOCK", os.Getenv("LANDWAITER_CLOCK")) // of test/tools/clock.sh
+			given := filesIn(t, env.WorkDir)
+			env.Defer(func() { requireSingleKeys(t, env.WorkDir, given) })
 			return os.CopyFS(config, os.DirFS(resources))
 		},
 		Condition: func(condition string) (bool, error) {
@@ -58,6 +64,41 @@ func Scripts(t *testing.T, name string, program Program) {
 			return os.Getenv("LANDWAITER_NIGHTLY") != "", nil
 		},
 	})
+}
+
+// filesIn returns the content of all files in a folder, by their paths.
+func filesIn(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[path] = string(text)
+		return err
+	}))
+	return files
+}
+
+// requireSingleKeys requires that the YAML that a script's commands wrote has no key twice: Flux refuses it. What
+// the script was given may be as broken as it needs.
+func requireSingleKeys(t *testing.T, folder string, given map[string]string) {
+	t.Helper()
+	for path, text := range filesIn(t, folder) {
+		if before, ok := given[path]; !strings.HasSuffix(path, ".yaml") || (ok && before == text) {
+			continue
+		}
+		decoder := yaml.NewDecoder(strings.NewReader(text))
+		for {
+			var document any
+			err := decoder.Decode(&document)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err, "%s:\n%s", path, text)
+		}
+	}
 }
 
 // sequential runs scripts one after another: they change the folder of the process.

@@ -1,0 +1,162 @@
+//go:build e2e
+
+package install
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
+)
+
+// monitoringKinds stand in for the CRDs of the Prometheus operator: the API server checks the metadata of such objects.
+const monitoringKinds = `
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: servicemonitors.monitoring.coreos.com}, spec: {
+  group: monitoring.coreos.com, scope: Namespaced, names: {kind: ServiceMonitor, listKind: ServiceMonitorList, plural: servicemonitors, singular: servicemonitor},
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: prometheusrules.monitoring.coreos.com}, spec: {
+  group: monitoring.coreos.com, scope: Namespaced, names: {kind: PrometheusRule, listKind: PrometheusRuleList, plural: prometheusrules, singular: prometheusrule},
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
+
+// overlaid merges values as Helm merges files.
+func overlaid(base, more map[string]any) map[string]any {
+	merged := maps.Clone(base)
+	for key, value := range more {
+		inner, ok := value.(map[string]any)
+		if below, both := merged[key].(map[string]any); ok && both {
+			merged[key] = overlaid(below, inner)
+			continue
+		}
+		merged[key] = value
+	}
+	return merged
+}
+
+// templated renders values as a release in [suite.System].
+func templated(t *testing.T, release string, values map[string]any) suite.Result {
+	t.Helper()
+	text, err := yaml.Marshal(values)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	return helm(t).Run(t, "", "template", release, chart, "--namespace", suite.System, "--values", file)
+}
+
+// requireAccepted asks an API server about objects; it has asked before about those in seen.
+func requireAccepted(t *testing.T, c *cluster.Cluster, objects []*unstructured.Unstructured, seen map[string]bool, about string) {
+	t.Helper()
+	for _, object := range objects {
+		text, err := json.Marshal(object)
+		require.NoError(t, err)
+		if seen[string(text)] {
+			continue
+		}
+		seen[string(text)] = true
+		err = c.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("helm"), client.DryRunAll)
+		require.NoError(t, err, "%s %s of %s", object.GetKind(), object.GetName(), about)
+	}
+}
+
+func TestTheAPIServerAcceptsWhatTheChartMakesOfAHundredSetsOfValues(t *testing.T) {
+	e := suite.ForTest(t)
+	c, err := e.Cluster(t.Context(), cluster.Options{WithoutGatekeeper: true, WithoutWebhooks: true})
+	require.NoError(t, err)
+	gatekeeper, err := cluster.DecodeFile(suite.MustTool(t, suite.ClusterTools, "gatekeeper.yaml"))
+	require.NoError(t, err)
+	require.NoError(t, c.Apply(suite.Within(t), suite.Only(gatekeeper, "CustomResourceDefinition")...))
+	require.NoError(t, c.Apply(suite.Within(t), decoded(t, monitoringKinds)...))
+	for _, name := range []string{suite.System, "gatekeeper-system", "team-a", "team-b"} {
+		require.NoError(t, c.Apply(suite.Within(t), suite.Namespace(name)), name)
+	}
+
+	text, err := os.ReadFile("testdata/values/valid.yaml")
+	require.NoError(t, err)
+	var lists map[string][]map[string]any
+	require.NoError(t, yaml.UnmarshalStrict(text, &lists))
+	releases := []string{"landwaiter", "my.release", "1", "true", strings.Repeat("a", 53)}
+	random := rand.New(rand.NewPCG(1, 2))
+	used, seen := map[string]int{}, map[string]bool{}
+	for i := range 100 {
+		values := map[string]any{"crds": map[string]any{"install": false}, "personas": map[string]any{"create": false}} // unless an entry creates them
+		for _, name := range slices.Sorted(maps.Keys(lists)) {
+			if one := random.IntN(2 * len(lists[name])); one < len(lists[name]) {
+				values = overlaid(values, lists[name][one])
+				used[fmt.Sprintf("%s %d", name, one)]++
+			}
+		}
+		release := releases[i%len(releases)]
+		text, err := yaml.Marshal(values)
+		require.NoError(t, err)
+		about := fmt.Sprintf("set %d of release %s:\n%s", i, release, text)
+		result := templated(t, release, values)
+		require.Zero(t, result.Code, "%s\n%s", about, result.Stderr)
+		objects := decoded(t, result.Stdout)
+		requireValidNames(t, objects)
+		requireAccepted(t, c, objects, seen, about)
+	}
+	for name, list := range lists {
+		for i := range list {
+			require.NotZero(t, used[fmt.Sprintf("%s %d", name, i)], "no set has entry %d of %s", i, name)
+		}
+	}
+}
+
+func TestInvalidValuesAreRefusedByTheirNames(t *testing.T) {
+	text, err := os.ReadFile("testdata/values/invalid.yaml")
+	require.NoError(t, err)
+	var cases [][2]any
+	require.NoError(t, yaml.UnmarshalStrict(text, &cases))
+	require.GreaterOrEqual(t, len(cases), 100)
+	for _, c := range cases {
+		result := templated(t, "landwaiter", c[0].(map[string]any))
+		require.NotZero(t, result.Code, "%v", c[0])
+		require.Contains(t, result.Stderr, c[1].(string), "%v", c[0])
+	}
+}
+
+// wrong returns a value of a wrong type for each value of a schema, below the defaults, and their paths.
+func wrong(schema map[string]any, path string, paths *[]string) any {
+	properties, _ := schema["properties"].(map[string]any)
+	if len(properties) == 0 {
+		*paths = append(*paths, path)
+		if schema["type"] == "boolean" {
+			return "true"
+		}
+		return true
+	}
+	values := map[string]any{"typo": 1}
+	*paths = append(*paths, path+"': additional properties 'typo' not allowed")
+	for name, property := range properties {
+		if name != "global" {
+			values[name] = wrong(property.(map[string]any), path+"/"+name, paths)
+		}
+	}
+	return values
+}
+
+func TestAWrongTypeOfEachValueAndAWordThatIsNoneAreRefusedByName(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	require.NoError(t, err)
+	var schema map[string]any
+	require.NoError(t, json.Unmarshal(text, &schema))
+	var paths []string
+	result := templated(t, "landwaiter", wrong(schema, "", &paths).(map[string]any))
+	require.Greater(t, len(paths), 100)
+	for _, path := range paths {
+		require.Contains(t, result.Stderr, "at '"+path)
+	}
+}

@@ -236,16 +236,23 @@ func (r *reading) everything(ctx context.Context) error {
 // after a change.
 func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, change Change) error {
 	r.scope = slices.Compact(slices.Sorted(slices.Values(wanted)))
-	needed := map[verify.Namespace]bool{}
-	for _, tenants := range []*resource.Tenants{tenantsOf(r.objects), tenantsOf(change.applied(r.objects))} {
+	if err := r.each(ctx, r.scope); err != nil {
+		return err
+	}
+	homes := map[verify.Namespace]bool{}
+	for _, tenants := range []*resource.Tenants{tenantsOf(r.objects), tenantsOf(change.applied(r.objects))} { // labels of the scope count
 		for _, namespace := range r.scope {
-			needed[namespace] = true
-			if holder := tenants.Holder(string(namespace)); holder != nil {
-				needed[verify.Namespace(holder.Spec.HomeNamespace)] = true
+			if holder := tenants.Holder(string(namespace)); holder != nil && !slices.Contains(r.scope, verify.Namespace(holder.Spec.HomeNamespace)) {
+				homes[verify.Namespace(holder.Spec.HomeNamespace)] = true
 			}
 		}
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(needed)) {
+	return r.each(ctx, slices.Sorted(maps.Keys(homes)))
+}
+
+// each reads some namespaces.
+func (r *reading) each(ctx context.Context, namespaces []verify.Namespace) error {
+	for _, namespace := range namespaces {
 		if namespace == verify.Cluster {
 			continue
 		}
@@ -263,7 +270,7 @@ func tenantsOf(o resource.Objects) *resource.Tenants {
 			all = append(all, tenant)
 		}
 	}
-	return resource.NewTenants(all)
+	return resource.NewTenants(all).Labelled(resource.LabelsOf(o.Namespaces))
 }
 
 // namespace reads one namespace with its resources.

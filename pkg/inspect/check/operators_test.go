@@ -94,9 +94,10 @@ func TestATenantWhoseDeletionNobodyFinishesIsFound(t *testing.T) {
 func TestTheCommandThatDeletesAStuckTenantFindsLandwaiterElsewhere(t *testing.T) {
 	i := sound(t)
 	i.Resources, i.Namespace = append(i.Resources, goes("a", time.Hour, "landwaiter.dev/operator")), "elsewhere"
+	i.Landwaiters[0].Spec.Template.Spec.ServiceAccountName = "verifier"
 	for _, f := range check.Examine(i, schema.Embedded()).Findings {
 		if f.ID == check.TenantStuck {
-			require.Equal(t, "landwaiter tenant delete a --yes --landwaiter-account=elsewhere/landwaiter", f.Command)
+			require.Equal(t, "landwaiter tenant delete a --yes --landwaiter-account=elsewhere/verifier", f.Command)
 		}
 	}
 }

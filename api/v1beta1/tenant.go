@@ -99,7 +99,8 @@ type TenantSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	HomeNamespace string `json:"homeNamespace"`
 
-	// Namespaces of the team. If several Tenants list a namespace, it belongs to the oldest Tenant.
+	// Namespaces of the team. If several Tenants list a namespace, it belongs to the Tenant that
+	// the namespace's label landwaiter.dev/tenant names, or else to the oldest Tenant.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128

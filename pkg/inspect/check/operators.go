@@ -21,12 +21,14 @@ const TenantStuck = "TenantStuck"
 // operator returns the container of the Deployment that is to run the operator, nil if none is, and
 // whether a process holds the operator's lease: it may run elsewhere.
 func (v *view) operator() (p *program, working bool) {
+	// One that ends releases its lease: it renews the lease, and names no holder.
+	working = held(v.OperatorLease, v.Now) && v.OperatorLease.Spec.HolderIdentity != nil && *v.OperatorLease.Spec.HolderIdentity != ""
 	for _, p := range programs(v.Landwaiters) {
 		if p.runs("operate") && p.replicas > 0 {
-			return p, held(v.OperatorLease, v.Now)
+			return p, working
 		}
 	}
-	return nil, held(v.OperatorLease, v.Now)
+	return nil, working
 }
 
 // OperatorGone reports whether nothing finishes the deletion of Tenants: no Deployment in Landwaiter's

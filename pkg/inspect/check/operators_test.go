@@ -35,7 +35,14 @@ func goes(name string, since time.Duration, finalizers ...string) *v1beta1.Tenan
 // renewed is the operator's Lease, renewed some time ago.
 func renewed(ago time.Duration) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "landwaiter-system", Name: "landwaiter-operator"},
-		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now().Add(-ago)}}}
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: pointer("operator-1"), RenewTime: &metav1.MicroTime{Time: now().Add(-ago)}}}
+}
+
+// released is the operator's Lease after the operator has ended.
+func released() *coordinationv1.Lease {
+	lease := renewed(time.Second)
+	lease.Spec.HolderIdentity = nil
+	return lease
 }
 
 func operating(replicas, ready int32) appsv1.Deployment {
@@ -57,6 +64,7 @@ func TestATenantWhoseDeletionNobodyFinishesIsFound(t *testing.T) {
 		"no operator":                          {goes("a", time.Second, finalizer), nil, nil, resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
 		"an operator that was scaled to none":  {goes("a", time.Second, finalizer), []appsv1.Deployment{operating(0, 0)}, renewed(time.Hour), resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
 		"one whose lease has run out":          {goes("a", time.Second, finalizer), nil, renewed(2 * time.Minute), resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
+		"one that has released its lease":      {goes("a", time.Second, finalizer), nil, released(), resource.Error, "no operator runs", "landwaiter tenant delete a --yes"},
 		"one that runs elsewhere":              {goes("a", time.Second, finalizer), nil, renewed(time.Second), "", "", ""},
 		"one that has just been started":       {goes("a", time.Second, finalizer), []appsv1.Deployment{operating(1, 0)}, nil, "", "", ""},
 		"one that does not come up":            {goes("a", 5*time.Minute, finalizer), []appsv1.Deployment{operating(1, 0)}, renewed(time.Hour), resource.Error, "no replica of the operator is ready", "kubectl rollout restart deployment landwaiter-operator --namespace=landwaiter-system"},

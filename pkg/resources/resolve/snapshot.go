@@ -134,9 +134,10 @@ func (s *Snapshot) linkChanged(earlier *Snapshot) {
 	s.views[verify.Cluster] = s.link(&Level{Objects: &Objects{}})
 	for namespace, own := range s.levels {
 		was := earlier.views[namespace]
-		if was == nil || own != was.Own || s.bind(own) != was.bound || s.affects(was, earlier.cluster) {
+		switch {
+		case was == nil, own != was.Own, s.bind(own) != was.bound, s.affects(was, earlier.cluster):
 			s.views[namespace] = s.link(own)
-		} else {
+		default:
 			s.views[namespace] = was
 		}
 	}

@@ -4,7 +4,7 @@ package teams
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +44,11 @@ func TestATenantWhoseOperatorIsGoneIsFoundAndDeleted(t *testing.T) {
 	w.add(t, typical("stuck")...)
 	w.provisioned(t, "stuck", metav1.ConditionTrue, "Provisioned")
 	process.Terminate(suite.Patience)
+	scale := func(replicas int) {
+		w.patch(t, suite.Object("{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: %s, name: landwaiter-operator}}", suite.System), fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+	}
+	scale(0)
+	t.Cleanup(func() { scale(1) })
 
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "stuck"}}
 	require.Empty(t, w.stuckTenants(t))
@@ -60,7 +65,7 @@ func TestATenantWhoseOperatorIsGoneIsFoundAndDeleted(t *testing.T) {
 
 	require.Contains(t, w.program.Must(t, "tenant", "delete", "stuck", "--yes"), "2 namespaces kept (namespaceReclaimPolicy: Retain)")
 	err := w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(tenant), tenant)
-	require.True(t, apierrors.IsNotFound(err), "%v", errors.Join(err))
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	require.Empty(t, w.objectsOf(t, "stuck"), "nobody keeps permissions")
 	require.True(t, w.exists(t, "stuck-web"))
 	require.Empty(t, w.stuckTenants(t))

@@ -44,6 +44,9 @@ func TestReplicasStayAsTheyAreWhenAutoscalingIsSwitchedOn(t *testing.T) {
 			a.scaled(t, "5")
 			ran(t, w.apply(t, slices.Concat(on, []string{"--set", "log.level=debug"})))
 			require.EqualValues(t, 5, a.replicas(t), "upgraded with what the autoscaler has set")
+			if force != nil {
+				require.Contains(t, w.apply(t, a.values(t)).Stderr, ".spec.replicas", "the page says why --force-conflicts is needed")
+			}
 			ran(t, w.apply(t, slices.Concat(a.values(t), force)))
 			require.EqualValues(t, 2, a.replicas(t), "switched off")
 			ran(t, w.remove(t))

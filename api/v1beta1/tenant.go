@@ -9,6 +9,8 @@ import (
 // Labels and annotations of objects that belong to Tenants. They are for selectors and
 // guardrails only. The spec of a Tenant defines which namespaces belong to the Tenant.
 const (
+	// FinalizerOperator keeps a Tenant until the operator has deleted its objects.
+	FinalizerOperator = Group + "/operator"
 	// LabelTenant contains the name of a Tenant, on its namespaces and objects.
 	LabelTenant = Group + "/tenant"
 	// LabelHomeNamespace contains the name of a Tenant, on its home namespace if the Tenant also
@@ -97,7 +99,8 @@ type TenantSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	HomeNamespace string `json:"homeNamespace"`
 
-	// Namespaces of the team. If several Tenants list a namespace, it belongs to the oldest Tenant.
+	// Namespaces of the team. If several Tenants list a namespace, it belongs to the Tenant that
+	// the namespace's label landwaiter.dev/tenant names, or else to the oldest Tenant.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128

@@ -247,7 +247,7 @@ func ofNamespaces(state live.State, problems []resource.Problem) []resource.Prob
 	for _, tenant := range tenants {
 		other[tenant.Name] = !read[tenant.Spec.HomeNamespace]
 	}
-	all := resource.NewTenants(tenants)
+	all := resource.NewTenants(tenants).Labelled(resource.LabelsOf(state.Objects.Namespaces))
 	for _, namespace := range state.Namespaces {
 		if holder := all.Holder(string(namespace)); holder != nil {
 			delete(other, holder.Name)

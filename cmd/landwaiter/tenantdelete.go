@@ -12,6 +12,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
 
@@ -30,6 +31,7 @@ type printedDeleted struct {
 	Deleted                []string         `json:"deletedNamespaces"`
 	Kept                   []string         `json:"keptNamespaces"`
 	Adopted                []string         `json:"adoptedNamespaces"`
+	Freed                  bool             `json:"operatorFinalizerRemoved,omitempty"`
 	Objects                []printedOutcome `json:"objects"`
 }
 
@@ -44,8 +46,10 @@ ServiceAccounts, then the Tenant. Workloads, quotas and network policies stay. I
 spec.namespaceReclaimPolicy is DeleteCreated, or with --delete-namespaces, delete also removes the
 namespaces that were created for the Tenant. It never removes an adopted namespace.
 
-Without --yes, delete only prints what would happen. If the operator is running, it deletes the
-objects, and this command waits for it.
+Without --yes, delete only prints what would happen and what stays. If the operator is running, it
+deletes the objects, and this command waits for it. If the operator is gone (it has no Deployment
+with replicas, and its Lease is not renewed), this command deletes the objects, and removes the
+operator's finalizer.
 
 --tenant-name and --tenant-namespace find the Tenant by a namespace, as ctrl.py of
 flux-multitenant-demo does. Exactly one namespace must match.
@@ -57,7 +61,7 @@ Exit codes (64 and 69: see landwaiter --help):
   landwaiter tenant delete --tenant-namespace foo --delete-namespaces --yes`,
 		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, engine, err := admin.connect(cmd, operator.Options{DryRun: !flags.yes})
+			c, engine, err := admin.connect(cmd, operator.Options{DryRun: !flags.yes})
 			if err != nil {
 				return err
 			}
@@ -67,8 +71,19 @@ Exit codes (64 and 69: see landwaiter --help):
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), by.within(cmd))
 			defer cancel()
-			tenant, deletion, err := engine.TakeAway(ctx, name, flags.namespaces)
+			account, err := by.landwaiter()
 			if err != nil {
+				return err
+			}
+			gone, unknown, err := check.OperatorGone(ctx, c, account.Namespace, time.Now())
+			if err != nil {
+				return program.Failed(err)
+			}
+			tenant, deletion, err := engine.TakeAway(ctx, name, operator.Away{Namespaces: flags.namespaces, OperatorGone: gone})
+			if err != nil {
+				if unknown != "" {
+					program.SayLines(cmd.ErrOrStderr(), "landwaiter: it is unknown whether the operator runs: "+unknown)
+				}
 				return notGone(name, err)
 			}
 			if err := by.output.print(cmd, printableDeletion(tenant, deletion, !flags.yes)); err != nil {
@@ -151,7 +166,7 @@ func notGone(name string, err error) error {
 
 func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion, dryRun bool) printedDeleted {
 	return printedDeleted{DryRun: dryRun, Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
-		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Objects: append([]printedOutcome{}, d.Outcomes...)}
+		Deleted: append([]string{}, d.Deleted...), Kept: append([]string{}, d.Kept...), Adopted: append([]string{}, d.Adopted...), Freed: d.Freed, Objects: append([]printedOutcome{}, d.Outcomes...)}
 }
 
 // show prints one line.
@@ -169,6 +184,9 @@ func (p printedDeleted) show(s *screen) {
 	}
 	if len(p.Adopted) > 0 {
 		parts = append(parts, amount(len(p.Adopted), "adopted namespace")+" "+would+"kept, with its quota and network policies")
+	}
+	if p.Freed {
+		parts = append(parts, "the operator's finalizer "+would+"removed, because no operator runs")
 	}
 	s.line("tenant %s: %s", p.Tenant, strings.Join(parts, ", "))
 }

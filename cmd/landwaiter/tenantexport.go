@@ -12,7 +12,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/operator"
 )
@@ -195,7 +194,7 @@ func (e exported) provisioned() (names []string) {
 	if !e.live {
 		return nil
 	}
-	for _, n := range resource.NewTenants(e.all.tenants).Namespaces(e.Tenant, e.all.namespaces) {
+	for _, n := range e.all.holders().Namespaces(e.Tenant, e.all.namespaces) {
 		if n.State != v1beta1.NamespaceConflict && n.State != v1beta1.NamespaceTerminating {
 			names = append(names, n.Name)
 		}
@@ -209,7 +208,7 @@ func (e exported) members() ([]string, error) {
 	if len(e.all.tenants) == 0 {
 		return nil, nil
 	}
-	all := resource.NewTenants(e.all.tenants)
+	all := e.all.holders()
 	if conflict := all.Conflict(e.Tenant); conflict != "" {
 		return nil, fmt.Errorf("%s %s would be shown the verdicts of another: %s", v1beta1.KindTenant, e.Name, conflict)
 	}

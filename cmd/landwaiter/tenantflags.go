@@ -154,6 +154,11 @@ type tenantFiles struct {
 	namespaces []corev1.Namespace
 }
 
+// holders says which of the Tenants holds each namespace.
+func (f tenantFiles) holders() *resource.Tenants {
+	return resource.NewTenants(f.tenants).Labelled(resource.LabelsOf(f.namespaces))
+}
+
 // readTenants fails if a Tenant cannot be read, or a file: it might have the one that is
 // meant. What is wrong with other objects does not matter here.
 func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {

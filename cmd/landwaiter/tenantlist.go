@@ -28,7 +28,8 @@ func newTenantList(by person) *cobra.Command {
 		Short: "List the Tenants of a cluster, or their namespaces",
 		Long: `List prints the Tenants of a cluster. The number in NAMESPACES does not include the home
 namespace. READY and PROVISIONED show the conditions, and the reason if a condition is not True. A
-dash means that the condition is missing; only the operator sets Provisioned.
+dash means that the condition is missing; only the operator sets Provisioned. It is "deleting" while
+the Tenant is being deleted: if that does not end, run landwaiter check.
 
 With --namespaces, list prints the namespaces that have the label of a Tenant, or the label
 tenant-name of flux-multitenant-demo.`,

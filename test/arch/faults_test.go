@@ -103,7 +103,7 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "pkg/server/controller", test: "TestMaterialFromElsewhereIsFetchedAndShownInTheStatus", file: "pkg/server/controller/statuses.go",
 			old: "if !report.FetchedAt.IsZero() {", new: "if false {"},
 		{tag: "e2e", folder: "pkg/server/controller", test: "TestAChangeIsLiveAmongAThousandNamespaces", file: "pkg/resources/resolve/snapshot.go",
-			old: "case own != was.Own, next.bind(own) != was.bound, next.affects(was, s.cluster):", new: "case own != was.Own:"},
+			old: "case was == nil, own != was.Own, s.bind(own) != was.bound, s.affects(was, earlier.cluster):", new: "case was == nil, own != was.Own:"},
 		{tag: "e2e", folder: "pkg/remote/cache", test: "TestAMasterThatIsDownCostsOnlyItsOwnVerdicts", file: "pkg/remote/cache/breakers.go",
 			old: "if to == gobreaker.StateOpen && b.cluster != nil {", new: "if false {"},
 		{tag: "e2e", folder: "test/dev", test: "TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing", file: "test/dev/invitation.txt",

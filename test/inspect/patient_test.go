@@ -106,6 +106,13 @@ done
 		return err
 	}
 	w.path = folder + ":" + os.Getenv("PATH")
+	landwaiter, err := suite.Tool(suite.Landwaiter)
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(landwaiter, filepath.Join(folder, "landwaiter")); err != nil {
+		return err
+	}
 	return os.Symlink(kubectl, filepath.Join(folder, "kubectl"))
 }
 

@@ -91,6 +91,9 @@ func rounds() map[string][]planted {
 		"refused": {{id: check.ResourceInvalid, edit: "s/defaultAction: Perhaps/defaultAction: Allow/", plant: fmt.Sprintf(older, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum"}`) + `
 timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: refused, namespace: team-a}, spec: {defaultAction: Perhaps}}'
 ` + fmt.Sprintf(older, add("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum", `["Deny","Allow","Inherit"]`))}},
+		// No operator runs here.
+		"stuck": {{id: check.TenantStuck, plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: stuck, finalizers: [landwaiter.dev/operator]}, spec: {homeNamespace: team-a}}`) +
+			"\nkubectl delete tenant.landwaiter.dev stuck --wait=false"}},
 		// The printed command opens the Deployment: only its owner knows where that Redis is.
 		"redis":    {{id: check.RedisUnreachable, plant: "true"}},
 		"template": {{id: check.NoTemplate, plant: "kubectl delete constrainttemplate verifiedimages"}},

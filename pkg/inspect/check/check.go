@@ -70,6 +70,7 @@ func checks() []check {
 		{[]string{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions, nil},
 		{[]string{ShortNames}, []Source{SourceNodes}, shortNames, nil},
 		{[]string{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease, nil},
+		{[]string{TenantStuck}, []Source{SourceResources, SourceLandwaiter, SourceOperator}, stuck, nil},
 		{[]string{RevocationHostNotAllowed}, []Source{SourceResources, SourceLandwaiter}, unreachable, nil},
 		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach, nil},
 		{[]string{BroadAccess}, []Source{SourceRights}, broad, nil},

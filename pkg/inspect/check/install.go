@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -119,6 +120,9 @@ func lease(v *view, add func(resource.Finding)) {
 }
 
 // leaseHeld reports whether a replica writes.
-func (v *view) leaseHeld() bool {
-	return v.Lease != nil && v.Lease.Spec.RenewTime != nil && v.Now.Sub(v.Lease.Spec.RenewTime.Time) <= leaseGrace
+func (v *view) leaseHeld() bool { return held(v.Lease, v.Now) }
+
+// held reports whether a process has renewed a lease of late.
+func held(lease *coordinationv1.Lease, now time.Time) bool {
+	return lease != nil && lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) <= leaseGrace
 }

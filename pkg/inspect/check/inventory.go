@@ -42,6 +42,7 @@ const (
 	SourceDefinitions Source = "definitions"
 	SourceRights      Source = "rights"
 	SourceLease       Source = "lease"
+	SourceOperator    Source = "operator"
 	SourceFacts       Source = "facts"
 )
 
@@ -94,12 +95,17 @@ type Inventory struct {
 	RoleBindings        []rbacv1.RoleBinding
 
 	Lease *coordinationv1.Lease
+	// OperatorLease is that of the operator, nil if there is none.
+	OperatorLease *coordinationv1.Lease
 	// Facts are what the process published, nil if it published nothing.
 	Facts *resource.Facts
 }
 
-// leaseName is the name of the lease of the replica that writes.
-const leaseName = "landwaiter"
+// The names of the leases of the replica that writes, and of the operator's.
+const (
+	leaseName         = "landwaiter"
+	operatorLeaseName = "landwaiter-operator"
+)
 
 var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
 
@@ -129,7 +135,7 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 	for _, more := range []struct {
 		source Source
 		read   func()
-	}{{SourceDefinitions, r.definitions}, {SourceLease, r.lease}, {SourceFacts, r.facts}} {
+	}{{SourceDefinitions, r.definitions}, {SourceLease, r.lease}, {SourceOperator, r.operatorLease}, {SourceFacts, r.facts}} {
 		if r.failed == nil && i.needs(more.source) {
 			more.read()
 		}
@@ -235,11 +241,16 @@ func (r *reader) definitions() {
 	}
 }
 
-func (r *reader) lease() {
+func (r *reader) lease() { r.into.Lease = r.leaseOf(SourceLease, leaseName) }
+
+func (r *reader) operatorLease() { r.into.OperatorLease = r.leaseOf(SourceOperator, operatorLeaseName) }
+
+// leaseOf returns a lease in Landwaiter's namespace, nil if there is none.
+func (r *reader) leaseOf(source Source, name string) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
-	if err := r.client.Get(r.ctx, client.ObjectKey{Namespace: r.into.Namespace, Name: leaseName}, lease); err != nil {
-		r.not(SourceLease, "get leases.coordination.k8s.io", r.into.Namespace, err)
-		return
+	if err := r.client.Get(r.ctx, client.ObjectKey{Namespace: r.into.Namespace, Name: name}, lease); err != nil {
+		r.not(source, "get leases.coordination.k8s.io", r.into.Namespace, err)
+		return nil
 	}
-	r.into.Lease = lease
+	return lease
 }

@@ -19,6 +19,10 @@ const (
 	maxCacheTTL = 10 * time.Second
 	// leaseGrace is when an unrenewed lease has no holder: four terms of 15 seconds.
 	leaseGrace = time.Minute
+	// startGrace is how long an operator may take to become ready, and deletionGrace how long one that
+	// works may take to delete a Tenant, before that is a finding.
+	startGrace    = 2 * time.Minute
+	deletionGrace = 10 * time.Minute
 )
 
 // Defaults of Gatekeeper's flags.

@@ -129,7 +129,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 		pointers[i] = &tenants[i]
 	}
 	slices.SortFunc(pointers, func(a, b *v1beta1.Tenant) int { return strings.Compare(a.Name, b.Name) })
-	holders := resource.NewTenants(pointers)
+	holders := resource.NewTenants(pointers).Labelled(resource.LabelsOf(existing))
 	chosen, err := choose(pointers, options)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -230,40 +229,6 @@ func (r *reading) everything(ctx context.Context) error {
 	}
 	slices.Sort(r.scope)
 	return r.kinds(ctx, verify.Cluster, true)
-}
-
-// namespaces reads some namespaces, and the home namespaces of the Tenants that hold them before or
-// after a change.
-func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, change Change) error {
-	r.scope = slices.Compact(slices.Sorted(slices.Values(wanted)))
-	needed := map[verify.Namespace]bool{}
-	for _, tenants := range []*resource.Tenants{tenantsOf(r.objects), tenantsOf(change.applied(r.objects))} {
-		for _, namespace := range r.scope {
-			needed[namespace] = true
-			if holder := tenants.Holder(string(namespace)); holder != nil {
-				needed[verify.Namespace(holder.Spec.HomeNamespace)] = true
-			}
-		}
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(needed)) {
-		if namespace == verify.Cluster {
-			continue
-		}
-		if err := r.namespace(ctx, namespace); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func tenantsOf(o resource.Objects) *resource.Tenants {
-	var all []*v1beta1.Tenant
-	for _, object := range o.Resources {
-		if tenant, ok := object.(*v1beta1.Tenant); ok {
-			all = append(all, tenant)
-		}
-	}
-	return resource.NewTenants(all)
 }
 
 // namespace reads one namespace with its resources.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
 
@@ -159,6 +160,9 @@ func (p *Person) Governed(ctx context.Context, home verify.Namespace, states ...
 				r.lacks(Right{Verb: "list", Resource: corev1.Resource("namespaces")})
 			case err != nil:
 				return nil, nil, fmt.Errorf("list namespaces: %w", err)
+			}
+			if all != nil {
+				tenants = tenants.Labelled(resource.LabelsOf(all))
 			}
 			names = slices.Concat(names, tenants.ActiveNamespaces(tenant, all))
 		}

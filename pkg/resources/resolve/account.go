@@ -280,7 +280,7 @@ func Measured(o resource.Objects) *Snapshot {
 	levels := Group(o)
 	cluster := &Level{Objects: levels[verify.Cluster]}
 	cluster.quotas = cluster.compileQuotas(cluster.Objects.Quotas)
-	s := &Snapshot{cluster: cluster, tenancy: newTenancy(cluster.Objects), levels: map[verify.Namespace]*Level{}, members: &members{}}
+	s := &Snapshot{cluster: cluster, tenancy: newTenancy(cluster.Objects, levels.labels()), levels: map[verify.Namespace]*Level{}, members: &members{}}
 	for namespace, found := range levels {
 		if namespace != verify.Cluster {
 			s.levels[namespace] = &Level{Objects: found, load: loadOf(found, weight{})}

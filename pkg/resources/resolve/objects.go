@@ -22,6 +22,7 @@ type Objects struct {
 	uid        string
 	broken     error            // the Namespace object itself could not be read
 	ending     bool             // the namespace is being deleted
+	labelled   string           // the Tenant that the label of the namespace names, "" for none
 	unread     error            // the Namespace object is hidden
 	hidden     map[string]error // the kinds that are hidden, without "Cluster"
 	known      resource.Known   // what is known of them all the same
@@ -61,6 +62,7 @@ func Group(o resource.Objects) Levels {
 	for i := range o.Namespaces {
 		l := at(o.Namespaces[i].Name)
 		l.uid, l.ending = string(o.Namespaces[i].UID), o.Namespaces[i].DeletionTimestamp != nil
+		l.labelled = o.Namespaces[i].Labels[v1beta1.LabelTenant]
 		l.annotations = breakGlassOf(o.Namespaces[i].Annotations)
 	}
 	for _, object := range o.Resources {

@@ -43,7 +43,7 @@ func New(o resource.Objects, fetched external.Fetched, outside Outside) (*Snapsh
 func (levels Levels) Compile(fetched external.Fetched, outside Outside) (*Snapshot, []resource.Problem) {
 	c := &compiler{outside: outside}
 	cluster := levels[verify.Cluster].with(fetched)
-	s := &Snapshot{outside: outside, cluster: c.level(weighed(cluster, nil), nil, excess{}), tenancy: newTenancy(cluster),
+	s := &Snapshot{outside: outside, cluster: c.level(weighed(cluster, nil), nil, excess{}), tenancy: newTenancy(cluster, levels.labels()),
 		levels: map[verify.Namespace]*Level{}, views: map[verify.Namespace]*View{}, members: &members{}}
 	for namespace, found := range levels {
 		if namespace != verify.Cluster {
@@ -79,6 +79,18 @@ func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched exter
 		delete(next.levels, namespace)
 		delete(next.views, namespace)
 	}
+	label := ""
+	if exists {
+		label = found.labelled
+	}
+	tenancy, moved := s.tenancy.relabelled(namespace, label)
+	if next.tenancy = tenancy; moved {
+		// Two accounts may be settled, and the members of two homes linked: as for a change of Tenants.
+		next.members = &members{}
+		next.settleAll()
+		next.linkChanged(s)
+		return next, next.problemsIn(namespace)
+	}
 	linked := map[verify.Namespace]bool{}
 	for _, changed := range append(next.settleAccount(namespace), namespace) {
 		for _, concerned := range next.concerned(changed) {
@@ -87,10 +99,15 @@ func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched exter
 			}
 		}
 	}
-	if v, ok := next.views[namespace]; ok {
-		return next, v.problems
+	return next, next.problemsIn(namespace)
+}
+
+// problemsIn returns the problems of a namespace, none if s was not compiled with it.
+func (s *Snapshot) problemsIn(namespace verify.Namespace) []resource.Problem {
+	if v, ok := s.views[namespace]; ok {
+		return v.problems
 	}
-	return next, nil
+	return nil
 }
 
 // WithCluster returns a snapshot with the cluster's objects from levels, and their
@@ -98,7 +115,7 @@ func (s *Snapshot) With(namespace verify.Namespace, levels Levels, fetched exter
 // not recompiled. WithCluster ignores the other levels.
 func (s *Snapshot) WithCluster(levels Levels, fetched external.Fetched) (*Snapshot, []resource.Problem) {
 	c, found := &compiler{outside: s.outside}, levels[verify.Cluster].with(fetched)
-	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenancy: newTenancy(found), members: &members{},
+	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenancy: newTenancy(found, s.tenancy.Labels()), members: &members{},
 		levels: make(map[verify.Namespace]*Level, len(s.levels)), views: make(map[verify.Namespace]*View, len(s.views))}
 	for namespace, own := range s.levels {
 		if next.cluster.differs(own.uses) {
@@ -107,18 +124,23 @@ func (s *Snapshot) WithCluster(levels Levels, fetched external.Fetched) (*Snapsh
 		next.levels[namespace] = own
 	}
 	next.settleAll()
-	for namespace, was := range s.views {
-		own := next.levels[namespace]
+	next.linkChanged(s)
+	return next, next.ProblemsOf(verify.Cluster)
+}
+
+// linkChanged links the cluster, and the namespaces that have another level or other Tenants than in an
+// earlier snapshot.
+func (s *Snapshot) linkChanged(earlier *Snapshot) {
+	s.views[verify.Cluster] = s.link(&Level{Objects: &Objects{}})
+	for namespace, own := range s.levels {
+		was := earlier.views[namespace]
 		switch {
-		case namespace == verify.Cluster:
-			next.views[namespace] = next.link(&Level{Objects: &Objects{}})
-		case own != was.Own, next.bind(own) != was.bound, next.affects(was, s.cluster):
-			next.views[namespace] = next.link(own)
+		case was == nil, own != was.Own, s.bind(own) != was.bound, s.affects(was, earlier.cluster):
+			s.views[namespace] = s.link(own)
 		default:
-			next.views[namespace] = was
+			s.views[namespace] = was
 		}
 	}
-	return next, next.ProblemsOf(verify.Cluster)
 }
 
 // For returns the configuration of a namespace. The cluster's resources apply to a

@@ -50,7 +50,7 @@ func (l *Objects) hash(names bool) uint64 {
 }
 
 func (l *Objects) hashNow(names bool) uint64 {
-	parts := []string{string(l.Namespace), l.uid, fmt.Sprint(l.broken != nil, l.ending, names)}
+	parts := []string{string(l.Namespace), l.uid, l.labelled, fmt.Sprint(l.broken != nil, l.ending, names)}
 	for _, key := range compile.SortedKeys(l.annotations) {
 		parts = append(parts, key, l.annotations[key])
 	}

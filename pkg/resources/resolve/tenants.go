@@ -32,7 +32,7 @@ type tenancy struct {
 	homes    map[verify.Namespace][]string // the Tenants with this home
 }
 
-func newTenancy(cluster *Objects) *tenancy {
+func newTenancy(cluster *Objects, labels resource.Labels) *tenancy {
 	t := &tenancy{unread: cluster.hidden[v1beta1.KindTenant], unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
 	var known []*v1beta1.Tenant
 	for _, e := range cluster.tenants {
@@ -53,8 +53,30 @@ func newTenancy(cluster *Objects) *tenancy {
 			t.homes[home] = append(t.homes[home], e.Source.Name)
 		}
 	}
-	t.Tenants = resource.NewTenants(known)
+	t.Tenants = resource.NewTenants(known).Labelled(labels)
 	return t
+}
+
+// relabelled is t with another label of a namespace, and whether another Tenant then holds the namespace.
+func (t *tenancy) relabelled(namespace verify.Namespace, tenant string) (*tenancy, bool) {
+	tenants, moved := t.Relabelled(string(namespace), tenant)
+	if tenants == t.Tenants {
+		return t, false
+	}
+	next := *t
+	next.Tenants = tenants
+	return &next, moved
+}
+
+// labels returns those of the namespaces among levels.
+func (levels Levels) labels() resource.Labels {
+	labels := resource.Labels{}
+	for namespace, l := range levels {
+		if l.labelled != "" {
+			labels[string(namespace)] = l.labelled
+		}
+	}
+	return labels
 }
 
 // saidBy returns a Tenant with the namespaces that it says, nil if it says none, and an error if it

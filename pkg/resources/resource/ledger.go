@@ -22,8 +22,9 @@ type Ledger struct {
 	mu      sync.Mutex
 	shares  map[Share]*holding
 	tenants map[string]*v1beta1.Tenant // what matters of them
-	// holders is made of tenants, nil if they have changed since, and totals of both: what the
-	// shares of all namespaces of a Tenant take.
+	labels  Labels
+	// holders is made of tenants and labels, nil if they have changed since, and totals of all: what
+	// the shares of all namespaces of a Tenant take.
 	holders *Tenants
 	totals  map[tenantShare]int
 }
@@ -131,7 +132,7 @@ func (l *Ledger) Holder(namespace string) string {
 // current returns holders, and makes it and totals if Tenants have changed.
 func (l *Ledger) current() *Tenants {
 	if l.holders == nil {
-		l.holders, l.totals = NewTenants(slices.Collect(maps.Values(l.tenants))), map[tenantShare]int{}
+		l.holders, l.totals = NewTenants(slices.Collect(maps.Values(l.tenants))).Labelled(l.labels), map[tenantShare]int{}
 		for share, h := range l.shares {
 			if tenant, held := l.tenantOf(share); held {
 				l.totals[tenant] += h.total
@@ -153,6 +154,23 @@ func (l *Ledger) know(tenant *v1beta1.Tenant) {
 		l.tenants = map[string]*v1beta1.Tenant{}
 	}
 	l.tenants[tenant.Name], l.holders = is, nil
+}
+
+// Label says which Tenant the label of a namespace names, "" for none or if the namespace is gone.
+func (l *Ledger) Label(namespace, tenant string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next, moved := l.current().Relabelled(namespace, tenant)
+	if l.holders, l.labels = next, next.labels; moved {
+		l.holders = nil
+	}
+}
+
+// Relabel says that there are no labels of namespaces but these.
+func (l *Ledger) Relabel(labels Labels) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.labels, l.holders = labels, nil
 }
 
 // membership returns what says which namespaces a Tenant holds.

@@ -14,11 +14,14 @@ import (
 )
 
 // Tenants says which Tenant holds each namespace. A listed namespace (the home namespace is listed)
-// beats a prefix; among equal claims the oldest Tenant wins, then the first by name.
+// beats a prefix; among equal claims the Tenant that the namespace's label names wins, then the oldest,
+// then the first by name. After a restore, ages differ from those before, and labels do not.
 type Tenants struct {
-	all      map[string]*v1beta1.Tenant
-	listed   map[string]*v1beta1.Tenant
+	all map[string]*v1beta1.Tenant
+	// listed holds the Tenants that list each namespace, the oldest first.
+	listed   map[string][]*v1beta1.Tenant
 	prefixes map[string]*v1beta1.Tenant
+	labels   Labels
 	// beginnings holds, for each beginning of a prefix that ends with a dash, the oldest
 	// Tenant with such a prefix.
 	beginnings map[string]*v1beta1.Tenant
@@ -27,15 +30,29 @@ type Tenants struct {
 	overlaps map[string]*v1beta1.Tenant
 }
 
+// Labels holds the values of the label landwaiter.dev/tenant, by namespace.
+type Labels map[string]string
+
+// LabelsOf returns the labels of some namespaces.
+func LabelsOf(namespaces []corev1.Namespace) Labels {
+	labels := Labels{}
+	for i := range namespaces {
+		if tenant := namespaces[i].Labels[v1beta1.LabelTenant]; tenant != "" {
+			labels[namespaces[i].Name] = tenant
+		}
+	}
+	return labels
+}
+
 // NewTenants computes who holds what. Each name may occur once.
 func NewTenants(tenants []*v1beta1.Tenant) *Tenants {
-	t := &Tenants{all: map[string]*v1beta1.Tenant{}, listed: map[string]*v1beta1.Tenant{}, prefixes: map[string]*v1beta1.Tenant{},
+	t := &Tenants{all: map[string]*v1beta1.Tenant{}, listed: map[string][]*v1beta1.Tenant{}, prefixes: map[string]*v1beta1.Tenant{},
 		beginnings: map[string]*v1beta1.Tenant{}, overlaps: map[string]*v1beta1.Tenant{}}
 	for _, tenant := range slices.SortedFunc(slices.Values(tenants), olderFirst) {
 		t.all[tenant.Name] = tenant
 		for _, namespace := range listedBy(tenant) {
-			if t.listed[namespace] == nil {
-				t.listed[namespace] = tenant
+			if !slices.Contains(t.listed[namespace], tenant) {
+				t.listed[namespace] = append(t.listed[namespace], tenant)
 			}
 		}
 		prefix := tenant.Spec.NamespacePrefix
@@ -54,6 +71,32 @@ func NewTenants(tenants []*v1beta1.Tenant) *Tenants {
 		}
 	}
 	return t
+}
+
+// Labelled returns the same Tenants, with the labels of namespaces.
+func (t *Tenants) Labelled(labels Labels) *Tenants {
+	labelled := *t
+	labelled.labels = labels
+	return &labelled
+}
+
+// Labels returns the labels of namespaces, which must not be modified.
+func (t *Tenants) Labels() Labels { return t.labels }
+
+// Relabelled returns the same Tenants with one label changed, "" for none, and whether another Tenant
+// then holds the namespace.
+func (t *Tenants) Relabelled(namespace, tenant string) (*Tenants, bool) {
+	if t.labels[namespace] == tenant {
+		return t, false
+	}
+	labels := Labels{}
+	maps.Copy(labels, t.labels)
+	labels[namespace] = tenant
+	if tenant == "" {
+		delete(labels, namespace)
+	}
+	next := t.Labelled(labels)
+	return next, next.Holder(namespace) != t.Holder(namespace)
 }
 
 // TenantsAmong computes who holds what from the Tenants among objects.
@@ -107,21 +150,43 @@ func beginningsOf(text string) iter.Seq[string] {
 func (t *Tenants) Named(name string) *v1beta1.Tenant { return t.all[name] }
 
 // Lists reports whether a Tenant names a namespace itself, and not by its prefix.
-func (t *Tenants) Lists(namespace string) bool { return t.listed[namespace] != nil }
+func (t *Tenants) Lists(namespace string) bool { return len(t.listed[namespace]) > 0 }
 
 // Holder returns the Tenant that holds a namespace, nil if none does. The namespace need
 // not exist.
 func (t *Tenants) Holder(namespace string) *v1beta1.Tenant {
-	if tenant := t.listed[namespace]; tenant != nil {
-		return tenant
+	labelled := t.all[t.labels[namespace]]
+	if claims := t.listed[namespace]; len(claims) > 0 {
+		if slices.Contains(claims, labelled) {
+			return labelled
+		}
+		return claims[0]
+	}
+	if labelled != nil && covers(labelled.Spec.NamespacePrefix, namespace) {
+		return labelled
 	}
 	for beginning := range beginningsOf(namespace) {
 		// Prefixes end with a dash, and none begins with another.
-		if tenant := t.prefixes[beginning]; tenant != nil && len(beginning) < len(namespace) {
+		if tenant := t.prefixes[beginning]; tenant != nil && covers(beginning, namespace) {
 			return tenant
 		}
 	}
 	return nil
+}
+
+// covers reports whether a prefix, "" for none, is one of a namespace.
+func covers(prefix, namespace string) bool {
+	return prefix != "" && len(prefix) < len(namespace) && strings.HasPrefix(namespace, prefix)
+}
+
+// Held says which Tenant holds a namespace, and why that one does. Some Tenant has to.
+func (t *Tenants) Held(namespace string) string {
+	holder := t.Holder(namespace)
+	why := "is older"
+	if t.labels[namespace] == holder.Name {
+		why = "its label " + v1beta1.LabelTenant + " names"
+	}
+	return fmt.Sprintf("namespace %s belongs to Tenant %s, which %s", namespace, holder.Name, why)
 }
 
 // Namespaces returns the namespaces that a Tenant names, and those among existing that its
@@ -134,7 +199,7 @@ func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace
 	for i := range existing {
 		namespace := &existing[i]
 		_, listed := states[namespace.Name]
-		if !listed && (t.overlaps[tenant.Name] != nil || t.Holder(namespace.Name) != tenant) {
+		if !listed && t.Holder(namespace.Name) != tenant {
 			continue
 		}
 		states[namespace.Name] = v1beta1.NamespaceActive
@@ -180,7 +245,7 @@ func (t *Tenants) Conflict(tenant *v1beta1.Tenant) string {
 	}
 	for _, namespace := range listedBy(tenant) {
 		if holder := t.Holder(namespace); holder != nil && holder.Name != tenant.Name {
-			taken = append(taken, fmt.Sprintf("namespace %s belongs to Tenant %s, which is older", namespace, holder.Name))
+			taken = append(taken, t.Held(namespace))
 		}
 	}
 	return strings.Join(taken, "; ")

@@ -74,7 +74,7 @@ func specChanged() predicate.Predicate {
 
 // namespaceChanged passes the creation and deletion of a namespace, the beginning of its
 // deletion (a home namespace that is ending must not leave its Tenant to the cluster's rules), and
-// changes of break-glass. Other content has no effect.
+// changes of break-glass and of the Tenant's label. Other content has no effect.
 func namespaceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
@@ -84,12 +84,13 @@ func namespaceChanged() predicate.Predicate {
 				return true
 			}
 		}
-		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			e.ObjectOld.GetLabels()[v1beta1.LabelTenant] != e.ObjectNew.GetLabels()[v1beta1.LabelTenant]
 	}}
 }
 
-// reduce is the transform of the cache. Of a namespace it keeps the identity and break-glass:
-// a team's account may put much else on one that it made. Resources are kept by ledger.
+// reduce is the transform of the cache. Of a namespace it keeps the identity, break-glass and the
+// Tenant's label: a team's account may put much else on one that it made. Resources are kept by ledger.
 func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
 	resources := watch.Reduce(ledger.Keep)
 	return func(object any) (any, error) {
@@ -112,8 +113,12 @@ func reduceNamespace(namespace *corev1.Namespace) {
 			annotations[key] = "" // which no break-glass may have
 		}
 	}
+	var labels map[string]string
+	if tenant := namespace.Labels[v1beta1.LabelTenant]; tenant != "" { // the API server bounds it
+		labels = map[string]string{v1beta1.LabelTenant: tenant}
+	}
 	resource.Strip(namespace)
-	namespace.Annotations = annotations
+	namespace.Labels, namespace.Annotations = labels, annotations
 	namespace.Spec, namespace.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 }
 

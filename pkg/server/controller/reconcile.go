@@ -11,6 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 var _ reconcile.TypedReconciler[verify.Namespace] = (*Controller)(nil)
@@ -70,6 +71,9 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	objects, err := c.reader.level(ctx, level)
 	if err != nil {
 		return reconcile.Result{}, err // retry later; the last snapshot stays
+	}
+	if level != verify.Cluster {
+		c.ledger.Label(string(level), resource.LabelsOf(objects.Namespaces)[string(level)])
 	}
 	if wait := c.pace.postpone(level, c.withheld.fill(level, &objects, c.set.Snapshot().Crowded), time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all specs are read

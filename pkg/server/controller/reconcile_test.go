@@ -313,7 +313,10 @@ func TestEventsOfObjectsEnqueueTheirLevel(t *testing.T) {
 	again.UID = "another"
 	ending := team("team-a")
 	ending.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	labelled := team("team-a")
+	labelled.Labels = map[string]string{v1beta1.LabelTenant: "iris"}
 	predicate := namespaceChanged()
+	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: labelled}), "of two Tenants that claim it, the label says which one has it")
 	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: ending}), "a home namespace that is ending is compiled at once")
 	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ending}))
 	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: team("team-a")}))

@@ -96,6 +96,7 @@ func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects, cr
 func (w *withheldSpecs) fillAll(o *resource.Objects) (pending bool) {
 	all := *o
 	all.Resources = slices.Clone(o.Resources)
+	w.ledger.Relabel(resource.LabelsOf(o.Namespaces))
 	measured := sync.OnceValue(func() *resolve.Snapshot { return resolve.Measured(all) })
 	crowded := func(share resource.Share, size int) bool { return measured().Crowded(share, size) }
 	for namespace, resources := range byLevel(o) {

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -18,14 +21,21 @@ import (
 // ErrNoTenant says that there is no Tenant of a name.
 var ErrNoTenant = errors.New("there is no such Tenant")
 
+// Away says how [Engine.TakeAway] deletes a Tenant.
+type Away struct {
+	// Namespaces deletes those that were made for the Tenant, whatever it says.
+	Namespaces bool
+	// OperatorGone says that no operator runs: TakeAway then does its work, and removes its finalizer.
+	OperatorGone bool
+}
+
 // TakeAway deletes a Tenant and everything that it stands for, and waits until it is gone. Where the
-// operator runs, it does the work. With namespaces those that were made for the Tenant go,
-// whatever it says. In a dry run the Deletion says what would happen. The Tenant that it returns is
+// operator runs, it does the work. In a dry run the Deletion says what would happen. The Tenant that it returns is
 // as it was, with the namespaceReclaimPolicy that counted.
 //
 // The error is [ErrNoTenant] if there is none and nothing is left of one, one of the API server, or an
 // [UnfinishedError].
-func (e *Engine) TakeAway(ctx context.Context, name string, namespaces bool) (*v1beta1.Tenant, *Deletion, error) {
+func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.Tenant, *Deletion, error) {
 	tenant := &v1beta1.Tenant{}
 	missing := e.client.Get(ctx, client.ObjectKey{Name: name}, tenant)
 	if client.IgnoreNotFound(missing) != nil {
@@ -34,11 +44,12 @@ func (e *Engine) TakeAway(ctx context.Context, name string, namespaces bool) (*v
 	if missing != nil { // an earlier run may have left something
 		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
 	}
-	if namespaces {
+	if how.Namespaces {
 		tenant.Spec.NamespaceReclaimPolicy = v1beta1.NamespaceReclaimPolicyDeleteCreated
 	}
-	if missing == nil && slices.Contains(tenant.Finalizers, Finalizer) && !e.options.DryRun {
-		deletion, err := e.awayByOperator(ctx, tenant, namespaces)
+	operated := missing == nil && slices.Contains(tenant.Finalizers, Finalizer)
+	if operated && !how.OperatorGone && !e.options.DryRun {
+		deletion, err := e.awayByOperator(ctx, tenant, how.Namespaces)
 		return tenant, deletion, err
 	}
 	deletion, err := e.deleteAll(ctx, tenant)
@@ -50,6 +61,11 @@ func (e *Engine) TakeAway(ctx context.Context, name string, namespaces bool) (*v
 	case missing == nil:
 		if err := e.deleteTenant(ctx, tenant); err != nil {
 			return nil, nil, err
+		}
+		if deletion.Freed = operated && how.OperatorGone; deletion.Freed {
+			if err := e.free(ctx, name); err != nil {
+				return nil, nil, err
+			}
 		}
 		deletion.Outcomes = append(deletion.Outcomes, Outcome{Object: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: name}, Result: Removed})
 	}
@@ -63,6 +79,32 @@ func (e *Engine) deleteTenant(ctx context.Context, tenant *v1beta1.Tenant) error
 	}
 	if err := e.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Tenant %s: %w", tenant.Name, err)
+	}
+	return nil
+}
+
+// free removes the operator's finalizer of a Tenant that is being deleted, unless this is a dry run, and
+// leaves those of others.
+func (e *Engine) free(ctx context.Context, name string) error {
+	if e.options.DryRun {
+		return nil
+	}
+	tenant := &v1beta1.Tenant{}
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := e.client.Get(ctx, client.ObjectKey{Name: name}, tenant); err != nil {
+			return err
+		}
+		was := tenant.DeepCopy()
+		if !controllerutil.RemoveFinalizer(tenant, Finalizer) {
+			return nil
+		}
+		return e.client.Patch(ctx, tenant, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
+	})
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("remove the finalizer %s of Tenant %s: %w", Finalizer, name, err)
+	case err == nil && len(tenant.Finalizers) > 0:
+		return unfinished("Tenant %s waits for the finalizers of others: %s", name, strings.Join(tenant.Finalizers, ", "))
 	}
 	return nil
 }
@@ -110,7 +152,7 @@ func (e *Engine) awayByOperator(ctx context.Context, tenant *v1beta1.Tenant, nam
 		return nil, err
 	}
 	if err := e.awaitGone(ctx, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name}}); err != nil {
-		return nil, unfinished("the operator has not finished to delete Tenant %s (is landwaiter-operator running?): %w", tenant.Name, err)
+		return nil, unfinished("the operator has not finished to delete Tenant %s (is landwaiter-operator running?); to delete the Tenant without it, scale landwaiter-operator to 0 replicas and repeat the command: %w", tenant.Name, err)
 	}
 	return deletion, e.awaitEnd(ctx, deletion.Deleted)
 }

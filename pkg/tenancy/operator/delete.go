@@ -20,7 +20,7 @@ const orphan = `{"spec":{"suspend":true,"deletionPolicy":"Orphan"}}`
 
 // Finalizer keeps a Tenant until the operator has taken away what it stands for. Without
 // an operator no Tenant has it.
-const Finalizer = v1beta1.Group + "/operator"
+const Finalizer = v1beta1.FinalizerOperator
 
 // Deletion is the outcome of [Engine.Delete].
 type Deletion struct {
@@ -29,6 +29,8 @@ type Deletion struct {
 	Pending []policy.ObjectRef
 	// Deleted, Kept and Adopted are the Tenant's namespaces, by what became of them.
 	Deleted, Kept, Adopted []string
+	// Freed says that no operator runs, so the finalizer of the operator goes as well.
+	Freed bool
 }
 
 // Delete takes away what a Tenant stands for, and leaves the Tenant itself. It works from

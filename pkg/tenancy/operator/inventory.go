@@ -149,7 +149,8 @@ type Row struct {
 	Namespaces  int    `json:"namespaces"` // besides the home namespace
 	PolicyLevel string `json:"policyLevel"`
 	Reconciler  string `json:"reconciler,omitempty"` // namespace/name of its account, "" if it has none
-	// Ready and Provisioned are statuses of conditions, with the reason unless True.
+	// Ready and Provisioned are statuses of conditions, with the reason unless True. Provisioned of a
+	// Tenant that is being deleted is "deleting".
 	Ready       string `json:"ready"`
 	Provisioned string `json:"provisioned"`
 }
@@ -174,6 +175,9 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 			Ready: conditionText(tenant, v1beta1.ConditionReady), Provisioned: conditionText(tenant, v1beta1.ConditionProvisioned)}
 		others := slices.DeleteFunc(w.tenants.ActiveNamespaces(tenant, w.namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 		row.Namespaces = len(others)
+		if tenant.DeletionTimestamp != nil {
+			row.Provisioned = "deleting"
+		}
 		if account := onboard.Account(tenant); account != "" {
 			row.Reconciler = tenant.Spec.HomeNamespace + "/" + account
 		}

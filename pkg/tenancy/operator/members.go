@@ -56,8 +56,7 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 	existing := w.namespace(namespace.Name)
 	switch namespace.State {
 	case v1beta1.NamespaceConflict:
-		holder := w.tenants.Holder(namespace.Name)
-		report.problem(policy.ReasonNotOwned, ref, "namespace %s belongs to Tenant %s, which is older: take it off one of them", namespace.Name, holder.Name)
+		report.problem(policy.ReasonNotOwned, ref, "%s: take it off one of them", w.tenants.Held(namespace.Name))
 		return nil, nil
 	case v1beta1.NamespaceTerminating:
 		report.problem(policy.ReasonNotOwned, ref, "namespace %s is being deleted: wait until it is gone", namespace.Name)
@@ -80,15 +79,19 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, n
 	if m.adopt = e.options.Adopt && tenant.Spec.Adopt; m.adopt {
 		return m, nil
 	}
+	whose := "belongs to no Tenant"
+	if label := existing.Labels[v1beta1.LabelTenant]; label != "" { // as in a restore whose Tenants come one after the other
+		whose = fmt.Sprintf("carries the label of Tenant %s, which does not claim it", label)
+	}
 	if e.options.Adopt {
-		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and belongs to no Tenant; --set adopt=true, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, tenant.Name, e.pods(ctx, namespace.Name))
+		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and %s; --set adopt=true, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, whose, tenant.Name, e.pods(ctx, namespace.Name))
 		return nil, nil
 	}
 	otherwise := "or take it off the Tenant"
 	if !w.tenants.Lists(namespace.Name) {
 		otherwise = "its name begins with the Tenant's prefix, so otherwise move what is in it to another namespace, and delete it"
 	}
-	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and belongs to no Tenant: `landwaiter tenant add %s --set adopt=true` takes it over; %s", namespace.Name, tenant.Name, otherwise)
+	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and %s: `landwaiter tenant add %s --set adopt=true` takes it over; %s", namespace.Name, whose, tenant.Name, otherwise)
 	return nil, nil
 }
 

@@ -118,7 +118,7 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 	for i := range stores.Items {
 		withStores[stores.Items[i].Namespace] = true
 	}
-	holders := resource.NewTenants(all)
+	holders := resource.NewTenants(all).Labelled(resource.LabelsOf(namespaces.Items))
 	var found []onboard.Pinning
 	for i := range namespaces.Items {
 		if name := namespaces.Items[i].Name; namespaces.Items[i].DeletionTimestamp == nil {

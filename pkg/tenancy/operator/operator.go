@@ -212,7 +212,7 @@ func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1b
 		tenant.CreationTimestamp = created
 		all = append(all, tenant)
 	}
-	return &world{all: all, tenants: resource.NewTenants(all), namespaces: namespaces.Items}, tenant, nil
+	return &world{all: all, tenants: resource.NewTenants(all).Labelled(resource.LabelsOf(namespaces.Items)), namespaces: namespaces.Items}, tenant, nil
 }
 
 // explained wraps an error about Tenants, which says little where their CRD is missing.

@@ -172,7 +172,8 @@ func (r *reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 		r.log.WithField("namespace", namespace.GetName()).WithError(err).Error("cannot tell whose namespace changed; the next comparison will")
 		return requests
 	}
-	if holder := resource.NewTenants(all).Holder(namespace.GetName()); holder != nil && !slices.Contains(requests, request(holder.Name)) {
+	labels := resource.Labels{namespace.GetName(): namespace.GetLabels()[v1beta1.LabelTenant]}
+	if holder := resource.NewTenants(all).Labelled(labels).Holder(namespace.GetName()); holder != nil && !slices.Contains(requests, request(holder.Name)) {
 		requests = append(requests, request(holder.Name))
 	}
 	return requests

@@ -37,7 +37,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 		}
 		tenants, at[tenant.Name] = append(tenants, complete), c.tenantFile(o)
 	}
-	holders := resource.NewTenants(tenants)
+	holders := resource.NewTenants(tenants).Labelled(all.labels())
 	for _, tenant := range tenants {
 		c.beyond(all, tenant, holders)
 		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question

@@ -56,13 +56,8 @@ func (c *checker) unknownProviders() {
 // sharedSecrets finds objects that use a shared store in a namespace of the platform, and that a
 // constraint of the tree denies there: such a namespace has no Tenant, so no key is its own.
 func (c *checker) sharedSecrets(all *closure) {
-	holders := resource.NewTenants(all.tenants())
-	labelled := map[string]string{}
-	for _, o := range all.objects {
-		if o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" {
-			labelled[o.GetName()] = o.GetLabels()[v1beta1.LabelTenant]
-		}
-	}
+	labelled := all.labels()
+	holders := resource.NewTenants(all.tenants()).Labelled(labelled)
 	for _, constraint := range all.objects {
 		action, _, _ := unstructured.NestedString(constraint.Object, "spec", "enforcementAction")
 		if constraint.GetKind() != keysKind || constraint.GroupVersionKind().Group != constraintGroup || action != "" && action != "deny" {
@@ -116,4 +111,15 @@ func (all *closure) tenants() (tenants []*v1beta1.Tenant) {
 		}
 	}
 	return tenants
+}
+
+// labels returns the Tenants that the labels of namespaces name.
+func (all *closure) labels() resource.Labels {
+	labels := resource.Labels{}
+	for _, o := range all.objects {
+		if o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" {
+			labels[o.GetName()] = o.GetLabels()[v1beta1.LabelTenant]
+		}
+	}
+	return labels
 }

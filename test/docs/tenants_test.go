@@ -77,6 +77,7 @@ func TestTheSchemaOfTheTenantChartIsUpToDate(t *testing.T) {
 		"$schema": "http://json-schema.org/draft-07/schema#", "title": "tenant", "type": "object", "additionalProperties": false,
 		"properties": map[string]any{
 			"global":  map[string]any{"type": "object"},
+			"enabled": map[string]any{"type": "boolean"},
 			"tenants": map[string]any{"type": "array", "items": valueSchema(spec)},
 			"objects": flag, "constraints": flag,
 			"landwaiter": map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{"namespace": namespace, "serviceAccount": account}, "required": []string{"namespace", "serviceAccount"}},

@@ -30,7 +30,7 @@ func chartValues(t *testing.T, path string, mapping *yaml.Node, schema map[strin
 	properties, _ := schema["properties"].(map[string]any)
 	require.Equal(t, false, schema["additionalProperties"], "the schema of %q lets any name in", path)
 	var found []chartValue
-	seen := map[string]bool{"global": true}
+	seen := map[string]bool{"global": true, "enabled": true} // those of charts that have this one as a part
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]
 		name := strings.TrimPrefix(path+"."+key.Value, ".")

@@ -141,7 +141,7 @@ func wrong(schema map[string]any, path string, paths *[]string) any {
 	values := map[string]any{"typo": 1}
 	*paths = append(*paths, path+"': additional properties 'typo' not allowed")
 	for name, property := range properties {
-		if name != "global" {
+		if name != "global" && name != "enabled" {
 			values[name] = wrong(property.(map[string]any), path+"/"+name, paths)
 		}
 	}

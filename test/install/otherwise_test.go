@@ -139,7 +139,9 @@ func TestLandwaiterThatIsAskedAboutItselfIsStuckAndIsFreed(t *testing.T) {
 			w.shell(t, `for name in $(kubectl get deployments --namespace landwaiter-system --output name); do
   kubectl patch "$name" --namespace landwaiter-system --patch '{"spec": {"template": {"metadata": {"annotations": {"example.com/again": "'"$(date +%s%N)"'"}}}}}'
 done`)
-			await(t, "Landwaiter's pods denied", func(ctx context.Context) error { return w.failed(ctx, "could not be decided in namespace landwaiter-system, try again") })
+			await(t, "Landwaiter's pods denied", func(ctx context.Context) error {
+				return w.failed(ctx, "could not be decided in namespace landwaiter-system, try again")
+			})
 			require.NoError(t, w.recreated(landwaiterPods, 0)(suite.Within(t)))
 
 			w.shell(t, documented(t, commands))

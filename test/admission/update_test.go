@@ -178,6 +178,8 @@ func templateOf(t *testing.T, workload client.Object) *corev1.PodTemplateSpec {
 		return &o.Spec.Template
 	case *corev1.ReplicationController:
 		return o.Spec.Template
+	case *batchv1.Job:
+		return &o.Spec.Template
 	case *batchv1.CronJob:
 		return &o.Spec.JobTemplate.Spec.Template
 	}

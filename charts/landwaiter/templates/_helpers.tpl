@@ -178,10 +178,11 @@ at most 63 characters, so longer ones end in a digest. */}}
   (dict "id" "pods-initcontainers" "applyTo" $pods "path" "spec.initContainers")
   (dict "id" "pods-ephemeralcontainers" "applyTo" $debug "path" "spec.ephemeralContainers") }}
 {{- if $root.Values.mutation.workloads }}
+{{- /* No ReplicaSets: a Deployment's controller would no longer know its own, and make more without end. A Job's
+template is immutable. Other kinds are pinned at updates too: a tag that is applied again would restart the pods. */}}
 {{- $templates := list
-  (dict "groups" (list "") "kinds" (list "ReplicationController") "versions" (list "v1"))
-  (dict "groups" (list "apps") "kinds" (list "Deployment" "ReplicaSet" "StatefulSet" "DaemonSet") "versions" (list "v1"))
-  (dict "groups" (list "batch") "kinds" (list "Job") "versions" (list "v1")) }}
+  (dict "groups" (list "apps") "kinds" (list "Deployment" "StatefulSet" "DaemonSet") "versions" (list "v1"))
+  (dict "groups" (list "batch") "kinds" (list "Job") "versions" (list "v1") "operations" (list "CREATE")) }}
 {{- $cronjobs := list (dict "groups" (list "batch") "kinds" (list "CronJob") "versions" (list "v1")) }}
 {{- $places = concat $places (list
   (dict "id" "templates-containers" "applyTo" $templates "path" "spec.template.spec.containers")

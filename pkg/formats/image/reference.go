@@ -31,7 +31,7 @@ type Reference struct {
 // sha256, which no supported signature format covers, and for image IDs.
 func Parse(s string) (Reference, error) {
 	switch {
-	case s == "":
+	case strings.TrimSpace(s) == "": // OpenShift's image triggers start from " "
 		return Reference{}, errors.New("the image reference is empty: a Deployment or an operator's template may leave it to a webhook that fills it in for pods, but it cannot be verified before")
 	case len(s) > MaxLength:
 		return Reference{}, fmt.Errorf("the image reference is %d bytes long, the limit is %d", len(s), MaxLength)

@@ -168,10 +168,10 @@ func answers(result verify.Result, t target) bool {
 		(t.ref.Digest == "" || result.Digest == t.ref.Digest)
 }
 
-// resolve pins a target. A target with a digest is pinned already and needs no call
-// of the Resolver, which may use the network.
+// resolve pins a target. A target with a digest is pinned already, and one without an image stays as it
+// is: neither needs a call of the Resolver, which may use the network.
 func (h *handler) resolve(ctx context.Context, t target) (decision, bool) {
-	if t.ref.Digest != "" {
+	if t.ref.Digest != "" || t.ref == (image.Reference{}) {
 		return pinnedTo(t.ref.Digest), true
 	}
 	ref, err := h.resolver.Resolve(ctx, t.namespace, t.ref)

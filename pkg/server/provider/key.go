@@ -15,8 +15,13 @@ import (
 // decision.
 type target struct {
 	namespace verify.Namespace
-	ref       image.Reference
+	ref       image.Reference // zero for what mutation leaves alone
 }
+
+// filledInLater reports whether a webhook that runs after Gatekeeper's mutation, or a controller, replaces an
+// image: Istio's injector replaces "auto", and OpenShift's image triggers a blank. Verification judges what
+// they write, or denies the placeholder.
+func filledInLater(image string) bool { return image == "auto" || strings.TrimSpace(image) == "" }
 
 // parser has the signature of [image.Parse].
 type parser func(string) (image.Reference, error)
@@ -121,6 +126,9 @@ func (e endpoint) parseKey(key string, parse parser) (target, error) {
 	}
 	if strings.Contains(key, "[") {
 		return target{}, fmt.Errorf("the key %s contains %q: this endpoint takes images without a namespace tag", shown(key), "[")
+	}
+	if e.operation == OperationMutate && filledInLater(key) {
+		return target{namespace: e.namespace}, nil
 	}
 	ref, err := parse(key)
 	return target{namespace: e.namespace, ref: ref}, err

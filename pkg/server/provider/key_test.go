@@ -51,6 +51,9 @@ func TestRefusesImagesThatBringATagOfTheirOwn(t *testing.T) {
 		for _, key := range []string{"[team-a][team-b]nginx", "[team-a] [team-b]nginx", "nginx[team-b]", "r.example.com/[team-b]/x", "nginx:[team-b]", " [team-b]nginx",
 			"[]nginx", "[team-b", "[[team-b]]nginx", "[Team-B]nginx", "[team.b]nginx", "[team-b\n]nginx", "[-b]nginx", "[team-b]", "[*]nginx", "[team-a]\x00nginx",
 			"[" + strings.Repeat("a", 64) + "]nginx", "", "[", "]", "[::1]:5000/app", "[team-a][::1]:5000/app", "team-b]nginx"} {
+			if key == "" && endpointOf(t, path).operation == OperationMutate {
+				continue // it is left to whoever fills it in
+			}
 			_, err := endpointOf(t, path).parseKey(key, image.Parse)
 			require.Error(t, err, "%s %q", path, key)
 		}
@@ -86,7 +89,7 @@ func FuzzParseKey(f *testing.F) {
 		if got, err := plain.parseKey(key, image.Parse); err == nil {
 			require.Equal(t, verify.Namespace("team-a"), got.namespace)
 			require.NotContains(t, key, "[")
-			require.NotEmpty(t, got.ref.Host)
+			require.Equal(t, filledInLater(key), got.ref.Host == "")
 		}
 		got, err := tagged.parseKey(key, image.Parse)
 		if err != nil {

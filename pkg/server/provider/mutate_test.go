@@ -59,11 +59,11 @@ func TestMutationResolvesInTheNamespaceOfThePath(t *testing.T) {
 
 func TestMutationErrorIsAnItemOnlyIfItIsPermanent(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
-	response := ask(t, h, "/v1/mutate", "r.example.com/missing", "", "r.example.com/a")
+	response := ask(t, h, "/v1/mutate", "r.example.com/missing", "r.example.com/[a]", "r.example.com/a")
 	require.Empty(t, response.SystemError)
 	byKey := items(response)
 	require.Contains(t, byKey["r.example.com/missing"].Error, "no such image")
-	require.Contains(t, byKey[""].Error, "empty", "the location held nothing")
+	require.Contains(t, byKey["r.example.com/[a]"].Error, "namespace tag")
 	require.NotEmpty(t, byKey["r.example.com/a"].Value)
 	require.Contains(t, ask(t, h, "/v1/mutate", "r.example.com/a", "r.example.com/unreachable").SystemError, "503")
 }

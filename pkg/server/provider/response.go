@@ -128,8 +128,11 @@ func newVerifierReport(f *policy.Finding, subject string) verifierReport {
 
 // pinned returns the value of a mutation item: the image as the user wrote it,
 // followed by the digest. It adds no host and no tag, so that users recognise their
-// image. dropTag removes the tag.
+// image. dropTag removes the tag. Without a digest, the image stays as it is.
 func pinned(key string, d *decision, dropTag bool) string {
+	if d.result.Digest == "" {
+		return key
+	}
 	name, _, _ := strings.Cut(key, "@")
 	if dropTag {
 		// A colon after the last slash begins the tag; an earlier one is a port.

@@ -7,7 +7,8 @@ import (
 )
 
 // Labels and annotations of objects that belong to Tenants. They are for selectors and
-// guardrails only. The spec of a Tenant defines which namespaces belong to the Tenant.
+// guardrails. The spec of a Tenant defines which namespaces belong to the Tenant; among Tenants with equal claims, the
+// label of the namespace decides, which only the guardrails keep others from changing.
 const (
 	// FinalizerOperator keeps a Tenant until the operator has deleted its objects.
 	FinalizerOperator = Group + "/operator"

@@ -273,8 +273,12 @@ func (c *clusterFlags) identity(config *rest.Config, options serving.Options, ed
 		return nil, nil, err
 	}
 	rotation, err := serving.NewRotation(clients, objects, log, serving.RotationOptions{Secret: options.CertificateSecret,
-		AuthorityFile: c.providerCA, Service: c.serviceName, Names: c.dnsNames, Providers: providers})
-	return identity, rotation, err
+		AuthorityFile: c.providerCA, Service: c.serviceName, Names: c.dnsNames, Served: identity.Certificate, Providers: providers})
+	if err != nil {
+		return nil, nil, err
+	}
+	identity.Await(rotation.Trusts)
+	return identity, rotation, nil
 }
 
 // bridge sends the logs of the Kubernetes libraries to ours. They only offer a

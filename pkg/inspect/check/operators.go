@@ -8,6 +8,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +34,7 @@ func (v *view) operator() (p *program, working bool) {
 }
 
 // OperatorGone reports whether nothing finishes the deletion of Tenants: no Deployment in Landwaiter's
-// namespace is to run the operator, and no process holds its lease. If the person may not read that, it
+// namespace is to run the operator, and no process holds its lease, in any namespace: the operator may run elsewhere. If the person may not read that, it
 // returns false and why. An error means that the API server did not answer.
 func OperatorGone(ctx context.Context, c client.Reader, namespace string, now time.Time) (gone bool, why string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: Options{Namespace: namespace}, Now: now, Unread: map[Source]Unread{}}}
@@ -48,8 +50,22 @@ func OperatorGone(ctx context.Context, c client.Reader, namespace string, now ti
 			return false, unread.Why, nil
 		}
 	}
-	p, working := newView(r.into).operator()
-	return p == nil && !working, "", nil
+	if p, working := newView(r.into).operator(); p != nil || working {
+		return false, "", nil
+	}
+	var leases coordinationv1.LeaseList
+	switch err := c.List(ctx, &leases, client.MatchingFields{"metadata.name": operatorLeaseName}); {
+	case apierrors.IsForbidden(err):
+		return false, "you cannot list leases.coordination.k8s.io in all namespaces", nil
+	case err != nil:
+		return false, "", fmt.Errorf("list the operator's leases: %w", err)
+	}
+	for i := range leases.Items {
+		if l := &leases.Items[i]; l.Name == operatorLeaseName && held(l, now) && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "" {
+			return false, "an operator runs in namespace " + l.Namespace, nil
+		}
+	}
+	return true, "", nil
 }
 
 // stuck finds Tenants that were deleted and stay.

@@ -131,18 +131,20 @@ func refusing(what kube.GroupResource, err error) client.Client {
 func TestWhetherTheOperatorIsGoneIsKnownOrSaid(t *testing.T) {
 	there, none := operating(1, 1), operating(0, 0)
 	for name, c := range map[string]struct {
-		objects []client.Object
-		gone    bool
+		namespace string
+		objects   []client.Object
+		gone      bool
 	}{
-		"nothing is there":           {nil, true},
-		"a Deployment":               {[]client.Object{&there}, false},
-		"a Deployment of 0 replicas": {[]client.Object{&none}, true},
-		"a lease that is held":       {[]client.Object{renewed(time.Second)}, false},
-		"a lease that is not held":   {[]client.Object{renewed(time.Hour)}, true},
+		"nothing is there":                          {"landwaiter-system", nil, true},
+		"a Deployment":                              {"landwaiter-system", []client.Object{&there}, false},
+		"a Deployment of 0 replicas":                {"landwaiter-system", []client.Object{&none}, true},
+		"a lease that is held":                      {"landwaiter-system", []client.Object{renewed(time.Second)}, false},
+		"a lease that is not held":                  {"landwaiter-system", []client.Object{renewed(time.Hour)}, true},
+		"a lease that is held in another namespace": {"elsewhere", []client.Object{renewed(time.Second)}, false},
 	} {
-		gone, why, err := check.OperatorGone(t.Context(), fake.NewClientBuilder().WithObjects(c.objects...).Build(), "landwaiter-system", now())
+		gone, why, err := check.OperatorGone(t.Context(), fake.NewClientBuilder().WithObjects(c.objects...).WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build(), c.namespace, now())
 		require.NoError(t, err, name)
-		require.Empty(t, why, name)
+		require.Equal(t, c.namespace == "elsewhere", why == "an operator runs in namespace landwaiter-system", name)
 		require.Equal(t, c.gone, gone, name)
 	}
 	for _, forbidden := range []kube.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "coordination.k8s.io", Resource: "leases"}} {

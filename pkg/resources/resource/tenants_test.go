@@ -64,7 +64,7 @@ func TestATenantSaysWhatAnotherHas(t *testing.T) {
 	older, younger := made(1, "a", "a", "iris-green-", "shop"), made(2, "b", "b", "iris-", "shop", "own")
 	all := NewTenants([]*v1beta1.Tenant{younger, older})
 	require.Empty(t, all.Conflict(older))
-	require.Equal(t, "spec.namespacePrefix: iris- overlaps with iris-green- of Tenant a, so it does not count: neither may begin with the other; namespace shop belongs to Tenant a, which is older", all.Conflict(younger))
+	require.Equal(t, "spec.namespacePrefix: iris- overlaps with iris-green- of Tenant a, so it only counts for namespaces whose label names this Tenant: neither may begin with the other; namespace shop belongs to Tenant a, which is older", all.Conflict(younger))
 	require.Same(t, older, all.Named("a"))
 	require.Nil(t, all.Named("c"))
 	existing := []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "iris-x"}},

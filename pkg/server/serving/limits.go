@@ -17,7 +17,14 @@ const (
 	authorityOverlap = 10 * time.Minute
 
 	// maxFormer bounds the CAs that Provider objects keep for an overlap.
-	maxFormer = 8
+	maxFormer = 256
+	// addPause is how long a replica waits before it adds its CA again to Provider objects: one that leads may drop it.
+	addPause = 5 * time.Second
+	// overlapAgain is how long after the end of its overlap a CA that somebody has added again begins another one.
+	overlapAgain = time.Minute
+	// othersWait is how long a replica waits for Provider objects that others keep and that lead to it, such as the
+	// operator, which reads the CA each minute.
+	othersWait = 2 * time.Minute
 
 	// promptly is how many certificates are issued without a pause, pacing the first pause after them, which doubles
 	// up to maxPacing, and paceMemory how long after the last one they are forgotten.

@@ -3,12 +3,14 @@ package serving
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -46,7 +48,7 @@ func providerResource() schema.GroupVersionResource {
 // keep makes Provider objects have the CA, and returns when to look again. The leader makes them what they should
 // be; any other replica only adds the CA to those that lack it.
 func (r *Rotation) keep(ctx context.Context, authority []byte, leads bool, now time.Time) (time.Time, error) {
-	wanted, live := certificates(authority), map[string]*unstructured.Unstructured{}
+	wanted, live, added := certificates(authority), map[string]*unstructured.Unstructured{}, false
 	for _, p := range r.options.Providers {
 		found, _, _ := r.live.GetStore().GetByKey(p.Name)
 		if object, ok := found.(*unstructured.Unstructured); ok {
@@ -67,15 +69,108 @@ func (r *Rotation) keep(ctx context.Context, authority []byte, leads bool, now t
 		switch {
 		case leads && !p.is(object, bundle, r.problem):
 			err = r.apply(ctx, p, bundle)
+		case !leads && lacking && !now.Before(r.nextAdd):
+			added, err = true, r.add(ctx, object, authority)
 		case !leads && lacking:
-			err = r.add(ctx, object, authority)
+			next = earlier(next, r.nextAdd)
 		}
 		if err != nil {
 			failure = errors.Join(failure, fmt.Errorf("apply Provider %s: %w", p.Name, err))
 		}
 		trusted = trusted && !lacking
 	}
+	if added {
+		r.nextAdd = now.Add(addPause)
+	}
+	if err := r.fits(authority, now); err != nil {
+		return next, errors.Join(failure, err)
+	}
+	if trusted && r.othersLack(wanted) {
+		if r.othersUntil.IsZero() {
+			r.othersUntil = now.Add(othersWait)
+		}
+		trusted, next = !now.Before(r.othersUntil), earlier(next, now.Add(addPause))
+	}
 	return earlier(next, r.settle(trusted, now)), failure
+}
+
+// fits reports why the certificate of a replica that is not ready cannot be what Gatekeeper expects, nil if it can be
+// or there is none yet.
+func (r *Rotation) fits(authority []byte, now time.Time) error {
+	served := r.served()
+	if served == nil || r.ready.Load() {
+		return nil
+	}
+	for _, p := range r.options.Providers {
+		parsed, err := url.Parse(p.URL)
+		if err != nil {
+			return fmt.Errorf("the URL of Provider %s: %w", p.Name, err)
+		}
+		if err := verifies(served, authority, parsed.Hostname(), now); err != nil {
+			return fmt.Errorf("the certificate does not fit Provider %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// served returns the certificate in force, nil if there is none yet.
+func (r *Rotation) served() *tls.Certificate {
+	if r.options.Served == nil {
+		return nil
+	}
+	certificate, err := r.options.Served()
+	if err != nil { // readiness says so
+		return nil
+	}
+	return certificate
+}
+
+// verifies checks a certificate against CAs in PEM, and for a host unless it is empty. Whether the certificate itself
+// has expired does not matter: an alert says so.
+func verifies(served *tls.Certificate, authority []byte, host string, now time.Time) error {
+	chain := make([]*x509.Certificate, 0, len(served.Certificate))
+	for _, der := range served.Certificate {
+		certificate, err := x509.ParseCertificate(der)
+		if err != nil {
+			return err
+		}
+		chain = append(chain, certificate)
+	}
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	for _, certificate := range chain[1:] {
+		between.AddCert(certificate)
+	}
+	if end := chain[0].NotAfter; now.After(end) {
+		now = end
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between, CurrentTime: now})
+	return err
+}
+
+// Trusts reports whether all Provider objects that exist have the CA of a certificate.
+func (r *Rotation) Trusts(certificate *tls.Certificate) bool {
+	return !slices.ContainsFunc(r.options.Providers, func(p Provider) bool {
+		found, _, _ := r.live.GetStore().GetByKey(p.Name)
+		object, ok := found.(*unstructured.Unstructured)
+		return ok && verifies(certificate, bundleOf(object), "", time.Now()) != nil
+	})
+}
+
+// othersLack reports whether a Provider object that somebody else keeps leads to this server and lacks its CA.
+func (r *Rotation) othersLack(wanted [][]byte) bool {
+	return slices.ContainsFunc(r.live.GetStore().List(), func(found any) bool {
+		object, ok := found.(*unstructured.Unstructured)
+		if !ok || slices.ContainsFunc(r.options.Providers, func(p Provider) bool { return p.Name == object.GetName() }) {
+			return false
+		}
+		text, _, _ := unstructured.NestedString(object.Object, "spec", "url")
+		theirs, err := url.Parse(text)
+		return err == nil && slices.ContainsFunc(r.options.Providers, func(p Provider) bool {
+			ours, err := url.Parse(p.URL)
+			return err == nil && ours.Host == theirs.Host
+		}) && !has(certificates(bundleOf(object)), wanted)
+	})
 }
 
 // settle notes whether Provider objects have the CA, and returns when that has been so for long enough; zero if it
@@ -104,7 +199,10 @@ func (r *Rotation) overlapping(live map[string]*unstructured.Unstructured, wante
 		}
 		for _, certificate := range certificates(bundleOf(live[p.Name])) {
 			present[string(certificate)] = true
-			if _, known := r.former[string(certificate)]; !known && len(r.former) < maxFormer {
+			seen, known := r.former[string(certificate)]
+			switch {
+			case has(wanted, [][]byte{certificate}), !known && len(r.former) >= maxFormer:
+			case !known, now.After(seen.Add(authorityOverlap + overlapAgain)): // some replica still serves a certificate of it
 				r.former[string(certificate)] = now
 			}
 		}
@@ -114,12 +212,18 @@ func (r *Rotation) overlapping(live map[string]*unstructured.Unstructured, wante
 		switch {
 		case has(wanted, [][]byte{[]byte(certificate)}), !now.Before(end) && !present[certificate]:
 			delete(r.former, certificate)
-		case now.Before(end):
+		case now.Before(end) || r.serves([]byte(certificate), wanted, now):
 			former, next = append(former, []byte(certificate)), earlier(next, end)
 		}
 	}
 	slices.SortFunc(former, bytes.Compare)
 	return former, next
+}
+
+// serves reports whether only a former CA vouches for the certificate that this replica serves: it must not be dropped.
+func (r *Rotation) serves(former []byte, wanted [][]byte, now time.Time) bool {
+	served := r.served()
+	return served != nil && verifies(served, encoded(wanted), "", now) != nil && verifies(served, encoded([][]byte{former}), "", now) == nil
 }
 
 // is reports whether a live object, nil for none, is what it should be. If its owner was
@@ -128,13 +232,13 @@ func (p Provider) is(live *unstructured.Unstructured, bundle []byte, problem str
 	if live == nil {
 		return false
 	}
-	url, _, _ := unstructured.NestedString(live.Object, "spec", "url")
+	address, _, _ := unstructured.NestedString(live.Object, "spec", "url")
 	timeout, _, _ := unstructured.NestedInt64(live.Object, "spec", "timeout")
 	owned := slices.ContainsFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
 		return o.Kind == "ClusterRole" && (p.Role == "" || o.Name == p.Role)
 	})
 	current, should := certificates(bundleOf(live)), certificates(bundle)
-	return url == p.URL && timeout == p.TimeoutSeconds && len(current) == len(should) && has(current, should) &&
+	return address == p.URL && timeout == p.TimeoutSeconds && has(current, should) && has(should, current) &&
 		owned == (p.Role != "") && live.GetAnnotations()[v1beta1.AnnotationCertificateProblem] == problem
 }
 

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -42,6 +43,9 @@ type RotationOptions struct {
 	// of the URLs of Providers.
 	Service string
 	Names   []string
+	// Served returns the certificate in force, for which Providers have to have the CA. Nil means that nothing is
+	// known of it.
+	Served func() (*tls.Certificate, error)
 	// Providers are Gatekeeper's Provider objects that are made and kept. One that is
 	// no longer listed stays: another replica may list it.
 	Providers []Provider
@@ -66,12 +70,16 @@ type Rotation struct {
 	leading chan struct{}             // likewise, for Lead
 	leads   atomic.Bool
 	ready   atomic.Bool
+	failure atomic.Pointer[error] // of the last step
 
 	mu      sync.Mutex           // held by a step
 	former  map[string]time.Time // when CAs that Provider objects have in addition, in DER, were first seen
 	from    time.Time            // when Gatekeeper knows the CA that Provider objects were given
-	pace    pace
-	problem string // with the certificate, as the annotation of Provider objects says it
+	nextAdd time.Time            // when the CA may be added to Provider objects again
+	// othersUntil is until when others' Provider objects are waited for.
+	othersUntil time.Time
+	pace        pace
+	problem     string // with the certificate, as the annotation of Provider objects says it
 }
 
 // NewRotation returns a Rotation that reaches the Secret with clients and Provider
@@ -116,6 +124,9 @@ func (o RotationOptions) names() ([]string, error) {
 func (r *Rotation) Ready() error {
 	if r.ready.Load() {
 		return nil
+	}
+	if why := r.failure.Load(); why != nil && *why != nil {
+		return fmt.Errorf("Gatekeeper cannot trust this replica yet: %w", *why)
 	}
 	return errors.New("Gatekeeper's Provider objects do not have the CA of this replica's certificate yet")
 }
@@ -175,11 +186,16 @@ func (r *Rotation) step(ctx context.Context, leads bool, now time.Time) (time.Ti
 		return time.Time{}, nil
 	}
 	authority, next, err := r.authority(ctx, leads, now)
-	if err != nil || authority == nil {
-		return next, err
+	if err == nil && authority != nil {
+		var after time.Time
+		after, err = r.keep(ctx, authority, leads, now)
+		next = earlier(next, after)
 	}
-	after, err := r.keep(ctx, authority, leads, now)
-	return earlier(next, after), err
+	if err == nil && authority == nil && r.problem != "" {
+		err = errors.New(r.problem)
+	}
+	r.failure.Store(&err)
+	return next, err
 }
 
 // authority returns the CA of the serving certificate, nil if there is none yet, and when to look again. It issues
@@ -272,7 +288,7 @@ func (r *Rotation) follow(objects dynamic.Interface, changed func()) error {
 	r.live = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := r.objects.List(ctx, options)
-			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			if apierrors.IsNotFound(err) {
 				end()
 			}
 			return list, err

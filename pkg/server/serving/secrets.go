@@ -2,6 +2,7 @@ package serving
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -82,6 +83,7 @@ func (w watched) loadWith(keys ...string) (*corev1.Secret, error) {
 type settlingPair struct {
 	secret watched
 	settle time.Duration
+	trusts func(*tls.Certificate) bool // nil: there is nobody to ask
 
 	inForce *corev1.Secret
 	pending *corev1.Secret // of another CA than inForce
@@ -111,8 +113,21 @@ func (s *settlingPair) settled(secret *corev1.Secret, now time.Time) (*corev1.Se
 	if now.Before(s.from) {
 		return s.inForce, s.from
 	}
+	if !s.trusted(now) {
+		return s.inForce, now.Add(s.settle)
+	}
 	s.inForce, s.pending = secret, nil
 	return s.inForce, time.Time{}
+}
+
+// trusted reports whether clients have the CA of pending, or inForce is of no use any more.
+func (s *settlingPair) trusted(now time.Time) bool {
+	next, err := tls.X509KeyPair(s.pending.Data[certificateKey], s.pending.Data[keyKey])
+	if s.trusts == nil || err != nil || s.trusts(&next) { // what is no certificate is refused elsewhere
+		return true
+	}
+	current, err := tls.X509KeyPair(s.inForce.Data[certificateKey], s.inForce.Data[keyKey])
+	return err != nil || now.After(current.Leaf.NotAfter)
 }
 
 func sameAuthority(a, b *corev1.Secret) bool {

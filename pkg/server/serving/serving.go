@@ -65,7 +65,8 @@ type Identity struct {
 	changed chan struct{}          // holds a token after a Secret has changed
 	watches []watched
 
-	readPair reader // of a certificate with its intermediates and its key
+	readPair reader        // of a certificate with its intermediates and its key
+	settling *settlingPair // nil if the certificate comes from files
 	readCAs  []reader
 	again    time.Time // when Run first reads without a change
 	current  atomic.Pointer[state]
@@ -138,7 +139,8 @@ func (i *Identity) connect(options Options) error {
 	}
 	interval := cmp.Or(options.FileInterval, defaultFileInterval)
 	if fromSecret {
-		i.readPair = (&settlingPair{secret: i.watch(options.CertificateSecret), settle: authoritySettle}).read
+		i.settling = &settlingPair{secret: i.watch(options.CertificateSecret), settle: authoritySettle}
+		i.readPair = i.settling.read
 	} else {
 		i.readPair = readFiles(interval, options.CertificateFile, options.KeyFile)
 	}
@@ -177,6 +179,14 @@ func (i *Identity) ClientCAs() (*x509.CertPool, error) {
 		return nil, errors.New("the client CA has not been read yet")
 	}
 	return current.clientCAs, nil
+}
+
+// Await has a certificate of another CA in a Secret wait until trusts says that clients have that CA, or until the
+// certificate in force has expired. It is called before Run.
+func (i *Identity) Await(trusts func(*tls.Certificate) bool) {
+	if i.settling != nil {
+		i.settling.trusts = trusts
+	}
 }
 
 // Run keeps the identity up to date until ctx ends.

@@ -52,6 +52,11 @@ func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.
 		deletion, err := e.awayByOperator(ctx, tenant, how.Namespaces)
 		return tenant, deletion, err
 	}
+	if operated { // an operator that runs after all must not make again what goes
+		if err := e.deleteTenant(ctx, tenant); err != nil {
+			return nil, nil, err
+		}
+	}
 	deletion, err := e.deleteAll(ctx, tenant)
 	switch {
 	case err != nil:
@@ -63,7 +68,7 @@ func (e *Engine) TakeAway(ctx context.Context, name string, how Away) (*v1beta1.
 			return nil, nil, err
 		}
 		if deletion.Freed = operated && how.OperatorGone; deletion.Freed {
-			if err := e.free(ctx, name); err != nil {
+			if err := e.free(ctx, tenant); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -85,18 +90,18 @@ func (e *Engine) deleteTenant(ctx context.Context, tenant *v1beta1.Tenant) error
 
 // free removes the operator's finalizer of a Tenant that is being deleted, unless this is a dry run, and
 // leaves those of others.
-func (e *Engine) free(ctx context.Context, name string) error {
+func (e *Engine) free(ctx context.Context, deleted *v1beta1.Tenant) error {
 	if e.options.DryRun {
 		return nil
 	}
-	tenant := &v1beta1.Tenant{}
+	tenant, name := &v1beta1.Tenant{}, deleted.Name
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := e.client.Get(ctx, client.ObjectKey{Name: name}, tenant); err != nil {
 			return err
 		}
 		was := tenant.DeepCopy()
-		if !controllerutil.RemoveFinalizer(tenant, Finalizer) {
-			return nil
+		if tenant.UID != deleted.UID || tenant.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(tenant, Finalizer) {
+			return nil // it may be another Tenant of that name
 		}
 		return e.client.Patch(ctx, tenant, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 	})

@@ -130,8 +130,8 @@ bench: build ## Measure the figures of docs/design/performance.md, also as bin/*
 e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)
 	@test/tools/packages.sh prometheus chromium npm
 	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh); eval "$$exports"; LANDWAITER_AXE=$$(test/tools/axe/build.sh); export LANDWAITER_AXE; own='^\./pkg|^\./test/load$$' tests=$$(test/tools/tagged.sh e2e tests); \
-	$(DETECT) -count=1 -p 2 -timeout 15m -tags e2e,$(UNUSED) -run "$$tests" $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
-	go test $(DEFAULT) -count=1 -p 2 -timeout 15m -tags e2e,$(UNUSED) -run "$$tests" $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
+	$(DETECT) -count=1 -p 2 -timeout 25m -tags e2e,$(UNUSED) -run "$$tests" $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
+	go test $(DEFAULT) -count=1 -p 2 -timeout 25m -tags e2e,$(UNUSED) -run "$$tests" $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
 	$(DETECT) -count=1 -timeout 5m -tags $(CLOUDS),$(UNUSED) ./pkg/remote/external
 	go -C test/library/gator test -count=1 -timeout 5m ./...
 

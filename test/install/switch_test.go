@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -176,15 +175,13 @@ func TestProvidersOutliveTheirValueIfTheirOwnersAreKept(t *testing.T) {
 	a.trusted(t, "landwaiter-verdict", "landwaiter-audit")
 	a.rolledOut(t)
 	lasting := a.lasting(t)
-	roles := strings.Fields(a.kubectl(t).Must(t, "get", "clusterroles", "--output=name"))
-	roles = slices.DeleteFunc(roles, func(name string) bool { return !strings.HasSuffix(name, "-provider") })
-	require.Len(t, roles, 3)
-	a.kubectl(t).Must(t, append(append([]string{"annotate"}, roles...), "helm.sh/resource-policy=keep")...)
+	require.NotZero(t, w.apply(t, append(a.values(t, "provider.create=false", "tls.rotate=false"), "--set", "tls.secretName=landwaiter-tls")).Code, "the Providers would go")
+	a.kubectl(t).Must(t, "annotate", "clusterroles", "--selector=app.kubernetes.io/instance=landwaiter", "helm.sh/resource-policy=keep")
 	ran(t, w.apply(t, append(a.values(t, "provider.create=false", "tls.rotate=false"), "--set", "tls.secretName=landwaiter-tls")))
 	a.rolledOut(t)
 	lasting()
 	ran(t, w.remove(t))
-	a.kubectl(t).Must(t, append([]string{"delete"}, roles...)...)
+	a.kubectl(t).Must(t, "delete", "clusterroles", "--selector=app.kubernetes.io/instance=landwaiter")
 	a.gone(t)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -155,7 +156,8 @@ func TestTheReadmeOfTheTenantChartRenders(t *testing.T) {
 // Where the operator keeps the mutation objects, the chart does not, and nothing changes.
 func TestTheRendererPinsTagsAsTheChartDoes(t *testing.T) {
 	const bundle = "-----BEGIN CERTIFICATE-----\n"
-	charted := render(t, "--set", "fullnameOverride=landwaiter,mutation.enabled=true,mutation.namespaces={team-a},tls.rotate=false,tls.caBundle=x", "--set-string", "tls.caBundle="+bundle)
+	charted := render(t, "--set", "fullnameOverride=landwaiter,mutation.enabled=true,mutation.namespaces={team-a}")
+	args := provider(as[appsv1.Deployment](t, charted, "Deployment")).Spec.Template.Spec.Containers[0].Args
 	m := onboard.Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte(bundle)}
 	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "team-a"}}
 	tenant.Name = "team-a"
@@ -164,6 +166,12 @@ func TestTheRendererPinsTagsAsTheChartDoes(t *testing.T) {
 		"landwaiter-team-a": m.Stores(tenant, tenant.Spec.HomeNamespace, []string{"team-a"}),
 	} {
 		for _, object := range objects {
+			if object.GetKind() == "Provider" { // which the chart has its program make
+				address, _, err := unstructured.NestedString(object.Object, "spec", "url")
+				require.NoError(t, err)
+				require.Contains(t, args, "--provider-object="+strings.Replace(name, "landwaiter", "landwaiter-mutate", 1)+"="+strings.TrimPrefix(address, m.ProviderURL))
+				continue
+			}
 			want := chartedAs(t, charted, object, name)
 			require.Equal(t, want, withoutNames(t, object, name), object.GetName())
 		}
@@ -191,9 +199,6 @@ func withoutNames(t *testing.T, object *unstructured.Unstructured, prefix string
 func chartedAs(t *testing.T, charted []*unstructured.Unstructured, object *unstructured.Unstructured, prefix string) map[string]any {
 	t.Helper()
 	name := strings.Replace(object.GetName(), "landwaiter-tenant-team-a", prefix, 1)
-	if object.GetKind() == "Provider" && prefix != "landwaiter" {
-		name = "landwaiter-mutate-team-a"
-	}
 	for _, one := range charted {
 		if one.GetKind() == object.GetKind() && one.GetName() == name {
 			return withoutNames(t, one, prefix)

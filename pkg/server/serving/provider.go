@@ -68,7 +68,7 @@ func (r *Rotation) keep(ctx context.Context, authority []byte, leads bool, now t
 		var err error
 		switch {
 		case leads && !p.is(object, bundle, r.problem):
-			err = r.apply(ctx, p, bundle)
+			err = r.apply(ctx, p, bundle, object)
 		case !leads && lacking && !now.Before(r.nextAdd):
 			added, err = true, r.add(ctx, object, authority)
 		case !leads && lacking:
@@ -243,13 +243,13 @@ func (p Provider) is(live *unstructured.Unstructured, bundle []byte, problem str
 }
 
 // apply makes the object, or takes over its fields from those who changed them.
-func (r *Rotation) apply(ctx context.Context, p Provider, bundle []byte) error {
+func (r *Rotation) apply(ctx context.Context, p Provider, bundle []byte, live *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"url": p.URL, "timeout": p.TimeoutSeconds, "caBundle": base64.StdEncoding.EncodeToString(bundle)}}}
 	object.SetGroupVersionKind(providerResource().GroupVersion().WithKind("Provider"))
 	object.SetName(p.Name)
-	if r.problem != "" {
+	if r.problem != "" || live != nil && live.GetAnnotations()[v1beta1.AnnotationCertificateProblem] != "" { // what announce wrote stays unless it is emptied
 		object.SetAnnotations(map[string]string{v1beta1.AnnotationCertificateProblem: r.problem})
 	}
 	if p.Role != "" {
@@ -283,6 +283,27 @@ func (r *Rotation) add(ctx context.Context, live *unstructured.Unstructured, aut
 		r.log.WithField("provider", live.GetName()).Info("added the CA to a Provider object")
 	}
 	return err
+}
+
+// announce puts the problem on the objects that exist, where nothing else can be done about them.
+func (r *Rotation) announce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.AnnotationCertificateProblem: r.problem}}})
+	if err != nil {
+		return err
+	}
+	var failure error
+	for _, p := range r.options.Providers {
+		found, _, _ := r.live.GetStore().GetByKey(p.Name)
+		object, ok := found.(*unstructured.Unstructured)
+		if !ok || object.GetAnnotations()[v1beta1.AnnotationCertificateProblem] == r.problem {
+			continue
+		}
+		_, err := r.objects.Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		failure = errors.Join(failure, err)
+	}
+	return failure
 }
 
 // bundleOf returns the CAs of a Provider object in PEM, nil if it has none that can be read.

@@ -192,7 +192,7 @@ func (r *Rotation) step(ctx context.Context, leads bool, now time.Time) (time.Ti
 		next = earlier(next, after)
 	}
 	if err == nil && authority == nil && r.problem != "" {
-		err = errors.New(r.problem)
+		err = errors.Join(errors.New(r.problem), r.announce(ctx))
 	}
 	r.failure.Store(&err)
 	return next, err

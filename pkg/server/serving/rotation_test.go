@@ -380,7 +380,7 @@ func TestSomebodyWhoWritesTheSameSecretMeetsAPause(t *testing.T) {
 		synctest.Wait()
 		object, err = k.providers.Resource(providerResource()).Get(t.Context(), "verify", metav1.GetOptions{})
 		require.NoError(t, err)
-		require.Empty(t, object.GetAnnotations())
+		require.Empty(t, object.GetAnnotations()[v1beta1.AnnotationCertificateProblem])
 		written := k.written.Load()
 		time.Sleep(paceMemory)
 		require.Equal(t, written, k.written.Load())

@@ -126,9 +126,9 @@ func (r *Rotation) Ready() error {
 		return nil
 	}
 	if why := r.failure.Load(); why != nil && *why != nil {
-		return fmt.Errorf("Gatekeeper cannot trust this replica yet: %w", *why)
+		return fmt.Errorf("this replica is not trusted by Gatekeeper yet: %w", *why)
 	}
-	return errors.New("Gatekeeper's Provider objects do not have the CA of this replica's certificate yet")
+	return errors.New("the CA of this replica's certificate is not in Gatekeeper's Provider objects yet")
 }
 
 // Lead does what only one replica may do, until ctx ends. Calls must not overlap.

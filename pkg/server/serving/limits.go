@@ -22,6 +22,8 @@ const (
 	addPause = 5 * time.Second
 	// overlapAgain is how long after the end of its overlap a CA that somebody has added again begins another one.
 	overlapAgain = time.Minute
+	// servedPause is how often is looked whether there is a certificate in force.
+	servedPause = time.Second
 	// othersWait is how long a replica waits for Provider objects that others keep and that lead to it, such as the
 	// operator, which reads the CA each minute.
 	othersWait = 2 * time.Minute

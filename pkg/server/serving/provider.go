@@ -85,6 +85,9 @@ func (r *Rotation) keep(ctx context.Context, authority []byte, leads bool, now t
 	if err := r.fits(authority, now); err != nil {
 		return next, errors.Join(failure, err)
 	}
+	if r.options.Served != nil && r.served() == nil { // it may not fit once it is there
+		return earlier(next, now.Add(servedPause)), failure
+	}
 	if trusted && r.othersLack(wanted) {
 		if r.othersUntil.IsZero() {
 			r.othersUntil = now.Add(othersWait)
@@ -212,8 +215,10 @@ func (r *Rotation) overlapping(live map[string]*unstructured.Unstructured, wante
 		switch {
 		case has(wanted, [][]byte{[]byte(certificate)}), !now.Before(end) && !present[certificate]:
 			delete(r.former, certificate)
-		case now.Before(end) || r.serves([]byte(certificate), wanted, now):
+		case now.Before(end):
 			former, next = append(former, []byte(certificate)), earlier(next, end)
+		case r.serves([]byte(certificate), wanted, now):
+			former = append(former, []byte(certificate))
 		}
 	}
 	slices.SortFunc(former, bytes.Compare)

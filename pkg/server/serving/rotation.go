@@ -191,11 +191,23 @@ func (r *Rotation) step(ctx context.Context, leads bool, now time.Time) (time.Ti
 		after, err = r.keep(ctx, authority, leads, now)
 		next = earlier(next, after)
 	}
-	if err == nil && authority == nil && r.problem != "" {
-		err = errors.Join(errors.New(r.problem), r.announce(ctx))
+	if err == nil && authority == nil {
+		next, err = r.without(ctx, next, now)
 	}
 	r.failure.Store(&err)
 	return next, err
+}
+
+// without does what can be done while the CA is not known: the Secret may be one that somebody else made, which Gatekeeper
+// trusts already.
+func (r *Rotation) without(ctx context.Context, next, now time.Time) (time.Time, error) {
+	if r.problem != "" {
+		return next, errors.Join(errors.New(r.problem), r.announce(ctx))
+	}
+	if served := r.served(); served != nil && r.Trusts(served) {
+		return earlier(next, r.settle(true, now)), nil
+	}
+	return earlier(next, now.Add(servedPause)), nil
 }
 
 // authority returns the CA of the serving certificate, nil if there is none yet, and when to look again. It issues

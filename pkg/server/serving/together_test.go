@@ -68,6 +68,52 @@ func TestAReplicaWhoseCertificateGatekeeperCannotTrustIsNotReadyAndSaysWhy(t *te
 	}
 }
 
+func TestACertificateThatComesLaterIsExaminedToo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	inBubble(t, func(t *testing.T, k *kube) {
+		right, wrong := newAuthorityOf(t, "right"), newAuthorityOf(t, "wrong")
+		served, err := wrong.IssueServer("landwaiter")
+		require.NoError(t, err)
+		r := newGiven(t, k, file, served, right)
+		there, later := r.options.Served, time.Now().Add(time.Minute)
+		r.options.Served = func() (*tls.Certificate, error) {
+			if time.Now().Before(later) {
+				return nil, errors.New("not there yet")
+			}
+			return there()
+		}
+		background(t, r.Run)
+		time.Sleep(30 * time.Second)
+		require.Error(t, r.Ready())
+		time.Sleep(time.Hour)
+		require.ErrorContains(t, r.Ready(), "certificate signed by unknown authority")
+	})
+}
+
+// As after a change from a given certificate whose Secret has the name of ours, while a replica of before leads.
+func TestAGivenCertificateThatGatekeeperTrustsIsServedUntilAReplicaLeads(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	inBubble(t, func(t *testing.T, k *kube) {
+		theirs := newAuthorityOf(t, "theirs")
+		served, err := theirs.IssueServer("landwaiter")
+		require.NoError(t, err)
+		before := newGiven(t, k, file, served, theirs)
+		background(t, before.Run)
+		resign := background(t, before.Lead)
+		k.put(t, tlsSecret(), map[string][]byte{"tls.crt": served.CertificatePEM, "tls.key": served.KeyPEM})
+		r := newRotation(t, k)
+		r.options.Served = before.options.Served
+		background(t, r.Run)
+		time.Sleep(authoritySettle)
+		require.NoError(t, r.Ready())
+		require.Empty(t, k.secret(t).Data["ca.crt"])
+		resign()
+		background(t, r.Lead)
+		require.NotEmpty(t, k.secret(t).Data["ca.crt"])
+		require.Contains(t, k.bundle(t, "verify"), certificateOf(t, theirs.CertificatePEM))
+	})
+}
+
 // Two sources of certificates may exist for long: a roll-out that does not go on, a canary.
 func TestReplicasOfTwoSourcesDoNotUndoEachOther(t *testing.T) {
 	var many []*fixture.Authority

@@ -102,7 +102,8 @@ func (s *settlingPair) read(now time.Time) ([][]byte, time.Time, error) {
 // settled returns the Secret to serve from, and when another one comes into force.
 // A certificate of the same CA does at once.
 func (s *settlingPair) settled(secret *corev1.Secret, now time.Time) (*corev1.Secret, time.Time) {
-	if s.inForce == nil || sameAuthority(s.inForce, secret) {
+	known := len(secret.Data[authorityKey]) > 0 || s.inForce != nil && s.trusted(secret, now) // a given Secret may not say its CA
+	if s.inForce == nil || sameAuthority(s.inForce, secret) && known {
 		s.inForce, s.pending = secret, nil
 		return s.inForce, time.Time{}
 	}
@@ -113,16 +114,16 @@ func (s *settlingPair) settled(secret *corev1.Secret, now time.Time) (*corev1.Se
 	if now.Before(s.from) {
 		return s.inForce, s.from
 	}
-	if !s.trusted(now) {
+	if !s.trusted(secret, now) {
 		return s.inForce, now.Add(s.settle)
 	}
 	s.inForce, s.pending = secret, nil
 	return s.inForce, time.Time{}
 }
 
-// trusted reports whether clients have the CA of pending, or inForce is of no use any more.
-func (s *settlingPair) trusted(now time.Time) bool {
-	next, err := tls.X509KeyPair(s.pending.Data[certificateKey], s.pending.Data[keyKey])
+// trusted reports whether clients have the CA of a certificate, or inForce is of no use any more.
+func (s *settlingPair) trusted(secret *corev1.Secret, now time.Time) bool {
+	next, err := tls.X509KeyPair(secret.Data[certificateKey], secret.Data[keyKey])
 	if s.trusts == nil || err != nil || s.trusts(&next) { // what is no certificate is refused elsewhere
 		return true
 	}

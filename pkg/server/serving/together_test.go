@@ -182,6 +182,17 @@ func TestACertificateOfAnotherAuthorityIsServedOnceGatekeeperTrustsIt(t *testing
 	trusted = errors.New("never")
 	served, _ = s.settled(first, now.Add(time.Hour))
 	require.Equal(t, next, served)
+	bare := secretOf(t, "c")
+	delete(bare.Data, "ca.crt")
+	without := &settlingPair{settle: authoritySettle, trusts: s.trusts}
+	renewed := bare.DeepCopy()
+	renewed.Data = issuedBy(t, newAuthorityOf(t, "d"))
+	delete(renewed.Data, "ca.crt")
+	served, _ = without.settled(bare, now)
+	require.Equal(t, bare, served)
+	served, _ = without.settled(renewed, now.Add(time.Hour))
+	require.Equal(t, bare, served, "a Secret may not say its CA")
+
 	end := certificateOf(t, next.Data["tls.crt"]).NotAfter
 	served, _ = s.settled(first, end.Add(time.Second))
 	require.Equal(t, first, served, "the one in force is of no use any more")

@@ -83,7 +83,7 @@ func (w watched) loadWith(keys ...string) (*corev1.Secret, error) {
 type settlingPair struct {
 	secret watched
 	settle time.Duration
-	trusts func(*tls.Certificate) bool // nil: there is nobody to ask
+	trusts func(*tls.Certificate) bool // nil: every certificate is served at once
 
 	inForce *corev1.Secret
 	pending *corev1.Secret // of another CA than inForce

@@ -230,10 +230,14 @@ func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identi
 	}
 	served := func() string {
 		certificate, err := identity.Certificate()
-		if err != nil || len(certificate.Certificate) == 0 {
+		if err != nil {
 			return ""
 		}
-		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
+		var text []byte
+		for _, one := range certificate.Certificate {
+			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one})...)
+		}
+		return string(text)
 	}
 	return report.NewPublisher(config, c.controller.OwnNamespace, served, log, clock, s.RedisFacts, s.RegistryFacts())
 }

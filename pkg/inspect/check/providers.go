@@ -183,8 +183,9 @@ func (v *view) wrongURL(p provider) (said, good string) {
 func providerAuthority(v *view, add func(resource.Finding)) {
 	for _, p := range v.ours() {
 		said, severity := endOf(p.bundle, v.Now)
+		lacks := false
 		if said == "" && v.Facts != nil && v.Facts.Certificate != "" && v.leaseHeld() && !vouches(p.bundle, v.Facts.Certificate) {
-			said, severity = "lacks the CA of the certificate that Landwaiter serves", resource.Error
+			said, severity, lacks = "lacks the CA of the certificate that Landwaiter serves", resource.Error, true
 		}
 		if said == "" {
 			continue
@@ -195,6 +196,9 @@ func providerAuthority(v *view, add func(resource.Finding)) {
 		if p.kept && len(v.serve.flags("provider-ca")) > 0 { // or Landwaiter would put the value back
 			command = fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{{index .data "ca.crt" | base64decode}}' > ca.crt && %s --set-file tls.caBundle=ca.crt`,
 				resource.ShellWord(kept), resource.ShellWord(v.Namespace), v.upgrade())
+			if lacks { // the CA that is there may still be that of another replica
+				command = fmt.Sprintf(`kubectl get %s --output=go-template='{{.spec.caBundle | base64decode}}{{"\n"}}' > ca.crt && %s`, p, strings.Replace(command, "> ca.crt", ">> ca.crt", 1))
+			}
 		}
 		add(resource.Finding{ID: ProviderCA, Severity: severity, Object: p.ObjectRef, Message: "its caBundle " + said, Command: command,
 			Why: "Gatekeeper then rejects Landwaiter's certificate, so every image is denied", Keep: "the chart's value tls.rotate: true keeps the CA up to date; otherwise set tls.caBundle"})
@@ -219,8 +223,13 @@ func vouches(bundle []byte, certificate string) bool {
 	if err != nil {
 		return true // nothing is known
 	}
-	authorities, err := trust.ParseCertificates(bundle)
-	return err == nil && slices.ContainsFunc(authorities, func(c *x509.Certificate) bool { return served[0].CheckSignatureFrom(c) == nil })
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	for _, intermediate := range served[1:] {
+		between.AddCert(intermediate)
+	}
+	_, err = served[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: served[0].NotBefore.Add(served[0].NotAfter.Sub(served[0].NotBefore) / 2)}) // another finding is about its end
+	return err == nil
 }
 
 // endOf says when a bundle of CAs is of no use, empty if it is for a while.

@@ -47,7 +47,7 @@ type Fact struct {
 
 // Facts are what only the process knows, and publishes.
 type Facts struct {
-	// Certificate is the one that is served, in PEM; it is no secret.
+	// Certificate is the one that is served, with its intermediates, in PEM; it is no secret.
 	Certificate string
 	List        []Fact
 }

@@ -150,6 +150,7 @@ func team(namespace, source string) string {
 func unplanted() map[string]string {
 	// The processes of this test have one clock.
 	return map[string]string{check.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/server/report",
+		check.CertificateContested:     "TestFindsWhatIsBroken in pkg/inspect/check",                                  // a planted annotation is not a Secret that somebody writes
 		check.ShortNames:               "TestNodesThatLookElsewhereForNamesWithoutAHostAreNamed in pkg/inspect/check", // nothing in a cluster mends it
 		check.ReferrersMissing:         "TestARegistryWithoutReferrersIsANote in pkg/inspect/check",                   // the registry of this test has them
 		check.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/inspect/check"}                   // no CA of these tests has a responder

@@ -23,8 +23,7 @@ const TenantStuck = "TenantStuck"
 // operator returns the container of the Deployment that is to run the operator, nil if none is, and
 // whether a process holds the operator's lease: it may run elsewhere.
 func (v *view) operator() (p *program, working bool) {
-	// One that ends releases its lease: it renews the lease, and names no holder.
-	working = held(v.OperatorLease, v.Now) && v.OperatorLease.Spec.HolderIdentity != nil && *v.OperatorLease.Spec.HolderIdentity != ""
+	working = works(v.OperatorLease, v.Now)
 	for _, p := range programs(v.Landwaiters) {
 		if p.runs("operate") && p.replicas > 0 {
 			return p, working
@@ -33,9 +32,15 @@ func (v *view) operator() (p *program, working bool) {
 	return nil, working
 }
 
+// works reports whether an operator holds a lease, nil for none. One that ends releases it: it renews the lease, and
+// names no holder.
+func works(lease *coordinationv1.Lease, now time.Time) bool {
+	return held(lease, now) && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+}
+
 // OperatorGone reports whether nothing finishes the deletion of Tenants: no Deployment in Landwaiter's
-// namespace is to run the operator, and no process holds its lease, in any namespace: the operator may run elsewhere. If the person may not read that, it
-// returns false and why. An error means that the API server did not answer.
+// namespace is to run the operator, and no process holds its lease, in any namespace: the operator may
+// run elsewhere. If the person may not read that, it returns false and why. An error means that the API server did not answer.
 func OperatorGone(ctx context.Context, c client.Reader, namespace string, now time.Time) (gone bool, why string, err error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Options: Options{Namespace: namespace}, Now: now, Unread: map[Source]Unread{}}}
 	r.list(SourceLandwaiter, "deployments.apps", namespace, &appsv1.DeploymentList{}, into(&r.into.Landwaiters))
@@ -61,7 +66,7 @@ func OperatorGone(ctx context.Context, c client.Reader, namespace string, now ti
 		return false, "", fmt.Errorf("list the operator's leases: %w", err)
 	}
 	for i := range leases.Items {
-		if l := &leases.Items[i]; l.Name == operatorLeaseName && held(l, now) && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "" {
+		if l := &leases.Items[i]; l.Name == operatorLeaseName && works(l, now) {
 			return false, "an operator runs in namespace " + l.Namespace, nil
 		}
 	}

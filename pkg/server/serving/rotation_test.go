@@ -365,9 +365,10 @@ func TestNamesThatNoCertificateCanHaveAreRefused(t *testing.T) {
 func TestSomebodyWhoWritesTheSameSecretMeetsAPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		theirs := newAuthorityOf(t, "theirs")
-		k.stranger = issuedBy(t, theirs)
+		data := issuedBy(t, theirs)
+		k.stranger.Store(&data)
 		lead(t, newRotation(t, k))
-		k.put(t, tlsSecret(), k.stranger)
+		k.put(t, tlsSecret(), data)
 		time.Sleep(maxPacing)
 		require.Less(t, k.written.Load(), int64(20), "both together")
 		object, err := k.providers.Resource(providerResource()).Get(t.Context(), "verify", metav1.GetOptions{})
@@ -375,7 +376,7 @@ func TestSomebodyWhoWritesTheSameSecretMeetsAPause(t *testing.T) {
 		require.Contains(t, object.GetAnnotations()[v1beta1.AnnotationCertificateProblem], `"cert-manager" changes it again and again`)
 		require.Contains(t, k.bundle(t, "verify"), certificateOf(t, theirs.CertificatePEM), "what is served is trusted meanwhile")
 
-		k.stranger = nil
+		k.stranger.Store(nil)
 		time.Sleep(maxPacing)
 		synctest.Wait()
 		object, err = k.providers.Resource(providerResource()).Get(t.Context(), "verify", metav1.GetOptions{})

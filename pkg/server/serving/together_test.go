@@ -143,7 +143,7 @@ func TestWhoeverTakesTheAuthorityOutOfTheSecretIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		data := issuedBy(t, newAuthorityOf(t, "theirs"))
 		delete(data, "ca.crt")
-		k.stranger = data
+		k.stranger.Store(&data)
 		r := newRotation(t, k)
 		background(t, r.Run)
 		background(t, r.Lead)
@@ -153,7 +153,7 @@ func TestWhoeverTakesTheAuthorityOutOfTheSecretIsNamed(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, object.GetAnnotations()[v1beta1.AnnotationCertificateProblem], `"cert-manager" changes it again and again`)
 
-		k.stranger = nil
+		k.stranger.Store(nil)
 		time.Sleep(maxPacing)
 		synctest.Wait()
 		object, err = k.providers.Resource(providerResource()).Get(t.Context(), "verify", metav1.GetOptions{})

@@ -51,10 +51,10 @@ type kube struct {
 	*fake.Clientset
 	providers *dynamicfake.FakeDynamicClient
 	versions  atomic.Int64
-	down      atomic.Pointer[error] // what reading Secrets fails with
-	written   atomic.Int64          // Secrets created or updated
-	applied   atomic.Int64          // Provider objects
-	stranger  map[string][]byte     // what somebody else writes after each update of a Secret
+	down      atomic.Pointer[error]             // what reading Secrets fails with
+	written   atomic.Int64                      // Secrets created or updated
+	applied   atomic.Int64                      // Provider objects
+	stranger  atomic.Pointer[map[string][]byte] // what somebody else writes after each update of a Secret, may be nil
 }
 
 func newKube() *kube {
@@ -75,11 +75,11 @@ func newKube() *kube {
 		}
 		changed.ResourceVersion = k.next()
 		k.written.Add(1)
-		if stranger := k.stranger; stranger != nil && !maps.EqualFunc(stranger, changed.Data, bytes.Equal) {
+		if stranger := k.stranger.Load(); stranger != nil && !maps.EqualFunc(*stranger, changed.Data, bytes.Equal) {
 			go func() {
 				time.Sleep(time.Second)
 				changed := changed.DeepCopy()
-				changed.Data = stranger
+				changed.Data = *stranger
 				_, _ = k.CoreV1().Secrets(own).Update(context.Background(), changed, metav1.UpdateOptions{FieldManager: "cert-manager"})
 			}()
 		}

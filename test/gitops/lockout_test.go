@@ -54,7 +54,7 @@ func TestFluxStartsWhereTheTreeDenies(t *testing.T) {
 		if err == nil {
 			return errors.New("the constraint is not enforced yet")
 		}
-		if !strings.Contains(err.Error(), "is denied in namespace default") {
+		if !strings.Contains(err.Error(), "could not be decided in namespace default") {
 			return err
 		}
 		return nil

@@ -133,7 +133,7 @@ func TestTheOlderTeamKeepsANamespaceThatTwoName(t *testing.T) {
 	before := resourceVersions(w.objectsOf(t, "elder"))
 	refused := w.program.Run(t, "", "tenant", "add", "younger", "--set", "namespaces=contested", "--set", "adopt=true")
 	require.Equal(t, 1, refused.Code)
-	require.Contains(t, refused.Stderr, "namespace contested belongs to Tenant elder, which is older")
+	require.Contains(t, refused.Stderr, "namespace contested belongs to Tenant elder, which its label landwaiter.dev/tenant names")
 	require.Empty(t, w.objectsOf(t, "younger"))
 	require.Equal(t, before, resourceVersions(w.objectsOf(t, "elder")))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/test/kit/cosign"
+	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -102,6 +103,7 @@ func copyWhatItPrints(t *testing.T, cosign string) (last string) {
 		count++
 	}
 	require.Greater(t, count, 12, printed)
+	quickStart(t, bash, printed)
 
 	dir := filepath.Dir(bash.Kubeconfig)
 	require.NoError(t, command.Process.Signal(os.Interrupt))
@@ -109,6 +111,30 @@ func copyWhatItPrints(t *testing.T, cosign string) (last string) {
 	require.NoDirExists(t, dir)
 	suite.Eventually(t, func(context.Context) error { return ended(dir) })
 	return last
+}
+
+// quickStart plays the rule of docs/start/quickstart.md beside what is there, with team-a's key.
+func quickStart(t *testing.T, bash suite.Program, printed string) {
+	t.Helper()
+	keys := regexp.MustCompile(`Keys: (\S+)\. `).FindStringSubmatch(printed)
+	app := regexp.MustCompile(`--image (\S+)/shared/app:v1`).FindStringSubmatch(printed)
+	require.NotNil(t, keys, printed)
+	require.NotNil(t, app, printed)
+	blocks, err := page.Read(suite.Root, "docs/start/quickstart.md")
+	require.NoError(t, err)
+	played := 0
+	for _, b := range blocks {
+		if b.Section != "2. Require a signature" || !strings.HasPrefix(b.Text, "kubectl apply") {
+			continue
+		}
+		bash.Must(t, "-euc", "cd "+keys[1]+"; cp team-a.pub cosign.pub\n"+b.Text+"\nkubectl wait --namespace demo --for=condition=Ready verifier/my-key")
+		played++
+	}
+	require.Equal(t, 1, played)
+	bash.Must(t, "-euc", "kubectl run signed --namespace demo --image "+app[1]+"/shared/app:v1 --dry-run=server")
+	denied := bash.Run(t, "", "-euc", "kubectl run web --namespace demo --image "+app[1]+"/shared/unsigned:v1 --dry-run=server")
+	require.NotZero(t, denied.Code)
+	require.Contains(t, denied.Stderr, "my-key: no signature was found")
 }
 
 // ended returns an error if a process has something of the folder in its command line.

@@ -1,5 +1,6 @@
 // Package evidence has no code of its own: its rooms check what was found about an image.
 //
+//   - breadth: who else an identity of a keyless signer lets in.
 //   - cosign: cosign signatures, Sigstore bundles and attestations.
 //   - notation: Notary Project signatures, and those of AWS Signer.
 //   - revocation: OCSP responses and revocation lists, fetched before they are needed.

@@ -49,30 +49,51 @@ func (i Identity) Bytes() (size int) {
 	return size
 }
 
-// policy returns the library's matcher for the identity.
+// policy returns the library's option that demands the identity.
 func (i Identity) policy() (bundleverify.PolicyOption, error) {
+	identity, err := i.compiled()
+	if err != nil {
+		return nil, err
+	}
+	return bundleverify.WithCertificateIdentity(identity), nil
+}
+
+// Matcher returns a function that reports whether a certificate with an issuer and a subject has the identity, by
+// what decides about signatures. It returns an error if the identity cannot be used.
+func (i Identity) Matcher() (func(issuer, subject string) bool, error) {
+	identity, err := i.compiled()
+	if err != nil {
+		return nil, err
+	}
+	return func(issuer, subject string) bool {
+		return identity.Verify(certificate.Summary{SubjectAlternativeName: subject, Extensions: certificate.Extensions{Issuer: issuer}}) == nil
+	}, nil
+}
+
+// compiled returns the library's matcher for the identity.
+func (i Identity) compiled() (identity bundleverify.CertificateIdentity, err error) {
 	issuer := whole(i.IssuerRegExp)
 	switch given := []bool{i.Issuer != "", i.IssuerRegExp != "", i.InsecureIgnoreIssuer}; {
 	case len(slices.DeleteFunc(given, func(is bool) bool { return !is })) != 1:
-		return nil, errors.New("exactly one of issuer, issuerRegExp and insecureIgnoreIssuer must be set")
+		return identity, errors.New("exactly one of issuer, issuerRegExp and insecureIgnoreIssuer must be set")
 	case i.InsecureIgnoreIssuer:
 		issuer = anyIssuer
 	}
 	if (i.Subject == "") == (i.SubjectRegExp == "") {
-		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
+		return identity, errors.New("exactly one of subject and subjectRegExp must be set")
 	}
 	// The library compiles whatever it is given.
 	if _, err := cel.RegexpSize(i.IssuerRegExp); err != nil {
-		return nil, &FieldError{"issuerRegExp", err}
+		return identity, &FieldError{"issuerRegExp", err}
 	}
 	if _, err := cel.RegexpSize(i.SubjectRegExp); err != nil {
-		return nil, &FieldError{"subjectRegExp", err}
+		return identity, &FieldError{"subjectRegExp", err}
 	}
-	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, issuer, i.Subject, whole(i.SubjectRegExp))
+	identity, err = bundleverify.NewShortCertificateIdentity(i.Issuer, issuer, i.Subject, whole(i.SubjectRegExp))
 	if err != nil {
-		return nil, fmt.Errorf("the regular expression cannot be read: %w", err)
+		return identity, fmt.Errorf("the regular expression cannot be read: %w", err)
 	}
-	return bundleverify.WithCertificateIdentity(identity), nil
+	return identity, nil
 }
 
 // anyIssuer matches every issuer, and none. It is not anchored as those are that users write.

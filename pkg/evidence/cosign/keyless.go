@@ -73,8 +73,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	made := &identities{name: k.Name, root: k.Root, logged: logged}
 	if k.Expression != "" {
 		var err error
-		made.expression, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
-		if err != nil {
+		if made.expression, err = CompileKeyless(k.Expression); err != nil {
 			return nil, &FieldError{Field: "keyless.expression", Err: err}
 		}
 	}
@@ -109,6 +108,11 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 		return nil, fmt.Errorf("make a bundle verifier: %w", err)
 	}
 	return made, nil
+}
+
+// CompileKeyless compiles the expression of [Keyless]: its variables are issuer and subject, texts, and claims.
+func CompileKeyless(expression string) (*cel.Expression, error) {
+	return cel.Compile(expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
 }
 
 // verify verifies a bundle against an artifact and returns its signer. Its errors are the

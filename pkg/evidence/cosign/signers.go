@@ -195,7 +195,7 @@ func (s *signers) unmatched(ctx context.Context, content signedContent, signatur
 		}
 		if hash := key.otherHash(content, signature); hash != 0 {
 			return verify.Refuse(policy.ReasonUnsupported, fmt.Sprintf("the signature by key %s of %s uses %s, which is not accepted for this key", key.Fingerprint, key.Name, hash),
-				fmt.Sprintf("set hash: %s in the TrustStore with the key", strings.ReplaceAll(hash.String(), "-", "")))
+				fmt.Sprintf("sign with the hash that is usual for the key, or set hash: %s in the TrustStore with the key", strings.ReplaceAll(hash.String(), "-", "")))
 		}
 	}
 	switch {
@@ -241,7 +241,7 @@ func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.Ar
 func (s *signers) wrongKey() error {
 	stores := s.stores()
 	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature", stores),
-		fmt.Sprintf("have the signer's public key added to %s, or sign the image with a key of it", stores))
+		fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores))
 }
 
 // stores lists the sources of the keys, without duplicates.

@@ -112,7 +112,7 @@ func (c *Checker) pluginRequired(signer signature.SignerInfo) error {
 
 func (c *Checker) awsSignerNotTrusted() error {
 	return verify.Refuse(policy.ReasonPluginRequired, fmt.Sprintf("AWS Signer made the signature, and %s does not trust AWS Signer", c.name),
-		fmt.Sprintf("have the signing profile added to spec.notation.awsSigner.profiles of %s, and AWS's root to spec.notation.signingAuthorities", c.name))
+		fmt.Sprintf("sign with a certificate that %s trusts, or have the signing profile added to its spec.notation.awsSigner.profiles, and AWS's root to spec.notation.signingAuthorities", c.name))
 }
 
 // untrustedProfile repeats the profile, which AWS has certified.

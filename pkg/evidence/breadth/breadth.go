@@ -1,0 +1,301 @@
+// Package breadth says who else an identity of a keyless signer lets in. It asks what decides about signatures
+// about the subjects of strangers: another owner, another repository, a pull request. It verifies nothing.
+package breadth
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
+	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
+)
+
+// Reach is who strangers are.
+type Reach int
+
+// The reaches, the farthest last.
+const (
+	// Nobody gets in who should not.
+	Nobody Reach = iota
+	// Colleagues have an address of the same domain.
+	Colleagues
+	// Insiders can work in the same organization, repository or cluster.
+	Insiders
+	// Anyone can get an account of the identity provider.
+	Anyone
+)
+
+// Stranger is somebody whose signatures count although the identity need not be meant for them.
+type Stranger struct {
+	Reach Reach
+	// Who says who it is, such as "any other owner".
+	Who string
+	// Issuer and Subject are of a certificate that they can have.
+	Issuer, Subject string
+}
+
+// Judgement is what [Judge] says of an identity.
+type Judgement struct {
+	// Strangers get in, those from farthest first. None means that none of those who were tried does.
+	Strangers []Stranger
+	// Everyone means that whoever signs with a public identity provider gets in.
+	Everyone bool
+	// Nobody says why no signer can match, "" if one can.
+	Nobody string
+	// Narrower is what to write instead, the zero value if that cannot be told.
+	Narrower cosign.Identity
+	// Expression is what keyless.expression should be with it, "" if that need not change.
+	Expression string
+}
+
+// MaxSteps is enough for any usual identity, or for 16 exact ones. A step takes about a microsecond.
+const MaxSteps = 96 << 10
+
+// Judge says who else an identity lets in that needs to satisfy an expression too, "" if there is none. An identity
+// that cannot be used lets nobody in. Judging takes at most so many steps off the given number; strangers that are
+// not found by then do not appear, and the number is 0 or less.
+func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
+	j, ok := newJudge(identity, expression, steps)
+	if !ok {
+		return Judgement{}
+	}
+	known := j.known()
+	if len(known) == 0 {
+		return j.unknown()
+	}
+	var judged Judgement
+	matched := false
+	for _, m := range known {
+		found, some := j.form(m.form, m.issuer)
+		matched = matched || some
+		judged.add(found)
+	}
+	if !matched && identity.Issuer != "" {
+		judged.Nobody, judged.Narrower = "no subject of "+known[0].form.name+" matches: they are "+shape(known[0].form), j.closest(known[0].form)
+	}
+	if identity.IssuerRegExp != "" && j.accepts("https://issuer."+strange+".example", j.example) {
+		judged.Strangers = append([]Stranger{{Anyone, "whoever any identity provider vouches for", "https://issuer." + strange + ".example", j.example}}, judged.Strangers...)
+	}
+	slices.SortStableFunc(judged.Strangers, func(a, b Stranger) int { return cmp.Compare(b.Reach, a.Reach) })
+	return judged
+}
+
+// add adds what a form says. The narrower identity is that of the first form that lets a stranger in.
+func (j *Judgement) add(found Judgement) {
+	if len(j.Strangers) == 0 && len(found.Strangers) > 0 {
+		j.Narrower, j.Expression = found.Narrower, found.Expression
+	}
+	j.Strangers = append(j.Strangers, found.Strangers...)
+	j.Everyone = j.Everyone || found.Everyone
+}
+
+// judge judges one identity.
+type judge struct {
+	identity        cosign.Identity
+	accepts         func(issuer, subject string) bool
+	issuer, subject *cel.Pattern
+	// meant is the subject as its author reads it: an unescaped dot is a dot.
+	meant      *cel.Pattern
+	steps      *int
+	expression string
+	// at is the issuer of the form that is judged.
+	at string
+	// example is a subject that the identity accepts, if one was found.
+	example string
+}
+
+func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, bool) {
+	matches, err := identity.Matcher()
+	if err != nil {
+		return nil, false
+	}
+	j := &judge{identity: identity, steps: steps, expression: expression, accepts: matches}
+	if j.issuer, err = cel.NewPattern(orText(identity.IssuerRegExp, identity.Issuer)); err != nil {
+		return nil, false
+	}
+	if identity.InsecureIgnoreIssuer {
+		j.issuer = pattern(".*")
+	}
+	if j.subject, err = cel.NewPattern(orText(identity.SubjectRegExp, identity.Subject)); err != nil {
+		return nil, false
+	}
+	j.meant = meant(identity.SubjectRegExp, j.subject)
+	if expression != "" {
+		if j.accepts, err = narrowed(matches, expression, steps); err != nil {
+			return nil, false
+		}
+	}
+	j.example, _ = j.common(`[ -~]+`)
+	return j, true
+}
+
+// orText returns an expression, or one for a text if there is none.
+func orText(expression, text string) string {
+	return cmp.Or(expression, regexp.QuoteMeta(text))
+}
+
+// pattern returns a pattern of ours, which always compiles.
+func pattern(expression string) *cel.Pattern {
+	p, err := cel.NewPattern(expression)
+	if err != nil {
+		panic("breadth: " + err.Error())
+	}
+	return p
+}
+
+// match is a form with an issuer of it that an identity accepts.
+type match struct {
+	form   form
+	issuer string
+}
+
+// known returns the public providers whose issuers the identity accepts.
+func (j *judge) known() (list []match) {
+	if j.identity.InsecureIgnoreIssuer {
+		return nil // Sigstore's public CA is refused with it
+	}
+	for _, f := range forms() {
+		if issuer, ok := j.issuer.Common(pattern(f.issuers), j.steps); ok {
+			list = append(list, match{f, issuer})
+		}
+	}
+	return list
+}
+
+// unknown judges an identity of a provider that is not known.
+func (j *judge) unknown() Judgement {
+	if near, ok := nearIssuer(j.identity.Issuer); ok {
+		narrower := j.identity
+		narrower.Issuer = near
+		return Judgement{Nobody: "Fulcio writes the issuer " + near, Narrower: narrower}
+	}
+	if strings.Contains(j.identity.Subject, "*") {
+		narrower := j.identity
+		narrower.Subject, narrower.SubjectRegExp = "", strings.ReplaceAll(regexp.QuoteMeta(j.identity.Subject), `\*`, `[^/]+`)
+		return Judgement{Nobody: "subject is compared as it is, and a * in it stands for itself", Narrower: narrower}
+	}
+	issuer, _ := j.issuer.Common(pattern(`[ -~]+`), j.steps)
+	for _, f := range own(issuer) {
+		if found, some := j.form(f, issuer); some {
+			// Who can get an account of a provider of one's own is not known.
+			for i := range found.Strangers {
+				found.Strangers[i].Reach = min(found.Strangers[i].Reach, Insiders)
+			}
+			found.Everyone = false
+			return found
+		}
+	}
+	return Judgement{}
+}
+
+// nearIssuer returns the issuer of a public provider that was meant.
+func nearIssuer(issuer string) (string, bool) {
+	near := strings.ToLower(strings.TrimSpace(issuer))
+	near = strings.TrimSuffix(strings.TrimRight(near, "/"), "/.well-known/openid-configuration")
+	near = "https://" + strings.TrimPrefix(strings.TrimPrefix(near, "http://"), "https://")
+	if near == issuer || issuer == "" {
+		return "", false
+	}
+	return near, slices.ContainsFunc(forms(), func(f form) bool {
+		return regexp.MustCompile("^(?:" + f.issuers + ")$").MatchString(near)
+	})
+}
+
+// form judges the subjects of one form. It returns false if the identity accepts none of them.
+func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
+	pinned, ok := j.pinned(f)
+	if !ok {
+		return Judgement{}, false
+	}
+	values := f.values(pinned)
+	j.at = issuer
+	open := map[string]bool{}
+	add := func(o other, part string, issuer, subject string) {
+		open[part] = true
+		judged.Strangers = append(judged.Strangers, Stranger{o.reach, o.who, issuer, subject})
+	}
+	if f.others != "" {
+		if issuer, ok := j.issuer.Common(pattern(f.others), j.steps); ok && j.accepts(issuer, pinned.subject) {
+			add(other{who: "a cluster of somebody else", reach: Anyone}, "issuer", issuer, pinned.subject)
+		}
+	}
+	for i, p := range f.parts {
+		for _, o := range p.others {
+			if subject, ok := j.with(f, pinned, i, o.values); ok && j.accepts(issuer, subject) {
+				if o.reach == Colleagues && free.MatchString(subject) {
+					o.reach = Anyone
+				}
+				add(o, p.name, issuer, subject)
+			}
+		}
+		if p.similar == "" || open[p.name] {
+			continue
+		}
+		for _, value := range similar(values[i]) {
+			if subject, ok := j.with(f, pinned, i, regexp.QuoteMeta(value)); ok && j.accepts(issuer, subject) {
+				add(other{who: p.similar, reach: reachOf(f)}, p.name, issuer, subject)
+				break
+			}
+		}
+	}
+	judged.Everyone = f.public && j.everyone(f, issuer)
+	if len(judged.Strangers) == 0 {
+		return j.called(f, issuer, values, pinned.subject), true
+	}
+	judged.Narrower = j.narrower(f, issuer, values, open)
+	return judged, true
+}
+
+// reachOf says who has a name that is similar to one of a form.
+func reachOf(f form) Reach {
+	if f.public {
+		return Anyone
+	}
+	return Insiders
+}
+
+// everyone reports whether signers get in that have nothing in common with anybody.
+func (j *judge) everyone(f form, issuer string) bool {
+	var language strings.Builder
+	for _, p := range f.parts {
+		values := p.values
+		if len(p.others) > 0 {
+			values = p.others[0].values
+		}
+		if p.name == "name" {
+			values = strange
+		}
+		language.WriteString("(?:" + values + ")")
+	}
+	subject, ok := j.common(language.String())
+	return ok && j.accepts(issuer, subject)
+}
+
+// called says who gets in by a workflow that others publish to be called.
+func (j *judge) called(f form, issuer string, values []string, subject string) (judged Judgement) {
+	if f.name != "GitHub Actions" || j.expression != "" || !slices.Contains(builders(), values[1]+"/"+values[3]) {
+		return judged
+	}
+	return Judgement{
+		Strangers:  []Stranger{{Anyone, "any repository that calls this workflow", issuer, subject}},
+		Narrower:   j.identity,
+		Expression: "claims.sourceRepositoryURI == 'https://github.com/OWNER/REPOSITORY'",
+	}
+}
+
+// similar returns names that others can have and that begin or end as a name does, or have another character for a
+// dot.
+func similar(name string) []string {
+	list := []string{name + "-evil", "evil-" + name, name + "evil", "evil" + name}
+	if at := strings.LastIndexByte(name, '.'); at > 0 {
+		list = append(list, name[:at]+"-evil"+name[at:], name+".evil.example", "evil."+name) // domains
+	}
+	for i, c := range name {
+		if c == '.' {
+			list = append(list, name[:i]+"x"+name[i+1:])
+		}
+	}
+	return list
+}

@@ -1,0 +1,210 @@
+package breadth
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
+)
+
+const (
+	github    = "https://token.actions.githubusercontent.com"
+	google    = "https://accounts.google.com"
+	eks       = "https://oidc.eks.eu-west-1.amazonaws.com/id/5A0E1F2B3C4D5E6F708192A3B4C5D6E7"
+	circle    = "https://oidc.circleci.com/org/0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1"
+	builder   = "https://github.com/slsa-framework/slsa-github-generator/.github/workflows/generator_container_slsa3.yml@refs/tags/v2.1.0"
+	projectID = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d"
+)
+
+// judged is an identity with the strangers whom it lets in: a part of what is said of each.
+type judged struct {
+	issuer, issuerRegExp string // without one, GitHub's
+	subject, expression  string // the expression for subjects
+	condition            string // keyless.expression
+	in                   []string
+	nobody               string
+	narrower             string
+}
+
+func (c judged) identity() cosign.Identity {
+	i := cosign.Identity{Issuer: c.issuer, IssuerRegExp: c.issuerRegExp, Subject: c.subject, SubjectRegExp: c.expression}
+	if i.Issuer == "" && i.IssuerRegExp == "" {
+		i.Issuer = github
+	}
+	return i
+}
+
+// judgeAll is [Judge] with as many steps as an object has.
+func judgeAll(i cosign.Identity, expression string) Judgement {
+	steps := MaxSteps
+	return Judge(i, expression, &steps)
+}
+
+func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
+	for name, c := range map[string]judged{
+		// Safe.
+		"an exact workflow and branch":    {subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"tags of versions":                {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v.*`},
+		"unescaped, but of one workflow":  {expression: `https://github.com/acme/app/.github/workflows/release.yml@refs/tags/v.*`},
+		"anchored":                        {expression: `^https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/main$`},
+		"two repositories":                {expression: `https://github\.com/acme/(app|web)/\.github/workflows/release\.yml@refs/heads/main`},
+		"a commit of a workflow":          {subject: "https://github.com/acme/app/.github/workflows/release.yml@1234567890abcdef1234567890abcdef12345678"},
+		"an enterprise's own issuer":      {issuer: github + "/acme", subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"a project of GitLab":             {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/team/app//.gitlab-ci.yml@refs/heads/main"},
+		"a GitLab of one's own":           {issuer: "https://gitlab.acme.example", subject: "https://gitlab.acme.example/team/app//.gitlab-ci.yml@refs/heads/main"},
+		"a pipeline of Buildkite":         {issuer: "https://agent.buildkite.com", subject: "https://buildkite.com/acme/release"},
+		"a pipeline of CircleCI":          {issuer: circle, subject: "https://circleci.com/api/v2/projects/" + projectID + "/pipeline-definitions/" + projectID},
+		"a person":                        {issuer: google, subject: "alice@acme.example"},
+		"a service account of Google":     {issuer: google, subject: "release@acme-prod.iam.gserviceaccount.com"},
+		"a service account of a cluster":  {issuer: eks, subject: "https://kubernetes.io/namespaces/build/serviceaccounts/release"},
+		"a workload":                      {issuer: "https://spire.acme.example", subject: "spiffe://acme.example/ns/build/sa/release"},
+		"two people":                      {issuer: google, expression: `(alice|bob)@acme\.example`},
+		"a builder with the caller":       {subject: builder, condition: "claims.sourceRepositoryURI == 'https://github.com/acme/app'"},
+		"anything, of one repository":     {expression: ".*", condition: "claims.sourceRepositoryURI == 'https://github.com/acme/app' && claims.sourceRepositoryRef == 'refs/heads/main' && claims.buildConfigURI == 'https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main'"},
+		"an unknown provider's own names": {issuer: "https://idp.acme.example", subject: "urn:build:release"},
+		"a broken expression":             {expression: `(`},
+
+		// Too broad.
+		"anything of GitHub":             {expression: ".*", in: []string{"any other owner", "another repository", "another workflow", "a pull request", "any branch"}, narrower: "https://github.com/OWNER/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
+		"anything at all":                {issuerRegExp: ".*", expression: ".*", in: []string{"any identity provider", "any other owner", "any other group", "Google"}},
+		"any owner, one workflow":        {expression: `https://github\.com/.*/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"any other owner"}, narrower: "https://github.com/OWNER/app/.github/workflows/release.yml@refs/heads/main"},
+		"no slash after the owner":       {expression: `https://github\.com/acme.*/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name", "another repository"}},
+		"an owner by its beginning":      {expression: `https://github\.com/acme[^/]*/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}, narrower: "https://github.com/OWNER/app/.github/workflows/release.yml@refs/heads/main"},
+		"an owner by its end":            {expression: `https://github\.com/[^/]*acme/app/\.github/workflows/release\.yml@refs/heads/main`, in: []string{"similar name"}},
+		"an organization":                {expression: `https://github\.com/acme/.*`, in: []string{"another repository", "another workflow", "a pull request", "any branch"}, narrower: "https://github.com/acme/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
+		"a repository":                   {expression: `https://github\.com/acme/app/.*`, in: []string{"another workflow", "a pull request", "any branch"}, narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"any ref":                        {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@.*`, in: []string{"a pull request", "any branch"}},
+		"any branch":                     {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/.*`, in: []string{"any branch"}},
+		"pull requests":                  {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/(heads/main|pull/[0-9]+/merge)`, in: []string{"a pull request"}},
+		"any workflow on tags":           {expression: `https://github\.com/acme/app/\.github/workflows/.*@refs/tags/v.*`, in: []string{"another workflow"}, narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v[0-9].*`},
+		"a public builder":               {subject: builder, in: []string{"any repository that calls this workflow"}, narrower: builder},
+		"a condition that says nothing":  {expression: `https://github\.com/.*`, condition: "claims.runnerEnvironment == 'github-hosted'", in: []string{"any other owner"}},
+		"a group of GitLab":              {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme/.*`, in: []string{"another project", "a merge request", "any branch"}},
+		"a group by its beginning":       {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme.*//\.gitlab-ci\.yml@refs/heads/main`, in: []string{"similar name"}},
+		"a dot in a group":               {issuer: "https://gitlab.com", expression: `https://gitlab\.com/acme.io/app//\.gitlab-ci\.yml@refs/heads/main`, in: []string{"similar name"}},
+		"anything of a GitLab":           {issuer: "https://gitlab.acme.example", expression: `https://gitlab\.acme\.example/.*`, in: []string{"any other group"}},
+		"any organization of Buildkite":  {issuer: "https://agent.buildkite.com", expression: `https://buildkite\.com/.*/release`, in: []string{"any other organization"}},
+		"an organization of Buildkite":   {issuer: "https://agent.buildkite.com", expression: `https://buildkite\.com/acme/.*`, in: []string{"another pipeline"}},
+		"any project of CircleCI":        {issuerRegExp: `https://oidc\.circleci\.com/org/.*`, expression: `https://circleci\.com/api/v2/projects/.*`, in: []string{"any other project"}},
+		"everyone with Gmail":            {issuer: google, expression: `.*@gmail\.com`, in: []string{"everyone with an address of the domain"}},
+		"any address":                    {issuer: google, expression: `.+@.+`, in: []string{"an account of Google", "anyone with a domain"}},
+		"a dot in a domain":              {issuer: google, expression: `alice@acme.example.com`, in: []string{"similar domain"}},
+		"a domain by its end":            {issuer: google, expression: `.*acme\.example`, in: []string{"similar domain"}},
+		"a domain":                       {issuer: google, expression: `.*@acme\.example`, in: []string{"everyone with an address of the domain"}},
+		"service accounts of any Google": {issuer: google, expression: `release@.*\.iam\.gserviceaccount\.com`, in: []string{"a service account of any project"}},
+		"any namespace":                  {issuer: eks, expression: `https://kubernetes\.io/namespaces/.*/serviceaccounts/release`, in: []string{"every namespace"}},
+		"any account of a namespace":     {issuer: eks, expression: `https://kubernetes\.io/namespaces/build/serviceaccounts/.*`, in: []string{"every service account"}},
+		"any cluster":                    {issuerRegExp: `https://oidc\.eks\..*\.amazonaws\.com/id/.*`, subject: "https://kubernetes.io/namespaces/build/serviceaccounts/release", in: []string{"a cluster of somebody else"}},
+		"any trust domain":               {issuer: "https://spire.acme.example", expression: `spiffe://.*/ns/build/sa/release`, in: []string{"any other trust domain"}},
+		"a trust domain":                 {issuer: "https://spire.acme.example", expression: `spiffe://acme\.example/.*`, in: []string{"another workload"}},
+		"an own provider's any domain":   {issuer: "https://idp.acme.example", expression: `.*@.*`, in: []string{"anyone with a domain"}},
+
+		// Nobody.
+		"a glob in a subject":          {subject: "https://github.com/acme/*", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
+		"a repository without more":    {subject: "https://github.com/acme/app", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"no ref":                       {subject: "https://github.com/acme/app/.github/workflows/release.yml", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"no scheme":                    {subject: "github.com/acme/app/.github/workflows/release.yml@refs/heads/main", nobody: "no subject of GitHub Actions"},
+		"a repository as GitHub's":     {subject: "repo:acme/app:ref:refs/heads/main", nobody: "no subject of GitHub Actions"},
+		"an expression without an end": {expression: `https://github\.com/acme/app`, nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"a slash after the issuer":     {issuer: github + "/", subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", nobody: "writes the issuer " + github},
+		"an issuer without a scheme":   {issuer: "accounts.google.com", subject: "alice@acme.example", nobody: "writes the issuer " + google},
+		"a workflow for Google":        {issuer: google, subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", nobody: "no subject of Google"},
+		"one slash for GitLab":         {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/app/.gitlab-ci.yml@refs/heads/main", nobody: "no subject of GitLab"},
+		"a glob elsewhere":             {issuer: "https://idp.acme.example", subject: "*@acme.example", nobody: "a * in it stands for itself", narrower: `[^/]+@acme\.example`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := MaxSteps
+			found := Judge(c.identity(), c.condition, &steps)
+			require.Positive(t, steps)
+			var in []string
+			for _, s := range found.Strangers {
+				in = append(in, fmt.Sprintf("%s: %s %s", s.Who, s.Issuer, s.Subject))
+			}
+			said := strings.Join(in, "\n")
+			if len(c.in) == 0 {
+				require.Empty(t, said)
+			}
+			for _, want := range c.in {
+				require.Contains(t, said, want)
+			}
+			require.Contains(t, found.Nobody, c.nobody)
+			require.Equal(t, c.nobody == "", found.Nobody == "", found.Nobody)
+			if c.narrower != "" {
+				require.Equal(t, c.narrower, found.Narrower.Subject+found.Narrower.SubjectRegExp)
+			}
+			for _, s := range found.Strangers {
+				requireMatched(t, c.identity(), s)
+			}
+			if narrower := found.Narrower; len(found.Strangers) > 0 && found.Strangers[0].Reach > Colleagues {
+				require.NotZero(t, narrower)
+				again := judgeAll(narrower, found.Expression)
+				require.Empty(t, again.Strangers, "%+v", narrower)
+				require.Empty(t, again.Nobody, "%+v", narrower)
+			}
+		})
+	}
+}
+
+// requireMatched asks the expressions themselves.
+func requireMatched(t *testing.T, i cosign.Identity, s Stranger) {
+	t.Helper()
+	for _, pair := range [][3]string{{i.Issuer, i.IssuerRegExp, s.Issuer}, {i.Subject, i.SubjectRegExp, s.Subject}} {
+		if pair[1] != "" {
+			require.Regexp(t, regexp.MustCompile("^(?:"+pair[1]+")$"), pair[2])
+		} else {
+			require.Equal(t, pair[0], pair[2])
+		}
+	}
+}
+
+func TestOnlyWhatEverySubjectMatchesIsForEveryone(t *testing.T) {
+	for expression, everyone := range map[string]bool{
+		".*": true, "https://.*": true, `https://github\.com/.+/.+@.+`: true, ".*/.github/workflows/.*": true,
+		`https://github\.com/acme/.*`: false, `.*@refs/heads/main`: false,
+	} {
+		require.Equal(t, everyone, judgeAll(cosign.Identity{Issuer: github, SubjectRegExp: expression}, "").Everyone, expression)
+	}
+	require.True(t, judgeAll(cosign.Identity{Issuer: google, SubjectRegExp: ".*"}, "").Everyone)
+	require.False(t, judgeAll(cosign.Identity{Issuer: "https://idp.acme.example", SubjectRegExp: ".*"}, "").Everyone)
+}
+
+func TestJudgingEnds(t *testing.T) {
+	for _, expression := range []string{strings.Repeat("(a|b)*", 100), strings.Repeat(".*", 400), `(https://github\.com/){2}(a*)*b{500}`, strings.Repeat(`[^/]*/?`, 140)} {
+		judgeAll(cosign.Identity{IssuerRegExp: ".*", SubjectRegExp: expression}, "")
+	}
+}
+
+func FuzzJudge(f *testing.F) {
+	for _, expression := range []string{".*", `https://github\.com/acme.*`, `\bx\B`, `(?i)HTTPS://.*`, `.*@gmail.com`, `spiffe://[^/]+/x`, `[^a]*`} {
+		f.Add(github, expression, true)
+		f.Add("https://accounts.google.com/", expression, false)
+	}
+	f.Fuzz(func(t *testing.T, issuer, subject string, exact bool) {
+		i := cosign.Identity{Issuer: issuer, SubjectRegExp: subject}
+		if exact {
+			i = cosign.Identity{IssuerRegExp: issuer, Subject: subject}
+		}
+		for _, s := range judgeAll(i, "").Strangers {
+			requireMatched(t, i, s)
+		}
+	})
+}
+
+func BenchmarkJudge(b *testing.B) {
+	for name, i := range map[string]cosign.Identity{
+		"exact": {Issuer: github, Subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"tags":  {Issuer: github, SubjectRegExp: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v.*`},
+		"all":   {IssuerRegExp: ".*", SubjectRegExp: ".*"},
+		"worst": {IssuerRegExp: ".*", SubjectRegExp: strings.Repeat(`[^/]*/?`, 140)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				judgeAll(i, "")
+			}
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package breadth
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// form is how an identity provider names signers: a subject is its parts, one after the other. Issuers and the forms
+// of public providers are those of Fulcio's configuration (sigstore/fulcio, config/identity/config.yaml).
+type form struct {
+	name string
+	// issuers matches the provider's issuers; others is an expression for issuers that strangers have of their own
+	// and that name signers without saying whose they are, "" if there are none.
+	issuers, others string
+	// public means that anyone can sign with it.
+	public bool
+	parts  []part
+}
+
+// part is a part of a subject.
+type part struct {
+	// name is "" for text that all subjects have.
+	name string
+	// values matches what the part can be.
+	values string
+	// usual is a value that may stand for any, given what shows that the reader has to put in one's own.
+	usual, given string
+	// others are what strangers have in its place.
+	others []other
+	// similar names the owner of a value that only begins or ends like the right one, "" if it has none.
+	similar string
+}
+
+// other is what strangers have in place of a part.
+type other struct {
+	who    string
+	values string // a regular expression
+	reach  Reach
+}
+
+// text is a part that all subjects have.
+func text(s string) part { return part{values: regexp.QuoteMeta(s)} }
+
+// strange is the name that strangers have.
+const strange = "somebody-else"
+
+// forms returns how public identity providers and clusters name signers.
+func forms() []form {
+	list := []form{
+		{name: "GitHub Actions", issuers: `https://token\.actions\.githubusercontent\.com(/[0-9A-Za-z._-]+)?`, public: true, parts: githubParts("github.com")},
+		{name: "GitLab", issuers: `https://gitlab\.com`, public: true, parts: gitlabParts("gitlab.com", Anyone)},
+		{name: "Buildkite", issuers: `https://agent\.buildkite\.com`, public: true, parts: []part{
+			text("https://buildkite.com/"),
+			{name: "organization", values: slug, usual: "acme", given: "ORGANIZATION", similar: "an organization with a similar name",
+				others: []other{{"any other organization", strange, Anyone}}},
+			text("/"),
+			{name: "pipeline", values: slug, usual: "release", given: "PIPELINE", others: []other{{"another pipeline of the organization", "another-pipeline", Insiders}}},
+		}},
+		{name: "CircleCI", issuers: `https://oidc\.circleci\.com(/org/` + uuid + `)?`, public: true, parts: []part{
+			text("https://circleci.com/api/v2/projects/"),
+			{name: "project", values: uuid, usual: "11111111-2222-4333-8444-555555555555", given: "11111111-2222-4333-8444-555555555555",
+				others: []other{{"any other project", "99999999-9999-4999-8999-999999999999", Anyone}}},
+			text("/pipeline-definitions/"),
+			{name: "pipeline definition", values: uuid, usual: "66666666-7777-4888-8999-000000000000", given: "66666666-7777-4888-8999-000000000000",
+				others: []other{{"another pipeline of the project", "99999999-9999-4999-8999-999999999999", Insiders}}},
+		}},
+		{name: "Codefresh", issuers: `https://oidc\.codefresh\.io`, public: true, parts: []part{
+			text("https://g.codefresh.io/"),
+			{name: "account", values: slug, usual: "acme", given: "ACCOUNT", similar: "an account with a similar name", others: []other{{"any other account", strange, Anyone}}},
+			text("/"),
+			{name: "pipeline", values: slug + "/" + slug, usual: "app/release", given: "PROJECT/PIPELINE", others: []other{{"another pipeline of the account", "another/pipeline", Insiders}}},
+			{values: `:[0-9a-f]+/[0-9a-f]+`, usual: ":64f447c02199f903000f20aa/64f447c02199f903000f20ab"},
+		}},
+	}
+	for _, f := range [][2]string{
+		{"Google", `https://accounts\.google\.com`}, {"GitHub's login", `https://github\.com/login/oauth`}, {"Microsoft", `https://login\.microsoftonline\.com`},
+		{"Sigstore's login", `https://oauth2\.sigstore\.dev/auth`}, {"Hello", `https://issuer\.hello\.coop`},
+	} {
+		list = append(list, form{name: f[0], issuers: f[1], public: true, parts: mailParts()})
+	}
+	for _, f := range [][3]string{
+		{"clusters of Amazon EKS", `https://oidc\.eks\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/id/[0-9A-Z]+`, `https://oidc\.eks\.[a-z0-9-]+\.amazonaws\.com/id/9999STRANGER9999`},
+		{"clusters of Azure", `https://([a-z0-9-]+\.)?(oidc|oic)\.prod-aks\.azure\.com/[0-9a-zA-Z/-]+`, `https://([a-z0-9-]+\.)?(oidc|oic)\.prod-aks\.azure\.com/[a-f0-9-]*/?99999999-9999-4999-8999-999999999999/?`},
+		{"clusters of Google Cloud", `https://container\.googleapis\.com/v1/projects/[a-z0-9-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+`, `https://container\.googleapis\.com/v1/projects/somebody-else/locations/[a-z0-9-]+/clusters/[a-z0-9-]+`},
+		{"a cluster's own API server", `https://kubernetes\.default\.svc(\.[a-z0-9.-]+)?`, ""},
+	} {
+		list = append(list, form{name: f[0], issuers: f[1], others: f[2], public: f[2] != "", parts: accountParts()})
+	}
+	return list
+}
+
+// slug is a name in an address.
+const slug = `[0-9A-Za-z_][0-9A-Za-z_.-]*`
+
+// An identifier that its owner does not choose.
+const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
+
+// githubParts is how GitHub names the workflow that signs (the claim job_workflow_ref).
+func githubParts(host string) []part {
+	return []part{
+		text("https://" + host + "/"),
+		{name: "owner", values: `[0-9A-Za-z][0-9A-Za-z-]*`, usual: "acme", given: "OWNER", similar: "an owner with a similar name",
+			others: []other{{"any other owner", strange, Anyone}}},
+		text("/"),
+		{name: "repository", values: `[0-9A-Za-z._-]+`, usual: "app", given: "REPOSITORY",
+			others: []other{{"another repository of the owner", "another-repository", Insiders}}},
+		text("/.github/workflows/"),
+		{name: "workflow", values: `[0-9A-Za-z._ -]+\.ya?ml`, usual: "release.yml", given: "release.yml",
+			others: []other{{"another workflow of the repository", `another\.ya?ml`, Insiders}}},
+		text("@"),
+		{name: "ref", values: `refs/heads/[0-9A-Za-z._/-]+|refs/tags/[0-9A-Za-z._/+-]+|refs/pull/[0-9]+/(?:merge|head)|[0-9a-f]{40}`, usual: "refs/heads/main", given: "refs/heads/main",
+			others: []other{{"a pull request", "refs/pull/1/merge", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
+	}
+}
+
+// gitlabParts is how a GitLab names the pipeline that signs (the claim ci_config_ref_uri).
+func gitlabParts(host string, strangers Reach) []part {
+	return []part{
+		text("https://" + host + "/"),
+		{name: "group", values: slug + `(?:/` + slug + `)*`, usual: "acme", given: "GROUP", similar: "a group with a similar name",
+			others: []other{{"any other group or user", strange, strangers}}},
+		text("/"),
+		{name: "project", values: slug, usual: "app", given: "PROJECT", others: []other{{"another project of the group", "another-project", Insiders}}},
+		text("//"),
+		{name: "file", values: `[0-9A-Za-z._/-]+\.ya?ml`, usual: ".gitlab-ci.yml", given: ".gitlab-ci.yml",
+			others: []other{{"a pipeline from another file", `another\.ya?ml`, Insiders}}},
+		text("@"),
+		{name: "ref", values: `refs/(?:heads|tags)/[0-9A-Za-z._/+-]+|refs/merge-requests/[0-9]+/(?:merge|head)`, usual: "refs/heads/main", given: "refs/heads/main",
+			others: []other{{"a merge request", "refs/merge-requests/1/merge", Insiders}, {"any branch", "refs/heads/somebodys-branch", Insiders}}},
+	}
+}
+
+// mailParts is how providers name people, and Google service accounts: by an e-mail address.
+func mailParts() []part {
+	return []part{
+		{name: "name", values: `[0-9A-Za-z._+-]+`, usual: "release", given: "NAME", others: []other{{"everyone with an address of the domain", "any[bo.]+dy", Colleagues}}},
+		text("@"),
+		{name: "domain", values: `(?:[0-9a-z-]+\.)+[a-z]{2,}`, usual: "example.com", given: "example.com", similar: "the owner of a similar domain",
+			others: []other{{"everyone with an account of Google", `gmail\.com`, Anyone}, {"anyone with a domain", `somebody-else\.[a-z]{2,}`, Anyone},
+				{"a service account of any project", `somebody-else\.iam\.gserviceaccount\.com`, Anyone}, {"everyone with a free address", freeMail, Anyone}}},
+	}
+}
+
+// freeMail are domains whose addresses anyone gets.
+const freeMail = `(?:googlemail|outlook|hotmail|live|yahoo|icloud|aol|gmx|protonmail)\.com|proton\.me|gmx\.(?:net|de)|web\.de`
+
+// free matches addresses that anyone gets.
+var free = regexp.MustCompile(`@(?:` + freeMail + `|gmail\.com)$`)
+
+// accountParts is how Fulcio names a service account of Kubernetes.
+func accountParts() []part {
+	return []part{
+		text("https://kubernetes.io/namespaces/"),
+		{name: "namespace", values: `[0-9a-z](?:[0-9a-z-]*[0-9a-z])?`, usual: "build", given: "your-namespace", similar: "a namespace with a similar name",
+			others: []other{{"every namespace of the cluster", strange, Insiders}}},
+		text("/serviceaccounts/"),
+		{name: "service account", values: `[0-9a-z](?:[0-9a-z.-]*[0-9a-z])?`, usual: "release", given: "your-account",
+			others: []other{{"every service account of the namespace", "another-account", Insiders}}},
+	}
+}
+
+// The form in which SPIRE names workloads (SPIFFE-ID, section 2).
+func spiffe() form {
+	return form{name: "SPIFFE", parts: []part{
+		text("spiffe://"),
+		{name: "trust domain", values: `[0-9a-z._-]+`, usual: "example.org", given: "trust-domain.example", similar: "a trust domain with a similar name",
+			others: []other{{"any other trust domain", `somebody-else\.example`, Anyone}}},
+		text("/"),
+		{name: "workload", values: `[0-9A-Za-z._/-]+`, usual: "ns/build/sa/release", given: "ns/NAMESPACE/sa/ACCOUNT",
+			others: []other{{"another workload of the trust domain", "ns/another/sa/workload", Insiders}}},
+	}}
+}
+
+// own returns how providers that are not public may name signers: a GitHub or a GitLab of one's own, SPIRE, a
+// provider of people, a cluster.
+func own(issuer string) []form {
+	list := []form{spiffe(), {name: "service accounts of Kubernetes", parts: accountParts()}, {name: "people", parts: mailParts()}}
+	host := strings.TrimPrefix(issuer, "https://")
+	if host, _, _ = strings.Cut(host, "/"); host != "" && host != issuer {
+		list = append(list, form{name: fmt.Sprintf("GitLab at %s", host), parts: gitlabParts(host, Insiders)}, form{name: fmt.Sprintf("GitHub at %s", host), parts: githubParts(host)})
+	}
+	return list
+}
+
+// builders are workflows that others publish to be called from any repository.
+func builders() []string {
+	return []string{"slsa-framework/slsa-github-generator", "docker/github-builder", "docker/github-builder-experimental", "github/artifact-attestations-workflows", "actions/reusable-workflows"}
+}

@@ -82,7 +82,7 @@ func complete() map[string][]string {
 	const (
 		refs       = "trustStoreRefs: [{name: k}, {kind: ClusterTrustStore, name: k}]"
 		anyKeys    = "keys: {" + refs + ", rootTrustStoreRef: {kind: ClusterTrustStore, name: r}}"
-		identities = "keyless: {identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}, {insecureIgnoreIssuer: true, subject: s}], insecureIgnoreTransparencyLog: true, insecureIgnoreSCT: true, " +
+		identities = "keyless: {identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}, {issuer: i, subjectRegExp: s, insecureAllowAnySubject: true}, {insecureIgnoreIssuer: true, subject: s}], insecureIgnoreTransparencyLog: true, insecureIgnoreSCT: true, " +
 			"thresholds: {transparencyLogs: 1, signedCertificateTimestamps: 1, timestamps: 1}, expression: 'true', rootTrustStoreRef: {kind: ClusterTrustStore, name: r}}"
 	)
 	const people = "{kind: Group, name: devs}, {kind: ServiceAccount, name: s, namespace: b}"

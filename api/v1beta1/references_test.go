@@ -105,5 +105,5 @@ func TestWhatWeakensSaysSo(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, map[string]bool{"insecureIgnoreTransparencyLog": true, "insecureIgnoreSCT": true, "insecureIgnoreIssuer": true, "insecurePlainHTTP": true}, insecure)
+	require.Equal(t, map[string]bool{"insecureIgnoreTransparencyLog": true, "insecureIgnoreSCT": true, "insecureAllowAnySubject": true, "insecureIgnoreIssuer": true, "insecurePlainHTTP": true}, insecure)
 }

@@ -23,8 +23,11 @@ const (
 	// select reports by this label, and then check the names.
 	LabelReport = "landwaiter.dev/report"
 	// ReportRunning and ReportDenied are the values of LabelReport, and of the rule in results.
-	ReportRunning = "running"
-	ReportDenied  = "denied"
+	// ReportUndecided is only a rule: its results are in the report ReportDenied, one for each registry
+	// with images that were refused because Landwaiter could not decide about them.
+	ReportRunning   = "running"
+	ReportDenied    = "denied"
+	ReportUndecided = "undecided"
 	// ReportNameRunning is the name of the report about running images in a namespace. If one
 	// report cannot contain all results, the next reports are called ReportNameRunning + "-1" to
 	// "-9". ReportNameDenied is the name of the single report about denied images in a namespace.
@@ -71,7 +74,7 @@ const (
 	// policy denies it.
 	ReportWarn = "warn"
 	// ReportError means that the evidence of the image cannot be read, so the image is undecided
-	// for a while. Properties contain the previous result.
+	// for a while. Properties contain the previous result. All results of ReportUndecided have it.
 	ReportError = "error"
 	// ReportSkip means that policies allow the image without verification. It also marks the one
 	// result that contains the number of omitted results.
@@ -91,8 +94,11 @@ const (
 	// type: initContainer, container, ephemeralContainer or volume. Both are only in ReportRunning.
 	PropertyContainer     = "container"
 	PropertyContainerType = "containerType"
-	// PropertyRemediation describes how to fix the problem.
+	// PropertyRemediation describes how to fix the problem, PropertyCommand is a command that does, and
+	// PropertyContact says whom to ask: the contact of the policy, or of the Tenant.
 	PropertyRemediation = "remediation"
+	PropertyCommand     = "command"
+	PropertyContact     = "contact"
 	// PropertySigners names those whose signatures or attestations of the image were verified, sorted
 	// and separated by "; ", as `landwaiter verify --explain` names them: the fingerprint of a key, the
 	// issuer and subject of an identity, or the subject of a certificate. It has at most five names and
@@ -110,11 +116,17 @@ const (
 	PropertyExceptionEnds = "exceptionEnds"
 	// PropertyCount is how often an image was denied. PropertyFirst and PropertyLast are the times
 	// of the first and last denial. PropertyTraceID identifies a request in the log: the first of
-	// the most recent denials for the same reason. All are only in ReportDenied.
+	// the most recent denials for the same reason. All are only in ReportDenied. In a result of
+	// ReportUndecided, they are about the images of PropertyRegistry.
 	PropertyCount   = "count"
 	PropertyFirst   = "first"
 	PropertyLast    = "last"
 	PropertyTraceID = "traceID"
+	// PropertyRegistry is the registry whose images were undecided, or "*" for all registries that are
+	// not counted separately. PropertyAnswered is since when Landwaiter decides about its images again.
+	// Both are only in results of ReportUndecided, in which PropertyImage is the last of these images.
+	PropertyRegistry = "registry"
+	PropertyAnswered = "answered"
 	// PropertyMatched describes how the resources of a denial were found: by namespace and image.
 	// PropertyNote is a hint that a dry run looks like a denial.
 	PropertyMatched = "matched"
@@ -132,5 +144,6 @@ const (
 // The reasons of Events on pods, workloads and namespaces.
 const (
 	EventImageDenied          = "ImageDenied"
+	EventImageUndecided       = "ImageUndecided"
 	EventImageNoLongerTrusted = "ImageNoLongerTrusted"
 )

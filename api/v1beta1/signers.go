@@ -102,6 +102,7 @@ type Thresholds struct {
 }
 
 // Identity matches a signer's certificate.
+// +kubebuilder:validation:XValidation:rule="!has(self.subjectRegExp) || (has(self.insecureAllowAnySubject) && self.insecureAllowAnySubject) || !((has(self.issuer) ? self.issuer == 'https://token.actions.githubusercontent.com' : has(self.issuerRegExp) && 'https://token.actions.githubusercontent.com'.matches('^(?:' + self.issuerRegExp + ')$')) && 'https://github.com/somebody-else/another-repository/.github/workflows/another.yml@refs/pull/1/merge'.matches('^(?:' + self.subjectRegExp + ')$') || (has(self.issuer) ? self.issuer == 'https://gitlab.com' : has(self.issuerRegExp) && 'https://gitlab.com'.matches('^(?:' + self.issuerRegExp + ')$')) && 'https://gitlab.com/somebody-else/another-project//another.yml@refs/merge-requests/1/merge'.matches('^(?:' + self.subjectRegExp + ')$') || (has(self.issuer) ? self.issuer == 'https://agent.buildkite.com' : has(self.issuerRegExp) && 'https://agent.buildkite.com'.matches('^(?:' + self.issuerRegExp + ')$')) && 'https://buildkite.com/somebody-else/another-pipeline'.matches('^(?:' + self.subjectRegExp + ')$') || (has(self.issuer) ? self.issuer in ['https://accounts.google.com', 'https://github.com/login/oauth', 'https://login.microsoftonline.com', 'https://oauth2.sigstore.dev/auth'] : has(self.issuerRegExp) && 'https://accounts.google.com'.matches('^(?:' + self.issuerRegExp + ')$')) && 'somebody-else@gmail.com'.matches('^(?:' + self.subjectRegExp + ')$'))",message="subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: narrow it, or if keyless.expression does, set insecureAllowAnySubject to true"
 // +kubebuilder:validation:ExactlyOneOf=issuer;issuerRegExp;insecureIgnoreIssuer
 // +kubebuilder:validation:ExactlyOneOf=subject;subjectRegExp
 type Identity struct {
@@ -130,4 +131,8 @@ type Identity struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	SubjectRegExp string `json:"subjectRegExp,omitempty"`
+	// InsecureAllowAnySubject permits a subjectRegExp that everyone with an account of a public
+	// identity provider matches. Use it only if keyless.expression says whose signatures count.
+	// +optional
+	InsecureAllowAnySubject bool `json:"insecureAllowAnySubject,omitempty"`
 }

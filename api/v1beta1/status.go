@@ -17,7 +17,17 @@ const (
 	// a notice period: 30 days for certificates. It does not affect Ready, because Landwaiter
 	// checks the expiry for each signature. Only resources with trust material have this condition.
 	ConditionExpiresSoon = "ExpiresSoon"
+	// ConditionNeedsReview is True if the resource allows more than its author may know, or if it
+	// contains an identity that no signer can have. It does not affect Ready. Otherwise, the
+	// resource does not have this condition.
+	ConditionNeedsReview = "NeedsReview"
 )
+
+// IsWarning reports whether a condition of a type asks for attention while it is True. All others do while they are
+// not.
+func IsWarning(condition string) bool {
+	return condition == ConditionExpiresSoon || condition == ConditionNeedsReview
+}
 
 // AnnotationTUFRoles is the annotation that landwaiter trust export sets on a ConfigMap. It
 // lists the metadata that verified the content, and when this metadata expires. Only the
@@ -31,7 +41,7 @@ const AnnotationCertificateProblem = "landwaiter.dev/certificate-problem"
 // Status contains the status fields of all kinds.
 type Status struct {
 	// Conditions of the types Ready and Effective. Resources with trust material also have
-	// ExpiresSoon.
+	// ExpiresSoon, and resources that allow too much have NeedsReview.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

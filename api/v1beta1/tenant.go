@@ -131,6 +131,11 @@ type TenantSpec struct {
 	// +optional
 	Access TenantAccess `json:"access,omitempty"`
 
+	// Contact says whom to ask about the team's policies. Denials by a policy without a contact show
+	// it in the namespaces of the Tenant.
+	// +optional
+	Contact Contact `json:"contact,omitempty"`
+
 	// Reconciler configures the team's GitOps account. If omitted, the team has no such account.
 	// +optional
 	Reconciler *TenantReconciler `json:"reconciler,omitempty"`

@@ -87,6 +87,10 @@ type VerificationPolicySpec struct {
 	// +kubebuilder:default=Deny
 	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
 
+	// Contact says whom to ask about the policy. Denials show it.
+	// +optional
+	Contact Contact `json:"contact,omitempty"`
+
 	// Tags is Pin or Leave. Pin allows the operator to add the digest to images of new pods. Within
 	// a level, Pin takes precedence. If no policy of a level sets tags, the next level decides. The
 	// default is Leave.

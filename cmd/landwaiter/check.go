@@ -44,8 +44,9 @@ func newCheck(by person) *cobra.Command {
 		Short: "Find problems in an installation, its Tenants or files, and how to fix them",
 		Long: `Check reads the installation of Gatekeeper and Landwaiter with your permissions, and changes
 nothing. It finds settings that wrongly admit images, problems that are about to occur, and trust
-material that developers can change. docs/reference/findings.md explains each finding. The
-ClusterRole landwaiter-checker grants all permissions that check needs, and none for Secrets.
+material that developers can change. It also asks the server whether it answers, for at most six
+seconds. docs/reference/findings.md explains each finding. The ClusterRole landwaiter-checker
+grants all permissions that check needs, and none for Secrets.
 
 --tenants compares every Tenant with the cluster, --tenant only the named Tenant. Without
 permission to list Tenants, check compares one namespace (-n) and the home namespace of its
@@ -161,7 +162,9 @@ func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (che
 	if err != nil {
 		return check.Report{}, program.Failed(err)
 	}
-	inventory, err := check.Read(ctx, reader.Client(), f.options, time.Now())
+	options := f.options
+	options.Asker = check.NewAsker(config)
+	inventory, err := check.Read(ctx, reader.Client(), options, time.Now())
 	if err != nil {
 		return check.Report{}, err
 	}

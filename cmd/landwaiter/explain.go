@@ -75,19 +75,46 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 	return e, result
 }
 
+// showRemedies shows whom to ask and what to do about each denial. A command has a line of its own, so that
+// it can be copied.
+func (e printedExplanation) showRemedies(s *screen) {
+	all := append([]printedOther{{Policy: e.Policy, Remediation: e.Remediation, Command: e.Command, Contact: e.Contact}}, e.Others...)
+	for _, d := range all {
+		if d.Remediation+d.Command+d.Contact == "" {
+			continue
+		}
+		title := "TO FIX"
+		if len(all) > 1 {
+			title += ": " + d.Policy.String()
+		}
+		s.line("%s", title)
+		if d.Contact != "" {
+			s.line("Ask: %s", d.Contact)
+		}
+		for _, text := range []string{d.Remediation, d.Command} {
+			if text != "" {
+				s.line("%s", text)
+			}
+		}
+		s.line("")
+	}
+}
+
 func (e printedExplanation) show(s *screen) {
 	s.row("image", e.Image)
 	s.row("digest", e.Digest)
 	s.row("namespace", cmp.Or(e.Namespace, "(none: cluster resources only)"))
 	s.row("verdict", e.headline())
 	s.row("reason", e.Reason)
+	for _, other := range e.Others {
+		s.row("also", other.Reason)
+	}
+	if e.More > 0 {
+		s.row("also", fmt.Sprintf("%d more", e.More))
+	}
 	s.row("config hash", fmt.Sprintf("%.12s", e.Generation))
 	s.line("")
-	if e.Remediation != "" { // in one line, because it is often a command to copy
-		s.line("TO FIX")
-		s.line("%s", e.Remediation)
-		s.line("")
-	}
+	e.showRemedies(s)
 	s.line("RESOURCES")
 	s.row("KIND", "LEVEL", "APPLIED", "WHY")
 	for _, c := range e.Resources {

@@ -40,9 +40,15 @@ type printedResult struct {
 	Digest    string     `json:"digest,omitempty"`
 	Policy    printedRef `json:"policy"`
 	Reason    string     `json:"reason"`
-	// Remediation says what to do about an image that is not allowed.
+	// Remediation says what to do about an image that is not allowed, and Command does it.
 	Remediation string `json:"remediation,omitempty"`
-	Warning     string `json:"warning,omitempty"`
+	Command     string `json:"command,omitempty"`
+	// Contact says whom to ask about the policy.
+	Contact string `json:"contact,omitempty"`
+	// Others are further policies and requirements that deny the image, and More counts those left out.
+	Others  []printedOther `json:"others,omitempty"`
+	More    int            `json:"more,omitempty"`
+	Warning string         `json:"warning,omitempty"`
 	// Verified says that the image is allowed because of what was verified, and not
 	// because policies let it in without that.
 	Verified bool `json:"verified"`
@@ -56,10 +62,13 @@ type printedResult struct {
 // What other rooms declare, under the names by which docs/reference/commands promises its fields.
 type (
 	printedRef             = policy.ObjectRef
+	printedOther           = policy.Objection
 	printedNamespace       = live.NamespaceStatus
 	printedRunning         = live.Running      //nolint:unused // a part of printedNamespace
+	printedUndecided       = live.Undecided    //nolint:unused // a part of printedNamespace
 	printedDenied          = live.Denial       //nolint:unused // a part of printedNamespace
 	printedExcused         = live.ExceptionUse //nolint:unused // a part of printedNamespace
+	printedContact         = live.Contact      //nolint:unused // a part of printedNamespace
 	printedAttention       = live.Attention
 	printedChoice          = live.Choice
 	printedTotal           = live.Total
@@ -97,6 +106,7 @@ type printedFinding struct {
 	Message      string         `json:"message"`
 	Reason       string         `json:"reason,omitempty"`
 	Remediation  string         `json:"remediation,omitempty"`
+	Command      string         `json:"command,omitempty"`
 	Extensions   map[string]any `json:"extensions,omitempty"`
 }
 
@@ -155,14 +165,14 @@ type printedResults struct {
 func printable(arg string, r verify.Result) printedResult {
 	v := r.Verdict
 	return printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: v.Outcome().String(), Digest: r.Digest.String(),
-		Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome() == policy.Allowed && !v.Unverified,
+		Policy: v.Policy, Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact, Others: v.Others, More: v.More, Warning: v.Warning, Verified: v.Outcome() == policy.Allowed && !v.Unverified,
 		Exception: printableException(r), Findings: mapped(r.Findings, printableFinding)}
 }
 
 func printableFinding(f policy.Finding) printedFinding {
 	return printedFinding{Verifier: f.Verifier, Source: f.Source, Type: f.Type, Result: f.Result().String(),
 		Signer: f.Signer(), Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-		Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions}
+		Reason: string(f.Reason), Remediation: f.Remediation, Command: f.Command, Extensions: f.Extensions}
 }
 
 func printableStage(s verify.Stage) printedStage {
@@ -216,15 +226,20 @@ func (p printedResults) show(s *screen) {
 	}
 	s.row("IMAGE", "VERDICT", "DIGEST", "REASON")
 	for _, r := range p.Results {
-		s.row(r.Image, r.headline(), short(r.Digest), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
+		s.row(r.Image, r.headline(), short(r.Digest), r.text())
 	}
+}
+
+// text returns what denies and what to do, for a table.
+func (r printedResult) text() string {
+	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact, Others: r.Others, More: r.More}.Text()
 }
 
 // showUses shows images with the workloads that have them.
 func (p printedResults) showUses(s *screen) {
 	s.row("NAMESPACE", "USED BY", "IMAGE", "VERDICT", "REASON")
 	for _, r := range p.Results {
-		s.row(r.Namespace, used(live.Use{Owners: r.Used}), r.Image, r.headline(), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
+		s.row(r.Namespace, used(live.Use{Owners: r.Used}), r.Image, r.headline(), r.text())
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/evidence/breadth"
 	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
@@ -45,7 +47,7 @@ Exit codes (64 and 69: see landwaiter --help):
 		Example: `  landwaiter platform check .`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, MayAllow: mayAllow})
+			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, Signer: judgeSigner, MayAllow: mayAllow})
 			if err != nil {
 				return unusable(err)
 			}
@@ -77,10 +79,33 @@ func mayAllow(ctx context.Context, text string) (func(namespace, image string) b
 	return service.MayAllow(files.Objects), nil
 }
 
-// lintCluster returns what lint says is wrong with the resources of one cluster.
-func lintCluster(ctx context.Context, text string) ([]string, error) {
+// lintCluster returns what lint says is wrong with the resources of one cluster. It leaves notes out, as [lintErrors].
+func lintCluster(ctx context.Context, text string) (found []resource.Finding, err error) {
 	report, err := lint.CheckCluster(ctx, text, conditions.Check)
-	return lintErrors(report), err
+	for _, f := range report.Findings {
+		id := "ResourceInvalid"
+		if resource.NeedsReview(policy.Reason(f.ID)) {
+			id = f.ID
+		}
+		if f.Severity != resource.Note && (id == f.ID || f.Severity == resource.Error) {
+			found = append(found, resource.Finding{ID: id, Severity: f.Severity, Message: said(f)})
+		}
+	}
+	return found, err
+}
+
+// judgeSigner implements the function Signer of [scaffold.CheckOptions].
+func judgeSigner(issuer, subject string) (id, wrong string) {
+	steps := breadth.MaxSteps
+	switch judged := breadth.Flux(issuer, subject, &steps); {
+	case judged.Nobody != "":
+		return string(policy.ReasonIdentityMatchesNobody), "no signer has this identity: " + judged.Nobody
+	case judged.Reach() == breadth.Anyone:
+		return string(policy.ReasonIdentityForAnyone), "it also accepts " + judged.Named()
+	case judged.Reach() == breadth.Insiders:
+		return string(policy.ReasonIdentityTooBroad), "it also accepts " + judged.Named()
+	}
+	return "", ""
 }
 
 // lintText returns what lint says is wrong with resources.

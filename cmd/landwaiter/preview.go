@@ -43,7 +43,8 @@ func newPreview(by person) *cobra.Command {
 		Long: `Preview verifies the images of running pods and of workloads twice: with the cluster's current
 resources, and as if you had applied NEW.yaml and removed the objects of --delete. If the verdict
 of an image would change, preview prints the image, the reason and the fix. It then prints the
-totals of each namespace. It changes nothing.
+totals of each namespace. It changes nothing. If NEW.yaml has an exception, preview also prints
+the images that the exception is for: those that run, and those that it names without a wildcard.
 
 Preview reads the cluster with your permissions. If you lack a permission, the rows that depend on
 it are UNKNOWN and name it; all other rows are exact. Without permission to read cluster
@@ -209,7 +210,7 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err != nil {
 		return l.failed(err)
 	}
-	rows, problems, err := judge(ctx, l.progress, options, l.before, l.after, uses)
+	rows, problems, err := judge(ctx, l.progress, options, l.before, l.after, l.change.Named(uses, l.after))
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 
 // printedPreview is what preview prints.
 type printedPreview struct {
-	// Images are those whose verdict would change or is unknown; with --all every one.
+	// Images are those whose verdict would change or is unknown, and those that an exception of the change
+	// is for; with --all every one.
 	Images []printedChange `json:"images"`
 	Totals []printedTotal  `json:"totals"`
 	// Missing are permissions to list pods and workloads that the person lacks: there may be more
@@ -40,6 +41,10 @@ type printedAnswer struct {
 	Reason      string            `json:"reason"`
 	Warning     string            `json:"warning,omitempty"`
 	Remediation string            `json:"remediation,omitempty"`
+	Command     string            `json:"command,omitempty"`
+	Contact     string            `json:"contact,omitempty"`
+	Others      []printedOther    `json:"others,omitempty"`
+	More        int               `json:"more,omitempty"`
 }
 
 func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPreview {
@@ -51,7 +56,7 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 		if row.Unknown() {
 			p.Unknown++
 		}
-		if all || row.Changes() {
+		if all || row.Shows() {
 			p.Images = append(p.Images, printedChange{Namespace: string(row.Namespace), Image: row.Image, Used: append([]string{}, row.Owners...),
 				Pods: row.Pods, From: printableAnswer(row.Before), To: printableAnswer(row.After)})
 		}
@@ -61,7 +66,8 @@ func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPr
 
 func printableAnswer(r verify.Result) printedAnswer {
 	v := r.Verdict
-	return printedAnswer{Answer: live.AnswerOf(r), Policy: v.Policy, Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
+	return printedAnswer{Answer: live.AnswerOf(r), Policy: v.Policy, Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation,
+		Command: v.Command, Contact: v.Contact, Others: v.Others, More: v.More}
 }
 
 // text returns the reason and what to do, for a table.
@@ -70,7 +76,7 @@ func (a printedAnswer) text() string {
 	if a.Answer == verify.AnswerWarned {
 		text = a.Warning
 	}
-	return policy.Verdict{Reason: text, Remediation: a.Remediation}.Text()
+	return policy.Verdict{Policy: a.Policy, Reason: text, Remediation: a.Remediation, Command: a.Command, Contact: a.Contact, Others: a.Others, More: a.More}.Text()
 }
 
 // why says why the verdict would be another one: the reason of the new one, and of the old

@@ -11,6 +11,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
@@ -33,7 +34,8 @@ func newStatus(by person) *cobra.Command {
 		Short: "Show denied images, running images that fail verification, and the rules that apply",
 		Long: `Status reads the reports and resources of a namespace with your permissions, and changes nothing.
 It shows running images that fail verification, and images that were denied in the last seven
-days, with the reason and the fix. It also shows exceptions in use and their expiry, resources
+days, with the reason and the fix. It shows registries whose images were refused undecided in the
+last hour, such as in an outage, how often and since when. It also shows exceptions in use and their expiry, resources
 that are not ready, not effective or about to expire, and the level that applies for each kind.
 
 "serve --reports" writes the reports. Status ignores reports that anyone else has changed. To read
@@ -117,7 +119,7 @@ func showAttention(s *screen, list []printedAttention) {
 	s.row("RESOURCE", "CONDITION", "REASON", "MESSAGE")
 	for _, a := range list {
 		said := "not " + a.Condition
-		if a.Condition == v1beta1.ConditionExpiresSoon {
+		if v1beta1.IsWarning(a.Condition) {
 			said = a.Condition
 		}
 		s.row(a.Source, said, a.Reason, cmp.Or(a.Message, "-"))
@@ -151,6 +153,10 @@ func showNamespace(s *screen, n printedNamespace) {
 		mandatory = "not known"
 	}
 	s.row("mandatory", mandatory)
+	for _, c := range n.Contacts {
+		s.row("ask about", c.Of.String()+": "+c.Contact)
+	}
+	showUndecided(s, n)
 	showImages(s, n)
 	if len(n.Exceptions) > 0 {
 		s.section("EXCEPTIONS IN USE")
@@ -165,6 +171,25 @@ func showNamespace(s *screen, n printedNamespace) {
 	}
 }
 
+// showUndecided shows the registries with images that nobody could decide about.
+func showUndecided(s *screen, n printedNamespace) {
+	if len(n.Undecided) > 0 {
+		s.section("REFUSED UNDECIDED IN THE LAST HOUR")
+	}
+	for _, u := range n.Undecided {
+		s.line("%s", u.Of())
+		if u.Over { // what to do is of the past
+			showDetails(s, u.When(), policy.Objection{Reason: u.Reason})
+			continue
+		}
+		when := u.When()
+		if u.Image != "" {
+			when += "; last image " + u.Image
+		}
+		showDetails(s, when, policy.Objection{Reason: u.Reason, Remediation: u.Remediation, Command: u.Command})
+	}
+}
+
 // showImages shows images in blocks: what to do is often a command to copy.
 func showImages(s *screen, n printedNamespace) {
 	if len(n.Running) > 0 {
@@ -172,7 +197,7 @@ func showImages(s *screen, n printedNamespace) {
 	}
 	for _, r := range n.Running {
 		s.line("%s %s: %s", r.Result, cmp.Or(r.Workload, "-"), r.Image)
-		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), r.Reason, r.Remediation)
+		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), policy.Objection{Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact})
 	}
 	if len(n.Denied) > 0 {
 		s.section("DENIED IN THE LAST SEVEN DAYS (dry runs included)")
@@ -187,17 +212,32 @@ func showImages(s *screen, n printedNamespace) {
 		if len(d.Workloads) > 0 {
 			when += "; in " + strings.Join(d.Workloads, ", ")
 		}
-		showDetails(s, when, d.Reason, d.Remediation)
+		showDetails(s, when, policy.Objection{Reason: d.Reason, Remediation: d.Remediation, Command: d.Command, Contact: d.Contact})
 	}
 }
 
-// showDetails shows what is known of an image below it. What to do is not wrapped.
-func showDetails(s *screen, when, reason, remediation string) {
+// showDetails shows what is known of an image below it.
+func showDetails(s *screen, when string, d policy.Objection) {
 	s.line("    %s", when)
-	if reason != "" {
-		s.wrapped("    ", "    ", reason)
+	if d.Reason != "" {
+		s.wrapped("    ", "    ", d.Reason)
 	}
-	if remediation != "" {
-		s.line("    To fix: %s", remediation)
+	showRemedy(s, "    ", d)
+}
+
+// showRemedy shows whom to ask and what to do. A command is not wrapped, and nothing follows it, so that
+// it can be copied.
+func showRemedy(s *screen, indent string, d policy.Objection) {
+	if d.Contact != "" {
+		s.line("%sAsk: %s", indent, d.Contact)
+	}
+	switch {
+	case d.Remediation != "":
+		s.wrapped(indent+"To fix: ", indent, d.Remediation)
+		if d.Command != "" {
+			s.line("%s%s", indent, d.Command)
+		}
+	case d.Command != "":
+		s.line("%sTo fix: %s", indent, d.Command)
 	}
 }

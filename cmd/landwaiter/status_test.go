@@ -22,13 +22,15 @@ import (
 func shopStatus() live.Status {
 	return live.Status{Namespaces: []live.NamespaceStatus{{
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
-		Rules: []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: resolve.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
+		Rules:    []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: resolve.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
+		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "iris"}, Contact: "#iris on chat.example.com"}, {Of: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}, Contact: "security@example.com"}},
 		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: "2026-11-20T10:00:00Z",
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
-			Remediation: "have the signer's public key added to ClusterTrustStore keys, or sign the image with a key of it: cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},
+			Remediation: "sign the image with a key of ClusterTrustStore keys, or have the signer's public key added there", Contact: "security@example.com",
+			Command: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},
 		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: "2026-11-21T09:00:00Z", Last: "2026-11-21T17:04:00Z", Workloads: []string{"Deployment/shop"},
-			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no signature was found (looked at the tag sha256-….sig and the referrers of this digest)",
-			Remediation: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…"},
+			Reason:  "ClusterVerificationPolicy signed requires a valid signature for release: no signature was found (looked at the tag sha256-….sig and the referrers of this digest)",
+			Command: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…", Contact: "security@example.com"},
 			{Image: "registry.example.com/iris/cart:3", Count: 4, First: "2026-11-20T08:00:00Z", Last: "2026-11-20T08:10:00Z", Reason: "no signature was found", Remediation: "sign it",
 				Allowed: "2026-11-20T08:12:00Z"}},
 	}}}
@@ -40,6 +42,31 @@ func TestStatusPrintsWhatAPersonLooksFor(t *testing.T) {
 	page, err := os.ReadFile("../../docs/teams/denied.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "\n```text\n"+out.String()+"```\n", "docs/teams/denied.md should show:\n%s", out.String())
+}
+
+func TestStatusShowsAnOutageFirstAndWhenItIsOver(t *testing.T) {
+	status := shopStatus()
+	status.Namespaces[0].Undecided = []live.Undecided{
+		{Registry: "registry.example.com", Count: 12, First: "2026-11-21T17:00:00Z", Last: "2026-11-21T17:04:00Z", Image: "registry.example.com/iris/shop:2", Reason: "registry.example.com did not answer in time", Remediation: "landwaiter verify"},
+		{Registry: "*", Count: 1, First: "2026-11-21T17:00:00Z", Last: "2026-11-21T17:00:00Z", Answered: "2026-11-21T17:02:00Z", Over: true, Reason: "quay.io did not answer in time", Remediation: "never shown"}}
+	var out bytes.Buffer
+	require.NoError(t, show(&out, printableStatus(status)))
+	require.Contains(t, out.String(), `
+REFUSED UNDECIDED IN THE LAST HOUR
+images of registry.example.com
+    refused 12 times since 2026-11-21T17:00:00Z, last 2026-11-21T17:04:00Z; last image registry.example.com/iris/shop:2
+    registry.example.com did not answer in time
+    To fix: landwaiter verify
+images of other registries
+    refused once from 2026-11-21T17:00:00Z to 2026-11-21T17:00:00Z; decided again since 2026-11-21T17:02:00Z
+    quay.io did not answer in time
+
+RUNS
+`)
+	over := live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a", Undecided: status.Namespaces[0].Undecided[1:]}}}
+	require.NoError(t, statusExit(over))
+	over.Namespaces[0].Undecided[0].Over = false
+	require.Error(t, statusExit(over))
 }
 
 func TestStatusSaysWhatIsNotKnown(t *testing.T) {

@@ -76,7 +76,7 @@ func pageFinding(f resource.Finding) page.Finding {
 	if f.File != "" {
 		text = place(f) + ": " + text
 	}
-	return page.Finding{ID: f.ID, Severity: string(f.Severity), Text: text, Fix: f.Fix, Command: f.Command, Keep: f.Keep, Down: f.ID == check.NoLandwaiter || f.ID == check.NoReplicas}
+	return page.Finding{ID: f.ID, Severity: string(f.Severity), Text: text, Fix: f.Fix, Command: f.Command, Keep: f.Keep, Down: check.Down(f.ID)}
 }
 
 // unchecked says what could not be checked.

@@ -269,9 +269,9 @@ func TestDenialOfFiftyImagesIsOneLineEachAndSaysTheTraceIDOnce(t *testing.T) {
 	})
 	require.NoError(t, deniedFor(err))
 	text := err.Error()
-	require.Len(t, strings.Split(text, "\n"), 50)
+	require.Len(t, strings.Split(text, "\n"), 50+1)
 	require.Equal(t, 1, strings.Count(text, "traceID"))
-	require.Regexp(t, `\(traceID [0-9a-f]{32}\)$`, text)
+	require.Regexp(t, `\n\[[a-z-]+\] traceID [0-9a-f]{32}$`, text)
 	require.Less(t, len(text), 32<<10)
 	t.Logf("%d bytes, beginning with %.400s", len(text), text)
 }

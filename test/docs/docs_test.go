@@ -23,6 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/external"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -241,7 +242,7 @@ func reasons(t *testing.T) map[string][]string {
 			found[condition] = append(found[condition], strings.Trim(literal.Value, `"`))
 		}
 	}
-	require.Len(t, found, 4)
+	require.Len(t, found, 5)
 	return found
 }
 
@@ -257,6 +258,38 @@ func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(root, filepath.Dir(name), found[1]))
 			require.NoError(t, err, "%s links to %s", name, found[1])
+		}
+	}
+}
+
+func TestExamplesTrustNoStrangers(t *testing.T) {
+	check := func(name, dir string) {
+		objects, _, err := configdir.Load(t.Context(), dir)
+		require.NoError(t, err, name)
+		for _, o := range objects.Resources {
+			for _, problem := range conditions.Review(o) {
+				require.Equal(t, policy.ReasonPublishedKey, problem.Reason, "%s: %s: %s", name, problem.Source, problem.Message)
+			}
+		}
+	}
+	for _, name := range slices.Concat(withResources()...) {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(strings.Join(resources(t, name), "---\n")), 0o600))
+		check(name, dir)
+	}
+	for _, dir := range []string{"config/samples", "test/kit/example/resources"} {
+		check(dir, filepath.Join(root, dir))
+	}
+	samples, err := filepath.Glob(filepath.Join(root, "library/samples/*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, samples)
+	for _, sample := range samples {
+		text, err := os.ReadFile(sample)
+		require.NoError(t, err)
+		if strings.Contains(string(text), "\napiVersion: landwaiter.dev/") {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "sample.yaml"), text, 0o600))
+			check(sample, dir)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (w *teams) testAdminFindsDenial(t *testing.T) {
 	require.Equal(t, w.irisWeb, n.Namespace)
 	require.Len(t, n.Denied, 1)
 	require.Contains(t, n.Denied[0].Reason, "no signature was found")
-	require.Contains(t, n.Denied[0].Remediation, "cosign sign --key")
+	require.Contains(t, n.Denied[0].Command, "cosign sign --key")
 	require.GreaterOrEqual(t, n.Denied[0].Count, 1)
 	require.NotEmpty(t, n.Denied[0].Last)
 	require.NotEmpty(t, n.Denied[0].TraceID)
@@ -93,7 +93,7 @@ func (w *teams) testDeveloperFindsDeployment(t *testing.T) {
 	s := w.denials(t, w.dev, image, func(s status) bool {
 		for _, d := range s.Namespaces[0].Denied {
 			if strings.Contains(d.Image, w.iris+"/shop") && len(d.Workloads) > 0 {
-				return strings.Contains(strings.Join(d.Workloads, " "), "shop") && d.Remediation != ""
+				return strings.Contains(strings.Join(d.Workloads, " "), "shop") && d.Command != ""
 			}
 		}
 		return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -150,10 +151,16 @@ func team(namespace, source string) string {
 func unplanted() map[string]string {
 	// The processes of this test have one clock.
 	return map[string]string{check.ClockSkew: "TestAClockThatDiffersIsSaid in pkg/server/report",
-		check.CertificateContested:     "TestFindsWhatIsBroken in pkg/inspect/check",                                  // a planted annotation is not a Secret that somebody writes
-		check.ShortNames:               "TestNodesThatLookElsewhereForNamesWithoutAHostAreNamed in pkg/inspect/check", // nothing in a cluster mends it
-		check.ReferrersMissing:         "TestARegistryWithoutReferrersIsANote in pkg/inspect/check",                   // the registry of this test has them
-		check.RevocationHostNotAllowed: "TestHostsThatRevocationNeedsAreNamed in pkg/inspect/check"}                   // no CA of these tests has a responder
+		check.NoAnswer:                             "TestAFrozenServerIsTheFirstFindingOfCheck in test/inspect",                   // the printed command restarts pods, which do not exist here
+		check.CertificateContested:                 "TestFindsWhatIsBroken in pkg/inspect/check",                                  // a planted annotation is not a Secret that somebody writes
+		check.ShortNames:                           "TestNodesThatLookElsewhereForNamesWithoutAHostAreNamed in pkg/inspect/check", // nothing in a cluster mends it
+		string(policy.ReasonIdentityForAnyone):     "TestWhatNeedsAReviewIsFound in pkg/inspect/check",                            // in a cluster: test/admission
+		string(policy.ReasonIdentityTooBroad):      "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
+		string(policy.ReasonIdentityMatchesNobody): "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
+		string(policy.ReasonRuleTooBroad):          "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
+		string(policy.ReasonPublishedKey):          "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
+		check.ReferrersMissing:                     "TestARegistryWithoutReferrersIsANote in pkg/inspect/check", // the registry of this test has them
+		check.RevocationHostNotAllowed:             "TestHostsThatRevocationNeedsAreNamed in pkg/inspect/check"} // no CA of these tests has a responder
 }
 
 func TestEachFindingIsPlantedAndExplained(t *testing.T) {

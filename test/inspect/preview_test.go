@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
@@ -103,6 +104,31 @@ func TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced(t *testi
 }
 
 // A team admin has the role admin of the team's namespace, and may see what binds all teams.
+func TestAPreviewOfAnExceptionAnswersForAnImageThatNothingRuns(t *testing.T) {
+	w := withExamples(t)
+	admin := w.somebody(t, "excepts", readsEverything())
+	repository, err := w.Registry.Repository(suite.Within(t), "team-a/unsigned")
+	require.NoError(t, err)
+	found, err := repository.Resolve(suite.Within(t), "v1")
+	require.NoError(t, err)
+	pinned := "team-a/unsigned@" + found.Digest.String()
+	exception := fmt.Sprintf("---\napiVersion: landwaiter.dev/v1beta1\nkind: ClusterException\nmetadata: {name: legacy}\nspec: {until: %q, reason: OPS-1, namespaces: [team-b], images: [%q]}\n",
+		time.Now().Add(time.Hour).UTC().Format(time.RFC3339), w.image(pinned))
+	_, rows, r := w.previews(t, admin, exception, "-n", "team-b")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Equal(t, []string{"team-b " + pinned + ": denied -> warned"}, rows)
+
+	// Under a mandatory policy it lifts nothing, which is the answer although nothing changes.
+	printed, rows, r := w.previews(t, admin, w.stricter()+exception, "-n", "team-b")
+	require.Equal(t, 1, r.Code, r.Stderr)
+	require.Contains(t, rows, "team-b "+pinned+": denied -> denied")
+	for _, image := range printed.Images {
+		if image.Image == w.image(pinned) {
+			require.Contains(t, image.To.Reason, "ClusterException legacy is for this image, but does not lift a mandatory policy: it needs overrideMandatory")
+		}
+	}
+}
+
 func (w *examples) teamAdmin(t *testing.T) person {
 	t.Helper()
 	return w.somebody(t, "ada", map[string][]string{"team-a": {"landwaiter-reader", "landwaiter-rules-writer"}, "": {"landwaiter-cluster-reader", "landwaiter-tenant-reader"}})

@@ -86,13 +86,14 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.Equal(t, "by namespace and image", r.Properties[v1beta1.PropertyMatched])
 	require.Equal(t, "it may have been a dry run", r.Properties[v1beta1.PropertyNote])
 	require.NotEmpty(t, r.Properties[v1beta1.PropertyTraceID])
-	require.NotEmpty(t, r.Properties[v1beta1.PropertyRemediation])
+	require.Regexp(t, "^cosign sign .*@sha256:[0-9a-f]{64}$", r.Properties[v1beta1.PropertyCommand])
 	require.NotEmpty(t, r.Description)
 	require.Contains(t, w.Current().Tail(1000), r.Properties[v1beta1.PropertyTraceID], "the log has the request")
 	events := w.events(t, w.a, v1beta1.EventImageDenied)
 	require.Len(t, events, 1)
 	require.Contains(t, events[0].Message, unsigned)
 	require.Contains(t, events[0].Message, "it may have been a dry run")
+	require.Regexp(t, "To fix: cosign sign .*@sha256:[0-9a-f]{64}$", events[0].Message, "the command ends the Event, so that it can be copied")
 }
 
 // countsDenials looks at the Events of the controller whose pods are denied for ever.

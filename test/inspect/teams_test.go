@@ -61,9 +61,9 @@ type status struct {
 	Namespaces []struct {
 		Namespace string
 		Denied    []struct {
-			Image, Reason, Remediation, Last, TraceID string
-			Count                                     int
-			Workloads                                 []string
+			Image, Reason, Remediation, Command, Last, TraceID string
+			Count                                              int
+			Workloads                                          []string
 		}
 	}
 	NotShown []string

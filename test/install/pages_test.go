@@ -128,11 +128,22 @@ func (r *reader) installAndEnforce(t *testing.T) {
 	r.follow(t, enforce, "2. Empty the list", "3. Warn", "4. Deny", "Check the installation")
 	r.follow(t, "docs/howto/self-service.md")
 	r.follow(t, install, "Pin tags", "Warm up")
-	r.follow(t, "docs/operate/rotate.md")
+	r.rotates(t)
 	for _, name := range []string{install, "docs/howto/hardening.md", "docs/howto/install-without-helm.md", enforce, "docs/howto/sign.md",
 		"docs/howto/self-service.md", "docs/operate/rotate.md"} {
 		r.complete(t, name)
 	}
+}
+
+// rotates follows docs/operate/rotate.md in a cluster with a mandatory policy, which would deny what only the old key
+// signed.
+func (r *reader) rotates(t *testing.T) {
+	t.Helper()
+	const mandatory = "{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: platform-everywhere}, " +
+		"spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: [registry.example.com/platform/**], require: [{anyOf: [platform-signature]}]}]}}"
+	r.bash(t, "echo '"+mandatory+"' | kubectl apply -f -")
+	r.follow(t, "docs/operate/rotate.md")
+	r.bash(t, "echo '"+mandatory+"' | kubectl delete -f -")
 }
 
 // substitutions are what only a reader has.

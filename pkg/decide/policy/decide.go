@@ -70,15 +70,20 @@ type Requirements struct {
 
 // Decide evaluates findings against rules. The outcome is Denied if any requirement
 // is denied, else Undecided if any is undecided. It is Allowed only if there is at
-// least one requirement and all of them are proven. Conditions call step, which may be nil.
+// least one requirement and all of them are proven. A denial has the objections of every
+// requirement, except for conditions behind the first requirement that is denied: they take
+// processor time and cannot change the outcome. Conditions call step, which may be nil.
 func Decide(step func() error, rules Requirements, findings []Finding) Verdict {
 	if len(rules.Require) == 0 {
 		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source),
 			Remediation: rules.Source.Owner("add a requirement to its rule")}
 	}
 	var proofs []string
-	var undecided *Verdict
+	var undecided, denied *Verdict
 	for _, requirement := range rules.Require {
+		if denied != nil && requirement.condition != nil {
+			continue
+		}
 		verdict := requirement.decide(step, findings)
 		switch verdict.outcome {
 		case Allowed:
@@ -88,12 +93,18 @@ func Decide(step func() error, rules Requirements, findings []Finding) Verdict {
 				undecided = &verdict
 			}
 		case Denied:
-			return verdict
+			if denied != nil {
+				verdict = denied.and(verdict)
+			}
+			denied = &verdict
 		default:
 			return Verdict{Policy: requirement.source, Reason: "internal error: unknown outcome"}
 		}
 	}
-	if undecided != nil {
+	switch {
+	case denied != nil:
+		return *denied
+	case undecided != nil:
 		return *undecided
 	}
 	return Verdict{outcome: Allowed, Policy: rules.Require[0].source, Reason: strings.Join(unique(proofs), "; ")}

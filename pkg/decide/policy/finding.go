@@ -115,9 +115,10 @@ type Finding struct {
 	// Message is one sentence that says what was proven, or why nothing was.
 	Message string
 	// Reason is a short machine-readable word for a finding that is not Valid,
-	// such as "WrongKey". Remediation says how to fix it.
+	// such as "WrongKey". Remediation says how to fix it, and Command is a line for a shell that does.
 	Reason      Reason
 	Remediation string
+	Command     string
 	Extensions  map[string]any
 	// Until is when what is proven may not hold any more; zero is never. A verdict from it is kept no longer.
 	Until time.Time

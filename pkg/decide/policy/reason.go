@@ -34,6 +34,8 @@ const (
 	ReasonAppliesNowhere Reason = "AppliesNowhere" // the resource matches nothing that exists
 	ReasonUnsatisfiable  Reason = "Unsatisfiable"  // no image can meet what the policy requires
 	ReasonNotInForce     Reason = "NotInForce"     // the exception cannot be used, so it allows nothing
+	// ReasonMandatoryHolds: a mandatory policy judges the images of the exception, which does not override it.
+	ReasonMandatoryHolds Reason = "MandatoryHolds"
 )
 
 // Reasons of the condition Provisioned.
@@ -53,6 +55,15 @@ const (
 	ReasonNoExpiry    Reason = "NoExpiry"    // nothing in the resource expires
 	// ReasonExpiryUnknown: the trust material, or its expiry, cannot be read.
 	ReasonExpiryUnknown Reason = "ExpiryUnknown"
+)
+
+// Reasons of the condition NeedsReview.
+const (
+	ReasonIdentityForAnyone     Reason = "IdentityForAnyone"     // anyone can get the identity
+	ReasonIdentityTooBroad      Reason = "IdentityTooBroad"      // others of the same organization have the identity too
+	ReasonIdentityMatchesNobody Reason = "IdentityMatchesNobody" // no signer can have the identity
+	ReasonRuleTooBroad          Reason = "RuleTooBroad"          // every image is allowed
+	ReasonPublishedKey          Reason = "PublishedKey"          // the key is an example of Landwaiter's documentation
 )
 
 // Reasons of failures to read evidence.

@@ -55,7 +55,8 @@ func (r Requirement) undecidedReason(findings []Finding) string {
 // missing and why, and what to do.
 func (r Requirement) denied(findings []Finding) Verdict {
 	failed := causes(r.lacking(findings), Invalid)
-	why, remediation := r.messages(failed), r.remediation(failed)
+	why := r.messages(failed)
+	remediation, command := r.remedies(failed)
 	by, signers := provenBy(findings)
 	switch {
 	case len(signers) == 0 && len(failed) > 0 && failed[0].distance == foreign:
@@ -64,11 +65,13 @@ func (r Requirement) denied(findings []Finding) Verdict {
 		why = cmp.Or(why, "no "+noun(findings)+" was found")
 	case len(signers) < r.atLeast:
 		why = fmt.Sprintf("only %s was found, for %s; %s", plural(len(signers), "signer"), join(by, " and "), cmp.Or(why, "no other "+noun(findings)+" was found"))
-		remediation = cmp.Or(remediation, fmt.Sprintf("have %s sign the image", plural(r.atLeast-len(signers), "more trusted signer")))
+		if remediation == "" && command == "" {
+			remediation = fmt.Sprintf("have %s sign the image", plural(r.atLeast-len(signers), "more trusted signer"))
+		}
 	default: // of AllOf, some verifier has no proof
 		why = fmt.Sprintf("there is one for %s; %s", join(by, " and for "), cmp.Or(why, "no other "+noun(findings)+" was found"))
 	}
-	return Verdict{Policy: r.source, Remediation: remediation,
+	return Verdict{Policy: r.source, Remediation: remediation, Command: command,
 		Reason: fmt.Sprintf("%s requires %s: %s", r.sourceName(), r.wanted(noun(findings)), why)}
 }
 
@@ -137,9 +140,10 @@ func provenBy(findings []Finding) (verifiers, signers []string) {
 
 // cause is one message, and the verifiers that gave it.
 type cause struct {
-	message, remediation string
-	distance             int // see Reason.distance
-	verifiers            []string
+	message, remediation, command string
+
+	distance  int // see Reason.distance
+	verifiers []string
 }
 
 // foreign is the distance of evidence that is not meant for the verifier.
@@ -173,7 +177,7 @@ func causes(findings []Finding, result Result) []cause {
 		if !seen {
 			i = len(list)
 			at[f.Message] = i
-			list = append(list, cause{message: f.Message, remediation: f.Remediation, distance: f.Reason.distance()})
+			list = append(list, cause{message: f.Message, remediation: f.Remediation, command: f.Command, distance: f.Reason.distance()})
 		}
 		if by := [2]string{f.Message, f.Verifier}; !named[by] {
 			named[by] = true
@@ -201,19 +205,50 @@ func (r Requirement) messages(all []cause) string {
 	return strings.Join(said, "; ")
 }
 
-// remediation joins the remediations of the first causes: any of them will do, unless every
-// verifier is required.
-func (r Requirement) remediation(all []cause) string {
-	var fixes []string
+// remedies joins what to do about the first causes, and the commands that do it: any of them will do,
+// unless every verifier is required. Then all commands have to be run, else the first one.
+func (r Requirement) remedies(all []cause) (remediation, command string) {
+	var fixes []cause
 	for _, c := range all {
-		if c.remediation != "" && !slices.Contains(fixes, c.remediation) && len(fixes) < maxFixes {
-			fixes = append(fixes, c.remediation)
+		same := func(other cause) bool { return other.remediation == c.remediation && other.command == c.command }
+		if c.remediation+c.command != "" && !slices.ContainsFunc(fixes, same) && len(fixes) < maxFixes {
+			fixes = append(fixes, c)
 		}
 	}
-	if r.all {
-		return strings.Join(fixes, "; and ")
+	var advice, run []string
+	for _, c := range fixes {
+		if c.command != "" && (r.all || len(run) == 0) {
+			run = append(run, c.command)
+		}
+		switch {
+		case c.remediation != "":
+			advice = append(advice, c.remediation)
+		case len(fixes) > 1 && slices.Contains(run, c.command):
+			advice = append(advice, runCommand)
+		}
 	}
-	return strings.Join(fixes, "; or ")
+	advice = unrepeated(advice)
+	if len(advice) == 1 && advice[0] == runCommand {
+		advice = nil
+	}
+	joiner := "; or "
+	if r.all {
+		joiner = "; and "
+	}
+	return strings.Join(advice, joiner), strings.Join(run, " && ")
+}
+
+// runCommand stands for a command among other remediations.
+const runCommand = "run the command"
+
+// unrepeated returns list without repetitions, in its order.
+func unrepeated(list []string) (kept []string) {
+	for _, text := range list {
+		if !slices.Contains(kept, text) {
+			kept = append(kept, text)
+		}
+	}
+	return kept
 }
 
 func plural(n int, noun string) string {

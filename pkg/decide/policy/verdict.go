@@ -32,7 +32,7 @@ func (o Outcome) String() string {
 }
 
 // Verdict is a decision about one image. Reason is one sentence that names the
-// resource that decided.
+// resource that decided, Policy.
 //
 // Verdicts that others make deny. Only [Decide] allows because of proof, [Unverified] because of a
 // rule and [Excepted] because of an exception; [Combined] and [Restore] pass on what these said. The
@@ -42,8 +42,17 @@ type Verdict struct {
 	Policy  ObjectRef
 	Reason  string
 	// Remediation says what to do about a verdict that does not allow, as one clause
-	// without a full stop. It is empty if there is nothing to add to Reason.
+	// without a full stop: what a developer can do first. It is empty if there is nothing to add.
 	Remediation string
+	// Command makes the evidence that is missing, as a line for a shell. It may be empty.
+	Command string
+	// Contact says whom to ask about Policy, in one line. It may be empty.
+	Contact string
+	// Others are further objections, at most [MaxOthers]: of other policies, and about what else this
+	// policy requires. They cost no further work, so the list may be incomplete. More counts those
+	// that had no room. Both are empty unless the outcome is Denied.
+	Others []Objection
+	More   int
 	// Warning explains why the image would be denied if the policy were enforced.
 	// It is empty unless the outcome is Allowed.
 	Warning string
@@ -113,9 +122,9 @@ func (v Verdict) warn() Verdict {
 		Reason: fmt.Sprintf("%s only warns: %s", v.Policy, v.Reason)}
 }
 
-// Combined is the verdict of all policies that apply to one image. It is Denied if any denies, else
-// Undecided if any is. Policies that only warn turn what they would deny into a warning; alone they
-// allow nothing. The zero value denies.
+// Combined is the verdict of all policies that apply to one image. It is Denied if any denies, by the
+// first that does and with the objections of the others, else Undecided if any is. Policies that only
+// warn turn what they would deny into a warning; alone they allow nothing. The zero value denies.
 type Combined struct {
 	verdict  Verdict
 	enforced bool // some policy does not only warn
@@ -132,6 +141,8 @@ func (c *Combined) Add(v Verdict, warns bool) {
 	switch {
 	case !c.some:
 		*all = v
+	case all.outcome == Denied && v.outcome == Denied:
+		*all = all.and(v)
 	case all.outcome == Denied || v.outcome == Undecided && all.outcome == Undecided:
 	case v.outcome != Allowed:
 		*all = v
@@ -150,22 +161,6 @@ func (c *Combined) Verdict() Verdict {
 		return Verdict{Reason: "internal error: no policy is enforced"}
 	}
 	return c.verdict
-}
-
-// toFix joins a reason and its remediation.
-const toFix = ". To fix: "
-
-// Text returns the reason and what to do about it.
-func (v Verdict) Text() string { return v.TextWithin(len(v.Reason) + len(toFix) + len(v.Remediation)) }
-
-// TextWithin is Text in at most limit bytes. A long reason, which mostly lists more of the
-// same, is cut to two thirds of them to leave room for the remediation.
-func (v Verdict) TextWithin(limit int) string {
-	if v.Remediation == "" {
-		return Cut(v.Reason, limit)
-	}
-	reason := Cut(v.Reason, max(2*limit/3, limit-len(toFix)-len(v.Remediation)))
-	return reason + Cut(toFix+v.Remediation, limit-len(reason))
 }
 
 // HiddenError is the error of something that whoever asks may not read: it says which permission is

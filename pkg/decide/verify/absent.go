@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -10,8 +9,7 @@ import (
 )
 
 // absent returns the finding of a verifier for whose kind of evidence subject has none:
-// what is missing, where was looked, and the command that makes it, alone, so that it can be
-// copied. Of listed manifests that refer to subject, none was of that kind.
+// what is missing, where was looked, and the command that makes it. Of listed manifests that refer to subject, none was of that kind.
 func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
 	what, kind, tag := "signature", strings.ToLower(v.Type)+" signature", ""
 	switch v.Type {
@@ -22,14 +20,17 @@ func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
 	case "":
 		kind = what
 	}
-	fix, looked := cmp.Or(v.makes(subject), fmt.Sprintf("make one for %s@%s", subject.Name(), subject.Digest)), "the referrers of this digest"
+	command, fix, looked := v.makes(subject), "", "the referrers of this digest"
+	if command == "" {
+		fix = fmt.Sprintf("make one for %s@%s", subject.Name(), subject.Digest)
+	}
 	if tag != "" { // shortened, because the command has the whole digest
 		looked = fmt.Sprintf("the tag %s-%.12s….%s and %s", subject.Digest.Algorithm(), subject.Digest.Encoded(), tag, looked)
 	}
 	if listed > 0 {
 		what, looked = kind, fmt.Sprintf("%s, which has %d of another kind", looked, listed)
 	}
-	return v.finding(policy.Finding{Reason: policy.ReasonNoEvidence, Remediation: fix,
+	return v.finding(policy.Finding{Reason: policy.ReasonNoEvidence, Remediation: fix, Command: command,
 		Message: fmt.Sprintf("no %s was found (looked at %s)", what, looked)})
 }
 
@@ -41,17 +42,14 @@ func (v *Verifier) makes(subject image.Reference) string {
 	return fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
 }
 
-// withCommand adds to the remediation of f the command that makes such evidence as v wants, if
-// that mends f. It has all options: without them it might publish the evidence.
+// withCommand adds to f the command that makes such evidence as v wants, if that mends f. It has all options: without them it might publish the evidence.
 func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy.Finding {
 	if f.Result() != policy.Invalid || f.Remediation == "" {
 		return f
 	}
 	switch f.Reason {
 	case policy.ReasonWrongKey, policy.ReasonKeyless, policy.ReasonKeyed, policy.ReasonWrongAnnotations:
-		if command := v.makes(subject); command != "" {
-			f.Remediation += ": " + command
-		}
+		f.Command = v.makes(subject)
 	}
 	return f
 }

@@ -44,7 +44,7 @@ func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app:v1@"+appDigest.String()))
 			require.Equal(t, policy.Denied, result.Verdict.Outcome())
 			require.True(t, strings.HasSuffix(result.Verdict.Reason, " for a: "+c.message), result.Verdict.Reason)
-			require.Equal(t, c.fix, result.Verdict.Remediation)
+			require.Equal(t, c.fix, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
 			require.Len(t, result.Findings, 1)
 			require.Equal(t, policy.ReasonNoEvidence, result.Findings[0].Reason)
 			require.Equal(t, v.Source, result.Findings[0].Source)
@@ -59,8 +59,8 @@ func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
 		finding       policy.Finding
 		command, want string
 	}{
-		"a wrong key":           {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, command, "sign it: " + command + pinned},
-		"an annotation lacks":   {policy.Finding{Reason: policy.ReasonWrongAnnotations, Remediation: "sign it"}, command, "sign it: " + command + pinned},
+		"a wrong key":           {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, command, "sign it. Command: " + command + pinned},
+		"an annotation lacks":   {policy.Finding{Reason: policy.ReasonWrongAnnotations, Remediation: "sign it"}, command, "sign it. Command: " + command + pinned},
 		"no command is known":   {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, "", "sign it"},
 		"signing is no remedy":  {policy.Finding{Reason: policy.ReasonLimitExceeded, Remediation: "make it smaller"}, command, "make it smaller"},
 		"nothing is to be done": {policy.Finding{Reason: policy.ReasonWrongKey}, command, ""},
@@ -72,7 +72,7 @@ func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
 			v.Checker, v.Command = finder(c.finding), c.command
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
 			require.Equal(t, policy.Denied, result.Verdict.Outcome())
-			require.Equal(t, c.want, result.Verdict.Remediation)
+			require.Equal(t, c.want, policy.Fix(result.Verdict.Remediation, result.Verdict.Command))
 		})
 	}
 }

@@ -60,6 +60,10 @@ type Layer struct {
 	Home    string
 	Lenient policy.ObjectRef
 	Judge   Judge
+	// Contacts say whom to ask about policies, and Contact about those of the namespace and its Tenant
+	// that say nobody.
+	Contacts []Contact
+	Contact  string
 	// Next judges the images that a Judge with [DefaultInherit] leaves to further levels. Without it,
 	// they are denied.
 	Next *Layer
@@ -69,6 +73,50 @@ type Layer struct {
 	// NoVerifiers, if set, says why whoever asks may not read the verifiers: rules that need some are
 	// Undecided.
 	NoVerifiers string
+}
+
+// Contact says whom to ask about a policy, in one line.
+type Contact struct {
+	Policy policy.ObjectRef
+	Text   string
+}
+
+// contact says whom to ask about a policy of l, "" if nobody is named.
+func (l *Layer) contact(of policy.ObjectRef) string {
+	for _, c := range l.Contacts {
+		if c.Policy == of {
+			return c.Text
+		}
+	}
+	if of.Namespace == "" {
+		return "" // the cluster's, or the built-in rule
+	}
+	return l.Contact
+}
+
+// Contacts say whom to ask about the policies that can deny an image, each policy once.
+func (c *Config) Contacts() []Contact {
+	var found []Contact
+	seen := map[policy.ObjectRef]bool{}
+	for i := range c.Layers {
+		for l := &c.Layers[i]; l != nil; l = l.Next {
+			for _, source := range append([]policy.ObjectRef{l.Source}, sources(l.Judge.rules)...) {
+				if text := l.contact(source); !seen[source] && text != "" {
+					found = append(found, Contact{source, text})
+				}
+				seen[source] = true
+			}
+		}
+	}
+	return found
+}
+
+func sources(rules []Rule) []policy.ObjectRef {
+	made := make([]policy.ObjectRef, len(rules))
+	for i, r := range rules {
+		made[i] = r.Source
+	}
+	return made
 }
 
 // Judge says how a layer judges images. Only its constructors make one that does not deny all: the

@@ -182,9 +182,17 @@ func (b *board) decide(ctx context.Context) ([]policy.Verdict, []policy.Finding)
 func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 	var all policy.Combined
 	for i, t := range tasks {
-		all.Add(verdict(i), t.warns)
+		all.Add(t.asking(verdict(i)), t.warns)
 	}
 	return all.Verdict()
+}
+
+// asking returns the verdict of t with whom to ask, if it denies.
+func (t task) asking(verdict policy.Verdict) policy.Verdict {
+	if t.layer == nil {
+		return verdict
+	}
+	return verdict.Asking(t.layer.contact)
 }
 
 func (e *Engine) ttl(verdict policy.Verdict) time.Duration {

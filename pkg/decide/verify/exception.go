@@ -246,13 +246,23 @@ func (x *Exception) within(result, mandatory Result) Result {
 		return result
 	case policy.Denied:
 	}
-	if result.Verdict.Policy == mandatory.Verdict.Policy && result.Verdict.Outcome() == policy.Denied {
-		return result
+	if result.Verdict.Policy != mandatory.Verdict.Policy || result.Verdict.Outcome() != policy.Denied {
+		result.Findings = append(slices.Clip(result.Findings), mandatory.Findings...)
+		result.Verdict = mandatory.Verdict // x lifts what the others deny
 	}
-	result.Findings = append(slices.Clip(result.Findings), mandatory.Findings...)
-	result.Verdict = policy.Verdict{Policy: mandatory.Verdict.Policy, Remediation: mandatory.Verdict.Remediation,
-		Reason: fmt.Sprintf("%s lifts no mandatory policy: %s", x.Source, mandatory.Verdict.Reason)}
+	result.Verdict.Reason += "; " + x.shortfall()
 	return result
+}
+
+// shortfall says what x lacks to lift what a mandatory policy denies.
+func (x *Exception) shortfall() string {
+	switch {
+	case x.Source.Kind == kindNamespace:
+		return x.describe() + " does not lift a mandatory policy: it needs break-glass-override-mandatory"
+	case x.Source.Namespace != "":
+		return x.describe() + " is for this image, but does not lift a mandatory policy: it needs overrideMandatory, which only a ClusterException can have"
+	}
+	return x.describe() + " is for this image, but does not lift a mandatory policy: it needs overrideMandatory"
 }
 
 // allow returns result as allowed by x.

@@ -212,14 +212,20 @@ func (l *Layer) applying(ref image.Reference, wanted func(*Verifier) bool) (name
 	return names
 }
 
-// decided returns the verdict if no task needs evidence for it:
-// one denies, else one cannot be known, or all allow.
+// decided returns the verdict if no task needs evidence for it: some deny, else one cannot be
+// known, or all allow. What denies only for lack of evidence is then not known, and not looked for.
 func decided(tasks []task) (policy.Verdict, bool) {
 	for _, outcome := range []policy.Outcome{policy.Denied, policy.Undecided} {
+		var such policy.Combined
+		some := false
 		for _, t := range tasks {
 			if t.known && !t.warns && t.verdict.Outcome() == outcome {
-				return t.verdict, true
+				such.Add(t.asking(t.verdict), false)
+				some = true
 			}
+		}
+		if some {
+			return such.Verdict(), true
 		}
 	}
 	if i := slices.IndexFunc(tasks, func(t task) bool { return !t.known }); i >= 0 {

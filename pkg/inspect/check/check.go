@@ -64,9 +64,11 @@ func checks() []check {
 		{[]string{ResourceNotReady}, []Source{SourceResources}, notReady, nil},
 		{[]string{ResourceInvalid}, []Source{SourceResources}, invalid, nil},
 		{[]string{ResourceUnsatisfiable, ResourceUnused}, []Source{SourceResources}, notEffective, nil},
+		{resource.ReviewReasons(), []Source{SourceResources}, needReview, nil},
 		{[]string{TrustEnds}, []Source{SourceResources}, ends, nil},
 		{GuardrailIDs(), []Source{SourceGuardrails, SourceLandwaiter, SourceResources, SourceRights}, guardrails, uncompared},
 		{[]string{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, []Source{SourceLandwaiter}, deployment, nil},
+		{[]string{NoAnswer}, []Source{SourceAnswers, SourceProviders, SourceConstraints, SourceWebhooks, SourceLandwaiter}, noAnswer, nil},
 		{[]string{CRDsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions, nil},
 		{[]string{ShortNames}, []Source{SourceNodes}, shortNames, nil},
 		{[]string{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease, nil},
@@ -113,6 +115,9 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 		}
 	}
 	report.Unchecked = merged(report.Unchecked)
+	if inventory.needs(SourceAnswers) {
+		report.Unchecked = append(report.Unchecked, unheardOf(v)...)
+	}
 	if inventory.needs(SourceFacts) {
 		report.Unchecked = append(report.Unchecked, unknownFacts(v)...)
 	}
@@ -127,9 +132,12 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 	return report
 }
 
+// Down reports whether a finding says that Landwaiter does not answer.
+func Down(id string) bool { return id == NoLandwaiter || id == NoReplicas || id == NoAnswer }
+
 // rank orders findings by what they cost. While nobody answers, nothing else matters.
 func rank(f resource.Finding) int {
-	if f.ID == NoLandwaiter || f.ID == NoReplicas {
+	if Down(f.ID) {
 		return -1
 	}
 	return slices.Index([]resource.Severity{resource.Error, resource.Warning, resource.Note}, f.Severity)

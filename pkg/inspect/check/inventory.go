@@ -44,6 +44,7 @@ const (
 	SourceLease       Source = "lease"
 	SourceOperator    Source = "operator"
 	SourceFacts       Source = "facts"
+	SourceAnswers     Source = "answers"
 )
 
 // Unread says why a source was not read, or not all of it.
@@ -63,6 +64,8 @@ type Options struct {
 	Exempt []string
 	// Only are the IDs of findings to look for; none means all.
 	Only []string
+	// Asker asks whether the server answers; nil leaves that out.
+	Asker *Asker
 }
 
 // Inventory is what was read of a cluster.
@@ -99,6 +102,8 @@ type Inventory struct {
 	OperatorLease *coordinationv1.Lease
 	// Facts are what the process published, nil if it published nothing.
 	Facts *resource.Facts
+	// Answers are of the places where Gatekeeper asks.
+	Answers []Answers
 }
 
 // The names of the leases of the replica that writes, and of the operator's.
@@ -123,6 +128,7 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 	r.foreign(SourceConfigs, "config.gatekeeper.sh", "v1alpha1", "Config", "configs", &i.Configs)
 	r.list(SourceGatekeeper, "deployments.apps", i.Gatekeeper, &appsv1.DeploymentList{}, into(&i.Gatekeepers))
 	r.list(SourceLandwaiter, "deployments.apps", i.Namespace, &appsv1.DeploymentList{}, into(&i.Landwaiters))
+	wait := r.answers()
 	r.list(SourceNamespaces, "namespaces", "", &corev1.NamespaceList{}, into(&i.Namespaces))
 	r.list(SourceNodes, "nodes", "", &corev1.NodeList{}, into(&i.Nodes))
 	r.list(SourceGuardrails, "validatingadmissionpolicies.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyList{}, into(&i.Policies))
@@ -140,6 +146,7 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 			more.read()
 		}
 	}
+	wait()
 	return i, errors.Join(r.failed, ctx.Err())
 }
 

@@ -17,6 +17,16 @@ const (
 	// maxCacheTTL is the longest time that Gatekeeper may keep an answer: as long a changed
 	// policy does not count.
 	maxCacheTTL = 10 * time.Second
+	// answerWithin is how long the server may take to answer anything, three renewals of its Lease:
+	// Gatekeeper waits for 3 seconds. answerAgain is the pause after a refused request.
+	answerWithin = 6 * time.Second
+	answerAgain  = time.Second
+	// requestsEach is how many requests are sent for each replica, and maxRequests in all: of two
+	// replicas, one that hangs gets none of eight in one of 256 times. maxReply bounds what is read of
+	// an answer.
+	requestsEach = 4
+	maxRequests  = 16
+	maxReply     = 4 << 10
 	// leaseGrace is when an unrenewed lease has no holder: four terms of 15 seconds.
 	leaseGrace = time.Minute
 	// startGrace is how long an operator may take to become ready, and deletionGrace how long one that

@@ -134,6 +134,24 @@ func notEffective(v *view, add func(resource.Finding)) {
 	}
 }
 
+// needReview finds what resources allow although their authors may not know.
+func needReview(v *view, add func(resource.Finding)) {
+	for _, o := range v.Resources {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionNeedsReview)
+		if c == nil || c.Status != metav1.ConditionTrue || !resource.NeedsReview(policy.Reason(c.Reason)) {
+			continue
+		}
+		f := resource.Finding{ID: c.Reason, Severity: resource.Warning, Object: resource.RefOf(o), Message: c.Message, Why: "images that nobody meant to allow can run", Command: targetOf(o).edit()}
+		switch policy.Reason(c.Reason) {
+		case policy.ReasonIdentityForAnyone:
+			f.Severity = resource.Error
+		case policy.ReasonIdentityMatchesNobody:
+			f.Why = "no signature counts by it"
+		}
+		add(f)
+	}
+}
+
 // needed says what deleting a resource of a namespace that decides nothing may change, "" if
 // nothing.
 func (v *view) needed(o v1beta1.Object) string {

@@ -7,7 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
@@ -35,5 +37,25 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 			}
 		}
 		require.True(t, found)
+	}
+}
+
+func TestWhatNeedsAReviewIsFound(t *testing.T) {
+	for reason, severity := range map[policy.Reason]resource.Severity{policy.ReasonIdentityForAnyone: resource.Error, policy.ReasonIdentityTooBroad: resource.Warning,
+		policy.ReasonIdentityMatchesNobody: resource.Warning, policy.ReasonRuleTooBroad: resource.Warning, policy.ReasonPublishedKey: resource.Warning, "Other": ""} {
+		inventory := sound(t)
+		v := &v1beta1.ClusterVerifier{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterVerifier"}, ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+		v.Spec = v1beta1.VerifierSpec{Images: []string{"**"}, Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keyless: &v1beta1.Keyless{Identities: []v1beta1.Identity{{Issuer: "i", Subject: "s"}}}}}}
+		v.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(reason), Message: "said"}}
+		inventory.Resources = append(inventory.Resources, v)
+		var found resource.Severity
+		for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
+			if f.ID == string(reason) {
+				found = f.Severity
+				require.Equal(t, "said", f.Message)
+				require.NotEmpty(t, f.Command)
+			}
+		}
+		require.Equal(t, severity, found, reason)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -119,6 +120,9 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	}
 	if holder := r.tenants.Holder(string(n.Namespace)); holder != nil {
 		n.Tenant = holder.Name
+		if contact := compile.ContactOf(holder.Spec.Contact); contact != "" {
+			n.Contacts = append(n.Contacts, Contact{resource.RefOf(holder), contact})
+		}
 		if home := verify.Namespace(holder.Spec.HomeNamespace); home != n.Namespace {
 			n.Levels = append(n.Levels, r.level(n, resolve.LevelNamespace, n.Namespace))
 			n.Levels = append(n.Levels, r.level(n, resolve.LevelTenant, home))
@@ -129,6 +133,9 @@ func (r *ruled) describe(n *NamespaceStatus) {
 		n.Levels = append(n.Levels, r.level(n, resolve.LevelNamespace, n.Namespace))
 	}
 	n.Levels = append(n.Levels, r.level(n, resolve.LevelCluster, verify.Cluster))
+	for _, c := range r.snapshot.For(n.Namespace).Contacts() {
+		n.Contacts = append(n.Contacts, Contact{c.Policy, c.Text})
+	}
 }
 
 // level returns what one level has, and which of it applies in a namespace.
@@ -231,7 +238,7 @@ func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) St
 	}
 	s.Resources = append(s.Resources, wrong[verify.Cluster]...)
 	for _, name := range o.InNamespaces() {
-		n := &NamespaceStatus{Namespace: verify.Namespace(name), Counts: map[string]int{}, Running: []Running{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Rules: []Choice{}}
+		n := &NamespaceStatus{Namespace: verify.Namespace(name), Counts: map[string]int{}, Running: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Rules: []Choice{}, Contacts: []Contact{}}
 		n.Resources = append([]Attention{}, wrong[n.Namespace]...)
 		r.describe(n)
 		s.Namespaces = append(s.Namespaces, *n)

@@ -38,6 +38,10 @@ const (
 	maxResults = 10_000
 	// denialsKept is how long reports say what was denied.
 	denialsKept = 7 * 24 * time.Hour
+	// undecidedKept is how long reports say that images of a registry were undecided, and
+	// undecidedQuiet how long none may be before that is taken to be over.
+	undecidedKept  = time.Hour
+	undecidedQuiet = 5 * time.Minute
 	// maxShownBytes bounds a text of a report that is repeated.
 	maxShownBytes = 1024
 	// maxParallel bounds the images that are judged at a time, as for other commands: what a

@@ -41,6 +41,9 @@ func (r Row) Changes() bool {
 	return r.From() != r.To() || r.Unknown()
 }
 
+// Shows reports whether a person should see the row: something changes, or an exception is for the image.
+func (r Row) Shows() bool { return r.Named || r.Changes() }
+
 // From returns what is answered now.
 func (r Row) From() verify.Answer { return AnswerOf(r.Before) }
 

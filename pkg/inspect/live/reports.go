@@ -108,7 +108,7 @@ func newReportReader(pages reportPages, now time.Time) *reportReader {
 func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 	n := r.found[namespace]
 	if n == nil {
-		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}, Running: []Running{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Resources: []Attention{}, Rules: []Choice{}}
+		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}, Running: []Running{}, Undecided: []Undecided{}, Denied: []Denial{}, Exceptions: []ExceptionUse{}, Resources: []Attention{}, Rules: []Choice{}, Contacts: []Contact{}}
 		r.found[namespace] = n
 	}
 	n.Unread, n.Cut = r.unread[namespace] || r.unread[verify.Cluster], r.cut[namespace] || r.cut[verify.Cluster]
@@ -138,7 +138,14 @@ func (r *reportReader) add(read *report) {
 			n.running(result)
 			continue
 		}
-		if last, err := time.Parse(time.RFC3339, p[v1beta1.PropertyLast]); err == nil && r.now.Sub(last) <= denialsKept {
+		last, err := time.Parse(time.RFC3339, p[v1beta1.PropertyLast])
+		switch ago := r.now.Sub(last); {
+		case err != nil:
+		case p[v1beta1.PropertyRegistry] != "":
+			if ago <= undecidedKept {
+				n.undecided(result, ago)
+			}
+		case ago <= denialsKept:
 			n.denied(result)
 		}
 	}
@@ -172,7 +179,8 @@ func (n *NamespaceStatus) running(r *reportResult) {
 		n.allowed[Normalised(p[v1beta1.PropertyImage])] = moment(p[v1beta1.PropertySince])
 	}
 	made := Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]), Digest: shown(p[v1beta1.PropertyDigest]),
-		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Since: moment(p[v1beta1.PropertySince]),
+		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
+		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), Since: moment(p[v1beta1.PropertySince]),
 		Signers: shown(p[v1beta1.PropertySigners]), Exception: shown(p[v1beta1.PropertyException]), ExceptionEnds: moment(p[v1beta1.PropertyExceptionEnds])}
 	n.All = append(n.All, made)
 	if r.Result != v1beta1.ReportPass && r.Result != v1beta1.ReportSkip {
@@ -183,7 +191,7 @@ func (n *NamespaceStatus) running(r *reportResult) {
 func (n *NamespaceStatus) denied(r *reportResult) {
 	p := r.Properties
 	n.Denied = append(n.Denied, Denial{Image: shown(p[v1beta1.PropertyImage]), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
-		TraceID: shown(p[v1beta1.PropertyTraceID]), Workloads: r.workloads(), Matched: shown(p[v1beta1.PropertyMatched]), Note: shown(p[v1beta1.PropertyNote]),
+		Command: shown(p[v1beta1.PropertyCommand]), Contact: shown(p[v1beta1.PropertyContact]), TraceID: shown(p[v1beta1.PropertyTraceID]), Workloads: r.workloads(), Matched: shown(p[v1beta1.PropertyMatched]), Note: shown(p[v1beta1.PropertyNote]),
 		Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast])})
 }
 

@@ -28,6 +28,9 @@ type Use struct {
 	// [MaxOwners].
 	Owners []string
 	Pods   int // that run, or are about to
+	// Named says that an exception of the change that is previewed is for the image. Then the image may
+	// have neither workloads nor pods.
+	Named bool
 }
 
 // Running returns the images of running pods and of workloads in the namespaces of scope,

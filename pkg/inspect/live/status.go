@@ -41,6 +41,9 @@ type NamespaceStatus struct {
 	Counts map[string]int `json:"counts"`
 	// Running are those that do not pass, the worst first.
 	Running []Running `json:"running"`
+	// Undecided are the registries with images that were refused in the last hour because Landwaiter
+	// could not decide about them, the last one first.
+	Undecided []Undecided `json:"undecided"`
 	// Denied are the denials of the last seven days, the last one first.
 	Denied []Denial `json:"denied"`
 	// Exceptions are those that allow something that runs.
@@ -50,6 +53,8 @@ type NamespaceStatus struct {
 	// Rules say which level decides about each kind, and mandatory policies hold in any case.
 	Rules     []Choice `json:"rules"`
 	Mandatory []string `json:"mandatory"`
+	// Contacts say whom to ask about the Tenant and the policies that apply.
+	Contacts []Contact `json:"contacts"`
 	// Hidden are the kinds of which the person may not read all that may apply, so that
 	// Rules and mandatory policies are incomplete.
 	Hidden []string `json:"hidden"`
@@ -78,6 +83,12 @@ type Choice struct {
 	Why     string             `json:"why"`
 }
 
+// Contact says whom to ask about a Tenant or a policy.
+type Contact struct {
+	Of      policy.ObjectRef `json:"of"`
+	Contact string           `json:"contact"`
+}
+
 // Running is an image of a workload that is not plainly allowed.
 type Running struct {
 	Workload    string `json:"workload"`
@@ -88,6 +99,8 @@ type Running struct {
 	Policy      string `json:"policy"`
 	Reason      string `json:"reason"`
 	Remediation string `json:"remediation,omitempty"`
+	Command     string `json:"command,omitempty"`
+	Contact     string `json:"contact,omitempty"`
 	Since       string `json:"since,omitempty"`
 	// Signers names those whose signatures or attestations were verified, "" if the report does not.
 	Signers string `json:"-"`
@@ -106,6 +119,8 @@ type Denial struct {
 	Policy      string   `json:"policy"`
 	Reason      string   `json:"reason"`
 	Remediation string   `json:"remediation,omitempty"`
+	Command     string   `json:"command,omitempty"`
+	Contact     string   `json:"contact,omitempty"`
 	TraceID     string   `json:"traceID,omitempty"`
 	Workloads   []string `json:"workloads"`
 	Matched     string   `json:"matched,omitempty"`
@@ -125,7 +140,7 @@ type ExceptionUse struct {
 // Attention is a resource with a condition that somebody should look at.
 type Attention struct {
 	Source    policy.ObjectRef `json:"source"`
-	Condition string           `json:"condition"` // Ready, Effective, ExpiresSoon or Provisioned
+	Condition string           `json:"condition"` // Ready, Effective, ExpiresSoon, NeedsReview or Provisioned
 	Reason    string           `json:"reason"`
 	Message   string           `json:"message"`
 }
@@ -136,8 +151,9 @@ func (s Status) NeedsAttention() bool {
 		return slices.ContainsFunc(a, func(a Attention) bool { return a.Condition != v1beta1.ConditionEffective })
 	}
 	denied := func(d Denial) bool { return d.Allowed == "" }
+	lasts := func(u Undecided) bool { return !u.Over }
 	return bad(s.Resources) || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool {
-		return len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || bad(n.Resources)
+		return len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || slices.ContainsFunc(n.Undecided, lasts) || bad(n.Resources)
 	})
 }
 
@@ -214,7 +230,7 @@ func attention(o resource.Objects) map[verify.Namespace][]Attention {
 	for _, object := range o.Resources {
 		for _, c := range object.CommonStatus().Conditions {
 			wanted := metav1.ConditionTrue
-			if c.Type == v1beta1.ConditionExpiresSoon {
+			if v1beta1.IsWarning(c.Type) {
 				wanted = metav1.ConditionFalse
 			}
 			if c.Status == wanted {
@@ -234,7 +250,7 @@ func attention(o resource.Objects) map[verify.Namespace][]Attention {
 
 // urgency puts what denies first, and what merely takes no part last.
 func urgency(condition string) int {
-	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionEffective}, condition)
+	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionNeedsReview, v1beta1.ConditionEffective}, condition)
 }
 
 // mandatory names the policies that hold in every namespace: also those whose scope is not known.
@@ -276,6 +292,7 @@ func (n *NamespaceStatus) finish() {
 		return cmp.Or(cmp.Compare(resultOrder(a.Result), resultOrder(b.Result)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
 	})
 	slices.SortStableFunc(n.Denied, func(a, b Denial) int { return cmp.Compare(b.Last, a.Last) })
+	slices.SortStableFunc(n.Undecided, func(a, b Undecided) int { return cmp.Compare(b.Last, a.Last) })
 	slices.SortStableFunc(n.Exceptions, func(a, b ExceptionUse) int { return cmp.Compare(a.Ends, b.Ends) })
 }
 

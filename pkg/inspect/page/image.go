@@ -29,7 +29,9 @@ type imageModel struct {
 type explained struct {
 	Verdict, Digest, Policy, Exception string
 	Reason, Warning                    long
-	Fix                                string
+	Fix                                remedy
+	Others                             []blocking
+	More                               int // that are not among Others
 	Places                             []place
 	Evidence                           []evidence
 	Absent                             []saying // findings about no piece of evidence
@@ -38,6 +40,12 @@ type explained struct {
 	Notes                              []string
 	// FromMemory says that the verdict was kept, so that nothing was looked for again.
 	FromMemory bool
+}
+
+// blocking is a further policy that denies the image, or a further requirement.
+type blocking struct {
+	Reason long
+	Fix    remedy
 }
 
 // place is a repository where evidence was looked for.
@@ -53,9 +61,10 @@ type evidence struct {
 
 // saying is what one Verifier says.
 type saying struct {
-	By, Result, Signer, Fix string
-	Message                 long
-	Facts                   []factRow
+	By, Result, Signer string
+	Message            long
+	Fix                remedy
+	Facts              []factRow
 }
 
 type factRow struct{ Name, Value string }
@@ -64,10 +73,13 @@ type factRow struct{ Name, Value string }
 func explainedOf(x Explanation) *explained {
 	r := x.Result
 	v := r.Verdict
-	m := &explained{Verdict: wordOf(r), Digest: r.Digest.String(), Policy: v.Policy.String(), Reason: folded(v.Reason), Warning: folded(v.Warning), Fix: v.Remediation,
+	m := &explained{Verdict: wordOf(r), Digest: r.Digest.String(), Policy: v.Policy.String(), Reason: folded(v.Reason), Warning: folded(v.Warning), Fix: remedyOf(v.Objections()[0]), More: v.More,
 		Text: policy.Cut(x.Text, maxText), Notes: x.Notes, FromMemory: r.Cached, Stages: timelineOf(r.Stages, x.Took)}
 	if r.Exception != (policy.ObjectRef{}) {
 		m.Exception = fmt.Sprintf("%s until %s", r.Exception, r.ExceptionEnds.UTC().Format(time.RFC3339))
+	}
+	for _, d := range v.Others {
+		m.Others = append(m.Others, blocking{folded(d.Reason), remedyOf(d)})
 	}
 	holding := map[string]bool{}
 	for _, l := range r.Looked {
@@ -112,7 +124,7 @@ func sayingOf(f policy.Finding) saying {
 	if f.Source == (policy.ObjectRef{}) {
 		by = f.Verifier + " (does not apply)"
 	}
-	s := saying{By: by, Result: f.Result().String(), Signer: f.Signer(), Message: folded(f.Message), Fix: f.Remediation}
+	s := saying{By: by, Result: f.Result().String(), Signer: f.Signer(), Message: folded(f.Message), Fix: remedy{Advice: f.Remediation, Command: f.Command}}
 	facts, _ := f.Facts()["facts"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
 		if len(s.Facts) < maxFacts {

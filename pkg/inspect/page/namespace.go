@@ -16,6 +16,7 @@ import (
 type namespaceModel struct {
 	Alarms     []string
 	Name, Team string
+	Contacts   []live.Contact
 	Known      bool // it was read
 	counts
 	Stage     string
@@ -24,6 +25,7 @@ type namespaceModel struct {
 	Picture   picture
 	Running   []runningRow
 	Pages     pages
+	Refused   []undecidedRow
 	Denied    []denialRow
 	DeniedNow int // that do not run by now
 	Ends      []endRow
@@ -46,13 +48,13 @@ func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namesp
 	n := s.Namespaces[at]
 	only := live.Status{Namespaces: []live.NamespaceStatus{n}, NoReports: s.NoReports}
 	m.Known, m.Team, m.counts, m.Unread, m.Notes = true, n.Tenant, counted(n), n.Unread, only.Notes()
-	m.DeniedNow = m.counts.Denied
+	m.DeniedNow, m.Contacts = m.counts.Denied, n.Contacts
 	m.Stage, m.Whole = stageOf(n, actions)
 	m.Picture = pictureOf(n)
 	m.Running, m.Pages = paged(runningRows(n), page, func(page int) string {
 		return namespaceHref(name) + "?" + url.Values{"page": {strconv.Itoa(page)}}.Encode()
 	})
-	m.Denied, m.Resources = denialRows(n), attentionRows(n.Resources)
+	m.Refused, m.Denied, m.Resources = undecidedRows(n), denialRows(n), attentionRows(n.Resources)
 	m.Ends = endRows(s.Ends, now, func(e live.End) bool { return concerns(n, e) })
 	return m
 }

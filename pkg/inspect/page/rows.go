@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -18,6 +19,8 @@ type counts struct {
 	Running, Allowed, Warned, Excepted, Undecided, Fails int
 	// Denied counts the images that were denied in the last seven days and do not run by now.
 	Denied int
+	// Unreached counts the registries with images that are refused undecided.
+	Unreached int
 	// Missing says why nothing is known, "" if something is: zeros would look as if nothing ran.
 	Missing string
 }
@@ -50,13 +53,18 @@ func counted(n live.NamespaceStatus) (c counts) {
 			c.Denied++
 		}
 	}
+	for _, u := range n.Undecided {
+		if !u.Over {
+			c.Unreached++
+		}
+	}
 	return c
 }
 
 // plus adds counts. What is missing in one of them is missing only if nothing is known of the other.
 func (c counts) plus(o counts) counts {
 	sum := counts{Running: c.Running + o.Running, Allowed: c.Allowed + o.Allowed, Warned: c.Warned + o.Warned, Excepted: c.Excepted + o.Excepted,
-		Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails, Denied: c.Denied + o.Denied}
+		Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails, Denied: c.Denied + o.Denied, Unreached: c.Unreached + o.Unreached}
 	if c.Missing != "" && o.Missing != "" {
 		sum.Missing = c.Missing
 	}
@@ -64,7 +72,7 @@ func (c counts) plus(o counts) counts {
 }
 
 // trouble orders namespaces: those first in which somebody has to act.
-func (c counts) trouble() int { return c.Fails + c.Undecided + c.Denied }
+func (c counts) trouble() int { return c.Fails + c.Undecided + c.Denied + c.Unreached }
 
 // The words for the verdict on what runs.
 const (
@@ -136,11 +144,17 @@ func policyStage(n live.NamespaceStatus) string {
 	return stageDeny
 }
 
+// remedy is whom to ask, and what to do. Command is alone, so that it can be copied.
+type remedy struct{ Ask, Advice, Command string }
+
+// remedyOf returns what a verdict or a part of it says.
+func remedyOf(d policy.Objection) remedy { return remedy{d.Contact, d.Remediation, d.Command} }
+
 // runningRow is one container that runs.
 type runningRow struct {
 	Namespace, Workload, Container, Image, Href, Verdict, Since string
 	Reason                                                      long
-	Fix                                                         string
+	Fix                                                         remedy
 	Signers                                                     []string
 	Exception, ExceptionEnds                                    string
 }
@@ -151,7 +165,7 @@ func runningRows(n live.NamespaceStatus) []runningRow {
 	rows := []runningRow{}
 	for _, r := range n.All {
 		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),
-			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: r.Remediation, Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
+			Verdict: verdictOf(r), Since: r.Since, Reason: folded(r.Reason), Fix: remedy{r.Contact, r.Remediation, r.Command}, Signers: signersOf(r), Exception: r.Exception, ExceptionEnds: r.ExceptionEnds})
 	}
 	slices.SortStableFunc(rows, func(a, b runningRow) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
@@ -172,7 +186,7 @@ func signersOf(r live.Running) []string {
 type denialRow struct {
 	Namespace, Image, Href, When, Workloads, Allowed, Note string
 	Reason                                                 long
-	Fix                                                    string
+	Fix                                                    remedy
 }
 
 func denialRows(n live.NamespaceStatus) []denialRow {
@@ -183,9 +197,32 @@ func denialRows(n live.NamespaceStatus) []denialRow {
 			times = "time"
 		}
 		row := denialRow{Namespace: string(n.Namespace), Image: cmp.Or(d.Image, "(other images)"), When: fmt.Sprintf("%d %s, last %s", d.Count, times, d.Last),
-			Workloads: strings.Join(d.Workloads, ", "), Allowed: d.Allowed, Note: d.Note, Reason: folded(d.Reason), Fix: d.Remediation}
+			Workloads: strings.Join(d.Workloads, ", "), Allowed: d.Allowed, Note: d.Note, Reason: folded(d.Reason), Fix: remedy{d.Contact, d.Remediation, d.Command}}
 		if d.Image != "" {
 			row.Href = imageHref(n.Namespace, d.Image)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// undecidedRow is a registry with images that were refused undecided.
+type undecidedRow struct {
+	Of, When, Image, Href string
+	Over                  bool
+	Reason                long
+	Fix                   remedy
+}
+
+func undecidedRows(n live.NamespaceStatus) []undecidedRow {
+	rows := []undecidedRow{}
+	for _, u := range n.Undecided {
+		row := undecidedRow{Of: u.Of(), When: u.When(), Image: u.Image, Over: u.Over, Reason: folded(u.Reason)}
+		if u.Image != "" {
+			row.Href = imageHref(n.Namespace, u.Image)
+		}
+		if !u.Over {
+			row.Fix = remedy{"", u.Remediation, u.Command}
 		}
 		rows = append(rows, row)
 	}
@@ -257,7 +294,7 @@ func attentionRows(list []live.Attention) []attentionRow {
 		}
 		at[equal] = len(rows)
 		condition := "not " + a.Condition
-		if a.Condition == "ExpiresSoon" {
+		if v1beta1.IsWarning(a.Condition) {
 			condition = a.Condition
 		}
 		rows = append(rows, attentionRow{Sources: []string{a.Source.String()}, Condition: condition, Reason: a.Reason, Message: folded(a.Message)})

@@ -104,10 +104,13 @@ func shop(text string) *fakeSource {
 	}
 	cluster := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "base" + text}
 	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true,
-		Rules: []live.Choice{{Kind: "VerificationPolicy", Level: "namespace", Applied: []policy.ObjectRef{ref("VerificationPolicy", "own")}, Why: "own" + text}},
-		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z", Reason: "no signature " + text, Remediation: "cosign sign " + text, Signers: "sha256:cafe; " + text},
+		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "team" + text}, Contact: "#team " + text}},
+		Rules:    []live.Choice{{Kind: "VerificationPolicy", Level: "namespace", Applied: []policy.ObjectRef{ref("VerificationPolicy", "own")}, Why: "own" + text}},
+		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z", Reason: "no signature " + text, Remediation: "sign " + text, Command: "cosign sign " + text, Contact: "#shop " + text, Signers: "sha256:cafe; " + text},
 			{Workload: "Deployment/db", Image: "r.example.com/db:1", Result: "pass", Since: "2026-11-26T10:00:00Z", Reason: "signed by release", Signers: "sha256:beef; https://issuer.example.com ann@example.com"}},
-		Denied: []live.Denial{{Image: "r.example.com/denied:1" + text, Count: 3, Last: "2026-11-27T11:00:00Z", Reason: "unsigned " + text, Remediation: "sign " + text, Workloads: []string{"Job/x" + text}, Note: text},
+		Undecided: []live.Undecided{{Registry: "silent.example.com" + text, Count: 12, First: "2026-11-27T11:00:00Z", Last: "2026-11-27T11:30:00Z", Image: "silent.example.com/app:1" + text, Reason: "did not answer " + text, Remediation: "ask " + text},
+			{Registry: "back.example.com", Count: 1, First: "2026-11-27T11:00:00Z", Last: "2026-11-27T11:00:00Z", Answered: "2026-11-27T11:10:00Z", Over: true, Reason: "was away", Remediation: "never shown"}},
+		Denied: []live.Denial{{Image: "r.example.com/denied:1" + text, Count: 3, Last: "2026-11-27T11:00:00Z", Reason: "unsigned " + text, Command: "cosign attest " + text, Contact: text, Workloads: []string{"Job/x" + text}, Note: text},
 			{Image: "r.example.com/web:0", Count: 1, Last: "2026-11-26T11:00:00Z", Allowed: "2026-11-27T00:00:00Z"}},
 		Resources: []live.Attention{{Source: ref("Verifier", "v"+text), Condition: "Ready", Reason: "Broken", Message: text}},
 		Levels: []live.Level{
@@ -116,7 +119,8 @@ func shop(text string) *fakeSource {
 	found := policy.NewProof("sha256:signer"+text, "signed by the release workflow "+text, map[string]any{"issuer": "https://issuer.example.com" + text, "list": []string{text}}).Finding()
 	found.Source, found.Digest, found.ArtifactType = ref("Verifier", "release"), digest.FromString("x").String(), "application/vnd.dev.sigstore.bundle.v0.3+json"
 	denied := policy.NotDecided(ref("VerificationPolicy", "own"), "undecided "+text)
-	denied.Remediation = "sign it " + text
+	denied.Remediation, denied.Command, denied.Contact, denied.More = "sign it "+text, "notation sign "+text, "#own "+text, 2
+	denied.Others = []policy.Objection{{Policy: cluster, Reason: "base requires more " + text, Remediation: "attest it " + text, Command: "cosign attest " + text, Contact: "#base " + text}}
 	result := verify.Result{Namespace: "shop", Verdict: denied, Findings: []policy.Finding{found, {Verifier: "other", Message: "nothing found " + text}},
 		Looked: []verify.Looked{{Repository: "r.example.com/web" + text, Role: verify.RoleOrigin, Manifests: 2, Signatures: 1}},
 		Stages: []verify.Stage{{Name: "resolve", Began: now(), Duration: time.Millisecond, Detail: text}, {Name: "list", Began: now().Add(time.Millisecond), Duration: 3 * time.Millisecond, Detail: "r"}}}
@@ -145,10 +149,13 @@ func previewed(s *Site, namespace, text string) *httptest.ResponseRecorder {
 func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 	s := siteOf(t, shop(""))
 	for address, wants := range map[string][]string{
-		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1"},
+		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1", `new pods: <span class="badge undecided">undecided</span>`},
 		"/namespaces/shop": {"No replica answers:", "VerificationPolicy shop/own applies.", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
+			"Refused undecided in the last hour", "<bdi>images of silent.example.com</bdi>: refused 12 times since 2026-11-27T11:00:00Z, last 2026-11-27T11:30:00Z", "did not answer", "ask", "decided again since 2026-11-27T11:10:00Z",
+			"Ask about Tenant team: <bdi>#team </bdi>", "<strong>Ask:</strong> <bdi>#shop </bdi>", `<strong>Command:</strong> <code class="copy">cosign sign </code>`, `<strong>To fix:</strong> <code class="copy">cosign attest </code>`,
 			"<p><bdi>sha256:beef</bdi></p><p><bdi>https://issuer.example.com ann@example.com</bdi></p>"},
-		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com", "in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs"},
+		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com", "in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs",
+			"What else denies it", "base requires more", "<bdi>#base </bdi>", `<code class="copy">cosign attest </code>`, `<code class="copy">notation sign </code>`, "And 2 more."},
 		"/?team=nope":            {"No team of this name has a namespace that you can read."},
 		"/search?q=WEB":          {"r.example.com/web:1", "r.example.com/web:0"},
 		"/search?q=sho":          {"namespaces 1, images 0", `href="/namespaces/shop"`},

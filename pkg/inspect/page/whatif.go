@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 )
@@ -66,7 +65,7 @@ func (m *whatIfModel) answer(p Preview) {
 			m.Unknown++
 		}
 		switch {
-		case !row.Changes():
+		case !row.Shows():
 		case len(m.Rows) == rowsOfPage:
 			m.More++
 		default:
@@ -99,11 +98,11 @@ func urgency(r live.Row) int {
 
 // whyOf returns the reason of a verdict and what to do.
 func whyOf(r verify.Result) string {
-	reason := r.Verdict.Reason
-	if r.Verdict.Warning != "" {
-		reason = r.Verdict.Warning
+	v := r.Verdict
+	if v.Warning != "" {
+		v.Reason = v.Warning
 	}
-	return policy.Verdict{Reason: reason, Remediation: r.Verdict.Remediation}.Text()
+	return v.Text()
 }
 
 // whatIfView answers the form: GET shows it, and POST previews what was pasted. Neither writes.

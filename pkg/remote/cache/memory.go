@@ -155,16 +155,20 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 // weigh estimates the size of an entry in bytes: every string that it has, most of which
 // strangers write, and a fixed sum for the structures around them.
 func weigh(key verify.Key, entry verify.Entry) uint32 {
-	const structure, perFinding = 768, 384
+	const structure, perObjection, perFinding = 832, 112, 400
+	v := &entry.Verdict
 	n := structure + len(key.Namespace) + len(key.Kind) + len(key.UID) + len(key.Generation) + len(key.Image) +
-		len(entry.Verdict.Reason) + len(entry.Verdict.Remediation) + len(entry.Verdict.Warning) + weighRef(entry.Verdict.Policy)
+		len(v.Reason) + len(v.Remediation) + len(v.Command) + len(v.Contact) + len(v.Warning) + weighRef(v.Policy)
+	for _, d := range v.Others {
+		n += perObjection + len(d.Reason) + len(d.Remediation) + len(d.Command) + len(d.Contact) + weighRef(d.Policy)
+	}
 	n += weighDescriptor(entry.Descriptor)
 	if entry.Evidence != nil {
 		n += weighEvidence(entry.Evidence)
 	}
 	for _, f := range entry.Findings {
 		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer()) + len(f.Digest) + len(f.ArtifactType) +
-			len(f.Message) + len(f.Reason) + len(f.Remediation) + weighValue(f.Extensions)
+			len(f.Message) + len(f.Reason) + len(f.Remediation) + len(f.Command) + weighValue(f.Extensions)
 	}
 	return uint32(max(0, min(n, 1<<30)))
 }

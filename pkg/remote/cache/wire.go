@@ -16,7 +16,7 @@ import (
 
 // wireVersion is the version of what replicas share. Whatever changes the meaning of
 // a field, or adds one, takes the next number: other versions are a miss.
-const wireVersion = 5
+const wireVersion = 6
 
 // errOtherVersion means that another version of this program wrote the value.
 var errOtherVersion = errors.New("the verdict has another version")
@@ -27,14 +27,27 @@ var errOtherVersion = errors.New("the verdict has another version")
 type wireEntry struct {
 	Version int `json:"version"`
 	origin
-	Outcome     string        `json:"outcome"`
-	Policy      wireRef       `json:"policy"`
-	Reason      string        `json:"reason"`
-	Remediation string        `json:"remediation,omitempty"`
-	Warning     string        `json:"warning,omitempty"`
-	Unverified  bool          `json:"unverified,omitempty"`
-	Findings    []wireFinding `json:"findings,omitempty"`
-	Evidence    *wireEvidence `json:"evidence,omitempty"` // then there is no verdict
+	Outcome     string          `json:"outcome"`
+	Policy      wireRef         `json:"policy"`
+	Reason      string          `json:"reason"`
+	Remediation string          `json:"remediation,omitempty"`
+	Command     string          `json:"command,omitempty"`
+	Contact     string          `json:"contact,omitempty"`
+	Others      []wireObjection `json:"others,omitempty"`
+	More        int             `json:"more,omitempty"`
+	Warning     string          `json:"warning,omitempty"`
+	Unverified  bool            `json:"unverified,omitempty"`
+	Findings    []wireFinding   `json:"findings,omitempty"`
+	Evidence    *wireEvidence   `json:"evidence,omitempty"` // then there is no verdict
+}
+
+// wireObjection is a [policy.Objection].
+type wireObjection struct {
+	Policy      wireRef `json:"policy"`
+	Reason      string  `json:"reason"`
+	Remediation string  `json:"remediation,omitempty"`
+	Command     string  `json:"command,omitempty"`
+	Contact     string  `json:"contact,omitempty"`
 }
 
 // wireEvidence is a [verify.Evidence].
@@ -79,6 +92,7 @@ type wireFinding struct {
 	Message      string         `json:"message,omitempty"`
 	Reason       string         `json:"reason,omitempty"`
 	Remediation  string         `json:"remediation,omitempty"`
+	Command      string         `json:"command,omitempty"`
 	Extensions   map[string]any `json:"extensions,omitempty"`
 	Incomplete   bool           `json:"incomplete,omitempty"`
 	Until        time.Time      `json:"until,omitzero"`
@@ -93,11 +107,15 @@ func encode(entry verify.Entry, about origin) ([]byte, error) {
 	if v.Doubtful {
 		return nil, errors.New("a doubtful verdict is not shared")
 	}
-	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome().String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Unverified: v.Unverified}
+	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome().String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Command: v.Command, Contact: v.Contact,
+		More: v.More, Warning: v.Warning, Unverified: v.Unverified}
+	for _, d := range v.Others {
+		wire.Others = append(wire.Others, wireObjection{wireRef(d.Policy), d.Reason, d.Remediation, d.Command, d.Contact})
+	}
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
 			Result: f.Result().String(), Signer: f.Signer(), Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete, Until: f.Until})
+			Reason: string(f.Reason), Remediation: f.Remediation, Command: f.Command, Extensions: f.Extensions, Incomplete: f.Incomplete, Until: f.Until})
 	}
 	return json.Marshal(wire)
 }
@@ -171,7 +189,12 @@ func (w wireEntry) entry() (verify.Entry, error) {
 		evidence, err := w.Evidence.evidence()
 		return verify.Entry{Evidence: evidence}, err
 	}
-	verdict, err := policy.Restore(w.Outcome, policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Warning: w.Warning, Unverified: w.Unverified})
+	var others []policy.Objection
+	for _, d := range w.Others {
+		others = append(others, policy.Objection{Policy: policy.ObjectRef(d.Policy), Reason: d.Reason, Remediation: d.Remediation, Command: d.Command, Contact: d.Contact})
+	}
+	verdict, err := policy.Restore(w.Outcome, policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Command: w.Command, Contact: w.Contact,
+		Others: others, More: w.More, Warning: w.Warning, Unverified: w.Unverified})
 	if err != nil {
 		return verify.Entry{}, err
 	}
@@ -187,7 +210,7 @@ func (w wireEntry) entry() (verify.Entry, error) {
 			return verify.Entry{}, fmt.Errorf("a finding has the result %.20q", f.Result)
 		}
 		found.Verifier, found.Source, found.Type, found.Digest, found.ArtifactType = f.Verifier, policy.ObjectRef(f.Source), f.Type, f.Digest, f.ArtifactType
-		found.Reason, found.Remediation, found.Incomplete, found.Until = policy.Reason(f.Reason), f.Remediation, f.Incomplete, f.Until
+		found.Reason, found.Remediation, found.Command, found.Incomplete, found.Until = policy.Reason(f.Reason), f.Remediation, f.Command, f.Incomplete, f.Until
 		entry.Findings = append(entry.Findings, found)
 	}
 	return entry, nil

@@ -18,7 +18,7 @@ import (
 
 // golden is what a release writes: to change it without another wireVersion makes
 // replicas misread each other.
-const golden = `{"version":5,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
+const golden = `{"version":6,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
 	`"reason":"signed by release","remediation":"renew it","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
 	`"source":{"kind":"ClusterVerifier","name":"release"},"type":"Cosign","result":"valid","signer":"sha256:1","digest":"sha256:2",` +
 	`"artifactType":"application/vnd.example","message":"the signature is valid","reason":"WrongKey","remediation":"sign it again",` +
@@ -127,6 +127,8 @@ func fill(v reflect.Value, name string) {
 		v.SetBool(true)
 	case reflect.Uint8:
 		v.SetUint(1)
+	case reflect.Int:
+		v.SetInt(1)
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]any{name: "x"}))
 	case reflect.Slice:
@@ -150,9 +152,9 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 		from, to string
 		other    bool
 	}{
-		"a later version":   {`"version":5`, `"version":6`, true},
-		"an older version":  {`"version":5`, `"version":4`, true},
-		"no version":        {`"version":5,`, ``, true},
+		"a later version":   {`"version":6`, `"version":7`, true},
+		"an older version":  {`"version":6`, `"version":5`, true},
+		"no version":        {`"version":6,`, ``, true},
 		"the Go struct":     {golden, `{"Verdict":{"Outcome":1,"Reason":"signed"}}`, true},
 		"undecided":         {`"allowed"`, `"undecided"`, false},
 		"no outcome":        {`"outcome":"allowed",`, ``, false},

@@ -11,10 +11,15 @@ const (
 	// are delegated, to say in its status that it is for none of them: 64 Exceptions in each of
 	// 256 namespaces take a third of a second at worst. Past it the status does not say so.
 	maxDelegationSteps = 1_000
+	// maxOverrideSteps bounds how long the images of an exception are compared with the rules of
+	// mandatory policies, to say in its status which of them hold. Past it the status names them all.
+	maxOverrideSteps = 1_000
 	// maxExceptionReason and maxExceptionTicket are as in the CRDs, for resources that
 	// come from files.
 	maxExceptionReason = 512
 	maxExceptionTicket = 256
+	// maxContact is how much of a contact denials show, in bytes.
+	maxContact = 256
 	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each
 	// is asked for every image that is not cached.
 	maxPlaces = 4

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/cel"
@@ -23,6 +24,8 @@ type Policy struct {
 	Warns       bool // only adds warnings
 	Broken      error
 	Fingerprint string
+	// Contacts say whom to ask about the policy: one entry, or none if it does not say.
+	Contacts []verify.Contact
 }
 
 // Decides reports whether p can deny, and not only warn.
@@ -31,6 +34,9 @@ func (p Policy) Decides() bool { return !p.Warns }
 // NewPolicy compiles a VerificationPolicy. One with an error denies.
 func NewPolicy(e Entry[v1beta1.VerificationPolicySpec]) (Policy, error) {
 	p := Policy{Source: e.Source}
+	if contact := ContactOf(e.Spec.Contact); contact != "" {
+		p.Contacts = []verify.Contact{{Policy: e.Source, Text: contact}}
+	}
 	err := p.read(e)
 	if err != nil {
 		p.Rules, p.Fallback = nil, v1beta1.DefaultActionDeny
@@ -61,6 +67,11 @@ func (p *Policy) read(e Entry[v1beta1.VerificationPolicySpec]) (err error) {
 	p.Rules, err = rules(e.Source, e.Spec.Rules)
 	p.Fallback, none = fallback(e.Source, e.Spec.DefaultAction)
 	return errors.Join(err, none)
+}
+
+// ContactOf returns whom to ask as denials show it: files may have text that the CRD refuses.
+func ContactOf(text v1beta1.Contact) string {
+	return strings.TrimSpace(policy.Shown(string(text), maxContact))
 }
 
 // isMandatory reports whether the policy applies to every namespace. If the scope is

@@ -168,8 +168,11 @@ func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores T
 // trustIdentities sets all but the root before it returns an error about the trust store.
 func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores TrustStores) (err error) {
 	k := &cosign.Keyless{Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
-	for _, identity := range spec.Identities {
+	for i, identity := range spec.Identities {
 		k.Identities = append(k.Identities, SignerIdentity(identity))
+		if forEverybody(identity) {
+			return fmt.Errorf("%s.identities[%d].subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: narrow it, or if keyless.expression does, set insecureAllowAnySubject to true", field, i)
+		}
 	}
 	if spec.Thresholds != nil {
 		if k.Thresholds, err = thresholds(field+".thresholds", *spec.Thresholds); err != nil {
@@ -186,6 +189,30 @@ func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores Tru
 		return err
 	}
 	return canName(field, spec, store)
+}
+
+// forEverybody reports whether a regular expression matches everyone with an account of a public identity provider,
+// and does not say that it may. The schema has the same signers.
+func forEverybody(identity v1beta1.Identity) bool {
+	if identity.SubjectRegExp == "" || identity.InsecureAllowAnySubject || identity.InsecureIgnoreIssuer {
+		return false
+	}
+	matches, err := SignerIdentity(identity).Matcher()
+	if err != nil {
+		return false // refused elsewhere
+	}
+	for _, signer := range [][2]string{
+		{"https://token.actions.githubusercontent.com", "https://github.com/somebody-else/another-repository/.github/workflows/another.yml@refs/pull/1/merge"},
+		{"https://gitlab.com", "https://gitlab.com/somebody-else/another-project//another.yml@refs/merge-requests/1/merge"},
+		{"https://agent.buildkite.com", "https://buildkite.com/somebody-else/another-pipeline"},
+		{"https://accounts.google.com", "somebody-else@gmail.com"}, {"https://github.com/login/oauth", "somebody-else@gmail.com"},
+		{"https://login.microsoftonline.com", "somebody-else@gmail.com"}, {"https://oauth2.sigstore.dev/auth", "somebody-else@gmail.com"},
+	} {
+		if matches(signer[0], signer[1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // predicateURI returns the predicate type that cosign writes for a short name of its option --type, "" for any other text.

@@ -89,6 +89,19 @@ func (t *TrustStore) Fingerprints() []string {
 	return list[:min(len(list), maxFingerprints)]
 }
 
+// FingerprintsOf returns the fingerprints of the keys or certificates in a text, none if it cannot be read.
+func FingerprintsOf(text string) []string {
+	keys, err := trust.ParsePublicKeys([]byte(text))
+	if err == nil {
+		return MapSlice(keys, func(key trust.PublicKey) string { return key.Fingerprint })
+	}
+	certificates, err := trust.ParseCertificates([]byte(text))
+	if err != nil {
+		return nil
+	}
+	return MapSlice(certificates, func(c *x509.Certificate) string { return hashed(c.RawSubjectPublicKeyInfo) })
+}
+
 func hashed(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])

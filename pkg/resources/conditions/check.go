@@ -15,11 +15,15 @@ import (
 )
 
 // Check compiles objects without reaching out, and returns what their owners should
-// correct: problems, resources that can never be met or that nothing uses, and exceptions that
-// have ended.
+// correct: problems, resources that can never be met or that nothing uses, exceptions that
+// have ended, and what needs a review.
 func Check(objects resource.Objects) []resource.Problem {
 	s, problems := resolve.New(objects, nil, resolve.Nowhere())
-	return slices.Concat(problems, Ineffective(s), unreachable(s), Ended(s, time.Now()))
+	var reviewed []resource.Problem
+	for _, o := range objects.Resources {
+		reviewed = append(reviewed, Review(o)...)
+	}
+	return slices.Concat(problems, Ineffective(s), unreachable(s), Ended(s, time.Now()), reviewed)
 }
 
 // Ineffective returns policies that can never be met, and resources of namespaces that

@@ -28,17 +28,33 @@ func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
 	case source.Namespace == "" && !c.usage.Applies[source]:
 		return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces exists"}
 	case source.Namespace == "":
-		mandatory := "; mandatory policies hold"
-		if x.OverrideMandatory {
-			mandatory = ", even if a mandatory policy denies them"
-		}
 		where := compile.JoinNames(x.Namespaces)
 		if x.Everywhere {
 			where = "every namespace"
 		}
-		return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s in %s%s", until, where, mandatory)}
+		return c.lifting(x, fmt.Sprintf("it allows its images until %s in %s", until, where))
 	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s, as far as %s%s; mandatory policies hold", until, c.delegators(source), c.members(x))}
+	return c.lifting(x, fmt.Sprintf("it allows its images until %s, as far as %s%s", until, c.delegators(source), c.members(x)))
+}
+
+// lifting returns the condition of an exception that is in force, and says what mandatory policies leave
+// of it.
+func (c conditions) lifting(x *compile.Exception, message string) Condition {
+	holding, lifts := x.Holding(c.snapshot.Cluster().Mandatory)
+	names := compile.JoinNames(compile.MapSlice(holding, policy.ObjectRef.String))
+	needs := "it needs overrideMandatory"
+	if x.Source.Namespace != "" {
+		needs += ", which only a ClusterException can have"
+	}
+	switch {
+	case x.OverrideMandatory:
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + ", even if a mandatory policy denies them"}
+	case len(holding) == 0:
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + "; mandatory policies hold"}
+	case lifts:
+		return Condition{True: true, Reason: policy.ReasonMandatoryHolds, Message: message + "; it does not lift what a mandatory policy denies (" + names + "): for that, " + needs}
+	}
+	return Condition{Reason: policy.ReasonMandatoryHolds, Message: "it allows nothing, because mandatory policies deny all of its images (" + names + "): " + needs}
 }
 
 // members says where an Exception in a Tenant's home counts, "" for one that is elsewhere.

@@ -182,7 +182,7 @@ func (c *checker) problem(p resource.Problem) {
 		return // no file can mend it
 	}
 	switch {
-	case c.wrong[p.Source] && f.Severity == resource.Note, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
+	case c.wrong[p.Source] && (f.Severity == resource.Note || resource.NeedsReview(p.Reason)), c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
 		return
 	}
 	if near, ok := c.misspelt(p); ok {
@@ -234,6 +234,12 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 // severity decides whether the files are at fault. What depends on another resource is
 // a note: that resource has a finding, or is not among the files.
 func (c *checker) severity(p resource.Problem) resource.Severity {
+	switch {
+	case p.Reason == policy.ReasonPublishedKey:
+		return resource.Note // whoever tries a page has it
+	case resource.NeedsReview(p.Reason) && p.Reason != policy.ReasonIdentityForAnyone:
+		return resource.Warning
+	}
 	switch p.Reason {
 	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere, policy.ReasonNeverReached, policy.ReasonExpired:
 		return resource.Note

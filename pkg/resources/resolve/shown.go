@@ -78,7 +78,7 @@ func (s *showing) tenant() {
 	held := s.tenancy.Named(s.View.Tenant)
 	namespace := s.shown.Namespace
 	made := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: held.Name, CreationTimestamp: held.CreationTimestamp}}
-	made.Spec.HomeNamespace, made.Spec.Verification = held.Spec.HomeNamespace, held.Spec.Verification
+	made.Spec.HomeNamespace, made.Spec.Verification, made.Spec.Contact = held.Spec.HomeNamespace, held.Spec.Verification, held.Spec.Contact
 	made.Spec.Isolation.Network = held.Spec.Isolation.Network // check --tenants compares these two
 	if r := held.Spec.Reconciler; r != nil {
 		made.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: r.ServiceAccount}

@@ -139,6 +139,7 @@ type binding struct {
 	Home        *Level // nil if there is none
 	account     verify.Account
 	limits      verify.Limits
+	contact     string // of the Tenant
 
 	Broken error // why every image is denied, a [refusal]; nil if none is for that reason
 	by     policy.ObjectRef
@@ -153,7 +154,7 @@ func (s *Snapshot) bind(own *Level) binding {
 		tenant = s.tenancy.Holder(string(namespace))
 	}
 	if tenant != nil {
-		b.Tenant = tenant.Name
+		b.Tenant, b.contact = tenant.Name, compile.ContactOf(tenant.Spec.Contact)
 		if tenant.Spec.Verification.PolicyLevel != "" {
 			b.PolicyLevel = tenant.Spec.Verification.PolicyLevel
 		}

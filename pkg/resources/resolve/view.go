@@ -227,6 +227,10 @@ func (v *View) layer(policies []compile.Policy, verifiers []compile.Verifier, cl
 	}
 	last := compile.Strictest(policies)
 	layer.Source = last.Source
+	layer.Contact = v.contact
+	if layer.Contacts = policies[0].Contacts; len(policies) > 1 {
+		layer.Contacts = slices.Concat(compile.MapSlice(policies, func(p compile.Policy) []verify.Contact { return p.Contacts })...)
+	}
 	var rules []verify.Rule
 	for _, p := range policies {
 		rules = append(rules, p.Rules...)

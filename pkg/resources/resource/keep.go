@@ -85,7 +85,7 @@ func reduceStatus(object v1beta1.Object) {
 	status := object.CommonStatus()
 	var kept []metav1.Condition
 	for _, c := range status.Conditions {
-		if c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && c.Type != v1beta1.ConditionExpiresSoon {
+		if c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && !v1beta1.IsWarning(c.Type) {
 			continue
 		}
 		if len(c.Reason)+len(c.Message) > maxConditionBytes {

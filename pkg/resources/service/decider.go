@@ -79,6 +79,21 @@ func (d *Decider) Account(namespace verify.Namespace) verify.Account {
 	return namespace.Account()
 }
 
+// Contact says whom to ask about a policy that applies in a namespace, by its name as
+// [policy.ObjectRef.String] has it. It is "" if nobody is named, or no such policy applies.
+func (d *Decider) Contact(namespace verify.Namespace, name string) string {
+	config, err := d.currentConfig(namespace)
+	if err != nil {
+		return ""
+	}
+	for _, c := range config.Contacts() {
+		if c.Policy.String() == name {
+			return c.Text
+		}
+	}
+	return ""
+}
+
 // covers reports whether snapshot can answer for a namespace.
 func (d *Decider) covers(snapshot *resolve.Snapshot, namespace verify.Namespace) bool {
 	return namespace == verify.Cluster || d.everywhere || snapshot.Has(namespace)

@@ -121,11 +121,13 @@ type statusWriter struct {
 	// is not tried again.
 	refused recent[policy.ObjectRef, attempt]
 	events  recent[verify.Namespace, *rate.Limiter]
+	reviews recent[policy.ObjectRef, review]
 }
 
 func newStatusWriter(c *Controller) *statusWriter {
 	return &statusWriter{Controller: c, refused: otter.Must(&otter.Options[policy.ObjectRef, attempt]{MaximumSize: maxRefused}),
-		events: otter.Must(&otter.Options[verify.Namespace, *rate.Limiter]{MaximumSize: maxRefused})}
+		events:  otter.Must(&otter.Options[verify.Namespace, *rate.Limiter]{MaximumSize: maxRefused}),
+		reviews: otter.Must(&otter.Options[policy.ObjectRef, review]{MaximumSize: maxRefused})}
 }
 
 // attempt identifies a status that was to be written.
@@ -134,6 +136,7 @@ type attempt struct {
 	ready    conditions.Condition
 	effect   conditions.Condition
 	expires  conditions.Condition
+	review   conditions.Condition
 	observed int64
 }
 
@@ -208,11 +211,12 @@ func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapsho
 	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1beta1.ConditionReady)
 	now := time.Now()
 	after := setStatus(changed, report, now)
+	reviewed := w.setReview(changed, report.Generation)
 	expires, _ := report.ExpiresSoon(now)
 	if tenant, ok := changed.(*v1beta1.Tenant); ok {
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
 	}
-	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, observed: report.Generation}
+	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, review: reviewed, observed: report.Generation}
 	if last, _ := w.refused.GetIfPresent(source); reflect.DeepEqual(changed, object) || last == this {
 		return false, nil // up to date, or as far as it goes
 	}
@@ -276,7 +280,7 @@ func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstruct
 
 // isOwn reports whether the controller says a condition.
 func isOwn(condition string) bool {
-	return condition == v1beta1.ConditionReady || condition == v1beta1.ConditionEffective || condition == v1beta1.ConditionExpiresSoon
+	return condition == v1beta1.ConditionReady || condition == v1beta1.ConditionEffective || v1beta1.IsWarning(condition)
 }
 
 // applyStatus writes the controller's part of a status.

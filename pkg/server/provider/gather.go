@@ -114,14 +114,14 @@ func (k distinctKey) answer(decisions []decision) (verify.Answer, string) {
 	}
 	switch d := &decisions[k.target]; {
 	case d.decided():
-		return d.answer, d.result.Verdict.Reason
+		return d.answer, d.result.Verdict.Reasons()
 	default:
 		return verify.AnswerUndecided, cmp.Or(d.result.Verdict.Reason, lateReason)
 	}
 }
 
 // text returns why a target is not allowed and what to do about it, on one line of at most
-// room bytes.
+// room bytes for each denial.
 func (d *decision) text(room int) string {
 	verdict := d.result.Verdict
 	verdict.Reason = cmp.Or(verdict.Reason, lateReason) + placeholder(d.result.Reference)

@@ -25,11 +25,11 @@ const (
 	// maxSystemErrorBytes bounds a system error, which users see as the message of a
 	// denial.
 	maxSystemErrorBytes = 8 << 10
-	// maxReasonBytes and maxShownKeyBytes bound the part of one key in such a text
-	// and in a log line.
+	// maxReasonBytes bounds what such a text says of one policy that denies the image of a key, and
+	// what a log line says of the key. maxShownKeyBytes bounds the key there.
 	maxReasonBytes = 512
 	// maxReasonsBytes bounds the sum of the reasons in one answer, but each may have
-	// minReasonBytes: 50 denied images make about 16 KiB of text.
+	// minReasonBytes: 50 images that one policy denies make about 16 KiB of text.
 	maxReasonsBytes  = 8 << 10
 	minReasonBytes   = 128
 	maxShownKeyBytes = 256

@@ -69,7 +69,7 @@ type verifierReport struct {
 }
 
 // newValue returns the value for a verification. The reason says what to do too, because
-// templates print nothing else. It and the warning are cut to room bytes each; the reports
+// templates print nothing else. What it says of each denial, and the warning, is cut to room bytes; the reports
 // keep theirs in full, and there are at most as many as most says.
 func newValue(d *decision, traceID string, now time.Time, room, most int) *value {
 	result := &d.result
@@ -121,7 +121,7 @@ func newVerifierReport(f *policy.Finding, subject string) verifierReport {
 		ReferenceDigest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message, Extensions: f.Extensions,
 	}
 	if !r.IsSuccess {
-		r.ErrorReason, r.Remediation = string(f.Reason), f.Remediation
+		r.ErrorReason, r.Remediation = string(f.Reason), policy.Fix(f.Remediation, f.Command)
 	}
 	return r
 }
@@ -168,17 +168,17 @@ func (v verified) size() (bytes int) {
 	for _, d := range v.decisions {
 		bytes += valueBytes
 		for _, f := range d.result.Findings[:min(len(d.result.Findings), most)] {
-			bytes += reportBytes + len(f.Message) + len(f.Remediation)
+			bytes += reportBytes + len(f.Message) + len(f.Remediation) + len(f.Command)
 		}
 	}
 	return bytes
 }
 
 func (v verified) appendJSON(b []byte) ([]byte, error) {
-	explained := 0 // images with a denial or a warning to show
+	explained := 0 // denials and warnings to show
 	for i := range v.decisions {
-		if !v.decisions[i].answer.Allows() || v.decisions[i].result.Verdict.Warning != "" {
-			explained++
+		if verdict := &v.decisions[i].result.Verdict; !v.decisions[i].answer.Allows() || verdict.Warning != "" {
+			explained += 1 + len(verdict.Others)
 		}
 	}
 	room, most := reasonRoom(explained), reportRoom(len(v.plan.keys))
@@ -292,7 +292,7 @@ func encode(buffer *bytes.Buffer, a answer) error {
 func shown(s string) string { return strconv.QuoteToASCII(policy.Cut(s, maxShownKeyBytes)) }
 
 // reasonRoom returns the limit in bytes for each reason of an answer with that many
-// denied images, so that the whole text stays readable.
+// denials, so that the whole text stays readable.
 func reasonRoom(denied int) int {
 	return max(minReasonBytes, min(maxReasonBytes, maxReasonsBytes/max(denied, 1)))
 }

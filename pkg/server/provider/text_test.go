@@ -86,6 +86,45 @@ func TestADenialSaysWhatToDoWithinItsRoom(t *testing.T) {
 	require.True(t, strings.HasSuffix(reason, "…. To fix: cosign sign --key KEY r.example.com/a image x is allowed"), reason)
 }
 
+func TestADenialNamesEveryPolicyAndEndsWithItsCommand(t *testing.T) {
+	const command = "cosign sign --key KEY r.example.com/a@sha256:1"
+	others := func(n int) (list []policy.Objection) {
+		for i := range n {
+			name := fmt.Sprintf("ClusterVerificationPolicy p%d", i)
+			list = append(list, policy.Objection{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: fmt.Sprintf("p%d", i)}, Reason: name + " requires\na signature", Command: command, Contact: "security@example.com"})
+		}
+		return list
+	}
+	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		result := verdict(policy.Denied, ns, ref)
+		result.Verdict.Others, result.Verdict.Contact = others(2), "#team-a"
+		if ref.Repository == "many" {
+			result.Verdict.Others = others(policy.MaxOthers)
+		}
+		return result
+	}), pinning, nil)
+	for _, path := range []string{"/v1/verify", "/v1/verdict"} {
+		value, _ := ask(t, h, path, "[team-a]r.example.com/a").Items[0].Value.(map[string]any)
+		require.Equal(t, "because of denied. Ask: #team-a. Also: ClusterVerificationPolicy p0 requires a signature. Ask: security@example.com. To fix: "+command+
+			" Also: ClusterVerificationPolicy p1 requires a signature. Ask: security@example.com. To fix: "+command, value["reason"])
+		if path == "/v1/verify" {
+			require.Equal(t, map[string]any{"kind": "VerificationPolicy", "namespace": "team-a", "name": "main"}, value["policy"], "the first that denies")
+		}
+	}
+	var keys []string
+	for i := range 50 {
+		keys = append(keys, fmt.Sprintf("r.example.com/many:%d", i))
+	}
+	sum := 0
+	for _, item := range ask(t, h, "/v1/verdict", keys...).Items {
+		value, _ := item.Value.(map[string]any)
+		reason, _ := value["reason"].(string)
+		require.Contains(t, reason, "ClusterVerificationPolicy p6", "each policy is named")
+		sum += len(reason)
+	}
+	require.Less(t, sum, 40<<10)
+}
+
 func TestMutationsSayWhatToDoAndNameTheTraceID(t *testing.T) {
 	h := testHandler(byRepository, resolverFunc(func(_ context.Context, _ verify.Namespace, ref image.Reference) (image.Reference, error) {
 		return ref, verify.PermanentWith(policy.ReasonNotFound, errors.New("cannot look up "+ref.String()+":\nno such image"), "push it")

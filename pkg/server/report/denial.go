@@ -12,20 +12,26 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
-// note is what a replica says of its denials of an image in a namespace: in the annotation
-// of an Event, and in a report. Count is a total, so that a note that comes twice, or late,
-// changes nothing.
+// note is what a replica says of its denials of an image in a namespace, or of images of a registry
+// that it left undecided there: in the annotation of an Event, and in a report. Count is a total, so
+// that a note that comes twice, or late, changes nothing.
 type note struct {
-	Counter     string    `json:"counter"` // unique: of one replica, namespace and image
-	Image       string    `json:"image"`   // empty: images that had no counter of their own
-	Digest      string    `json:"digest,omitempty"`
-	Policy      string    `json:"policy"`
-	Reason      string    `json:"reason"`
-	Remediation string    `json:"-"` // advice is never read from an Event: it may be a command to copy
+	Counter  string `json:"counter"`            // unique: of one replica, namespace and key
+	Registry string `json:"registry,omitempty"` // empty: denials of Image
+	Image    string `json:"image"`              // of a registry, the last one; empty: images that had no counter of their own
+	Digest   string `json:"digest,omitempty"`
+	Policy   string `json:"policy"`
+	Reason   string `json:"reason"`
+	// Advice is never read from an Event: it may be a command to copy, or name a stranger to ask.
+	Remediation string    `json:"-"`
+	Command     string    `json:"-"`
+	Contact     string    `json:"-"`
 	TraceID     string    `json:"traceID,omitempty"`
 	First       time.Time `json:"first"`
 	Last        time.Time `json:"last"`
 	Count       int       `json:"count"`
+	// Answered is since when images of Registry are decided again; zero if the last one was not.
+	Answered time.Time `json:"answered,omitzero"`
 }
 
 var (
@@ -41,20 +47,26 @@ func parseNote(text string, now time.Time) (note, bool) {
 		return note{}, false
 	}
 	if n.First.Before(now.Add(-10*keepDenials)) || !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 || n.Count > maxCount ||
-		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials {
+		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials || n.Answered.After(now.Add(maxAhead)) {
 		return note{}, false
 	}
+	n.Registry = policy.Shown(n.Registry, maxNameBytes)
 	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes), policy.Shown(n.Policy, maxNameBytes)
-	n.Reason, _, _ = strings.Cut(policy.Shown(n.Reason, maxReasonBytes), ". "+toFix) // a forged one
-	n.First, n.Last = n.First.UTC().Truncate(time.Second), n.Last.UTC().Truncate(time.Second)
+	n.Reason = policy.Shown(n.Reason, maxReasonBytes)
+	for _, advice := range []string{". To fix: ", ". Command: ", ". Ask: "} { // no reason of ours has any
+		n.Reason, _, _ = strings.Cut(n.Reason, advice)
+	}
+	n.First, n.Last, n.Answered = n.First.UTC().Truncate(time.Second), n.Last.UTC().Truncate(time.Second), n.Answered.UTC().Truncate(time.Second)
 	return n, true
 }
 
-// denial is what a report says of an image that was denied in a namespace.
+// denial is what a report says of an image that was denied in a namespace, or of a registry with
+// images that were undecided there, of which image is the last.
 type denial struct {
-	image, digest, policy, reason, remediation, traceID string
+	image, digest, policy, reason, remediation, command, contact, traceID string
 
 	first, last time.Time
+	answered    time.Time // since when images of the registry are decided again, if that is after last
 	counters    map[string]counter
 	ended       int // the sum of counters that were added up
 }
@@ -88,7 +100,8 @@ func (d *denial) fold(n note, now time.Time) bool {
 		d.first = n.First
 	}
 	if !n.Last.Before(d.last) {
-		d.last, d.image, d.digest, d.policy, d.reason, d.remediation, d.traceID = n.Last, n.Image, n.Digest, n.Policy, n.Reason, n.Remediation, n.TraceID
+		d.last, d.image, d.digest, d.policy, d.reason, d.traceID = n.Last, n.Image, n.Digest, n.Policy, n.Reason, n.TraceID
+		d.remediation, d.command, d.contact = n.Remediation, n.Command, n.Contact
 	}
 	d.compact(now)
 	return true
@@ -127,11 +140,15 @@ func (d *denial) merge(other *denial, now time.Time) {
 		}
 	}
 	d.ended = max(d.ended, other.ended)
+	if other.answered.After(d.answered) {
+		d.answered = other.answered
+	}
 	if d.first.IsZero() || !other.first.IsZero() && other.first.Before(d.first) {
 		d.first = other.first
 	}
 	if other.last.After(d.last) {
-		d.last, d.image, d.digest, d.policy, d.reason, d.remediation, d.traceID = other.last, other.image, other.digest, other.policy, other.reason, other.remediation, other.traceID
+		d.last, d.image, d.digest, d.policy, d.reason, d.traceID = other.last, other.image, other.digest, other.policy, other.reason, other.traceID
+		d.remediation, d.command, d.contact = other.remediation, other.command, other.contact
 	}
 }
 

@@ -250,7 +250,10 @@ func (c *cluster) Having(namespace verify.Namespace, image string, limit int) (f
 }
 
 func (c *cluster) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
-func (c *cluster) NamespaceLabel(namespace verify.Namespace) string  { return namespace.Label() }
+func (c *cluster) Contact(_ verify.Namespace, policy string) string {
+	return map[string]string{"ClusterVerifier release": "#team-a"}[policy]
+}
+func (c *cluster) NamespaceLabel(namespace verify.Namespace) string { return namespace.Label() }
 
 func newReporter(t *testing.T) (*Reporter, *api, *cluster, *test.Hook) {
 	t.Helper()

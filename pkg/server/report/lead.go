@@ -185,7 +185,7 @@ func changes(ctx context.Context, what string, o metav1.ListOptions, follow func
 func (t *term) readNotes(ctx context.Context) (err error) {
 	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }
-	selected := metav1.ListOptions{LabelSelector: v1beta1.LabelReport + "=" + v1beta1.ReportDenied, FieldSelector: "reason=" + v1beta1.EventImageDenied}
+	selected := metav1.ListOptions{LabelSelector: v1beta1.LabelReport + "=" + v1beta1.ReportDenied}
 	if selected.ResourceVersion, err = each(ctx, "Events", selected, list, t.noted); err != nil {
 		return err
 	}
@@ -200,12 +200,18 @@ func (t *term) readNotes(ctx context.Context) (err error) {
 // one, about that namespace.
 func (t *term) noted(object runtime.Object) {
 	e, ok := object.(*corev1.Event)
-	if !ok || e.Reason != v1beta1.EventImageDenied {
+	if !ok || e.Reason != v1beta1.EventImageDenied && e.Reason != v1beta1.EventImageUndecided {
 		return
 	}
 	if n, ok := parseNote(e.Annotations[annotationNote], t.now()); ok {
-		n.Remediation = t.notes.advice(verify.Namespace(e.Namespace), n.Image)
-		t.fold(verify.Namespace(e.Namespace), n)
+		of := t.notes
+		if n.Registry != "" {
+			of = t.registries
+		}
+		namespace := verify.Namespace(e.Namespace)
+		n.Remediation, n.Command = of.advice(namespace, n)
+		n.Contact = t.accounts.Contact(namespace, n.Policy)
+		t.fold(namespace, n)
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	// less than any result takes, to know early that no more fit.
 	maxResultBytes = 32 << 10
 	minResultBytes = 256
-	// maxImages is how many images with a verdict are kept of one account: up to 3 KB each,
+	// maxImages is how many images with a verdict are kept of one account: up to 4 KB each,
 	// on every replica, and again by the leader.
 	maxImages = 4096
 	// maxLeftOut is how many rows that are left out are told apart, so that each is counted
@@ -56,6 +56,8 @@ const (
 	maxImageBytes       = 1024 // as long as a reference may be
 	maxReasonBytes      = 700
 	maxRemediationBytes = 500
+	maxCommandBytes     = 1000 // of all policies that deny
+	maxContactBytes     = 512
 	maxNameBytes        = 256
 	maxSignersBytes     = 512
 	// maxSigners is how many signers of an image are named.
@@ -69,6 +71,17 @@ const (
 	// account. Further images of a namespace are counted as one.
 	maxPending     = 8192
 	maxPendingEach = 64
+	// A replica counts undecided images of maxPendingRegistries registries at a time, counted in
+	// each namespace, and of maxRegistriesEach for one account. A namespace's report has at most
+	// maxRegistries. Further registries of a namespace are counted as one.
+	maxPendingRegistries = 4096
+	maxRegistriesEach    = 32
+	maxRegistries        = 16
+	// registryEvery is the pause between two writes about one registry, and keepRegistry how long
+	// a report has it after its last image was refused: a ReplicaSet tries again after 17 minutes at
+	// the latest.
+	registryEvery = time.Minute
+	keepRegistry  = time.Hour
 	// noteEvery is how often counters are looked at. The first denial of an image is written
 	// at once; what a replica has counted since is lost if it is killed.
 	noteEvery = 500 * time.Millisecond
@@ -78,6 +91,10 @@ const (
 	notesAtOnce           = 120
 	accountNotesPerMinute = 20
 	accountNotesAtOnce    = 30
+	// Events about registries: of a replica. If a registry that everybody uses fails, 1,000 namespaces
+	// have theirs within a minute.
+	registriesPerSecond = 10
+	registriesAtOnce    = 400
 	// Events ImageNoLongerTrusted of one account. A rule may revoke everything at once; the
 	// report has what Events leave out.
 	accountEventsPerMinute = 2

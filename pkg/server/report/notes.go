@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -32,20 +33,28 @@ import (
 
 var _ provider.Observer = (*Reporter)(nil)
 
-// Observe notes the denials of an admission. Audits ask about what exists already.
+// Observe notes the denials of an admission, and what it left undecided: the pod is refused for both.
+// Audits ask about what exists already.
 func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
-	if o.Source != provider.SourceAdmission || o.Operation != provider.OperationVerify {
+	if o.Source != provider.SourceAdmission {
 		return
 	}
 	for i := range o.Keys {
 		k := &o.Keys[i]
+		denied := o.Operation == provider.OperationVerify && (k.Answer == verify.AnswerDenied || k.Answer == verify.AnswerInvalid)
+		if k.Repeated || k.Namespace == verify.Cluster || !denied && !k.Undecided() {
+			r.answered(k)
+			continue
+		}
 		if k.Reference.Name() == v1beta1.IsolationImage {
 			continue // a team that tries its own isolation would write into another's report
 		}
-		if k.Repeated || k.Namespace == verify.Cluster || k.Answer != verify.AnswerDenied && k.Answer != verify.AnswerInvalid {
-			continue
+		n, of := noteOf(k, o.TraceID), r.notes
+		if k.Undecided() {
+			n.Registry, of = k.Reference.Host, r.registries
 		}
-		r.notes.add(k.Namespace, r.accounts.Account(k.Namespace), noteOf(k, o.TraceID), r.now())
+		of.add(k.Namespace, r.accounts.Account(k.Namespace), n, r.now())
+		r.answered(k)
 	}
 }
 
@@ -59,21 +68,35 @@ func noteOf(k *provider.KeyObservation, traceID string) note {
 	if k.Result != nil {
 		v := k.Result.Verdict
 		n.Digest, n.Policy = string(k.Result.Digest), sourceOf(v.Policy)
-		n.Reason, n.Remediation = policy.Shown(v.Reason, maxReasonBytes), policy.Shown(v.Remediation, maxRemediationBytes)
+		n.Reason, n.Contact = policy.Shown(v.Reasons(), maxReasonBytes), policy.Shown(v.Contacts(), maxContactBytes)
+		n.Remediation, n.Command = remedyOf(v)
 	}
 	return n
 }
 
-// notes counts the denials of this replica by namespace and image.
+// remedyOf returns what to do about a verdict, in its bounds. A command that is too long is left out:
+// cut, it would do something else.
+func remedyOf(v policy.Verdict) (remediation, command string) {
+	remediation, command = v.Remedies()
+	if command = policy.OneLine(command); len(command) > maxCommandBytes {
+		command = ""
+	}
+	return policy.Shown(remediation, maxRemediationBytes), command
+}
+
+// notes counts the denials of this replica by namespace and image, or what it left undecided by
+// namespace and registry.
 type notes struct {
 	replica string
-	fresh   chan struct{} // has an entry if an image was denied that has no Event yet
+	fresh   chan struct{} // has an entry if there is a counter that has no Event yet
+	// most and mostEach bound the counters: of all namespaces, and of one account.
+	most, mostEach int
 
 	mu    sync.Mutex
-	made  int // counters, for their names
-	of    map[verify.Namespace]map[string]*pending
+	made  int                                      // counters, for their names
+	of    map[verify.Namespace]map[string]*pending // by note.key
 	each  map[verify.Account]int
-	total int
+	total atomic.Int64
 }
 
 // pending is a counter, and how much of it is at the API server.
@@ -82,22 +105,23 @@ type pending struct {
 	namespace verify.Namespace
 	account   verify.Account
 	written   int       // the count that was written last
-	after     time.Time // not before, because a write failed
+	told      time.Time // note.Answered as it was written last
+	after     time.Time // not before, because a write failed, or would be one too many
 }
 
-func newNotes(replica string) *notes {
-	return &notes{replica: replica, fresh: make(chan struct{}, 1), of: map[verify.Namespace]map[string]*pending{}, each: map[verify.Account]int{}}
+func newNotes(replica string, fresh chan struct{}, most, mostEach int) *notes {
+	return &notes{replica: replica, fresh: fresh, most: most, mostEach: mostEach, of: map[verify.Namespace]map[string]*pending{}, each: map[verify.Account]int{}}
 }
 
-// add counts a denial. If there is no room for its image, it is counted with the other ones
-// of the namespace that had none.
+// add counts a note. If there is no room for its image or registry, it is counted with the other
+// ones of the namespace that had none.
 func (n *notes) add(namespace verify.Namespace, account verify.Account, about note, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.of[namespace][about.Image]
-	if p == nil && (n.total >= maxPending || n.each[account] >= maxPendingEach) {
-		about = note{TraceID: about.TraceID}
-		if p = n.of[namespace][""]; p == nil && n.total >= 2*maxPending {
+	p := n.of[namespace][about.key()]
+	if total := int(n.total.Load()); p == nil && (total >= n.most || n.each[account] >= n.mostEach) {
+		about = about.other()
+		if p = n.of[namespace][about.key()]; p == nil && total >= 2*n.most {
 			return // of namespaces that exist there are fewer
 		}
 	}
@@ -108,9 +132,9 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 		if n.of[namespace] == nil {
 			n.of[namespace] = map[string]*pending{}
 		}
-		n.of[namespace][about.Image] = p
+		n.of[namespace][about.key()] = p
 		n.each[account]++
-		n.total++
+		n.total.Add(1)
 		select {
 		case n.fresh <- struct{}{}:
 		default: // somebody will look anyway
@@ -123,18 +147,18 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 	p.note = about
 }
 
-// advice returns what to do about an image that was denied: what this replica knows of its own
-// denials, or the command that says it. It returns "" for what is no image.
-func (n *notes) advice(namespace verify.Namespace, name string) string {
+// advice returns what to do about the image of a note: what this replica knows of its own
+// notes, or the command that says it. It returns nothing for what is no image.
+func (n *notes) advice(namespace verify.Namespace, about note) (remediation, command string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if p := n.of[namespace][name]; p != nil && p.Remediation != "" {
-		return p.Remediation
+	if p := n.of[namespace][about.key()]; p != nil && p.Remediation+p.Command != "" {
+		return p.Remediation, p.Command
 	}
-	if _, err := image.Parse(name); err != nil {
-		return ""
+	if _, err := image.Parse(about.Image); err != nil {
+		return "", ""
 	}
-	return fmt.Sprintf("landwaiter verify --explain --namespace %s %s says what to do", namespace, name)
+	return "ask Landwaiter what is missing", fmt.Sprintf("landwaiter verify --explain --namespace %s %s", namespace, about.Image)
 }
 
 // due returns the counters that have to be written, the ones that never were first, and
@@ -146,9 +170,11 @@ func (n *notes) due(now time.Time) []pending {
 	for _, images := range n.of {
 		for _, p := range images {
 			switch {
-			case p.Count > p.written && !now.Before(p.after):
-				found = append(found, *p)
-			case p.Count == p.written && now.Sub(p.Last) > idleCounter:
+			case p.stale():
+				if !now.Before(p.after) {
+					found = append(found, *p)
+				}
+			case now.Sub(p.Last) > idleCounter:
 				n.drop(p)
 			}
 		}
@@ -160,12 +186,12 @@ func (n *notes) due(now time.Time) []pending {
 }
 
 func (n *notes) drop(p *pending) {
-	images := n.of[p.namespace]
-	delete(images, p.Image)
-	if len(images) == 0 {
+	own := n.of[p.namespace]
+	delete(own, p.key())
+	if len(own) == 0 {
 		delete(n.of, p.namespace)
 	}
-	n.total--
+	n.total.Add(-1)
 	if n.each[p.account]--; n.each[p.account] <= 0 {
 		delete(n.each, p.account)
 	}
@@ -176,13 +202,16 @@ func (n *notes) drop(p *pending) {
 func (n *notes) settle(p pending, err error, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	current := n.of[p.namespace][p.Image]
+	current := n.of[p.namespace][p.key()]
 	if current == nil || current.Counter != p.Counter {
 		return // it is another counter now
 	}
 	switch {
 	case err == nil:
-		current.written = p.Count
+		current.written, current.told = p.Count, p.Answered
+		if p.Registry != "" {
+			current.after = now.Add(registryEvery)
+		}
 	case isGone(err):
 		n.drop(current)
 	default:
@@ -200,14 +229,19 @@ func (n *notes) forget(namespace verify.Namespace) {
 
 // text returns what the Event of a note says.
 func (n *note) text() string {
+	if n.Registry != "" {
+		return n.undecided()
+	}
 	if n.Image == "" {
 		return fmt.Sprintf("more images were denied %s, which are not counted apart (%s)", times(n.Count), dryRun)
 	}
-	text := fmt.Sprintf("image %s was denied %s: %s", n.Image, times(n.Count), n.Reason)
-	if n.Remediation != "" {
-		text += ". " + toFix + n.Remediation
-	}
-	return policy.Shown(text, maxMessageBytes-len(dryRun)-2) + "; " + dryRun
+	return message(fmt.Sprintf("image %s was denied %s (%s): ", policy.Cut(n.Image, maxMessageBytes/2), times(n.Count), dryRun),
+		policy.Objection{Reason: n.Reason, Remediation: n.Remediation, Command: n.Command, Contact: n.Contact})
+}
+
+// message returns the text of an Event. It ends with the command, so that it can be copied.
+func message(head string, d policy.Objection) string {
+	return policy.Shown(head+d.TextWithin(maxMessageBytes-len(head)), maxMessageBytes)
 }
 
 // times says how often something happened.
@@ -220,9 +254,6 @@ func times(count int) string {
 
 // annotationNote is the annotation of an Event ImageDenied that the leader reads.
 const annotationNote = "landwaiter.dev/denial"
-
-// toFix begins advice in the text of an Event.
-const toFix = "To fix: "
 
 // newEvent returns an Event about a workload of a namespace, or about the namespace itself.
 func newEvent(namespace verify.Namespace, name, reason, message string, about workload.Ref, first, last time.Time, count int) *corev1.Event {
@@ -237,13 +268,20 @@ func newEvent(namespace verify.Namespace, name, reason, message string, about wo
 	}
 }
 
-// newDenied returns the Event of a note.
-func newDenied(namespace verify.Namespace, n note, about workload.Ref) (*corev1.Event, error) {
+// newNoted returns the Event of a note.
+func newNoted(namespace verify.Namespace, n note, about workload.Ref) (*corev1.Event, error) {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return nil, fmt.Errorf("write a note: %w", err)
 	}
-	e := newEvent(namespace, "landwaiter-denied-"+n.Counter, v1beta1.EventImageDenied, n.text(), about, n.First, n.Last, n.Count)
+	name, reason := "landwaiter-denied-", v1beta1.EventImageDenied
+	if n.Registry != "" {
+		name, reason = "landwaiter-undecided-", v1beta1.EventImageUndecided
+	}
+	e := newEvent(namespace, name+n.Counter, reason, n.text(), about, n.First, n.Last, n.Count)
+	if !n.Answered.IsZero() {
+		e.Type = corev1.EventTypeNormal
+	}
 	e.Labels[v1beta1.LabelReport] = v1beta1.ReportDenied
 	e.Annotations = map[string]string{annotationNote: string(text)}
 	return e, nil
@@ -256,11 +294,9 @@ func newRevoked(namespace verify.Namespace, r revocation, about workload.Ref, no
 	for _, part := range []string{string(namespace), r.image, stamp(r.since)} {
 		fmt.Fprintf(hash, "%d:%s", len(part), part)
 	}
-	message := fmt.Sprintf("image %s runs and would be denied now: %s", r.image, r.state.reason)
-	if r.state.remediation != "" {
-		message += ". " + toFix + r.state.remediation
-	}
-	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, policy.Shown(message, maxMessageBytes), about, now, now, 1)
+	text := message(fmt.Sprintf("image %s runs and would be denied now: ", policy.Cut(r.image, maxMessageBytes/2)),
+		policy.Objection{Reason: r.state.reason, Remediation: r.state.remediation, Command: r.state.command, Contact: r.state.contact})
+	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, text, about, now, now, 1)
 }
 
 // about returns a workload that has an image, zero if there is none.
@@ -285,34 +321,42 @@ func isGone(err error) bool {
 // noteWriter writes the notes of this replica.
 type noteWriter struct {
 	*Reporter
-	all       *rate.Limiter
+	all       map[*notes]*rate.Limiter
 	each      *limiters
 	complaint rate.Sometimes
 }
 
 func newNoteWriter(r *Reporter) *noteWriter {
-	return &noteWriter{Reporter: r, all: rate.NewLimiter(notesPerSecond, notesAtOnce), each: newLimiters(accountNotesPerMinute, accountNotesAtOnce),
+	return &noteWriter{Reporter: r, each: newLimiters(accountNotesPerMinute, accountNotesAtOnce),
+		all:       map[*notes]*rate.Limiter{r.notes: rate.NewLimiter(notesPerSecond, notesAtOnce), r.registries: rate.NewLimiter(registriesPerSecond, registriesAtOnce)},
 		complaint: rate.Sometimes{Interval: complainEvery}}
 }
 
-// write writes what is due and within the limits. The rest stays due.
+// write writes what is due and within the limits. The rest stays due. Registries come first: an
+// account has few of them.
 func (w *noteWriter) write(ctx context.Context, now time.Time) {
-	for _, p := range w.notes.due(now) {
-		if w.all.TokensAt(now) < 1 {
+	for _, of := range []*notes{w.registries, w.notes} {
+		w.writeOf(ctx, of, now)
+	}
+}
+
+func (w *noteWriter) writeOf(ctx context.Context, of *notes, now time.Time) {
+	for _, p := range of.due(now) {
+		if w.all[of].TokensAt(now) < 1 {
 			return
 		}
 		if !w.each.allow(p.account, now) {
 			continue
 		}
-		w.all.AllowN(now, 1)
+		w.all[of].AllowN(now, 1)
 		err := w.save(ctx, p)
 		if err != nil && ctx.Err() != nil {
 			return // the last write before the end takes it
 		}
-		w.notes.settle(p, err, now)
+		of.settle(p, err, now)
 		if err != nil && !isGone(err) {
 			w.complaint.Do(func() {
-				w.log.WithFields(logrus.Fields{"namespace": p.namespace, "traceID": p.TraceID}).WithError(err).Warn("cannot write an Event about a denial, will try again")
+				w.log.WithFields(logrus.Fields{"namespace": p.namespace, "traceID": p.TraceID}).WithError(err).Warn("cannot write an Event about an image that was refused, will try again")
 			})
 		}
 	}
@@ -322,7 +366,7 @@ func (w *noteWriter) write(ctx context.Context, now time.Time) {
 func (w *noteWriter) save(ctx context.Context, p pending) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	e, err := newDenied(p.namespace, p.note, w.about(p.namespace, p.Image))
+	e, err := newNoted(p.namespace, p.note, w.about(p.namespace, p.Image))
 	if err != nil {
 		return err
 	}

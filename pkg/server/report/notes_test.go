@@ -79,7 +79,7 @@ func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
 		for _, e := range server.events {
 			require.EqualValues(t, 3, e.Count)
 			require.Equal(t, v1beta1.EventImageDenied, e.Reason)
-			require.Equal(t, "image "+imageOne+" was denied 3 times: the key is not trusted. To fix: sign it; it may have been a dry run", e.Message)
+			require.Equal(t, "image "+imageOne+" was denied 3 times (it may have been a dry run): the key is not trusted. Ask: #team-a. To fix: sign it. Command: cosign sign "+imageOne, e.Message)
 			n, ok := parseNote(e.Annotations[annotationNote], time.Now())
 			require.True(t, ok)
 			require.Equal(t, 3, n.Count)
@@ -134,7 +134,7 @@ func TestAnIdleCounterBeginsAgainAsAnother(t *testing.T) {
 			time.Sleep(idleCounter + time.Minute)
 			w.write(t.Context(), time.Now())
 			require.Empty(t, r.notes.of)
-			require.Zero(t, r.notes.total)
+			require.Zero(t, r.notes.total.Load())
 			require.Empty(t, r.notes.each)
 		}
 		require.Len(t, server.events, 2)
@@ -149,7 +149,7 @@ func TestDenialsOfAnAccountAreBounded(t *testing.T) {
 			r.Observe(t.Context(), admission("t", key(t, "team-a", fmt.Sprintf("r.example.com/app:%d", i))))
 		}
 		r.Observe(t.Context(), admission("t", key(t, "team-b", imageOne)))
-		require.Equal(t, maxPendingEach+2, r.notes.total, "and one for all others")
+		require.EqualValues(t, maxPendingEach+2, r.notes.total.Load(), "and one for all others")
 		require.Equal(t, 2*maxPendingEach, r.notes.of["team-a"][""].Count)
 		w.write(t.Context(), time.Now())
 		require.Len(t, server.events, accountNotesAtOnce+1, "the other namespace's is written at once")
@@ -227,7 +227,10 @@ func TestAWriteWhoseAnswerWasLostIsNotRepeatedAsAnother(t *testing.T) {
 func TestTheTextOfAnEventIsBounded(t *testing.T) {
 	n := note{Image: strings.Repeat("x", maxImageBytes), Reason: strings.Repeat("y", maxReasonBytes), Remediation: strings.Repeat("z", maxRemediationBytes), Count: 1}
 	require.LessOrEqual(t, len(n.text()), maxMessageBytes)
-	require.True(t, strings.HasSuffix(n.text(), dryRun))
-	long := revocation{image: n.Image, state: state{reason: n.Reason, remediation: n.Remediation}}
+	require.Contains(t, n.text(), dryRun)
+	n.Command = "cosign sign --key KEY r.example.com/app@sha256:1"
+	require.LessOrEqual(t, len(n.text()), maxMessageBytes)
+	require.True(t, strings.HasSuffix(n.text(), " "+n.Command), "a command is whole, and nothing follows it")
+	long := revocation{image: n.Image, state: state{reason: n.Reason, remediation: n.Remediation, command: n.Command, contact: n.Reason}}
 	require.LessOrEqual(t, len(newRevoked("team-a", long, web, began).Message), maxMessageBytes)
 }

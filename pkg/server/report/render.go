@@ -42,7 +42,7 @@ func (s *space) render(namespace verify.Namespace, having having, room room) []*
 		reports = append(reports, newReport(namespace, name, v1beta1.ReportRunning, results))
 	}
 	omitted = func(n int) openreports.ReportResult { return leftOut(namespace, v1beta1.ReportDenied, n) }
-	results := s.deniedResults(namespace, having)
+	results := slices.Concat(s.registryResults(namespace, having), s.deniedResults(namespace, having))
 	if s.leftOut > 0 {
 		results = append(results, omitted(s.leftOut))
 	}
@@ -90,7 +90,7 @@ func (s *space) runningResult(namespace verify.Namespace, row workload.Running) 
 	st := s.images[row.Image]
 	return newResult(v1beta1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
 		v1beta1.PropertyImage: row.Image, v1beta1.PropertyDigest: st.digest, v1beta1.PropertyContainer: row.Container, v1beta1.PropertyContainerType: string(row.ContainerType),
-		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
+		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertyCommand: st.command, v1beta1.PropertyContact: st.contact, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
 		v1beta1.PropertySigners: st.signers, v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
 	})
 }
@@ -110,7 +110,7 @@ func (s *space) deniedResults(namespace verify.Namespace, having having) []openr
 			matched = matchedBy
 		}
 		results[i] = newResult(v1beta1.ReportDenied, v1beta1.ReportFail, d.policy, reason, d.last, of, namespace, map[string]string{
-			v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest, v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCount: strconv.Itoa(d.count()),
+			v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest, v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyContact: d.contact, v1beta1.PropertyCount: strconv.Itoa(d.count()),
 			v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last), v1beta1.PropertyTraceID: d.traceID,
 			v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: dryRun, v1beta1.PropertyCounters: d.store(),
 		})
@@ -141,6 +141,9 @@ func identify(namespace verify.Namespace, r *openreports.ReportResult) {
 	}
 	p := r.Properties
 	parts := []string{string(namespace), r.Rule, p[v1beta1.PropertyImage], r.Policy, string(r.Result), r.Description}
+	if r.Rule == v1beta1.ReportUndecided { // an outage stays the same, whichever image is refused
+		parts = []string{string(namespace), r.Rule, p[v1beta1.PropertyRegistry]}
+	}
 	if of := r.Subjects[0]; r.Rule == v1beta1.ReportRunning { // a denial stays the same when its workload is found
 		parts = append(parts, of.APIVersion, of.Kind, of.Name, string(of.UID), p[v1beta1.PropertyContainerType], p[v1beta1.PropertyContainer])
 	}

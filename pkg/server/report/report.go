@@ -40,11 +40,12 @@ type Pods interface {
 	Having(namespace verify.Namespace, image string, limit int) []workload.Ref
 }
 
-// Accounts says who pays for a namespace, and what metrics call it. It is safe for
-// concurrent use.
+// Accounts says who pays for a namespace, what metrics call it, and whom to ask about a policy that
+// applies there. It is safe for concurrent use.
 type Accounts interface {
 	Account(namespace verify.Namespace) verify.Account
 	NamespaceLabel(namespace verify.Namespace) string
+	Contact(namespace verify.Namespace, policy string) string
 }
 
 // Reporter observes verdicts, and writes Events and reports about them. It is safe for
@@ -59,16 +60,19 @@ type Reporter struct {
 	reports  reportsclient.ReportsGetter
 	metadata metadata.Interface
 
-	notes   *notes
-	leading atomic.Pointer[term]
-	known   *known
+	notes      *notes
+	registries *notes
+	leading    atomic.Pointer[term]
+	known      *known
 }
 
 // New returns a Reporter for the API server of config. It registers its metric with metrics.
 func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics prometheus.Registerer) (*Reporter, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.Timeout = clientQPS, clientBurst, 0
-	r := &Reporter{accounts: accounts, log: log, now: time.Now, known: newKnown(), notes: newNotes(rand.String(8))}
+	r := &Reporter{accounts: accounts, log: log, now: time.Now, known: newKnown()}
+	replica, fresh := rand.String(8), make(chan struct{}, 1)
+	r.notes, r.registries = newNotes(replica, fresh, maxPending, maxPendingEach), newNotes(replica, fresh, maxPendingRegistries, maxRegistriesEach)
 	var err, metadataErr, reportsErr error
 	r.clients, err = kubernetes.NewForConfig(config)
 	r.metadata, metadataErr = metadata.NewForConfig(config)
@@ -90,8 +94,8 @@ func reportsResource() schema.GroupVersionResource {
 // Attach sets what runs.
 func (r *Reporter) Attach(pods Pods) { r.pods = pods }
 
-// Run writes Events about this replica's denials until ctx ends, those that are left
-// included.
+// Run writes Events about what this replica denied or left undecided until ctx ends, those that
+// are left included.
 func (r *Reporter) Run(ctx context.Context) error {
 	look, again := time.Tick(noteEvery), time.Tick(lookAgain)
 	w := newNoteWriter(r)
@@ -106,6 +110,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 			defer cancel()
+			r.registries.hurry()
 			w.write(last, r.now())
 			return nil
 		}
@@ -133,6 +138,7 @@ func (r *Reporter) Changed(namespace verify.Namespace) {
 func (r *Reporter) Forget(namespace verify.Namespace) {
 	r.known.forget(namespace)
 	r.notes.forget(namespace)
+	r.registries.forget(namespace)
 	if t := r.leading.Load(); t != nil {
 		t.forget(namespace)
 	}

@@ -19,6 +19,8 @@ type space struct {
 	rows    map[workload.Running]time.Time
 	rowsOut int
 	denials map[string]*denial
+	// registries are those with images that were undecided, by their names.
+	registries map[string]*denial
 	// leftOut is how many images were denied for which there was no room.
 	leftOut int
 	// written are the reports as they are at the API server, by name.
@@ -37,7 +39,7 @@ type written struct {
 }
 
 func newSpace() *space {
-	return &space{images: map[string]state{}, rows: map[workload.Running]time.Time{}, denials: map[string]*denial{}, written: map[string]written{}}
+	return &space{images: map[string]state{}, rows: map[workload.Running]time.Time{}, denials: map[string]*denial{}, registries: map[string]*denial{}, written: map[string]written{}}
 }
 
 // revocation is an image that was allowed and is denied now.
@@ -47,9 +49,12 @@ type revocation struct {
 	state state
 }
 
-// fold takes over a note on a denial, and reports whether it changed anything, and whether
-// the image was not reported before.
+// fold takes over a note, and reports whether it changed anything, and whether its image or
+// registry was not reported before.
 func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
+	if n.Registry != "" {
+		return s.foldRegistry(n, now)
+	}
 	d := s.denials[n.Image]
 	if d == nil {
 		if len(s.denials) >= maxDenials && !n.Last.After(s.oldest().last) {
@@ -76,8 +81,9 @@ func (s *space) oldest() *denial {
 	})
 }
 
-// expire drops the denials that are too old.
+// expire drops the denials and registries that are too old.
 func (s *space) expire(now time.Time) {
+	maps.DeleteFunc(s.registries, func(_ string, d *denial) bool { return now.Sub(d.last) > keepRegistry })
 	maps.DeleteFunc(s.denials, func(_ string, d *denial) bool { return now.Sub(d.last) > keepDenials })
 	if len(s.denials) == 0 {
 		s.leftOut = 0
@@ -97,7 +103,7 @@ func (s *space) counts() map[string]int {
 
 // empty reports whether there is nothing to say and nothing written.
 func (s *space) empty() bool {
-	return len(s.images)+len(s.rows)+s.rowsOut+len(s.denials)+len(s.written) == 0
+	return len(s.images)+len(s.rows)+s.rowsOut+len(s.denials)+len(s.registries)+len(s.written) == 0
 }
 
 // severities are the results of reports, the worst first: what a report has no room for is

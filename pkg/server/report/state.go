@@ -23,6 +23,7 @@ type state struct {
 	digest string
 
 	policy, reason, remediation string
+	command, contact            string
 	signers                     string // whose evidence was verified
 	exception                   string
 	exceptionEnds               time.Time
@@ -76,7 +77,7 @@ func (s state) next(found finding, now time.Time) (after state, revoked bool) {
 		since = now.UTC().Truncate(time.Second)
 	}
 	after = state{result: word, since: since, digest: string(result.Digest), policy: sourceOf(v.Policy),
-		reason: cmp.Or(v.Warning, v.Reason), remediation: v.Remediation, signers: found.signers}
+		reason: cmp.Or(v.Warning, v.Reason), remediation: v.Remediation, command: v.Command, contact: v.Contact, signers: found.signers}
 	if result.Exception != (policy.ObjectRef{}) {
 		after.exception, after.exceptionEnds = policy.Shown(result.Exception.String(), maxNameBytes), result.ExceptionEnds
 	}
@@ -100,7 +101,7 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 		return s
 	}
 	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since,
-		reason: v.Reason, remediation: v.Remediation}
+		reason: v.Reason, remediation: v.Remediation, command: v.Command, contact: v.Contact}
 }
 
 // signersOf names those whose evidence was verified, in an order that stays.
@@ -170,6 +171,7 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
 	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
 		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
+		command: policy.Shown(p[v1beta1.PropertyCommand], maxCommandBytes), contact: policy.Shown(p[v1beta1.PropertyContact], maxContactBytes),
 		signers: policy.Shown(p[v1beta1.PropertySigners], maxSignersBytes), exception: policy.Shown(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
 		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince])}
 	name := p[v1beta1.PropertyImage]
@@ -193,9 +195,14 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 func (s *space) loadDenied(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
 	d := &denial{image: policy.Shown(p[v1beta1.PropertyImage], maxImageBytes), digest: policy.Shown(p[v1beta1.PropertyDigest], maxNameBytes), policy: policy.Shown(r.Policy, maxNameBytes),
-		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes), traceID: p[v1beta1.PropertyTraceID],
-		first: parseStamp(p[v1beta1.PropertyFirst]), last: parseStamp(p[v1beta1.PropertyLast])}
+		reason: policy.Shown(r.Description, maxReasonBytes), remediation: policy.Shown(p[v1beta1.PropertyRemediation], maxRemediationBytes),
+		command: policy.Shown(p[v1beta1.PropertyCommand], maxCommandBytes), contact: policy.Shown(p[v1beta1.PropertyContact], maxContactBytes), traceID: p[v1beta1.PropertyTraceID],
+		first: parseStamp(p[v1beta1.PropertyFirst]), last: parseStamp(p[v1beta1.PropertyLast]), answered: parseStamp(p[v1beta1.PropertyAnswered])}
 	if d.first.IsZero() || d.last.Before(d.first) || d.last.After(now.Add(maxAhead)) || now.Sub(d.last) > keepDenials || !traceName.MatchString(d.traceID) || !d.restore(p[v1beta1.PropertyCounters]) {
+		return
+	}
+	if registry := policy.Shown(p[v1beta1.PropertyRegistry], maxNameBytes); registry != "" {
+		s.loadRegistry(registry, d, now)
 		return
 	}
 	if known := s.denials[d.image]; known != nil {

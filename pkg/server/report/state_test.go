@@ -21,7 +21,7 @@ func verdict(v policy.Verdict) verify.Result { return verify.Result{Digest: "sha
 
 var (
 	allowed   = verdict(judged.As(policy.Allowed, policy.Verdict{}))
-	denied    = verdict(judged.As(policy.Denied, policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Reason: "the key is not trusted", Remediation: "sign it"}))
+	denied    = verdict(judged.As(policy.Denied, policy.Verdict{Policy: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Reason: "the key is not trusted", Remediation: "sign it", Command: "cosign sign " + imageOne, Contact: "#team-a"}))
 	excepted  = verify.Result{Verdict: judged.As(policy.Allowed, policy.Verdict{Unverified: true}), Exception: policy.ObjectRef{Kind: "ClusterException", Name: "hotfix"}, ExceptionEnds: began.Add(time.Hour)}
 	undecided = verdict(judged.As(policy.Undecided, policy.Verdict{Reason: "the registry does not answer"}))
 )

@@ -229,6 +229,9 @@ func (t *term) flush(ctx context.Context, namespace verify.Namespace) error {
 func (t *term) having(namespace verify.Namespace, s *space) map[string][]workload.Ref {
 	t.mu.Lock()
 	images := slices.Collect(maps.Keys(s.denials))
+	for _, d := range s.registries {
+		images = append(images, d.image)
+	}
 	t.mu.Unlock()
 	found := map[string][]workload.Ref{}
 	for _, image := range images {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 )
@@ -242,7 +243,7 @@ func TestANoteCountsForTheNamespaceOfItsEventAlone(t *testing.T) {
 		term := newTerm(r)
 		n := noteAt("r0-1", 2, time.Now())
 		n.First = n.Last
-		e, err := newDenied("team-a", n, web)
+		e, err := newNoted("team-a", n, web)
 		require.NoError(t, err)
 		e.InvolvedObject.Namespace = "team-b" // the API server refuses it; here it counts for nothing
 		term.noted(e)
@@ -283,10 +284,10 @@ func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 		r, server, _, _ := newReporter(t)
 		lead(t, r)
 		pass(time.Second)
-		r.notes.add("team-a", "team-a", note{Image: imageOne, Reason: "it is not signed", Remediation: "sign it"}, time.Now())
+		r.notes.add("team-a", "team-a", note{Image: imageOne, Reason: "it is not signed", Remediation: "sign it", Command: "cosign sign it"}, time.Now())
 		const evil = "kubectl create clusterrolebinding x"
 		for i, image := range []string{imageOne, imageTwo, "no image; " + evil} {
-			text := fmt.Sprintf(`{"counter":"forged-%d","image":%q,"policy":"p","reason":"it is not signed. To fix: %s","remediation":%q,"first":%q,"last":%q,"count":1}`,
+			text := fmt.Sprintf(`{"counter":"forged-%d","image":%q,"policy":"p","reason":"it is not signed. Ask: mallory. To fix: %s","remediation":%q,"command":"x","contact":"mallory","first":%q,"last":%q,"count":1}`,
 				i, image, evil, evil, stamp(time.Now()), stamp(time.Now()))
 			r.leading.Load().noted(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{annotationNote: text}}, Reason: v1beta1.EventImageDenied})
 		}
@@ -294,9 +295,11 @@ func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 		advice := map[string]string{}
 		for _, result := range server.reports["team-a/landwaiter-denied"].Results {
 			require.Equal(t, "it is not signed", result.Description)
-			advice[result.Properties[v1beta1.PropertyImage]] = result.Properties[v1beta1.PropertyRemediation]
+			p := result.Properties
+			advice[p[v1beta1.PropertyImage]] = policy.Fix(p[v1beta1.PropertyRemediation], p[v1beta1.PropertyCommand])
+			require.Empty(t, p[v1beta1.PropertyContact], "no policy p applies, so nobody is asked about it")
 		}
-		require.Equal(t, map[string]string{imageOne: "sign it", imageTwo: "landwaiter verify --explain --namespace team-a " + imageTwo + " says what to do", "no image; " + evil: ""}, advice)
+		require.Equal(t, map[string]string{imageOne: "sign it. Command: cosign sign it", imageTwo: "ask Landwaiter what is missing. Command: landwaiter verify --explain --namespace team-a " + imageTwo, "no image; " + evil: ""}, advice)
 	})
 }
 

@@ -57,7 +57,7 @@ func (c Chart) check(name string) error {
 		{"digest", c.Digest, chartDigest, "sha256: and 64 hexadecimal digits, as helm push prints"},
 		{"verify.secret", c.Verify.Secret, objectName, releaseKey},
 		{"verify.issuer", c.Verify.Issuer, anchored, `^https://token\.actions\.githubusercontent\.com$, from ^ to $`},
-		{"verify.subject", c.Verify.Subject, anchored, `^https://github\.com/example/.*$, from ^ to $`},
+		{"verify.subject", c.Verify.Subject, anchored, `^https://github\.com/OWNER/REPOSITORY/\.github/workflows/release\.yml@refs/tags/v.*$, from ^ to $`},
 	} {
 		if !regexp.MustCompile(field.pattern).MatchString(field.value) {
 			return fmt.Errorf("%s.%s: %q cannot be used; give %s", name, field.field, field.value, field.example)
@@ -143,6 +143,7 @@ func (c *checker) chartSources(all *closure) {
 			continue
 		}
 		layer, _, _ := unstructured.NestedString(o.Object, "spec", "layerSelector", "mediaType")
+		c.chartSigners(o.folder, o.Unstructured)
 		digest, _, _ := unstructured.NestedString(o.Object, "spec", "ref", "digest")
 		_, signed, _ := unstructured.NestedMap(o.Object, "spec", "verify")
 		if layer != chartLayer || digest != "" || signed {
@@ -153,5 +154,21 @@ func (c *checker) chartSources(all *closure) {
 			fix = fmt.Sprintf("run platform init with --set %s.version=VERSION --set %s.digest=DIGEST, as helm push prints it, or with --set %s.verify.secret=SECRET", name, name, name)
 		}
 		c.report(resource.Warning, "ChartNotVerified", c.of(o.folder, o.Unstructured), "%s: anybody who can write to the registry can replace the chart, which Flux installs with all permissions: %s", identity(o.Unstructured), fix)
+	}
+}
+
+// chartSigners finds identities that may sign charts and that strangers have too, or nobody.
+func (c *checker) chartSigners(folder string, o *unstructured.Unstructured) {
+	if c.options.Signer == nil {
+		return
+	}
+	identities, _, _ := unstructured.NestedSlice(o.Object, "spec", "verify", "matchOIDCIdentity")
+	for i, each := range identities {
+		fields, _ := each.(map[string]any)
+		issuer, _ := fields["issuer"].(string)
+		subject, _ := fields["subject"].(string)
+		if id, wrong := c.options.Signer(issuer, subject); wrong != "" {
+			c.report(resource.Warning, id, c.of(folder, o), "%s: spec.verify.matchOIDCIdentity[%d]: %s", identity(o), i, wrong)
+		}
 	}
 }

@@ -17,8 +17,12 @@ import (
 // CheckOptions are what a check needs from others.
 type CheckOptions struct {
 	// Resources checks resources of landwaiter.dev as one cluster has them, given as YAML,
-	// and returns what is wrong with them. Nil leaves them unchecked.
-	Resources func(ctx context.Context, text string) ([]string, error)
+	// and returns what is wrong with them: severity, ID and a message that begins with the object.
+	// Nil leaves them unchecked.
+	Resources func(ctx context.Context, text string) ([]resource.Finding, error)
+	// Signer judges an identity of spec.verify.matchOIDCIdentity. It returns the ID of a finding and
+	// what is wrong, "" if nothing is. Nil leaves them unchecked.
+	Signer func(issuer, subject string) (id, wrong string)
 	// MayAllow says what could be allowed. Nil leaves unchecked whether constraints lock the
 	// platform out.
 	MayAllow MayAllow

@@ -310,7 +310,7 @@ func TestAnEncryptedSecretPasses(t *testing.T) {
 func TestCheckFollowsEachClusterOfAGroup(t *testing.T) {
 	dir := light(t, examples()["groups"].write(t))
 	var texts []string
-	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]string, error) {
+	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]resource.Finding, error) {
 		texts = append(texts, text)
 		return nil, nil
 	}})
@@ -329,9 +329,9 @@ func TestCheckFollowsEachClusterOfAGroup(t *testing.T) {
 
 func TestWhatTheCallerFindsIsReportedWhereItIs(t *testing.T) {
 	dir := light(t, examples()["flux"].write(t))
-	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]string, error) {
+	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]resource.Finding, error) {
 		require.Contains(t, text, "kind: Tenant")
-		return []string{"Tenant iris-red: in conflict"}, nil
+		return []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, Message: "Tenant iris-red: in conflict"}}, nil
 	}})
 	require.NoError(t, err)
 	require.Equal(t, []resource.Finding{{ID: "ResourceInvalid", Severity: resource.Error, File: "tenants/base/iris-red/tenant.yaml", Message: "Tenant iris-red: in conflict"}}, report.Findings, "not where it is patched")

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
 
@@ -305,10 +306,13 @@ func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, 
 	if err != nil {
 		return nil, fmt.Errorf("check the resources of %s: %w", all.name(), err)
 	}
-	for _, message := range found {
-		c.find("ResourceInvalid", c.where(all, message), "%s", message)
+	for _, f := range found {
+		c.report(f.Severity, f.ID, c.where(all, f.Message), "%s", f.Message)
+		if f.Severity == resource.Error {
+			wrong = append(wrong, f.Message)
+		}
 	}
-	return found, nil
+	return wrong, nil
 }
 
 // isResource reports whether an object is a resource of Landwaiter.

@@ -7,7 +7,7 @@ import "github.com/landwaiter/landwaiter/pkg/decide/policy"
 func As(outcome policy.Outcome, v policy.Verdict) policy.Verdict {
 	if outcome == policy.Undecided {
 		made := policy.NotDecided(v.Policy, v.Reason)
-		made.Remediation = v.Remediation
+		made.Remediation, made.Command = v.Remediation, v.Command
 		return made
 	}
 	made, err := policy.Restore(outcome.String(), v)
@@ -21,6 +21,6 @@ func As(outcome policy.Outcome, v policy.Verdict) policy.Verdict {
 func Proven(signer string, f policy.Finding) policy.Finding {
 	made := policy.NewProof(signer, f.Message, f.Extensions).Finding()
 	made.Verifier, made.Source, made.Type, made.Digest, made.ArtifactType = f.Verifier, f.Source, f.Type, f.Digest, f.ArtifactType
-	made.Reason, made.Remediation, made.Incomplete, made.Until = f.Reason, f.Remediation, f.Incomplete, f.Until
+	made.Reason, made.Remediation, made.Command, made.Incomplete, made.Until = f.Reason, f.Remediation, f.Command, f.Incomplete, f.Until
 	return made
 }

@@ -43,6 +43,7 @@ func granted() map[string][]string {
 			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io | get list",
 			"providers.externaldata.gatekeeper.sh constrainttemplates.templates.gatekeeper.sh verifiedimages.constraints.gatekeeper.sh configs.config.gatekeeper.sh | get list",
 			"customresourcedefinitions.apiextensions.k8s.io leases.coordination.k8s.io:landwaiter leases.coordination.k8s.io:landwaiter-operator reports.openreports.io | get",
+			"services/proxy:https:landwaiter:443 | get",
 		},
 		"reconciler": {
 			"RULES configmaps secrets serviceaccounts services persistentvolumeclaims " + runs + " | " + writes,

@@ -1,0 +1,197 @@
+package policy_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
+)
+
+const signIt = "cosign sign --key KEY r.example.com/app@sha256:1"
+
+// objecting is the verdict of a policy that denies.
+func objecting(name, command string) policy.Verdict {
+	source := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}
+	return policy.Verdict{Policy: source, Reason: source.String() + " requires a valid signature for " + name + ": no signature was found", Command: command}
+}
+
+// combined adds the verdicts of policies.
+func combined(verdicts ...policy.Verdict) policy.Verdict {
+	var all policy.Combined
+	for _, v := range verdicts {
+		all.Add(v, false)
+	}
+	return all.Verdict()
+}
+
+func TestADenialNamesEveryPolicyThatDenies(t *testing.T) {
+	allowed := judged.As(policy.Allowed, policy.Verdict{Reason: "signed"})
+	unknown := policy.NotDecided(policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "slow"}, "the registry is slow")
+	v := combined(allowed, objecting("a", signIt), unknown, allowed, objecting("b", ""), objecting("c", signIt))
+	require.Equal(t, policy.Denied, v.Outcome())
+	require.Equal(t, "a", v.Policy.Name, "the first that denies")
+	require.Equal(t, objecting("a", "").Reason, v.Reason)
+	require.Equal(t, "ClusterVerificationPolicy a requires a valid signature for a: no signature was found. To fix: "+signIt+
+		" Also: ClusterVerificationPolicy b requires a valid signature for b: no signature was found"+
+		". Also: ClusterVerificationPolicy c requires a valid signature for c: no signature was found. To fix: "+signIt, v.Text())
+	require.NotContains(t, v.Text(), "slow", "what is not known is not named")
+	require.Equal(t, objecting("a", "").Reason+". Also: "+objecting("b", "").Reason+". Also: "+objecting("c", "").Reason, v.Reasons())
+
+	require.Empty(t, combined(unknown, allowed).Others)
+	require.Empty(t, combined(allowed, allowed).Others)
+	require.Empty(t, combined(objecting("a", "")).Others)
+}
+
+func TestAPolicyThatOnlyWarnsIsNotAmongThoseThatDeny(t *testing.T) {
+	var all policy.Combined
+	all.Add(objecting("a", ""), false)
+	all.Add(objecting("warns", ""), true)
+	require.Empty(t, all.Verdict().Others)
+	require.NotContains(t, all.Verdict().Text(), "warns")
+}
+
+func TestManyDenialsAreBoundedAndCounted(t *testing.T) {
+	var verdicts []policy.Verdict
+	for i := range 20 {
+		v := objecting(fmt.Sprintf("p%02d", i), signIt)
+		v.Reason += strings.Repeat(" because", 200)
+		verdicts = append(verdicts, v)
+	}
+	v := combined(verdicts...)
+	require.Len(t, v.Others, policy.MaxOthers)
+	require.Equal(t, 12, v.More)
+	for _, limit := range []int{128, 512} {
+		text := v.TextWithin(limit)
+		require.LessOrEqual(t, len(text), 5*limit+5*len(". Also: "))
+		require.True(t, strings.HasPrefix(text, "ClusterVerificationPolicy p00 requires"), text)
+		require.Equal(t, 4, strings.Count(text, "To fix: "+signIt), "commands are whole: %s", text)
+		for i := range 4 {
+			require.Contains(t, text, fmt.Sprintf("ClusterVerificationPolicy p%02d", i))
+		}
+	}
+	require.True(t, strings.HasSuffix(v.TextWithin(512), signIt+" Also: ClusterVerificationPolicy p04, ClusterVerificationPolicy p05, ClusterVerificationPolicy p06, ClusterVerificationPolicy p07, 12 more"), v.TextWithin(512))
+
+	// Denials of denials are counted, too.
+	v = combined(combined(verdicts[:15]...), combined(verdicts[15:]...))
+	require.Len(t, v.Others, policy.MaxOthers)
+	require.Equal(t, 12, v.More)
+}
+
+func TestAListOfDenialsIsNotSharedBetweenVerdicts(t *testing.T) {
+	first := combined(objecting("a", ""), objecting("b", ""))
+	one, other := combined(first, objecting("c", "")), combined(first, objecting("d", ""))
+	require.Equal(t, "c", one.Others[1].Policy.Name)
+	require.Equal(t, "d", other.Others[1].Policy.Name)
+	asked := first.Asking(func(policy.ObjectRef) string { return "somebody" })
+	require.Equal(t, "somebody", asked.Others[0].Contact)
+	require.Empty(t, first.Others[0].Contact, "cached verdicts are immutable")
+}
+
+func TestTextsEndWithTheCommandAndSayWhomToAskBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict policy.Verdict
+		want    string
+	}{
+		"a command":                {policy.Verdict{Reason: "r", Command: signIt}, "r. To fix: " + signIt},
+		"advice and a command":     {policy.Verdict{Reason: "r", Remediation: "sign it", Command: signIt}, "r. To fix: sign it. Command: " + signIt},
+		"a contact":                {policy.Verdict{Reason: "r", Contact: "#team-a"}, "r. Ask: #team-a"},
+		"a contact and a command":  {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt}, "r. Ask: #team-a. To fix: " + signIt},
+		"all of it":                {policy.Verdict{Reason: "r", Contact: "#team-a", Remediation: "sign it", Command: signIt}, "r. Ask: #team-a. To fix: sign it. Command: " + signIt},
+		"nothing but the reason":   {policy.Verdict{Reason: "r"}, "r"},
+		"two, and nothing sticks":  {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. To fix: " + signIt + " Also: s"},
+		"two, a sentence each":     {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}), "r. Ask: a. Also: s. To fix: " + signIt},
+		"two, one of them advises": {combined(policy.Verdict{Reason: "r", Remediation: "sign it"}, policy.Verdict{Reason: "s"}), "r. To fix: sign it. Also: s"},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.verdict.Text()) })
+	}
+}
+
+func TestACommandIsWholeWhateverElseIsCut(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, v := range map[string]policy.Verdict{
+		"a long reason":  {Reason: long, Command: signIt},
+		"long advice":    {Reason: "r", Remediation: long, Command: signIt},
+		"a long contact": {Reason: "r", Contact: long, Command: signIt},
+		"all are long":   {Reason: long, Contact: long, Remediation: long, Command: signIt},
+	} {
+		text := v.TextWithin(200)
+		require.LessOrEqual(t, len(text), 200, name)
+		require.True(t, strings.HasSuffix(text, " "+signIt), "%s: %s", name, text)
+	}
+	require.Contains(t, policy.Verdict{Reason: long, Contact: "#team-a", Command: signIt}.TextWithin(200), ". Ask: #team-a. To fix: ")
+}
+
+func TestRemediesOfSeveralPoliciesAreOneCommand(t *testing.T) {
+	advised := objecting("b", "cosign attest x")
+	advised.Remediation = "make an attestation"
+	advice, command := combined(objecting("a", signIt), advised, objecting("c", "")).Remedies()
+	require.Equal(t, "for ClusterVerificationPolicy b, make an attestation", advice)
+	require.Equal(t, signIt+" && cosign attest x", command)
+	advice, command = objecting("a", signIt).Remedies()
+	require.Empty(t, advice)
+	require.Equal(t, signIt, command)
+
+	one, two := objecting("a", ""), objecting("b", "")
+	one.Contact, two.Contact = "#a", "#b"
+	require.Equal(t, "#a; #b", combined(one, two, one).Contacts(), "each once")
+	require.Equal(t, "#a", one.Contacts())
+}
+
+func TestOnlyADenialSaysWhomToAsk(t *testing.T) {
+	somebody := func(policy.ObjectRef) string { return "somebody" }
+	require.Equal(t, "somebody", objecting("a", "").Asking(somebody).Contact)
+	require.Empty(t, judged.As(policy.Allowed, policy.Verdict{}).Asking(somebody).Contact)
+	require.Empty(t, policy.NotDecided(policy.ObjectRef{}, "slow").Asking(somebody).Contact)
+}
+
+func TestEveryRequirementThatIsNotMetIsNamed(t *testing.T) {
+	evaluated := 0
+	expression := func(func() error, []policy.Finding) (bool, error) {
+		evaluated++
+		return false, errors.New("no")
+	}
+	condition, err := policy.Matching(strict, 1, expression, "a")
+	require.NoError(t, err)
+	findings := []policy.Finding{
+		{Verifier: "a", Message: "no a was found", Command: "sign a"},
+		{Verifier: "b", Message: "no b was found", Command: "sign b"},
+		judged.Proven("c", policy.Finding{Verifier: "c"}),
+	}
+	requirements := []policy.Requirement{anyOf(t, 1, "c"), anyOf(t, 1, "a"), condition, anyOf(t, 1, "b")}
+	v := policy.Decide(nil, policy.Requirements{Source: strict, Require: requirements}, findings)
+	require.Equal(t, policy.Denied, v.Outcome())
+	require.Equal(t, "sign a", v.Command)
+	require.Len(t, v.Others, 1)
+	require.Equal(t, strict, v.Others[0].Policy)
+	require.Contains(t, v.Others[0].Reason, "no b was found")
+	require.Equal(t, "sign b", v.Others[0].Command)
+	require.Zero(t, evaluated, "an expression behind a denial costs time for nothing")
+}
+
+func TestOneCommandOfSeveralAlternativesIsShown(t *testing.T) {
+	findings := []policy.Finding{
+		{Verifier: "a", Message: "no a was found", Command: "sign a"},
+		{Verifier: "b", Message: "no key of b verifies it", Remediation: "sign with a key of b", Command: "sign b", Reason: policy.ReasonWrongKey},
+		{Verifier: "c", Message: "no c was found", Command: "sign c"},
+	}
+	for name, c := range map[string]struct {
+		requirement     policy.Requirement
+		advice, command string
+	}{
+		"any of two":                  {anyOf(t, 1, "a", "c"), "", "sign a"},
+		"both":                        {allOf(t, 1, "a", "c"), "", "sign a && sign c"},
+		"any of two, one with advice": {anyOf(t, 1, "a", "b"), "run the command; or sign with a key of b", "sign a"},
+		"one":                         {anyOf(t, 1, "b"), "sign with a key of b", "sign b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := policy.Decide(nil, policy.Requirements{Source: strict, Require: []policy.Requirement{c.requirement}}, findings)
+			require.Equal(t, c.advice, v.Remediation)
+			require.Equal(t, c.command, v.Command)
+		})
+	}
+}

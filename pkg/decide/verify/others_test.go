@@ -1,0 +1,140 @@
+package verify_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// demanding is a layer of a cluster policy that wants evidence of one verifier.
+func demanding(t *testing.T, r verify.Registry, name, signer string) verify.Layer {
+	t.Helper()
+	v := verifier(t, name, signer)
+	v.Source, v.Command = policy.ObjectRef{Kind: "ClusterVerifier", Name: name}, "cosign sign --key KEY"
+	l := layer(t, r, verify.Requirement{AnyOf: []string{name}, AtLeast: 1}, v)
+	l.Source = policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}
+	rule := l.Judge.Rules()[0]
+	rule.Source = l.Source
+	l.Judge = verify.ByRules([]verify.Rule{rule}, verify.DefaultDeny)
+	return l
+}
+
+func policiesOf(v policy.Verdict) (names []string) {
+	for _, d := range v.Objections() {
+		names = append(names, d.Policy.String())
+	}
+	return names
+}
+
+func TestEveryPolicyThatDeniesIsNamedWithoutARequestMore(t *testing.T) {
+	app := "r.example.com/app@" + appDigest.String()
+	requests := func(layers ...verify.Layer) (policy.Verdict, map[string]int) {
+		r := newRegistry()
+		r.manifest(t, true, "stranger:"+appDigest.String())
+		for i := range layers {
+			layers[i].Registry = r
+		}
+		cache := newCache()
+		e := engine(cache, verify.Options{})
+		c := withMandatory(config(layers[0]), layers[1:]...)
+		first := e.Verify(t.Context(), c, ref(t, app)).Verdict
+		known, ok := e.Recall(c, ref(t, app))
+		require.True(t, ok)
+		require.Equal(t, first, known.Verdict, "memory has all of it")
+		return first, r.calls
+	}
+	own := layer(t, nil, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
+	one, alone := requests(own)
+	require.Equal(t, []string{"VerificationPolicy team-a/strict"}, policiesOf(one))
+	all, together := requests(own, demanding(t, nil, "baseline", "platform"), demanding(t, nil, "fulfilled", "stranger"), demanding(t, nil, "scanned", "scanner"))
+	require.Equal(t, []string{"VerificationPolicy team-a/strict", "ClusterVerificationPolicy baseline", "ClusterVerificationPolicy scanned"}, policiesOf(all))
+	require.Equal(t, alone, together, "no request more")
+	require.Contains(t, all.Others[1].Reason, "ClusterVerificationPolicy scanned requires a valid signature for scanned")
+}
+
+func TestAPolicyThatNeedsEvidenceIsNotAskedOnceAnotherDenies(t *testing.T) {
+	r := newRegistry()
+	c := withMandatory(config(denying(t, "ClusterVerificationPolicy", "own")), demanding(t, r, "baseline", "platform"), denying(t, "ClusterVerificationPolicy", "frozen"))
+	got := engine(newCache(), verify.Options{}).Verify(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
+	require.Equal(t, []string{"ClusterVerificationPolicy own", "ClusterVerificationPolicy frozen"}, policiesOf(got.Verdict))
+	require.Empty(t, r.calls)
+}
+
+func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
+	r := newRegistry()
+	own, baseline, silent := layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev")), demanding(t, r, "baseline", "platform"), demanding(t, r, "silent", "x")
+	own.Contact, baseline.Contact, silent.Contact = "#team-a", "#team-a", "#team-a"
+	baseline.Contacts = []verify.Contact{{Policy: baseline.Source, Text: "security@example.com"}}
+	c := withMandatory(config(own), baseline, silent)
+	app := ref(t, "r.example.com/app@"+appDigest.String())
+	got := engine(newCache(), verify.Options{}).Verify(t.Context(), c, app).Verdict
+	require.Equal(t, "#team-a", got.Contact, "of the Tenant, because the policy names nobody")
+	require.Equal(t, "security@example.com", got.Others[0].Contact)
+	require.Empty(t, got.Others[1].Contact, "nobody knows whom to ask about the cluster's")
+	require.Equal(t, []verify.Contact{{Policy: own.Source, Text: "#team-a"}, {Policy: baseline.Source, Text: "security@example.com"}}, c.Contacts())
+
+	own.Contacts = []verify.Contact{{Policy: own.Source, Text: "#release"}}
+	got = engine(newCache(), verify.Options{}).Verify(t.Context(), withMandatory(config(own)), app).Verdict
+	require.Equal(t, "#release", got.Contact, "the policy's own comes first")
+
+	// A policy that judges what another leaves is asked about itself.
+	rest := denying(t, "ClusterVerificationPolicy", "rest")
+	rest.Contacts = []verify.Contact{{Policy: rest.Source, Text: "platform@example.com"}}
+	own.Judge, own.Next = verify.ByRules(nil, verify.DefaultInherit), &rest
+	got = engine(newCache(), verify.Options{}).Verify(t.Context(), config(own), app).Verdict
+	require.Equal(t, rest.Source, got.Policy)
+	require.Equal(t, "platform@example.com", got.Contact)
+	require.Contains(t, config(own).Contacts(), verify.Contact{Policy: rest.Source, Text: "platform@example.com"})
+}
+
+func TestAWarningSaysWhomToAsk(t *testing.T) {
+	warns := denying(t, "ClusterVerificationPolicy", "rehearsed")
+	warns.Warns, warns.Contacts = true, []verify.Contact{{Policy: warns.Source, Text: "security@example.com"}}
+	got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(verify.Layer{Judge: verify.OnlyWarnings()}, warns), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+	require.Equal(t, policy.Allowed, got.Outcome())
+	require.Contains(t, got.Warning, ". Ask: security@example.com. To fix: ")
+	require.Empty(t, got.Others)
+}
+
+func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
+	const covers = " is for this image, but does not lift a mandatory policy: it needs overrideMandatory"
+	elsewhere, err := image.ParsePattern("other.example.com/**")
+	require.NoError(t, err)
+	mandatory, other := denying(t, "ClusterVerificationPolicy", "baseline"), denying(t, "ClusterVerificationPolicy", "second")
+	allows, denies := denying(t, "VerificationPolicy", "own", elsewhere), denying(t, "VerificationPolicy", "own")
+	team := exception(t, "mine", "r.example.com/app")
+	team.Source = policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "mine"}
+	for name, row := range map[string]struct {
+		config    *verify.Config
+		exception verify.Exception
+		glass     *verify.Exception
+		want      string // at the end of the reason
+		policies  int
+	}{
+		"only the mandatory policy denies":      {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1},
+		"the namespace's policy denies, too":    {withMandatory(config(denies), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1},
+		"several mandatory policies deny":       {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 2},
+		"a team's own exception may never":      {withMandatory(config(denies), mandatory), team, nil, "Exception team-a/mine" + covers + ", which only a ClusterException can have", 1},
+		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, glass(false), "break-glass of Namespace team-a does not lift a mandatory policy: it needs break-glass-override-mandatory", 1},
+		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1},
+		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row.config.Exceptions, row.config.BreakGlass = []verify.Exception{row.exception}, row.glass
+			e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
+			got := e.Verify(t.Context(), row.config, app)
+			require.Equal(t, policy.Denied, got.Verdict.Outcome())
+			require.Equal(t, mandatory.Source, got.Verdict.Policy)
+			require.Regexp(t, "^a rule of ClusterVerificationPolicy baseline denies", got.Verdict.Reason, "the first sentence names what decided")
+			require.True(t, len(got.Verdict.Reason) >= len(row.want) && got.Verdict.Reason[len(got.Verdict.Reason)-len(row.want):] == row.want, got.Verdict.Reason)
+			require.Len(t, got.Verdict.Objections(), row.policies, "what the exception lifts does not block")
+			recalled, known := e.Recall(row.config, app)
+			require.True(t, known)
+			require.Equal(t, got.Verdict, recalled.Verdict)
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// reply is what one request led to.
+type reply int
+
+const (
+	unreached reply = iota // it could not be sent, or nobody knows
+	answered
+	refused
+	silent
+	forbidden
+)
+
+// Asker asks Landwaiter where Gatekeeper does. It sends no credentials of the person there, and no
+// image: that anything answers is enough. It is safe for concurrent use.
+type Asker struct {
+	config *rest.Config
+	within time.Duration // for all requests to one place
+	again  time.Duration // between two requests, the first of which was refused
+}
+
+// NewAsker returns an Asker for the API server of config, through which Services are reached.
+func NewAsker(config *rest.Config) *Asker {
+	return &Asker{config: config, within: answerWithin, again: answerAgain}
+}
+
+// ask sends requests to a place, and returns what they led to and the permission that is missing.
+func (a *Asker) ask(ctx context.Context, at Place, requests int) (answers Answers, missing string) {
+	ctx, cancel := context.WithTimeout(ctx, a.within)
+	defer cancel()
+	answers = Answers{Place: at, Asked: requests, Within: a.within}
+	replies, whys := make([]reply, requests), make([]string, requests)
+	var asking sync.WaitGroup
+	for i := range requests {
+		asking.Go(func() { replies[i], whys[i] = a.one(ctx, at) })
+	}
+	asking.Wait()
+	for i, r := range replies {
+		switch r {
+		case answered:
+			answers.Answered++
+			continue
+		case refused:
+			answers.Refused++
+		case silent:
+			answers.Silent++
+		case forbidden:
+			return Answers{}, fmt.Sprintf("get services/proxy %s in namespace %s", proxied(at), at.Service.Namespace)
+		case unreached:
+		}
+		answers.Why = cmp.Or(answers.Why, whys[i])
+	}
+	return answers, ""
+}
+
+// one sends a request until it is not refused or ctx ends: a replica may be restarting.
+func (a *Asker) one(ctx context.Context, at Place) (r reply, why string) {
+	for {
+		last, said := a.send(ctx, at)
+		if ctx.Err() != nil && r == refused {
+			return r, why // the last request was cut short
+		}
+		if r, why = last, said; r != refused {
+			return r, why
+		}
+		select {
+		case <-ctx.Done():
+			return r, why
+		case <-time.After(a.again):
+		}
+	}
+}
+
+func (a *Asker) send(ctx context.Context, at Place) (reply, string) {
+	if at.Service != (types.NamespacedName{}) {
+		return a.through(ctx, at)
+	}
+	return directly(ctx, at)
+}
+
+// directly asks a host as Gatekeeper does, but without a certificate, which ends the request once the
+// server has answered.
+func directly(ctx context.Context, at Place) (reply, string) {
+	client, err := rest.HTTPClientFor(&rest.Config{Host: "https://" + at.Host, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}) // other findings are about the certificate
+	if err != nil {
+		return unreached, err.Error()
+	}
+	var began, shook atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		TLSHandshakeStart: func() { began.Store(true) },
+		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { shook.Store(err == nil) },
+	})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at.Host+"/", nil)
+	if err != nil {
+		return unreached, err.Error()
+	}
+	request.Close = true // the next one may get to another replica
+	response, err := client.Do(request)
+	if err == nil {
+		_ = response.Body.Close() // whatever it is, it is an answer
+		return answered, ""
+	}
+	var reason *url.Error
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
+	var plain tls.RecordHeaderError
+	switch late := ctx.Err() != nil; {
+	case late && began.Load():
+		return silent, ""
+	case late:
+	case shook.Load(), strings.Contains(err.Error(), "tls: ") && !errors.As(err, &plain):
+		return answered, ""
+	case errors.Is(err, syscall.ECONNREFUSED), began.Load(): // or something else listens there
+		return refused, err.Error()
+	}
+	return unreached, err.Error()
+}
+
+// proxied names a Service with a port, as the API server's proxy does.
+func proxied(at Place) string { return "https:" + at.Service.Name + ":" + at.Port }
+
+// through asks a Service by the proxy of the API server, which chooses one of its pods.
+func (a *Asker) through(ctx context.Context, at Place) (reply, string) {
+	client, err := rest.HTTPClientFor(a.config)
+	if err != nil {
+		return unreached, err.Error()
+	}
+	address, _, err := rest.DefaultServerUrlFor(a.config)
+	if err != nil {
+		return unreached, err.Error()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("api/v1/namespaces", at.Service.Namespace, "services", proxied(at), "proxy/").String(), nil)
+	if err != nil {
+		return unreached, err.Error()
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return silent, ""
+		}
+		return unreached, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	if err != nil {
+		return unreached, err.Error()
+	}
+	var said metav1.Status
+	if json.Unmarshal(text, &said) != nil || said.Kind != "Status" {
+		return answered, "" // it is not the API server's own
+	}
+	return judged(said)
+}
+
+// judged says what an answer of the API server itself means: in its message is why it got none.
+func judged(said metav1.Status) (reply, string) {
+	why, tried := strings.CutPrefix(said.Message, "error trying to reach service: ")
+	has := func(texts ...string) bool {
+		for _, text := range texts {
+			if strings.Contains(why, text) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case said.Code == http.StatusForbidden, said.Code == http.StatusUnauthorized:
+		return forbidden, ""
+	case said.Code == http.StatusNotFound, has("no endpoints available"), tried && has("connection refused"):
+		return refused, why
+	case tried && has("remote error: ", "tls: ", "connection reset", "broken pipe", "EOF"): // it wants a certificate
+		return answered, ""
+	}
+	return unreached, why
+}
+
+// answers asks every place, while other things are read. The returned function waits for the end
+// of that.
+func (r *reader) answers() (wait func()) {
+	if r.into.Asker == nil || r.failed != nil || !r.into.needs(SourceAnswers) {
+		return func() {}
+	}
+	v := newView(r.into)
+	places, requests := v.places(), v.requests()
+	found, missing := make([]Answers, len(places)), make([]string, len(places))
+	var asking sync.WaitGroup
+	for i, at := range places {
+		asking.Go(func() {
+			before := r.renewal()
+			found[i], missing[i] = r.into.Asker.ask(r.ctx, at, requests)
+			if a := &found[i]; a.Answered == 0 && a.Refused+a.Silent > 0 && !before.IsZero() {
+				after := r.renewal()
+				a.Renewed, a.Lapsed = after.After(before), after.Equal(before)
+			}
+		})
+	}
+	return func() {
+		asking.Wait()
+		for i := range places {
+			if missing[i] != "" {
+				r.into.Unread[SourceAnswers] = Unread{Missing: missing[i], Why: "you cannot " + missing[i]}
+				continue
+			}
+			r.into.Answers = append(r.into.Answers, found[i])
+		}
+	}
+}
+
+// renewal returns when the Lease was renewed, the zero time if that cannot be read.
+func (r *reader) renewal() time.Time {
+	lease := &coordinationv1.Lease{}
+	if err := r.client.Get(r.ctx, types.NamespacedName{Namespace: r.into.Namespace, Name: leaseName}, lease); err != nil || lease.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Time
+}

@@ -1,0 +1,65 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+// allOtherRegistries is how reports name the registries that are not counted separately.
+const allOtherRegistries = "*"
+
+// Undecided is a registry with images that were refused because Landwaiter could not decide about
+// them, most often because the registry did not answer.
+type Undecided struct {
+	Registry string `json:"registry"` // "*" for those that are not counted separately
+	// Count is how often images were refused, First and Last when, and Image the last of them.
+	Count       int    `json:"count"`
+	First       string `json:"first"`
+	Last        string `json:"last"`
+	Image       string `json:"image,omitempty"`
+	Reason      string `json:"reason"` // of the last one
+	Remediation string `json:"remediation,omitempty"`
+	Command     string `json:"command,omitempty"`
+	TraceID     string `json:"traceID,omitempty"`
+	// Answered is since when images of the registry are decided again, "" if that is not known.
+	Answered string `json:"answered,omitempty"`
+	// Over says that images are decided again, or that none was refused for five minutes.
+	Over bool `json:"over"`
+}
+
+// Of says whose images were undecided.
+func (u Undecided) Of() string {
+	if u.Registry == allOtherRegistries {
+		return "images of other registries"
+	}
+	return "images of " + u.Registry
+}
+
+// When says how often images were refused, since when, and whether that is over.
+func (u Undecided) When() string {
+	often := "once"
+	if u.Count != 1 {
+		often = fmt.Sprintf("%d times", u.Count)
+	}
+	first, last := cmp.Or(u.First, "an unknown time"), cmp.Or(u.Last, "an unknown time")
+	switch {
+	case u.Answered != "":
+		return fmt.Sprintf("refused %s from %s to %s; decided again since %s", often, first, last, u.Answered)
+	case u.Over:
+		return fmt.Sprintf("refused %s from %s to %s; none was refused since then", often, first, last)
+	}
+	return fmt.Sprintf("refused %s since %s, last %s", often, first, last)
+}
+
+// undecided takes over what a report says of a registry, whose last image was refused so long ago.
+func (n *NamespaceStatus) undecided(r *reportResult, ago time.Duration) {
+	p := r.Properties
+	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),
+		Image: shown(p[v1beta1.PropertyImage]), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Command: shown(p[v1beta1.PropertyCommand]), TraceID: shown(p[v1beta1.PropertyTraceID]),
+		Answered: moment(p[v1beta1.PropertyAnswered])}
+	u.Over = u.Answered != "" || ago > undecidedQuiet
+	n.Undecided = append(n.Undecided, u)
+}

@@ -1,0 +1,58 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+)
+
+// failing returns the properties of a registry whose last image was refused so long ago.
+func failing(registry string, ago time.Duration, answered string) map[string]any {
+	last := today().Add(-ago)
+	return map[string]any{v1beta1.PropertyRegistry: registry, v1beta1.PropertyCount: "12", v1beta1.PropertyFirst: last.Add(-time.Hour).Format(time.RFC3339), v1beta1.PropertyLast: last.Format(time.RFC3339),
+		v1beta1.PropertyImage: registry + "/app:1", v1beta1.PropertyRemediation: "ask", v1beta1.PropertyAnswered: answered}
+}
+
+func TestStatusSaysWhichRegistriesFailAndUntilWhen(t *testing.T) {
+	for name, c := range map[string]struct {
+		ago       time.Duration
+		answered  string
+		attention bool
+		says      string
+	}{
+		"it fails":                     {time.Minute, "", true, "refused 12 times since 2026-11-22T10:59:00Z, last 2026-11-22T11:59:00Z"},
+		"it answers again":             {2 * time.Minute, "2026-11-22T11:59:00Z", false, "refused 12 times from 2026-11-22T10:58:00Z to 2026-11-22T11:58:00Z; decided again since 2026-11-22T11:59:00Z"},
+		"nobody has asked for a while": {10 * time.Minute, "", false, "refused 12 times from 2026-11-22T10:50:00Z to 2026-11-22T11:50:00Z; none was refused since then"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter",
+				resultOf("error", "r.example.com did not\nanswer in time", "", failing("r.example.com", c.ago, c.answered)))), one("team"))
+			n := s.Namespaces[0]
+			require.Empty(t, n.Denied, "nothing is denied")
+			require.Len(t, n.Undecided, 1)
+			u := n.Undecided[0]
+			require.Equal(t, c.says, u.When())
+			require.Equal(t, []string{"images of r.example.com", "r.example.com did not answer in time", "r.example.com/app:1", "ask"}, []string{u.Of(), u.Reason, u.Image, u.Remediation})
+			require.Equal(t, c.attention, s.NeedsAttention())
+		})
+	}
+}
+
+func TestRegistriesThatFailedLongAgoAreNotShownAndNoneIsOfAnotherNamespace(t *testing.T) {
+	p := reads(t, nil,
+		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("old.example.com", 2*time.Hour, "")), resultOf("error", "x", "", failing("first.example.com", 10*time.Minute, "")),
+			resultOf("error", "x", "", failing("*", time.Minute, ""))),
+		reportOf("other", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("secret.example.com", time.Minute, ""))))
+	registries := func(namespace verify.Namespace) (found []string) {
+		for _, u := range statusOf(t, p, one(namespace)).Namespaces[0].Undecided {
+			found = append(found, u.Of())
+		}
+		return found
+	}
+	require.Equal(t, []string{"images of other registries", "images of first.example.com"}, registries("team"))
+	require.Equal(t, []string{"images of secret.example.com"}, registries("other"))
+}

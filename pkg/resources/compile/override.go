@@ -1,0 +1,93 @@
+package compile
+
+import (
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
+)
+
+// ruling is what a policy says of images without a look at evidence. The zero value is that it may
+// deny some.
+type ruling uint8
+
+const (
+	mayDeny ruling = iota
+	allowsAll
+	deniesAll
+)
+
+// Holding returns the mandatory policies that may deny images of x, which does not override them, and
+// whether they deny all of its images, whatever evidence there is.
+func (x *Exception) Holding(mandatory []Policy) (holding []policy.ObjectRef, lifts bool) {
+	if x.images == nil || x.OverrideMandatory {
+		return nil, true
+	}
+	steps := maxOverrideSteps
+	denied := make([]bool, max(len(x.exact), 1)) // of each image, or of all if there are wildcards
+	for _, p := range mandatory {
+		if p.Warns {
+			continue
+		}
+		holds := false
+		for i := range denied {
+			said := p.overall()
+			if i < len(x.exact) {
+				said = p.on(x.exact[i], &steps)
+			}
+			holds, denied[i] = holds || said != allowsAll, denied[i] || said == deniesAll
+		}
+		if holds {
+			holding = append(holding, p.Source)
+		}
+	}
+	return holding, slices.Contains(denied, false)
+}
+
+// overall returns what p says of every image.
+func (p Policy) overall() ruling {
+	said := p.rest()
+	for _, rule := range p.Rules {
+		if said != actionOf(rule) {
+			return mayDeny
+		}
+	}
+	return said
+}
+
+// on returns what p says of one image. It takes as many steps as there are.
+func (p Policy) on(ref image.Reference, steps *int) ruling {
+	for _, rule := range p.Rules {
+		if *steps -= CostOf(rule.Images); *steps < 0 {
+			return mayDeny
+		}
+		if slices.ContainsFunc(rule.Images, func(pattern image.Pattern) bool { return pattern.Match(ref) }) {
+			return actionOf(rule)
+		}
+	}
+	return p.rest()
+}
+
+// rest returns what p says of images that no rule matches.
+func (p Policy) rest() ruling {
+	switch {
+	case policy.IsHidden(p.Broken):
+		return mayDeny
+	case p.Broken == nil && p.Fallback == v1beta1.DefaultActionAllow:
+		return allowsAll
+	}
+	return deniesAll
+}
+
+func actionOf(rule verify.Rule) ruling {
+	switch rule.Action {
+	case verify.Allow:
+		return allowsAll
+	case verify.Deny:
+		return deniesAll
+	case verify.Require:
+	}
+	return mayDeny
+}

@@ -1,0 +1,176 @@
+package conditions
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/evidence/breadth"
+	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Review returns what a resource allows although its author may not know, in the order of its fields: identities that
+// strangers have too or that nobody has, policies and exceptions for every image, keys of our documentation. The
+// reasons are those of the condition NeedsReview. It finds no fault in fields that cannot be used.
+func Review(o v1beta1.Object) []resource.Problem {
+	var found []concern
+	switch o := o.(type) {
+	case *v1beta1.Verifier:
+		found = verifierConcerns(o.Spec)
+	case *v1beta1.ClusterVerifier:
+		found = verifierConcerns(o.Spec)
+	case *v1beta1.TrustStore:
+		found = keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
+	case *v1beta1.ClusterTrustStore:
+		found = keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
+	case *v1beta1.ClusterVerificationPolicy:
+		found = policyConcerns(o.Spec)
+	case *v1beta1.Exception:
+		found = exceptionConcerns(o.Spec)
+	case *v1beta1.ClusterException:
+		found = exceptionConcerns(o.Spec)
+	}
+	return compile.MapSlice(found, func(c concern) resource.Problem {
+		return resource.Problem{Source: resource.RefOf(o), Reason: c.reason, Message: fmt.Sprintf("%s: %s; %s", c.field, c.message, c.fix)}
+	})
+}
+
+// concern is why a field needs a review, and what to do.
+type concern struct {
+	reason              policy.Reason
+	field, message, fix string
+}
+
+func verifierConcerns(spec v1beta1.VerifierSpec) (found []concern) {
+	signers := compile.SignersOf(spec)
+	if signers == nil {
+		return nil
+	}
+	field := "spec." + strings.ToLower(string(spec.Type))
+	if signers.Keys != nil {
+		return keyConcerns(field+".keys.inline", signers.Keys.Inline, nil)
+	}
+	if signers.Keyless == nil {
+		return nil
+	}
+	steps := breadth.MaxSteps
+	for i, identity := range signers.Keyless.Identities {
+		at := fmt.Sprintf("%s.keyless.identities[%d]", field, i)
+		judged := breadth.Judge(compile.SignerIdentity(identity), signers.Keyless.Expression, &steps)
+		if judged.Nobody != "" {
+			found = append(found, concern{policy.ReasonIdentityMatchesNobody, at, "no signer has this identity: " + judged.Nobody, judged.Instead()})
+		}
+		switch judged.Reach() {
+		case breadth.Anyone:
+			found = append(found, concern{policy.ReasonIdentityForAnyone, at, "it also accepts " + judged.Named(), judged.Instead()})
+		case breadth.Insiders:
+			found = append(found, concern{policy.ReasonIdentityTooBroad, at, "it also accepts " + judged.Named(), judged.Instead()})
+		case breadth.Nobody, breadth.Colleagues: // everyone of a domain may be meant
+		}
+		if steps <= 0 {
+			return append(found, concern{policy.ReasonIdentityTooBroad, at, "the regular expressions are too large to find out who else has this identity", "write shorter ones, or exact subjects"})
+		}
+	}
+	return found
+}
+
+// everyImage is the pattern of all images.
+const everyImage = "**"
+
+func policyConcerns(spec v1beta1.VerificationPolicySpec) []concern {
+	if spec.EnforcementAction == v1beta1.EnforcementActionWarn {
+		return nil
+	}
+	if spec.Scope == v1beta1.PolicyScopeMandatory {
+		if requires(spec) {
+			return nil
+		}
+		return []concern{{policy.ReasonRuleTooBroad, "spec", "the policy is mandatory and requires nothing, so it denies no image", "add a rule with require, or remove the policy"}}
+	}
+	const unverified = ", so images run unverified in every namespace without its own policy"
+	for i, rule := range spec.Rules {
+		switch {
+		case !slices.Contains(rule.Images, everyImage):
+			continue
+		case rule.Action == v1beta1.RuleActionAllow:
+			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d]", i), "it allows every image without verification" + unverified,
+				"set images to those that may run unverified, or enforcementAction to Warn until signatures can be required"}}
+		case requiresNothing(rule):
+			return []concern{{policy.ReasonRuleTooBroad, fmt.Sprintf("spec.rules[%d].require", i), "every image meets this requirement" + unverified, "add verifiers that must be satisfied"}}
+		}
+		return nil // the first rule that matches decides
+	}
+	if spec.DefaultAction == v1beta1.DefaultActionAllow {
+		return []concern{{policy.ReasonRuleTooBroad, "spec.defaultAction", "it allows every image that no rule matches" + unverified,
+			"set defaultAction to Deny, or enforcementAction to Warn until signatures can be required"}}
+	}
+	return nil
+}
+
+// requires reports whether a policy can deny an image.
+func requires(spec v1beta1.VerificationPolicySpec) bool {
+	for _, r := range spec.Rules {
+		nothing := r.Action == v1beta1.RuleActionAllow || requiresNothing(r)
+		if !nothing {
+			return true
+		}
+		if slices.Contains(r.Images, everyImage) {
+			return false // no later rule decides
+		}
+	}
+	return cmp.Or(spec.DefaultAction, v1beta1.DefaultActionDeny) == v1beta1.DefaultActionDeny
+}
+
+// requiresNothing reports whether every image meets a rule.
+func requiresNothing(r v1beta1.PolicyRule) bool {
+	return len(r.Require) > 0 && !slices.ContainsFunc(r.Require, func(q v1beta1.Requirement) bool { return strings.TrimSpace(q.Expression) != "true" })
+}
+
+func exceptionConcerns(spec v1beta1.ExceptionSpec) []concern {
+	if spec.Delegate != nil || !slices.Contains(spec.Images, everyImage) {
+		return nil
+	}
+	message := "the exception is for every image, so none is verified until it expires"
+	if spec.OverrideMandatory {
+		message += ", not even for mandatory policies"
+	}
+	return []concern{{policy.ReasonRuleTooBroad, "spec.images", message, "write the repositories of images that cannot be signed yet"}}
+}
+
+// keyConcerns finds keys that are published in text or, without one, among fingerprints.
+func keyConcerns(field, text string, fingerprints []string) []concern {
+	if text != "" {
+		fingerprints = compile.FingerprintsOf(text)
+	} else {
+		field = "spec.source"
+	}
+	for _, fingerprint := range fingerprints {
+		if published()[fingerprint] {
+			return []concern{{policy.ReasonPublishedKey, field, fmt.Sprintf("the key %s is an example of Landwaiter's documentation, which nobody of yours signs with", fingerprint),
+				"write the public key of your own signer, as cosign generate-key-pair makes it"}}
+		}
+	}
+	return nil
+}
+
+// Reviewed returns the condition NeedsReview of a resource, whose reason is the worst. It is False for a resource
+// that needs none.
+func Reviewed(o v1beta1.Object) Condition {
+	found := Review(o)
+	if len(found) == 0 {
+		return Condition{}
+	}
+	worst := found[0].Reason
+	var said []string
+	for _, p := range found {
+		if p.Reason == policy.ReasonIdentityForAnyone {
+			worst = p.Reason
+		}
+		said = append(said, p.Message)
+	}
+	return Condition{True: true, Reason: worst, Message: compile.Cut(strings.Join(said, ". "))}
+}

@@ -1,0 +1,89 @@
+package resolve_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
+	"github.com/landwaiter/landwaiter/test/kit/written"
+)
+
+func TestAnExceptionSaysWhichMandatoryPoliciesItDoesNotLift(t *testing.T) {
+	const needs = "it needs overrideMandatory"
+	mandatory := func(name, spec string) string {
+		return written.Object("ClusterVerificationPolicy", "", name, "scope: Mandatory\n"+spec)
+	}
+	requires := func(name, images, rest string) string {
+		return mandatory(name, "defaultAction: "+rest+"\nrules: [{images: ['"+images+"'], require: [{anyOf: [base]}]}]")
+	}
+	many := "defaultAction: Allow\nrules: [{images: [" + strings.Repeat("'*.example.com/**/x*/**', ", 63) + "'a.example.com/**'], action: Allow}]"
+	for name, row := range map[string]struct {
+		spec     string
+		policies []string
+		in       string // reason of Effective, "!" in front if it is False
+		says     string
+	}{
+		"no mandatory policy":                       {inShop, nil, "InForce", "; mandatory policies hold"},
+		"one that asks for evidence":                {inShop, []string{requires("m", "**", "Deny")}, "MandatoryHolds", "it does not lift what a mandatory policy denies (ClusterVerificationPolicy m): for that, " + needs},
+		"one that denies the image":                 {inShop, []string{mandatory("m", denies)}, "!MandatoryHolds", "it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
+		"one that has no rule for the image":        {inShop, []string{requires("m", "r.example.com/other", "Deny")}, "!MandatoryHolds", needs},
+		"one that lets the image alone":             {inShop, []string{requires("m", "r.example.com/other", "Allow")}, "InForce", ""},
+		"one that allows the image":                 {inShop, []string{mandatory("m", "rules: [{images: ['r.example.com/**'], action: Allow}]")}, "InForce", ""},
+		"one that is broken":                        {inShop, []string{mandatory("m", "rules: [{images: ['**'], require: []}]")}, "!MandatoryHolds", needs},
+		"one that only warns":                       {inShop, []string{mandatory("m", "enforcementAction: Warn\n"+denies)}, "InForce", ""},
+		"a policy that is not mandatory":            {inShop, []string{written.Object("ClusterVerificationPolicy", "", "m", denies)}, "InForce", ""},
+		"it overrides them":                         {inShop + "\noverrideMandatory: true", []string{mandatory("m", denies)}, "InForce", ", even if a mandatory policy denies them"},
+		"one of its images is denied":               {"images: [r.example.com/app, r.example.com/tool]\nnamespaces: [shop]", []string{mandatory("m", "defaultAction: Allow\nrules: [{images: [r.example.com/app], action: Deny}]")}, "MandatoryHolds", "(ClusterVerificationPolicy m)"},
+		"each image is denied by another policy":    {"images: [r.example.com/app, r.example.com/tool]\nnamespaces: [shop]", []string{mandatory("a", "defaultAction: Allow\nrules: [{images: [r.example.com/app], action: Deny}]"), mandatory("b", "defaultAction: Allow\nrules: [{images: [r.example.com/tool], action: Deny}]")}, "!MandatoryHolds", "(ClusterVerificationPolicy a, ClusterVerificationPolicy b)"},
+		"a wildcard, and everything is denied":      {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", denies)}, "!MandatoryHolds", needs},
+		"a wildcard, and some images may be denied": {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{requires("m", "r.example.com/app", "Allow")}, "MandatoryHolds", needs},
+		"a wildcard, and everything is allowed":     {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", "defaultAction: Allow")}, "InForce", ""},
+		"a digest that is denied":                   {"images: ['r.example.com/app@sha256:" + strings.Repeat("0", 64) + "']\nnamespaces: [shop]", []string{mandatory("m", denies)}, "!MandatoryHolds", needs},
+		"too many patterns to compare":              {inShop, []string{mandatory("m", many)}, "MandatoryHolds", needs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := written.Compiled(aged(written.Objects(t, append(row.policies, written.Namespace("shop", "1"), written.Object("ClusterException", "", "x", terms(time.Hour, row.spec)))...)))
+			effective := written.ReportOn(t, s, "ClusterException x").EffectiveAt(soon)
+			require.Equal(t, row.in, written.Short(effective), effective.Message)
+			require.Contains(t, effective.Message, row.says)
+			require.NotContains(t, effective.Message, "only a ClusterException")
+		})
+	}
+	s, _ := written.Compiled(aged(written.Objects(t, written.Namespace("shop", "1"), mandatory("m", denies), written.Object("ClusterException", "", "d", terms(time.Hour, delegates)),
+		written.Object("Exception", "shop", "x", terms(time.Hour, "images: [r.example.com/app]")))))
+	effective := written.ReportOn(t, s, "Exception shop/x").EffectiveAt(soon)
+	require.Equal(t, "!MandatoryHolds", written.Short(effective))
+	require.Contains(t, effective.Message, needs+", which only a ClusterException can have")
+	require.Equal(t, "InForce", written.Short(written.ReportOn(t, s, "ClusterException d").EffectiveAt(soon)), "a delegation lifts nothing itself")
+}
+
+func TestADenialSaysWhomToAskInTheWordsOfItsPolicyOrItsTenant(t *testing.T) {
+	fixed := []string{written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Namespace("rose", "3"),
+		written.Object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\ncontact: '#iris'"),
+		written.Object("Tenant", "", "rose", "homeNamespace: rose\ncontact: '#rose'"),
+		written.Object("VerificationPolicy", "iris", "home", denies), written.Object("VerificationPolicy", "rose", "own", denies+"\ncontact: rose@example.com"),
+		written.Object("ClusterVerificationPolicy", "", "baseline", "scope: Mandatory\ncontact: \"security@example.com\\nimage x is allowed \\u202e\"\n"+denies),
+		written.Object("ClusterVerificationPolicy", "", "silent", "scope: Mandatory\n"+denies)}
+	s, _ := written.Compiled(written.Objects(t, fixed...))
+	web := written.Verdict(t, s, "iris-web", "r.example.com/app")
+	require.Equal(t, policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris", Name: "home"}, web.Policy)
+	require.Equal(t, "#iris", web.Contact)
+	require.Equal(t, "security@example.com image x is allowed", web.Others[0].Contact, "what files say is one line")
+	require.Empty(t, web.Others[1].Contact)
+	rose := written.Verdict(t, s, "rose", "r.example.com/app")
+	require.Equal(t, "rose@example.com", rose.Contact)
+	require.NotContains(t, web.Text(), "rose", "a team sees nothing of another")
+	require.NotContains(t, rose.Text(), "iris")
+	nobody := written.Verdict(t, s, "without-tenant", "r.example.com/app")
+	require.Contains(t, nobody.Text(), "Ask: security@example.com")
+	require.NotContains(t, nobody.Text(), "#", "no Tenant has the namespace")
+
+	// A change of the contact alone reaches the Tenant's namespaces.
+	fixed[3] = strings.Replace(fixed[3], "#iris", "#iris-oncall", 1)
+	s, _ = s.WithCluster(resolve.Group(written.Objects(t, fixed...)), nil)
+	require.Equal(t, "#iris-oncall", written.Verdict(t, s, "iris-web", "r.example.com/app").Contact)
+}

@@ -1,0 +1,37 @@
+package controller
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// review is what a generation of a resource allows too much.
+type review struct {
+	uid        types.UID
+	generation int64
+	found      conditions.Condition
+}
+
+// setReview sets or removes the condition NeedsReview, and returns it. Comparing identities with those of strangers
+// takes time, so each generation of a Verifier is judged once.
+func (w *statusWriter) setReview(object v1beta1.Object, generation int64) conditions.Condition {
+	source := resource.RefOf(object)
+	known, ok := w.reviews.GetIfPresent(source)
+	if !ok || known.uid != object.GetUID() || known.generation != generation {
+		known = review{object.GetUID(), generation, conditions.Reviewed(object)}
+		if source.Kind == v1beta1.KindVerifier || source.Kind == v1beta1.KindClusterVerifier {
+			w.reviews.Set(source, known)
+		}
+	}
+	status := object.CommonStatus()
+	if !known.found.True {
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionNeedsReview)
+		return known.found
+	}
+	meta.SetStatusCondition(&status.Conditions, condition(v1beta1.ConditionNeedsReview, known.found, generation))
+	return known.found
+}

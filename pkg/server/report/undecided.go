@@ -1,0 +1,147 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
+)
+
+// otherRegistries stands for the registries of a namespace that have no counter of their own.
+const otherRegistries = "*"
+
+// key is what a note counts: undecided images of one registry, or denials of one image.
+func (n *note) key() string { return cmp.Or(n.Registry, n.Image) }
+
+// other returns the note for what has no counter of its own.
+func (n *note) other() note {
+	if n.Registry != "" {
+		return note{Registry: otherRegistries, Reason: n.Reason, TraceID: n.TraceID}
+	}
+	return note{TraceID: n.TraceID}
+}
+
+// undecided returns what the Event of a registry says.
+func (n *note) undecided() string {
+	about := "images of " + n.Registry
+	if n.Registry == otherRegistries {
+		about = "images of other registries"
+	}
+	text := fmt.Sprintf("Landwaiter could not decide about %s, and refused them %s since %s: %s", about, times(n.Count), stamp(n.First), n.Reason)
+	if !n.Answered.IsZero() {
+		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It refused them %s from %s to %s: %s", about, stamp(n.Answered), times(n.Count), stamp(n.First), stamp(n.Last), n.Reason)
+	}
+	if n.Image != "" {
+		text += ". The last image was " + n.Image
+	}
+	return policy.Shown(text, maxMessageBytes-len(dryRun)-2) + "; " + dryRun
+}
+
+// stale reports whether the API server does not have all of a counter.
+func (p *pending) stale() bool { return p.Count > p.written || !p.Answered.Equal(p.told) }
+
+// answered notes that Landwaiter decides about images of a registry again, if it could not before.
+// Nearly every request has nothing of the kind, so it takes no lock then.
+func (r *Reporter) answered(k *provider.KeyObservation) {
+	if r.registries.total.Load() == 0 || k.Undecided() || k.Result == nil || len(k.Result.Looked) == 0 { // without a look at the registry nothing is known of it
+		return
+	}
+	r.registries.answer(k.Namespace, k.Reference.Host, r.now())
+}
+
+func (n *notes) answer(namespace verify.Namespace, registry string, now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.of[namespace][registry]; p != nil && p.Answered.IsZero() {
+		p.Answered = now
+	}
+}
+
+// hurry lets everything be written at once: this replica ends.
+func (n *notes) hurry() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, own := range n.of {
+		for _, p := range own {
+			p.after = time.Time{}
+		}
+	}
+}
+
+// foldRegistry takes over the note of a registry, as fold does.
+func (s *space) foldRegistry(n note, now time.Time) (changed, fresh bool) {
+	d := s.registries[n.Registry]
+	if d == nil {
+		if now.Sub(n.Last) > keepRegistry {
+			return false, false
+		}
+		d = &denial{}
+	}
+	fresh = d.last.IsZero()
+	changed = d.fold(n, now)
+	if (changed || !fresh) && n.Answered.After(d.answered) {
+		d.answered, changed = n.Answered, true
+	}
+	if !changed {
+		return false, false
+	}
+	s.registries[n.Registry] = d
+	s.boundRegistries()
+	return true, fresh
+}
+
+// boundRegistries drops the registries that failed the longest ago if there are too many.
+func (s *space) boundRegistries() {
+	for len(s.registries) > maxRegistries {
+		delete(s.registries, slices.MinFunc(slices.Collect(maps.Keys(s.registries)), func(a, b string) int {
+			return cmp.Or(s.registries[a].last.Compare(s.registries[b].last), cmp.Compare(a, b))
+		}))
+	}
+}
+
+// registryResults returns a result for each registry whose images were undecided, the last one first.
+func (s *space) registryResults(namespace verify.Namespace, having having) []openreports.ReportResult {
+	names := slices.SortedFunc(maps.Keys(s.registries), func(a, b string) int {
+		return cmp.Or(s.registries[b].last.Compare(s.registries[a].last), cmp.Compare(a, b))
+	})
+	results := make([]openreports.ReportResult, len(names))
+	for i, name := range names {
+		d := s.registries[name]
+		of := having(d.image)
+		matched, answered := "", ""
+		if len(of) > 0 {
+			matched = matchedBy
+		}
+		if !d.answered.Before(d.last) {
+			answered = stamp(d.answered)
+		}
+		results[i] = newResult(v1beta1.ReportUndecided, v1beta1.ReportError, d.policy, d.reason, d.last, of, namespace, map[string]string{
+			v1beta1.PropertyRegistry: name, v1beta1.PropertyAnswered: answered, v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest,
+			v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyCount: strconv.Itoa(d.count()), v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last),
+			v1beta1.PropertyTraceID: d.traceID, v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: dryRun, v1beta1.PropertyCounters: d.store(),
+		})
+	}
+	return results
+}
+
+// loadRegistry takes over what the last leader said of a registry.
+func (s *space) loadRegistry(name string, d *denial, now time.Time) {
+	if now.Sub(d.last) > keepRegistry {
+		return
+	}
+	if known := s.registries[name]; known != nil {
+		known.merge(d, now)
+		return
+	}
+	s.registries[name] = d
+	s.boundRegistries()
+}

@@ -1,0 +1,268 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/server/provider"
+)
+
+// silent is what an image of a registry that does not answer leads to.
+var silent = verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, "r.example.com did not answer in time")}
+
+func unknownKey(t *testing.T, namespace verify.Namespace, name string) provider.KeyObservation {
+	t.Helper()
+	k := key(t, namespace, name)
+	k.Answer, k.Result = verify.AnswerUndecided, &silent
+	return k
+}
+
+// decided is an image of which evidence was looked for.
+func knownKey(t *testing.T, namespace verify.Namespace, name string) provider.KeyObservation {
+	t.Helper()
+	k, result := key(t, namespace, name), allowed
+	result.Looked = []verify.Looked{{Repository: "app"}}
+	k.Answer, k.Result = verify.AnswerAllowed, &result
+	return k
+}
+
+func TestUndecidedImagesOfAnAdmissionAreCountedByRegistry(t *testing.T) {
+	r, _, _, _ := newReporter(t)
+	audit, mutation := admission("t", unknownKey(t, "team-a", imageOne)), admission("t", unknownKey(t, "team-a", imageOne))
+	audit.Source, mutation.Operation = provider.SourceAudit, provider.OperationMutate
+	repeated := unknownKey(t, "team-a", imageOne)
+	repeated.Repeated = true
+	probe := unknownKey(t, "team-a", v1beta1.IsolationImage+"@sha256:"+strings.Repeat("0", 64))
+	for _, o := range []provider.Observation{audit, admission("t", repeated, unknownKey(t, verify.Cluster, imageOne), probe)} {
+		r.Observe(t.Context(), o)
+	}
+	require.Zero(t, r.registries.total.Load())
+	late := unknownKey(t, "team-a", "other.example.com/app:1")
+	late.Result, late.Reason = nil, "not finished in time, try again"
+	for _, o := range []provider.Observation{mutation, admission("t", unknownKey(t, "team-a", imageTwo), late), admission("t", unknownKey(t, "team-b", imageOne))} {
+		r.Observe(t.Context(), o)
+	}
+	require.Empty(t, r.notes.of, "nothing is denied")
+	require.Len(t, r.registries.of["team-a"], 2)
+	require.Equal(t, 2, r.registries.of["team-a"]["r.example.com"].Count, "a pod whose tag cannot be pinned is refused too")
+	require.Equal(t, imageTwo, r.registries.of["team-a"]["r.example.com"].Image, "the last one")
+	require.Equal(t, "not finished in time, try again", r.registries.of["team-a"]["other.example.com"].Reason)
+	require.Len(t, r.registries.of["team-b"], 1)
+	r.Forget("team-a")
+	require.EqualValues(t, 1, r.registries.total.Load())
+}
+
+func TestARegistryThatFailsIsOneEventThatIsUpdatedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		w := newNoteWriter(r)
+		const minutes, each = 10, 12 // requests, ten seconds apart
+		for i := range minutes * each {
+			r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", fmt.Sprintf("r.example.com/app:%d", i%40))))
+			w.write(t.Context(), time.Now())
+			time.Sleep(time.Minute / each)
+		}
+		written := server.written()
+		require.LessOrEqual(t, len(written), minutes+1)
+		require.Equal(t, 1, strings.Count(strings.Join(written, "\n"), postEvent))
+		require.Len(t, server.events, 1)
+		time.Sleep(registryEvery)
+		w.write(t.Context(), time.Now())
+		for _, e := range server.events {
+			require.Equal(t, v1beta1.EventImageUndecided, e.Reason)
+			require.EqualValues(t, minutes*each, e.Count)
+			require.Equal(t, corev1.EventTypeWarning, e.Type)
+			require.Contains(t, e.Message, "Landwaiter could not decide about images of r.example.com, and refused them 120 times since ")
+			require.Contains(t, e.Message, "r.example.com did not answer in time. The last image was r.example.com/app:39")
+		}
+	})
+}
+
+func TestARegistryThatIsBackIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		w := newNoteWriter(r)
+		r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", imageOne)))
+		r.Observe(t.Context(), admission("t", unknownKey(t, "team-b", imageOne)))
+		w.write(t.Context(), time.Now())
+		time.Sleep(time.Second)
+		known := knownKey(t, "team-a", imageOne)
+		known.Result = &allowed // of a cache, or by a rule: the registry was not asked
+		r.Observe(t.Context(), admission("t", known))
+		require.Zero(t, r.registries.of["team-a"]["r.example.com"].Answered)
+		r.Observe(t.Context(), admission("t", knownKey(t, "team-a", imageTwo)))
+		r.Observe(t.Context(), admission("t", knownKey(t, "team-a", "other.example.com/app:1")))
+		time.Sleep(registryEvery)
+		w.write(t.Context(), time.Now())
+		for _, e := range server.events {
+			if e.Namespace == "team-b" {
+				require.Equal(t, corev1.EventTypeWarning, e.Type, "what one namespace's request taught says nothing about another")
+				continue
+			}
+			require.Equal(t, corev1.EventTypeNormal, e.Type)
+			require.Contains(t, e.Message, "Landwaiter decides about images of r.example.com again since ")
+			require.EqualValues(t, 1, e.Count)
+		}
+		server.written()
+		time.Sleep(2 * registryEvery)
+		w.write(t.Context(), time.Now())
+		require.Empty(t, server.written(), "it is said once")
+		r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", imageOne)))
+		w.write(t.Context(), time.Now())
+		for _, e := range server.events {
+			require.Equal(t, corev1.EventTypeWarning, e.Type, "it failed again")
+		}
+	})
+}
+
+func TestAReplicaThatStopsWritesWhatItCountedOfARegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		w := newNoteWriter(r)
+		for range 2 {
+			r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", imageOne)))
+			w.write(t.Context(), time.Now())
+		}
+		r.registries.hurry()
+		w.write(t.Context(), time.Now())
+		for _, e := range server.events {
+			require.EqualValues(t, 2, e.Count)
+		}
+	})
+}
+
+func TestRegistriesThatFailAreBounded(t *testing.T) {
+	r, _, _, _ := newReporter(t)
+	for i := range 3 * maxRegistriesEach {
+		r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", fmt.Sprintf("r%d.example.com/app:1", i))))
+	}
+	r.Observe(t.Context(), admission("t", unknownKey(t, "team-b", imageOne)))
+	require.Len(t, r.registries.of["team-a"], maxRegistriesEach+1)
+	require.Equal(t, 2*maxRegistriesEach, r.registries.of["team-a"][otherRegistries].Count)
+	require.Len(t, r.registries.of["team-b"], 1, "nobody else has less room")
+
+	s := newSpace()
+	for i := range 3 * maxRegistries { // anyone who may write Events can forge as many
+		s.fold(note{Counter: "c", Registry: fmt.Sprintf("r%d", i), First: began, Last: began.Add(time.Duration(i) * time.Second), Count: 1}, began)
+	}
+	require.Len(t, s.registries, maxRegistries)
+	require.Contains(t, s.registries, fmt.Sprintf("r%d", 3*maxRegistries-1), "the last ones stay")
+}
+
+func TestARegistryThatEverybodyUsesIsAnEventInEachNamespaceWithinAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		w := newNoteWriter(r)
+		for i := range 1000 {
+			r.Observe(t.Context(), admission("t", unknownKey(t, verify.Namespace(fmt.Sprintf("team-%d", i)), imageOne)))
+		}
+		r.Observe(t.Context(), admission("t", key(t, "team-0", imageTwo)))
+		for range time.Minute / noteEvery {
+			w.write(t.Context(), time.Now())
+			time.Sleep(noteEvery)
+		}
+		reasons := map[string]int{}
+		for _, e := range server.events {
+			reasons[e.Reason]++
+		}
+		require.Equal(t, map[string]int{v1beta1.EventImageUndecided: 1000, v1beta1.EventImageDenied: 1}, reasons, "and denials do not wait for that")
+	})
+}
+
+// outage is the result about a registry in a report.
+func outage(t *testing.T, r *openreports.Report) map[string]string {
+	t.Helper()
+	for i := range r.Results {
+		if r.Results[i].Rule == v1beta1.ReportUndecided {
+			require.EqualValues(t, v1beta1.ReportError, r.Results[i].Result)
+			return r.Results[i].Properties
+		}
+	}
+	require.Fail(t, "the report has no registry")
+	return nil
+}
+
+func TestTheReportHasTheRegistriesThatFailOfAllReplicas(t *testing.T) {
+	s := newSpace()
+	one := note{Counter: "one", Registry: "r.example.com", Image: imageOne, Reason: "r.example.com did not answer in time", First: began, Last: began.Add(time.Minute), Count: 3}
+	other := note{Counter: "other", Registry: "r.example.com", Image: imageTwo, Reason: "r.example.com refuses the connection", First: began.Add(-time.Minute), Last: began.Add(2 * time.Minute), Count: 4}
+	for _, n := range []note{one, other, one} {
+		s.fold(n, began)
+	}
+	s.fold(note{Counter: "denied", Image: imageOne, Policy: "p", Reason: "nobody signed it", First: began, Last: began, Count: 1}, began)
+	reports := s.all()
+	require.Len(t, reports, 1)
+	require.Equal(t, openreports.ReportSummary{Fail: 1, Error: 1}, reports[0].Summary)
+	p := outage(t, reports[0])
+	require.Equal(t, []string{"7", stamp(other.First), stamp(other.Last), imageTwo, ""}, []string{p[v1beta1.PropertyCount], p[v1beta1.PropertyFirst], p[v1beta1.PropertyLast], p[v1beta1.PropertyImage], p[v1beta1.PropertyAnswered]})
+	id := p[v1beta1.PropertyResultID]
+
+	one.Answered = began.Add(3 * time.Minute)
+	changed, fresh := s.fold(one, began.Add(3*time.Minute))
+	require.True(t, changed, "one replica that decides again is enough")
+	require.False(t, fresh)
+	p = outage(t, s.all()[0])
+	require.Equal(t, stamp(one.Answered), p[v1beta1.PropertyAnswered])
+	require.Equal(t, id, p[v1beta1.PropertyResultID], "it is the same outage")
+
+	next := newSpace() // the next leader, which sees the same notes again
+	stored := s.all()[0]
+	require.Zero(t, next.load(owned(stored), began.Add(4*time.Minute), runningBytes))
+	next.fold(one, began.Add(4*time.Minute))
+	require.Equal(t, p, outage(t, next.all()[0]))
+
+	other.Count, other.Last = 5, began.Add(5*time.Minute)
+	next.fold(other, began.Add(5*time.Minute))
+	require.Empty(t, outage(t, next.all()[0])[v1beta1.PropertyAnswered], "it fails again")
+	require.Equal(t, "8", outage(t, next.all()[0])[v1beta1.PropertyCount])
+	next.expire(other.Last.Add(keepRegistry + time.Second))
+	require.Empty(t, next.registries)
+}
+
+// owned returns a report as the API server has it once Landwaiter wrote it.
+func owned(r *openreports.Report) *openreports.Report {
+	server := &api{reports: map[string]*openreports.Report{}}
+	server.store("x", r, v1beta1.ReportSource)
+	return r
+}
+
+func TestALeaderReportsARegistryWithinSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		lead(t, r)
+		pass(time.Second)
+		r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", imageOne)))
+		newNoteWriter(r).write(t.Context(), time.Now())
+		for _, e := range server.events {
+			r.leading.Load().noted(e)
+		}
+		pass(2 * soon)
+		require.Equal(t, "r.example.com", outage(t, server.reports["team-a/landwaiter-denied"])[v1beta1.PropertyRegistry])
+		require.Len(t, server.reports, 1, "no other namespace learns of it")
+		pass(keepRegistry + 2*lookAgain)
+		require.Empty(t, server.reports)
+	})
+}
+
+func TestAForgedNoteOfARegistryIsBounded(t *testing.T) {
+	text := fmt.Sprintf(`{"counter":"forged","registry":%q,"image":"x","reason":"y","first":%q,"last":%q,"count":1,"answered":%q}`, strings.Repeat("r\u202e\n", 500), stamp(began), stamp(began), stamp(began))
+	n, ok := parseNote(text, began)
+	require.True(t, ok)
+	require.LessOrEqual(t, len(n.Registry), maxNameBytes)
+	require.NotContains(t, n.Registry, "\n")
+	_, ok = parseNote(strings.Replace(text, `"answered":"`+stamp(began), `"answered":"2999-01-01T00:00:00Z`, 1), began)
+	require.False(t, ok, "it would never fail again")
+	n.Reason, n.Image = strings.Repeat("y", maxReasonBytes), strings.Repeat("x", maxImageBytes)
+	require.LessOrEqual(t, len(n.text()), maxMessageBytes)
+	require.True(t, strings.HasSuffix(n.text(), dryRun))
+}

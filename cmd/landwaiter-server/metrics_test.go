@@ -76,7 +76,7 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	var families map[string]*dto.MetricFamily
 	require.Eventually(t, func() bool { // a request is counted after its answer
 		families = scrape(t, metrics)
-		keys := families["landwaiter_provider_keys_total"]
+		keys := families["landwaiter_provider_images_total"]
 		return keys != nil && families["landwaiter_tenant_namespace"] != nil && slices.ContainsFunc(keys.GetMetric(), func(m *dto.Metric) bool { return labelOf(m, "outcome") == "invalid" })
 	}, time.Minute, 10*time.Millisecond)
 	warming := prometheus.NewRegistry()

@@ -42,7 +42,7 @@ func TestAFloodOfMadeUpNamespacesTakesNoSeriesFromRealOnes(t *testing.T) {
 	eventually := func(condition func() bool) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			keys = namespacesOf(scrape(t, metrics)["landwaiter_provider_keys_total"])
+			keys = namespacesOf(scrape(t, metrics)["landwaiter_provider_images_total"])
 			return condition()
 		}, time.Minute, 10*time.Millisecond)
 	}

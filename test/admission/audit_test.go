@@ -92,7 +92,7 @@ func TestAuditsAreToldApartFromAdmissionAndLoggedOnce(t *testing.T) {
 	metrics, err := stack.Get(suite.Within(t), w.Current().MetricsURL+"/metrics")
 	require.NoError(t, err)
 	require.Contains(t, metrics, `landwaiter_provider_requests_total{endpoint="audit_verify",outcome="answered"}`)
-	require.Contains(t, metrics, `landwaiter_provider_keys_total{namespace="`+ns+`",outcome="denied",source="audit"}`)
+	require.Contains(t, metrics, `landwaiter_provider_images_total{namespace="`+ns+`",outcome="denied",source="audit"}`)
 	about := 0
 	for _, line := range w.lines(ns) {
 		if line["msg"] == "key" && line["source"] == "audit" && line["level"] == "info" {
@@ -172,7 +172,7 @@ func TestAnAuditDuringAnOutageSaysThatImagesAreUndecided(t *testing.T) {
 	require.Len(t, slow, 1, "one violation for one image")
 	require.True(t, strings.HasPrefix(slow[0], undecided+": "), slow[0])
 	w.shows(t, `landwaiter_provider_requests_total\{endpoint="audit_verify",outcome="undecided"\} [1-9].*`,
-		`landwaiter_provider_keys_total\{namespace="`+ns+`",outcome="undecided",source="audit"\} [1-9].*`)
+		`landwaiter_provider_images_total\{namespace="`+ns+`",outcome="undecided",source="audit"\} [1-9].*`)
 	require.ErrorContains(t, w.create(t, ns, image), "[verified-images] "+undecided)
 
 	w.Registry.SetIntercept(nil)

@@ -161,7 +161,7 @@ func TestRulesAllowAndDenyWithoutVerification(t *testing.T) {
 	w.denied(t, ns, w.byTeamA, "a rule of VerificationPolicy "+ns+"/release denies")
 	metrics, err := stack.Get(suite.Within(t), w.Current().MetricsURL+"/metrics")
 	require.NoError(t, err)
-	require.Contains(t, metrics, `landwaiter_provider_keys_total{namespace="`+ns+`",outcome="unverified",source="admission"}`)
+	require.Contains(t, metrics, `landwaiter_provider_images_total{namespace="`+ns+`",outcome="unverified",source="admission"}`)
 
 	mandatory := policy("", "e2e-third-party", `{scope: Mandatory, defaultAction: Allow,
   rules: [{images: ["`+w.Registry.Host()+"/"+ns+`/third-party/**"], require: [{anyOf: [platform-signature]}]}]}`)

@@ -279,7 +279,7 @@ func TestTheExpressionForViolationsCountsWhatIsDeniedAndNothingThatIsUndecided(t
 	shown := regexp.MustCompile("(?s)```text\n(.*?)\n```").FindStringSubmatch(section)
 	require.NotNil(t, shown)
 	key := func(namespace, outcome, source string) string {
-		return `landwaiter_provider_keys_total{namespace="` + namespace + `",outcome="` + outcome + `",source="` + source + `"}`
+		return `landwaiter_provider_images_total{namespace="` + namespace + `",outcome="` + outcome + `",source="` + source + `"}`
 	}
 	outage := key("team-a", "undecided", "audit")
 	for name, c := range map[string]struct {

@@ -86,7 +86,7 @@ func queries(t *testing.T) map[string]string {
 func emptyWhenHealthy() map[string]map[string]string {
 	return map[string]map[string]string{
 		// No image is undecided as long as registries answer.
-		"Undecided, by namespace A": {`landwaiter_provider_keys_total{outcome="undecided",namespace="team-a",source="admission"}`: "0+60x10"},
+		"Undecided, by namespace A": {`landwaiter_provider_images_total{outcome="undecided",namespace="team-a",source="admission"}`: "0+60x10"},
 		// The warm-up watches workloads in a cluster.
 		"Images that run, by result A":       {`landwaiter_running_images{namespace="team-a",outcome="pass"}`: "5x10"},
 		"Images verified before admission A": {`landwaiter_warm_images_total{outcome="allowed"}`: "0+60x10"},
@@ -276,12 +276,12 @@ func TestTheDashboardShowsARealServer(t *testing.T) {
 
 	t.Run("the namespaces to choose from are those of images", func(t *testing.T) {
 		var namespaces []string
-		require.NoError(t, p.get(ctx, "/api/v1/label/namespace/values", url.Values{"match[]": {"landwaiter_provider_keys_total"}}, &namespaces))
+		require.NoError(t, p.get(ctx, "/api/v1/label/namespace/values", url.Values{"match[]": {"landwaiter_provider_images_total"}}, &namespaces))
 		require.Contains(t, namespaces, "team-a")
 		require.NotContains(t, namespaces, "landwaiter-system", "that of the scraped pod")
 		for _, v := range readDashboard(t).Templating.List {
 			if v.Name == "namespace" {
-				require.Equal(t, "label_values(landwaiter_provider_keys_total, namespace)", v.Definition)
+				require.Equal(t, "label_values(landwaiter_provider_images_total, namespace)", v.Definition)
 			}
 		}
 	})

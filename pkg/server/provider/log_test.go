@@ -123,10 +123,10 @@ func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
 		want              float64
 		namespace, result string
 	}{{1, "team-a", "allowed"}, {1, "team-a", "denied"}, {2, "-", "allowed"}, {1, "-", "invalid"}, {2, "team-a", "undecided"}} {
-		require.Equal(t, c.want, testutil.ToFloat64(m.keys.WithLabelValues(c.namespace, c.result, "admission")), c)
+		require.Equal(t, c.want, testutil.ToFloat64(m.images.WithLabelValues(c.namespace, c.result, "admission")), c)
 	}
 	require.Equal(t, 1.0, testutil.ToFloat64(m.requests.WithLabelValues("audit_verify", "answered")))
-	require.Equal(t, 1.0, testutil.ToFloat64(m.keys.WithLabelValues("team-a", "denied", "audit")))
+	require.Equal(t, 1.0, testutil.ToFloat64(m.images.WithLabelValues("team-a", "denied", "audit")))
 	require.Equal(t, 1.0, testutil.ToFloat64(m.panics))
 	require.Equal(t, 1.0, testutil.ToFloat64(m.requestsOverloaded))
 	require.Equal(t, 0.0, testutil.ToFloat64(m.inFlight))
@@ -142,8 +142,8 @@ func TestNamespaceLabelsAreBounded(t *testing.T) {
 		}
 		ask(t, h, "/v1/verify", keys...)
 	}
-	require.Equal(t, maxNamespaceLabels+1, testutil.CollectAndCount(h.metrics.keys))
-	require.Equal(t, float64(3*maxImages-maxNamespaceLabels), testutil.ToFloat64(h.metrics.keys.WithLabelValues(otherLabel, "allowed", "admission")))
+	require.Equal(t, maxNamespaceLabels+1, testutil.CollectAndCount(h.metrics.images))
+	require.Equal(t, float64(3*maxImages-maxNamespaceLabels), testutil.ToFloat64(h.metrics.images.WithLabelValues(otherLabel, "allowed", "admission")))
 }
 
 func TestNoImageReferenceIsAMetricLabel(t *testing.T) {
@@ -153,7 +153,7 @@ func TestNoImageReferenceIsAMetricLabel(t *testing.T) {
 	var page string
 	require.Eventually(t, func() bool {
 		_, page = get(t, "http://"+w.server.MetricsAddress()+"/metrics")
-		return strings.Contains(page, `keys_total{namespace="team-a",outcome="denied",source="admission"} 1`)
+		return strings.Contains(page, `images_total{namespace="team-a",outcome="denied",source="admission"} 1`)
 	}, time.Minute, time.Millisecond)
 	require.NotContains(t, page, "r.example.com")
 	require.Contains(t, page, "landwaiter_provider_certificate_expiry_timestamp_seconds")
@@ -206,7 +206,7 @@ func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
 	require.Len(t, short["traceID"], 32)
 	require.Contains(t, logs.String(), `"verdict":"warned"`)
 	require.Contains(t, logs.String(), `"level":"warning"`)
-	require.Equal(t, 2.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned", "admission")), "the key of both requests")
+	require.Equal(t, 2.0, testutil.ToFloat64(h.metrics.images.WithLabelValues("team-a", "warned", "admission")), "the key of both requests")
 }
 
 func TestImagesThatAreLetInUnverifiedAreLoggedAndCounted(t *testing.T) {
@@ -231,7 +231,7 @@ func TestImagesThatAreLetInUnverifiedAreLoggedAndCounted(t *testing.T) {
 	require.Equal(t, []verify.Answer{verify.AnswerUnverified, verify.AnswerAllowed}, []verify.Answer{s[0].Keys[0].Answer, s[0].Keys[1].Answer})
 	require.True(t, s[0].AllAllowed())
 	for outcome, want := range map[string]float64{"unverified": 1, "allowed": 1} {
-		require.Equal(t, want, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", outcome, "admission")), outcome)
+		require.Equal(t, want, testutil.ToFloat64(h.metrics.images.WithLabelValues("team-a", outcome, "admission")), outcome)
 	}
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/warned")
 	require.Equal(t, verify.AnswerWarned, s[1].Keys[0].Answer, "a warning says more")

@@ -14,7 +14,7 @@ import (
 // label is an image reference, and the labels that come from requests are bounded.
 type metrics struct {
 	requests           *prometheus.CounterVec   // endpoint, outcome
-	keys               *prometheus.CounterVec   // namespace, outcome, source
+	images             *prometheus.CounterVec   // namespace, outcome, source
 	duration           *prometheus.HistogramVec // endpoint
 	stages             *prometheus.HistogramVec // stage, which the engine and the caches name
 	inFlight           prometheus.Gauge
@@ -40,7 +40,8 @@ func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Name
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m := &metrics{
 		requests: prometheus.NewCounterVec(counter("requests_total", "Requests by outcome."), []string{"endpoint", "outcome"}),
-		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests by outcome."), []string{"namespace", "outcome", "source"}),
+		images: prometheus.NewCounterVec(counter("images_total",
+			"Images in requests by outcome. If a request spells one image in two ways, it counts twice."), []string{"namespace", "outcome", "source"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "request_duration_seconds",
 			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "stage_duration_seconds",
@@ -73,7 +74,7 @@ func newMetrics(registry *prometheus.Registry, namespace, quota func(verify.Name
 			m.requests.WithLabelValues(endpoint, string(outcome))
 		}
 	}
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked, m.workedByQuota, m.exceptions)
+	registry.MustRegister(m.requests, m.images, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked, m.workedByQuota, m.exceptions)
 	return m
 }
 
@@ -90,7 +91,7 @@ func certificateExpiry(source TLSSource) prometheus.Collector {
 	})
 }
 
-// Observe counts a request and its keys.
+// Observe counts a request and its images, each of which is one key.
 func (m *metrics) Observe(_ context.Context, o Observation) {
 	m.requests.WithLabelValues(o.Endpoint, string(o.Outcome)).Inc()
 	m.duration.WithLabelValues(o.Endpoint).Observe(o.Duration.Seconds())
@@ -100,7 +101,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 	for i := range o.Keys {
 		k := &o.Keys[i]
 		namespace := m.namespace(k.Namespace)
-		m.keys.WithLabelValues(namespace, string(k.Answer), string(o.Source)).Inc()
+		m.images.WithLabelValues(namespace, string(k.Answer), string(o.Source)).Inc()
 		if k.Repeated {
 			continue
 		}
@@ -153,7 +154,7 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	of := prometheus.Labels{"namespace": namespace.Label()}
 	for _, series := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
-	}{m.keys, m.imagesOverloaded, m.verdicts, m.worked, m.exceptions} {
+	}{m.images, m.imagesOverloaded, m.verdicts, m.worked, m.exceptions} {
 		series.DeletePartialMatch(of)
 	}
 }

@@ -31,7 +31,7 @@ func TestCountersOfRequestsAreExportedBeforeTheFirst(t *testing.T) {
 	require.Equal(t, 1, testutil.CollectAndCount(h.metrics.imagesOverloaded), "with the first image of a namespace")
 	h.metrics.forget("team-a")
 	require.Equal(t, 0, testutil.CollectAndCount(h.metrics.imagesOverloaded))
-	require.Equal(t, 0, testutil.CollectAndCount(h.metrics.keys))
+	require.Equal(t, 0, testutil.CollectAndCount(h.metrics.images))
 }
 
 func TestNoMoreThanAFewScrapesAreAnsweredAtATime(t *testing.T) {
@@ -75,7 +75,7 @@ func TestMetricsAreServedAsOpenMetricsToThoseThatAsk(t *testing.T) {
 	require.Contains(t, response.Header.Get("Content-Type"), "application/openmetrics-text")
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	require.Contains(t, string(body), "# TYPE landwaiter_provider_keys counter\n")
+	require.Contains(t, string(body), "# TYPE landwaiter_provider_images counter\n")
 	require.Contains(t, string(body), "\n# EOF\n")
 }
 
@@ -168,6 +168,6 @@ func TestTheServiceSaysWhatMetricsCallANamespace(t *testing.T) {
 		}
 	})
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[made-up-1]r.example.com/a", "[made-up-2]r.example.com/a")
-	require.Equal(t, 2, testutil.CollectAndCount(h.metrics.keys))
-	require.InDelta(t, 2, testutil.ToFloat64(h.metrics.keys.WithLabelValues("other", "allowed", "admission")), 0)
+	require.Equal(t, 2, testutil.CollectAndCount(h.metrics.images))
+	require.InDelta(t, 2, testutil.ToFloat64(h.metrics.images.WithLabelValues("other", "allowed", "admission")), 0)
 }

@@ -53,7 +53,7 @@ func TestForgetsTheSeriesOfANamespace(t *testing.T) {
 		require.NoError(t, err)
 	}
 	m := w.server.handler.metrics
-	require.Eventually(t, func() bool { return testutil.CollectAndCount(m.keys) == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return testutil.CollectAndCount(m.images) == 2 }, time.Minute, time.Millisecond)
 	w.server.Forget("team-a")
-	require.Equal(t, 1, testutil.CollectAndCount(m.keys))
+	require.Equal(t, 1, testutil.CollectAndCount(m.images))
 }

@@ -40,7 +40,8 @@ func (p printedFindings) whole() printedFindings {
 // exit ends a command: notes are no answer unless they are asked for.
 func (p printedFindings) exit(strict bool) error {
 	return program.Answered(slices.ContainsFunc(p.Findings, func(f printedFault) bool { return strict || f.Severity != resource.Note }),
-		slices.ContainsFunc(p.Unchecked, func(u printedUnchecked) bool { return !u.Unpublished }))
+		slices.ContainsFunc(p.Unchecked, func(u printedUnchecked) bool { return !u.Unpublished }),
+		`not everything could be checked: see the lines "not checked"`)
 }
 
 // show prints a line for each finding in a file, as compilers do, and a paragraph for each other.
@@ -49,11 +50,11 @@ func (p printedFindings) show(s *screen) {
 	showCases(s, p.Checked.Cases)
 	for _, f := range p.Findings {
 		if f.File != "" {
-			s.line("%s: %s %s: %s", place(f), f.Severity, f.ID, said(f))
+			s.line("%s: %s %s: %s", place(f), f.Severity, f.ID, f.Remedied())
 			continue
 		}
 		s.wrapped("", "      ", fmt.Sprintf("%s %s: %s.", f.Severity, f.ID, f)) // deeper than what follows, which no message may look like
-		for _, line := range [][2]string{{"fix:    ", f.Fix}, {"fix:    ", f.Command}, {"keep it:", f.Keep}} {
+		for _, line := range [][2]string{{"fix:", f.Fix}, {"fix:", f.Command}, {"permanent fix:", f.Keep}} {
 			if line[1] != "" {
 				s.line("  %s %s", line[0], line[1])
 			}
@@ -95,14 +96,6 @@ func place(f printedFault) string {
 		return f.File
 	}
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
-}
-
-// said is a finding in one sentence, with what to do.
-func said(f printedFault) string {
-	if f.Remedy() == "" {
-		return f.String()
-	}
-	return f.String() + "; " + f.Remedy()
 }
 
 // printableCases returns the cases with empty lists in place of none.

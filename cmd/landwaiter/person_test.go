@@ -132,7 +132,7 @@ func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
 	var out bytes.Buffer
 	command := "kubectl patch " + strings.Repeat("x ", tableWidth)
 	require.NoError(t, show(&out, printedFindings{Findings: []printedFault{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}))
-	require.Contains(t, out.String(), "\n  fix:     "+command+"\n")
+	require.Contains(t, out.String(), "\n  fix: "+command+"\n")
 	for line := range strings.Lines(out.String()) {
 		if !strings.HasPrefix(line, "  fix:") {
 			require.LessOrEqual(t, len(line), tableWidth+1)

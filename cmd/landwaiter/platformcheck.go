@@ -88,7 +88,7 @@ func lintCluster(ctx context.Context, text string) (found []resource.Finding, er
 			id = f.ID
 		}
 		if f.Severity != resource.Note && (id == f.ID || f.Severity == resource.Error) {
-			found = append(found, resource.Finding{ID: id, Severity: f.Severity, Message: said(f)})
+			found = append(found, resource.Finding{ID: id, Severity: f.Severity, Message: f.Remedied()})
 		}
 	}
 	return found, err
@@ -119,7 +119,7 @@ func lintErrors(report lint.Report) []string {
 	var found []string
 	for _, f := range report.Findings {
 		if f.Severity == resource.Error {
-			found = append(found, said(f))
+			found = append(found, f.Remedied())
 		}
 	}
 	return found

@@ -133,5 +133,5 @@ func moved(from, to int) string {
 
 // exit ends the command: what is known to break outweighs what is unknown.
 func (p printedPreview) exit() error {
-	return program.Answered(p.Breaks > 0, p.Unknown > 0 || len(p.Missing) > 0)
+	return program.Answered(p.Breaks > 0, p.Unknown > 0 || len(p.Missing) > 0, "this preview is incomplete: some images could not be verified, or you cannot read them")
 }

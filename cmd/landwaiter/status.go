@@ -83,7 +83,7 @@ Exit codes (64 and 69: see landwaiter --help):
 // statusExit ends the command: what needs attention is known, so it counts more than what
 // could not be read.
 func statusExit(status live.Status) error {
-	return program.Answered(status.NeedsAttention(), status.Unknown() || len(status.Missing) > 0)
+	return program.Answered(status.NeedsAttention(), status.Unknown() || len(status.Missing) > 0, `this status is incomplete: see the lines "note" and "not shown"`)
 }
 
 func printableStatus(s live.Status) printedStatus {

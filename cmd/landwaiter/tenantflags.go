@@ -195,7 +195,7 @@ func located(ctx context.Context, problem resource.Problem, paths []string, stdi
 	}
 	// A misspelt field is also missing under its right name.
 	first := max(0, slices.IndexFunc(found, func(f resource.Finding) bool { return strings.HasPrefix(f.Fix, "did you mean ") }))
-	return fmt.Errorf("%s: %s", place(found[first]), said(found[first]))
+	return fmt.Errorf("%s: %s", place(found[first]), found[first].Remedied())
 }
 
 // pickTenant returns the Tenant of a name, or the only one if no name is given.

@@ -118,5 +118,5 @@ func exitFor(results []verify.Result) error {
 		undecided = undecided || answer == verify.AnswerUndecided
 		no = no || !answer.Allows() && answer != verify.AnswerUndecided
 	}
-	return program.Answered(no, undecided)
+	return program.Answered(no, undecided, "not every image could be decided: see the reason of each undecided image")
 }

@@ -158,7 +158,7 @@ func TestAnAuditDuringAnOutageSaysThatImagesAreUndecided(t *testing.T) {
 	w.constraint(t, "no-provider", `enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: nobody, auditProvider: nobody}`)
 	unanswered := w.audits(t, 1, "no-provider", ns)
 	require.Len(t, unanswered, 1)
-	require.Contains(t, unanswered[0], undecided+", try again: ")
+	require.Contains(t, unanswered[0], undecided+": Gatekeeper got no answer from Landwaiter: ")
 
 	w.Registry.SetIntercept(func(answer http.ResponseWriter, r *http.Request) bool {
 		if strings.HasPrefix(r.URL.Path, "/v2/outage/") {

@@ -80,7 +80,7 @@ func TestAnExceptionUnderAMandatoryPolicySaysThatItNeedsOverrideMandatory(t *tes
 		return header("", "VerificationPolicy", "e2e-holds") + `spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: ["` + pattern(image) + `"], ` + rule + `}]}`
 	}
 	w.during(t, mandatory("require: [{anyOf: [platform-signature]}]"))
-	const lacks = "does not lift a mandatory policy: it needs overrideMandatory"
+	const lacks = "does not override mandatory policies: it needs overrideMandatory"
 	w.denied(t, ns, image, "in namespace "+ns+": ClusterVerificationPolicy e2e-holds requires", "ClusterException e2e-lifts is for this image, but "+lacks, "To fix: cosign sign --key KEY ")
 	said := w.effective(t, &v1beta1.ClusterException{}, "", "e2e-lifts", metav1.ConditionTrue, "MandatoryHolds")
 	require.Contains(t, said.Message, "ClusterVerificationPolicy e2e-holds")

@@ -124,7 +124,7 @@ func TestAPreviewOfAnExceptionAnswersForAnImageThatNothingRuns(t *testing.T) {
 	require.Contains(t, rows, "team-b "+pinned+": denied -> denied")
 	for _, image := range printed.Images {
 		if image.Image == w.image(pinned) {
-			require.Contains(t, image.To.Reason, "ClusterException legacy is for this image, but does not lift a mandatory policy: it needs overrideMandatory")
+			require.Contains(t, image.To.Reason, "ClusterException legacy is for this image, but does not override mandatory policies: it needs overrideMandatory")
 		}
 	}
 }

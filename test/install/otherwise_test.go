@@ -140,7 +140,7 @@ func TestLandwaiterThatIsAskedAboutItselfIsStuckAndIsFreed(t *testing.T) {
   kubectl patch "$name" --namespace landwaiter-system --patch '{"spec": {"template": {"metadata": {"annotations": {"example.com/again": "'"$(date +%s%N)"'"}}}}}'
 done`)
 			await(t, "Landwaiter's pods denied", func(ctx context.Context) error {
-				return w.failed(ctx, "could not be decided in namespace landwaiter-system, try again")
+				return w.failed(ctx, "could not be decided in namespace landwaiter-system: Gatekeeper got no answer from Landwaiter: ")
 			})
 			require.NoError(t, w.recreated(landwaiterPods, 0)(suite.Within(t)))
 

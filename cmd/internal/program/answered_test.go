@@ -35,11 +35,12 @@ func TestANoIsTheAnswerWhateverElseCouldNotBeDecided(t *testing.T) {
 		"yes": {code: program.ExitOK}, "no": {no: true, code: program.ExitDenied}, "undecided": {undecided: true, code: program.ExitUndecided},
 		"no, and more is undecided": {no: true, undecided: true, code: program.ExitDenied},
 	} {
-		err := program.Answered(c.no, c.undecided)
+		err := program.Answered(c.no, c.undecided, "an image is undecided")
 		var exit *program.Exit
 		require.Equal(t, c.code != program.ExitOK, errors.As(err, &exit), name)
 		if exit != nil {
 			require.Equal(t, c.code, exit.Code, name)
+			require.Equal(t, map[int]string{program.ExitUndecided: "an image is undecided"}[c.code], exit.Error(), name)
 		}
 	}
 }

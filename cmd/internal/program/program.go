@@ -51,13 +51,14 @@ func Failed(err error) error {
 }
 
 // Answered returns how a command ends that was asked something: a no is the answer, whatever else
-// could not be decided. It is nil for a yes.
-func Answered(no, undecided bool) error {
+// could not be decided. It is nil for a yes. The error for undecided says unknown: what the output lacks, and
+// where it says why.
+func Answered(no, undecided bool, unknown string) error {
 	switch {
 	case no:
 		return &Exit{Code: ExitDenied}
 	case undecided:
-		return &Exit{Code: ExitUndecided, Err: errors.New("not everything could be decided: see the reasons")}
+		return &Exit{Code: ExitUndecided, Err: errors.New(unknown)}
 	}
 	return nil
 }

@@ -322,7 +322,7 @@ func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, wo
 		entry, _ := done.Val.(Entry) // the zero Entry denies
 		return entry, done.Err
 	case <-ctx.Done():
-		return Entry{}, fmt.Errorf("%s was not finished in time, try again: %w", key.Image, ctx.Err())
+		return Entry{}, fmt.Errorf("%s was not finished in time: %w; try again", key.Image, ctx.Err())
 	}
 }
 

@@ -76,7 +76,7 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 		defer x.trace.start("decide", "")()
 		verdicts, findings = board.decide(ctx)
 	}); err != nil {
-		return Entry{Verdict: failed(tasks, fmt.Errorf("%s was not finished in time, try again: %w", subject.Reference, err))}
+		return Entry{Verdict: failed(tasks, fmt.Errorf("%s was not finished in time: %w; try again", subject.Reference, err))}
 	}
 	verdict := combine(tasks, func(i int) policy.Verdict {
 		t := tasks[i]
@@ -290,7 +290,7 @@ func (e *Engine) compute(ctx context.Context, config *Config, how mode, f func()
 func (e *Engine) plan(ctx context.Context, config part, ref image.Reference) (tasks []task, err error) {
 	err = e.compute(ctx, config.Config, mode{}, func() { tasks = config.plan(ref) })
 	if err != nil {
-		return nil, fmt.Errorf("%s was not finished in time, try again: %w", ref, err)
+		return nil, fmt.Errorf("%s was not finished in time: %w; try again", ref, err)
 	}
 	return tasks, nil
 }

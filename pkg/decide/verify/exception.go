@@ -258,11 +258,11 @@ func (x *Exception) within(result, mandatory Result) Result {
 func (x *Exception) shortfall() string {
 	switch {
 	case x.Source.Kind == kindNamespace:
-		return x.describe() + " does not lift a mandatory policy: it needs break-glass-override-mandatory"
+		return x.describe() + " does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory"
 	case x.Source.Namespace != "":
-		return x.describe() + " is for this image, but does not lift a mandatory policy: it needs overrideMandatory, which only a ClusterException can have"
+		return x.describe() + " is for this image, but does not override mandatory policies: it needs overrideMandatory, which only a ClusterException can have"
 	}
-	return x.describe() + " is for this image, but does not lift a mandatory policy: it needs overrideMandatory"
+	return x.describe() + " is for this image, but does not override mandatory policies: it needs overrideMandatory"
 }
 
 // allow returns result as allowed by x.

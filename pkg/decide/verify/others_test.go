@@ -101,7 +101,7 @@ func TestAWarningSaysWhomToAsk(t *testing.T) {
 }
 
 func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
-	const covers = " is for this image, but does not lift a mandatory policy: it needs overrideMandatory"
+	const covers = " is for this image, but does not override mandatory policies: it needs overrideMandatory"
 	elsewhere, err := image.ParsePattern("other.example.com/**")
 	require.NoError(t, err)
 	mandatory, other := denying(t, "ClusterVerificationPolicy", "baseline"), denying(t, "ClusterVerificationPolicy", "second")
@@ -119,7 +119,7 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 		"the namespace's policy denies, too":    {withMandatory(config(denies), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1},
 		"several mandatory policies deny":       {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 2},
 		"a team's own exception may never":      {withMandatory(config(denies), mandatory), team, nil, "Exception team-a/mine" + covers + ", which only a ClusterException can have", 1},
-		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, glass(false), "break-glass of Namespace team-a does not lift a mandatory policy: it needs break-glass-override-mandatory", 1},
+		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, glass(false), "break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1},
 		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1},
 		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1},
 	} {

@@ -105,7 +105,7 @@ func noAnswer(v *view, add func(resource.Finding)) {
 			continue
 		}
 		f := resource.Finding{ID: NoAnswer, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, Command: v.onServe("rollout restart"),
-			Keep: "if it happens again, the cause in kubectl describe pods and kubectl logs --previous"}
+			Keep: "if it happens again, find the cause with kubectl describe pods and kubectl logs --previous"}
 		if v.serve != nil {
 			f.Object = v.serve.ObjectRef
 		}

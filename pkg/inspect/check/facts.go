@@ -115,11 +115,33 @@ func unknownFacts(v *view) []resource.Unchecked {
 	case len(ids) == 0:
 		return nil
 	case v.Facts == nil:
-		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "only the process knows this: Landwaiter publishes it with --reports (the chart's reports.enabled), and has not done so"}}
+		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "only Landwaiter itself can check this, and it has published no results: set the chart's reports.enabled (--reports)"}}
 	case !v.leaseHeld():
-		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "the process published this long ago: no replica holds the Lease"}}
+		return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "Landwaiter's last results are out of date, because no replica holds the Lease: read the logs of its pods"}}
 	}
-	return []resource.Unchecked{{IDs: ids, Unpublished: true, Why: "the process has not checked this yet, or cannot: it has no Redis, or no ClusterStore lists a registry by name"}}
+	var unchecked []resource.Unchecked
+	for _, id := range ids {
+		why := notPublished(id)
+		if last := len(unchecked) - 1; last < 0 || unchecked[last].Why != why {
+			unchecked = append(unchecked, resource.Unchecked{Unpublished: true, Why: why})
+		}
+		of := &unchecked[len(unchecked)-1]
+		of.IDs = append(of.IDs, id)
+	}
+	return unchecked
+}
+
+// notPublished explains why the results of a replica lack an ID, and what to do.
+func notPublished(id string) string {
+	switch id {
+	case RedisUnreachable, RedisPermissions, RedisEviction:
+		return "Landwaiter checks this only if it uses Redis (--redis-url), and Redis answers and permits INFO; if so, run check again in a minute"
+	case RegistryUnreachable:
+		return "Landwaiter checks this only for registries that a ClusterStore lists by name; if one does, run check again in a minute"
+	case ReferrersMissing:
+		return "Landwaiter knows this only of registries that a ClusterStore lists by name, once it has looked for signatures there"
+	}
+	return "Landwaiter has not checked this yet: run check again in a minute"
 }
 
 // facts reads the report of the process.

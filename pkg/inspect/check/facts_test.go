@@ -27,3 +27,16 @@ func TestARegistryWithoutReferrersIsANote(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatLandwaiterHasNotPublishedSaysWhyAndWhatToDo(t *testing.T) {
+	v := &view{Inventory: &Inventory{Options: Options{Namespace: "landwaiter-system"}, Now: time.Now(), Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}},
+		Facts: &resource.Facts{List: []resource.Fact{{ID: ClockSkew}, {ID: RegistryUnreachable}}}}}
+	require.Equal(t, []resource.Unchecked{
+		{IDs: []string{RedisUnreachable, RedisPermissions, RedisEviction}, Unpublished: true,
+			Why: "Landwaiter checks this only if it uses Redis (--redis-url), and Redis answers and permits INFO; if so, run check again in a minute"},
+		{IDs: []string{ReferrersMissing}, Unpublished: true,
+			Why: "Landwaiter knows this only of registries that a ClusterStore lists by name, once it has looked for signatures there"},
+	}, unknownFacts(v))
+	v.Facts.List = nil
+	require.Len(t, unknownFacts(v), 4)
+}

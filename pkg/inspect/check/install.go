@@ -55,7 +55,7 @@ func deployment(v *view, add func(resource.Finding)) {
 			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	case p.known && p.ready == 0:
 		add(resource.Finding{ID: NoReplicas, Severity: resource.Error, Object: p.ObjectRef, Message: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
-			Why: unanswered, Command: v.onServe("rollout restart"), Keep: "if the pods fail again, the cause in kubectl describe pods and kubectl logs"})
+			Why: unanswered, Command: v.onServe("rollout restart"), Keep: "if the pods fail again, find the cause with kubectl describe pods and kubectl logs"})
 	case p.replicas < 2:
 		add(resource.Finding{ID: SingleReplica, Severity: resource.Warning, Object: p.ObjectRef, Message: fmt.Sprintf("it has %d replicas", p.replicas),
 			Why: "no pod can be created while this replica restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})

@@ -90,7 +90,7 @@ func stuck(v *view, add func(resource.Finding)) {
 			f.Command, f.Keep = v.command("tenant delete "+resource.ShellWord(tenant.Name)+" --yes"), "if the operator should run, the chart's value operator.enabled: true instead"
 		case p != nil && p.known && p.ready == 0 && !working && takes > startGrace:
 			f.Message += "no replica of the operator is ready"
-			f.Command, f.Keep = "kubectl rollout restart "+p.String(), "if the pods fail again, the cause in kubectl describe pods and kubectl logs"
+			f.Command, f.Keep = "kubectl rollout restart "+p.String(), "if the pods fail again, find the cause with kubectl describe pods and kubectl logs"
 		case takes > deletionGrace:
 			f.Severity = resource.Warning
 			f.Message += "the operator has not finished"

@@ -198,7 +198,7 @@ func webhookAuthority(v *view, add func(resource.Finding)) {
 		add(resource.Finding{ID: WebhookCA, Severity: severity, Object: h.ObjectRef, Message: fmt.Sprintf("the caBundle of webhook %s %s", h.webhook.Name, said),
 			Why:     "the API server then cannot call Gatekeeper: nothing can be changed, or everything is admitted",
 			Command: "kubectl delete secret gatekeeper-webhook-server-cert --namespace=" + resource.ShellWord(v.gatekeeperNamespace()),
-			Keep:    "Gatekeeper then creates another CA; with cert-manager, renew the certificate there"})
+			Keep:    "Gatekeeper creates the next CA by itself; if cert-manager issues the certificate, renew it there"})
 	}
 }
 

@@ -136,7 +136,7 @@ func (p *Proxy) fail(err error) error {
 	case Late:
 		e.Late, e.text = true, "did not answer in time"
 	case Lookup:
-		e.text = "could not be looked up"
+		e.text = "does not resolve in DNS"
 	case Address:
 		e.text = "cannot be used: " + cause.Err.Error()
 	case Untrusted:

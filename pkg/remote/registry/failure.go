@@ -306,7 +306,7 @@ func transientCause(err error, host string) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return host + " did not answer in time"
 	case errors.As(err, &dns):
-		return host + " could not be looked up"
+		return "the host name " + host + " does not resolve in DNS; correct the name, or the DNS that Landwaiter's pods use"
 	case errors.Is(err, errBackOff):
 		return host + " asked for a pause (429 or 503 with Retry-After)"
 	case untrusted(err):

@@ -119,7 +119,7 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 	}{
 		"a private address":           {h.Host(), nil, policy.ReasonForbidden, "ClusterStore"},
 		"a name on a private address": {strings.Replace(h.Host(), "127.0.0.1", "localhost", 1), nil, policy.ReasonForbidden, "ClusterStore"},
-		"a name that does not exist":  {"registry.invalid", nil, "transient", "could not be looked up"},
+		"a name that does not exist":  {"registry.invalid", nil, "transient", ": the host name registry.invalid does not resolve in DNS; correct the name"},
 		"nobody listens":              {closed.Host(), plain(closed.Host()), "transient", closed.Host() + " refuses the connection: nothing listens there; start the registry, or correct the port in its name"},
 		"no TLS": {h.Host(), map[string]registry.HostRule{h.Host(): {Private: true}}, "transient",
 			h.Host() + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"},

@@ -32,6 +32,14 @@ func (d document) String() string {
 	return fmt.Sprintf("%s, document %d (line %d)", d.file, d.number, d.line)
 }
 
+// at prefixes err with the place of d. It drops a line number from the start of err that only repeats that place.
+func (d document) at(err error) error {
+	if text, repeats := strings.CutPrefix(err.Error(), fmt.Sprintf("line %d: ", d.line)); repeats {
+		return fmt.Errorf("%s: %s", d, text)
+	}
+	return fmt.Errorf("%s: %w", d, err)
+}
+
 // split splits a file into its documents. It rejects characters that YAML treats
 // as line breaks but editors do not show as such: a document could hide behind one.
 func split(file string, content []byte) ([]document, error) {

@@ -79,7 +79,8 @@ func splitList(doc document, list header, whole parsedObject) ([]item, error) {
 			one.json, err = withKind(text, node, kind)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("item %d (line %d): %w", i+1, one.line, doc.rewriteError(err))
+			text := strings.TrimPrefix(doc.rewriteError(err).Error(), fmt.Sprintf("line %d: ", one.line))
+			return nil, fmt.Errorf("item %d (line %d): %s", i+1, one.line, text)
 		}
 		if duplicate := duplicateKey(node); duplicate != nil {
 			one.duplicate, repeated = doc.rewriteError(duplicate), true

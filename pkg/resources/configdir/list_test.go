@@ -107,7 +107,7 @@ func TestNamesTheItemOfAListThatItCannotRead(t *testing.T) {
 	_, problems, err := Load(t.Context(), writeTree(t, files{"x.yaml": text}))
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
-	require.Equal(t, `x.yaml, document 1, item 2 (line 6): line 6: key "type" already set in map`, problems[0].Message)
+	require.Equal(t, `x.yaml, document 1, item 2 (line 6): key "type" already set in map`, problems[0].Message)
 }
 
 func TestRefusesListsThatMayHideAnObject(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 		"items that are text":      {"apiVersion: v1\nkind: List\nitems: text", "line 3: items is not a list"},
 		"an item that is none":     {"apiVersion: v1\nkind: List\nitems: [a]", "item 1 (line 3) of this List is not a mapping"},
 		"an item that is null":     {"apiVersion: v1\nkind: List\nitems: [null]", "item 1 (line 3) of this List is not a mapping"},
-		"a name twice":             {printed(strings.Replace(listedSecret, "name: s", "name: s, name: t", 1)), "item 1 (line 3): line 3: name is given twice"},
+		"a name twice":             {printed(strings.Replace(listedSecret, "name: s", "name: s, name: t", 1)), "item 1 (line 3): name is given twice"},
 		"a kind twice":             {printed(strings.Replace(listedSecret, "kind: Secret", "kind: Secret, kind: Pod", 1)), "kind is given twice"},
 		"a merge key in an item":   {printed(strings.Replace(listedSecret, "kind: Secret", "kind: Secret, <<: {a: b}", 1)), "a merge key (<<) is not supported here"},
 		"an unknown kind of ours":  {printed(strings.Replace(listedVerifier, "Verifier", "Verifer", 1)), "has no kind Verifer; use one of"},

@@ -307,7 +307,7 @@ func (c *checker) has(kind, namespace string) bool {
 func (c *checker) noteFix(p resource.Problem) string {
 	switch {
 	case p.Reason == policy.ReasonNotFound, p.Reason == policy.ReasonNotDelegated, p.Reason == policy.ReasonUnsatisfiable && !c.hasVerifiers(p.Source):
-		return "if the cluster has it, all is well; add it to the files to have it checked"
+		return "check knows only these files: if the cluster has it, ignore this note; otherwise, create it"
 	case p.Reason == policy.ReasonReferenceNotReady, p.Reason == policy.ReasonUnsatisfiable:
 		return "see the resources that it names"
 	case p.Reason == policy.ReasonUnused && p.Source.Kind == v1beta1.KindTrustStore:
@@ -315,14 +315,14 @@ func (c *checker) noteFix(p resource.Problem) string {
 	case p.Reason == policy.ReasonUnused:
 		return "if what it verifies should count, name it in a VerificationPolicy; otherwise remove it"
 	case p.Reason == policy.ReasonAppliesNowhere:
-		return "if the cluster has them, all is well; otherwise correct spec.namespaces and spec.tenants"
+		return "check knows only these files: if the cluster has them, ignore this note; otherwise, correct spec.namespaces and spec.tenants"
 	}
 	return ""
 }
 
 var (
 	fieldFirst = regexp.MustCompile(`^((?:spec|metadata)[\w.\[\]-]*)(: | )`)
-	lineFirst  = regexp.MustCompile(`^(?:\S+ |unmarshal errors: )?line (\d+):? (?:has )?`)
+	lineFirst  = regexp.MustCompile(`^(?:\S+ |standard input |unmarshal errors: )?line (\d+):? (?:has )?`)
 	// imperative begins the part of a message that says what to do.
 	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|remove|run|say|separate|set|split|use|write)\b`)
 )

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.R
 		case d.Ignored:
 			others++
 		case d.Err != nil && d.JSON == nil:
-			return resource.Objects{}, 0, fmt.Errorf("%s:%d: %w", d.File, d.Line, d.Err)
+			f := unreadable(d.Err)
+			return resource.Objects{}, 0, fmt.Errorf("%s:%d: %s", d.File, cmp.Or(f.Line, d.Line), f.Remedied())
 		}
 	}
 	findings, err := bySchema(ctx, files.Declarations)
@@ -41,7 +43,7 @@ func ReadSound(ctx context.Context, namespace string, paths []string, stdin io.R
 	}
 	var wrong []error
 	for _, f := range findings {
-		wrong = append(wrong, fmt.Errorf("%s:%d: %s: %s: %s", f.File, f.Line, f.Object, f.Field, f.Message))
+		wrong = append(wrong, fmt.Errorf("%s:%d: %s", f.File, f.Line, f.Remedied()))
 	}
 	for _, p := range files.Problems { // such as an object that is declared twice
 		if !p.IsIgnored() && len(wrong) == 0 {

@@ -93,7 +93,7 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 		}
 	}
 	if len(used) > 0 {
-		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "each allows its images until it ends"))
+		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "images that an exception lists are allowed until it expires"))
 	}
 	for i, l := range v.Chain[:v.last()] {
 		if v.Broken != nil || len(l.Exceptions) == 0 {
@@ -109,7 +109,7 @@ func (s *Snapshot) addExceptions(v *View) []resource.Problem {
 			}
 		}
 		if len(used) > 0 {
-			v.choices = append(v.choices, v.choice(i, v1beta1.KindException, used, "each allows its images, as far as a ClusterException delegates them, until it ends"))
+			v.choices = append(v.choices, v.choice(i, v1beta1.KindException, used, "images that an exception lists are allowed until it expires, if a ClusterException delegates them"))
 		}
 	}
 	return problems

@@ -213,5 +213,5 @@ func (s *Snapshot) StoreLevel(namespace verify.Namespace) string {
 
 // left names the images that are left to a.
 func (a *Applicable) left() string {
-	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)
+	return fmt.Sprintf("images that %s leaves to the next level: none of its rules matches, and its defaultAction is Inherit", a.heir)
 }

@@ -70,6 +70,14 @@ func (f Finding) String() string {
 // Remedy returns what to do in words, or else the command.
 func (f Finding) Remedy() string { return cmp.Or(f.Fix, f.Command) }
 
+// Remedied returns f in one sentence, with what to do.
+func (f Finding) Remedied() string {
+	if f.Remedy() == "" {
+		return f.String()
+	}
+	return f.String() + "; " + f.Remedy()
+}
+
 // Unchecked names what could not be checked.
 type Unchecked struct {
 	// IDs are the findings that were not looked for; they may exist all the same.

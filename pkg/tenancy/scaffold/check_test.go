@@ -101,7 +101,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"object twice in a build": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [a.yaml]\n"))
-		}, "x/kustomization.yaml", "take it out of one"},
+		}, "x/kustomization.yaml", "it contains ConfigMap a twice, from x/a.yaml: remove the second copy"},
 		"large file": {func(t *testing.T, dir string) {
 			put1(t, dir, "big.yaml", strings.Repeat("# a line of text\n", maxFileBytes/16))
 		}, "big.yaml", "more than 4 MiB"},

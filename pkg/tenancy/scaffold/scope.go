@@ -105,12 +105,16 @@ func (c *checker) inTwoFiles(folder string, err error) bool {
 	if found == nil {
 		return false
 	}
-	files := slices.Sorted(slices.Values(c.places[found[1]+" "+found[2]]))
-	where := "two of its files"
-	if len(files) > 1 {
-		where = strings.Join(files[:min(len(files), maxNamed)], ", ")
+	object := found[1] + " " + found[2]
+	files := slices.Compact(slices.Sorted(slices.Values(c.places[object])))
+	switch len(files) {
+	case 0:
+		c.find("DoesNotBuild", c.at(folder), "it does not build, because it contains %s twice: remove one of the two", object)
+	case 1:
+		c.find("DoesNotBuild", c.at(folder), "it does not build, because it contains %s twice, from %s: remove the second copy from that file, or include the file only once", object, files[0])
+	default:
+		c.find("DoesNotBuild", c.at(folder), "it does not build, because %s is in %s: remove it from all but one; if two Tenants list the namespace, remove it from one Tenant", object, strings.Join(files[:min(len(files), maxNamed)], ", "))
 	}
-	c.find("DoesNotBuild", c.at(folder), "it does not build, because %s %s is in %s: take it out of one, such as a namespace that two Tenants name", found[1], found[2], where)
 	return true
 }
 

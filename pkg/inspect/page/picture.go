@@ -199,7 +199,7 @@ func describe(n live.NamespaceStatus) string {
 	}
 	switch {
 	case !n.Knows("VerificationPolicy") && len(names) == 0:
-		return "Which policy decides is not known, because you cannot read all resources that may apply."
+		return "You cannot read all resources that may apply here, so this page cannot say which policy decides."
 	case len(names) == 0:
 		return "No policy applies, so the Verifiers that apply decide."
 	case len(names) > maxBoxes:

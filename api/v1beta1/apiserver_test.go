@@ -101,12 +101,12 @@ func complete() map[string][]string {
 		"ClusterTrustStore":         {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
 		"Store":                     {"{registries: [r], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: {repositories: [{repository: 'e.example.com/{repository}'}], exclusive: true}}"},
 		"ClusterStore":              {"{registries: [r], insecurePlainHTTP: true}", "{registries: [r], identity: {provider: ECR}}"},
-		"VerificationPolicy":        {"{defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
+		"VerificationPolicy":        {"{contact: c, defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{scope: Mandatory}"},
 		"ClusterQuota":              {"{namespaces: [a], tenants: [iris], maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1}"},
 		"Exception":                 {"{" + terms + ", ticket: t, images: [r.example.com/a]}"},
 		"ClusterException":          {"{" + terms + ", ticket: t, images: [r.example.com/a], namespaces: [b], overrideMandatory: true}"},
-		"Tenant": {"{homeNamespace: iris, namespaces: [b], namespacePrefix: iris-, adopt: true, namespaceReclaimPolicy: Retain, " +
+		"Tenant": {"{homeNamespace: iris, contact: c, namespaces: [b], namespacePrefix: iris-, adopt: true, namespaceReclaimPolicy: Retain, " +
 			"access: {admins: [" + people + "], developers: [" + people + "], viewers: [" + people + "]}, " +
 			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, variablesFrom: [{secretRef: {name: app}, optional: true}], " +
 			"source: {url: 'https://git.example.com/iris', branch: main, interval: 1m30s, secretRef: {name: git}, exclude: README.md}}, " +

@@ -144,8 +144,9 @@ func letThrough() map[string]string {
 		`^\w+ spec(\.delegate)?\.tenants\[\] should match`:                                              "names no Tenant that there can be",
 		`^\w+ spec\.(notation|delegate)\.\w+ should have at least 1 items`:                              "an empty list counts as left out, and one of several that may be",
 		`^\w+ spec\.(source\.(kms|vault|tuf)|awsSigner)\.\S+ (should match|should be at least 1 chars)`: "fetching refuses such an address or identity, or finds nothing; these tests have an answer for all",
-		`^Tenant (metadata|spec(\.(access|isolation|reconciler|namespaceReclaimPolicy)\S*)?) `:          "is for the operator, and says nothing of images",
-		`^Tenant spec\.(homeNamespace|namespaces\[\]|namespacePrefix) `:                                 "keeps platform namespaces from Tenants, which only the platform writes",
+		`^\w+ spec\.contact `: "is only shown, as one line and cut",
+		`^Tenant (metadata|spec(\.(access|isolation|reconciler|namespaceReclaimPolicy)\S*)?) `: "is for the operator, and says nothing of images",
+		`^Tenant spec\.(homeNamespace|namespaces\[\]|namespacePrefix) `:                        "keeps platform namespaces from Tenants, which only the platform writes",
 	}
 }
 

@@ -71,7 +71,7 @@ func atMostOne(fields ...string) string {
 }
 
 func rules() []rule {
-	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), identityRules(), sourceRules(), quotaRules(), tenantRules(), exceptionRules(), durationRules(), sizeRules())
+	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), identityRules(), sourceRules(), quotaRules(), tenantRules(), exceptionRules(), durationRules(), contactRules(), sizeRules())
 }
 
 // Specifications of verifiers without what a test is about.
@@ -259,6 +259,16 @@ func exceptionRules() []rule {
 		kinds: kinds, path: "spec.delegate", message: "set namespaces, tenants or both: otherwise the delegation is for nobody",
 		accepted: in(delegates, "namespaces: [team-a]", "tenants: [iris]", "namespaces: [team-a], tenants: [iris], maxDuration: 168h"), rejected: in(delegates, "maxDuration: 1h"),
 	}}...)
+}
+
+// contactRules are those of every contact.
+func contactRules() []rule {
+	const message = "spec.contact must be one line of printable characters"
+	good, bad := []string{"'#team-a on chat.example.com'", "Zoë <zoe@example.com>", "'https://wiki.example.com/signing?a=b'"}, []string{`"two\nlines"`, `"\e[2J"`, `"\u202e"`, `"\t"`}
+	return []rule{
+		{kinds: both("VerificationPolicy"), path: "spec.contact", message: message, accepted: in("{contact: %s}", good...), rejected: in("{contact: %s}", bad...)},
+		{kinds: []string{"Tenant"}, path: "spec.contact", message: message, accepted: in("{homeNamespace: a, contact: %s}", good...), rejected: in("{homeNamespace: a, contact: %s}", bad...)},
+	}
 }
 
 // durationRules are those of every length of time.

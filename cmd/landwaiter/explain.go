@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
@@ -73,6 +74,11 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, q.Namespace, ref))
 	}
 	return e, result
+}
+
+// text returns what denies and what to do, for a table.
+func (r printedResult) text() string {
+	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact, Others: r.Others, More: r.More}.Text()
 }
 
 // showRemedies shows whom to ask and what to do about each denial. A command has a line of its own, so that

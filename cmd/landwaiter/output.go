@@ -230,11 +230,6 @@ func (p printedResults) show(s *screen) {
 	}
 }
 
-// text returns what denies and what to do, for a table.
-func (r printedResult) text() string {
-	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact, Others: r.Others, More: r.More}.Text()
-}
-
 // showUses shows images with the workloads that have them.
 func (p printedResults) showUses(s *screen) {
 	s.row("NAMESPACE", "USED BY", "IMAGE", "VERDICT", "REASON")

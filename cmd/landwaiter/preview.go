@@ -41,10 +41,9 @@ func newPreview(by person) *cobra.Command {
 		Use:   "preview {-f NEW.yaml | --delete KIND/NAME}... [-n NS | -A]",
 		Short: "Show how a change of resources would affect running images",
 		Long: `Preview verifies the images of running pods and of workloads twice: with the cluster's current
-resources, and as if you had applied NEW.yaml and removed the objects of --delete. If the verdict
-of an image would change, preview prints the image, the reason and the fix. It then prints the
-totals of each namespace. It changes nothing. If NEW.yaml has an exception, preview also prints
-the images that the exception is for: those that run, and those that it names without a wildcard.
+resources, and as if you had applied NEW.yaml and removed the objects of --delete. It prints each
+image whose verdict would change, with the reason and the fix, each image that an exception in
+NEW.yaml is for, and the totals of each namespace. It changes nothing.
 
 Preview reads the cluster with your permissions. If you lack a permission, the rows that depend on
 it are UNKNOWN and name it; all other rows are exact. Without permission to read cluster

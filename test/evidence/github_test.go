@@ -205,12 +205,16 @@ func TestWorkflowsOfABranchCountAsThePageNamesThem(t *testing.T) {
 	require.NotNil(t, pattern)
 	spec := changed(t, onThePage(t, "github-private"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", "subjectRegExp: "+string(pattern[1]))
 	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", spec), e.policy(t, "team-a", "p", releaseNeeded))
-	other := build()
-	other.Repository, other.Workflow = "other", "test.yml"
-	e.eventually(t, e.attested(t, g.GitHub, other), policy.Allowed, "")
-	for _, ref := range []string{"refs/pull/1/merge", "refs/heads/dev", "refs/heads/x@refs/heads/main"} {
+	named := build()
+	named.Repository = "web"
+	e.eventually(t, e.attested(t, g.GitHub, named), policy.Allowed, "")
+	for _, change := range []func(*sigstore.Build){
+		func(b *sigstore.Build) { b.Ref = "refs/pull/1/merge" }, func(b *sigstore.Build) { b.Ref = "refs/heads/dev" }, func(b *sigstore.Build) { b.Ref = "refs/heads/x@refs/heads/main" },
+		func(b *sigstore.Build) { b.Repository = "other" }, func(b *sigstore.Build) { b.Repository = "web-evil" }, func(b *sigstore.Build) { b.Workflow = "test.yml" },
+	} {
 		b := build()
-		b.Ref = ref
+		b.Repository = "web"
+		change(&b)
 		e.eventually(t, e.attested(t, g.GitHub, b), policy.Denied, "an identity that the Verifier does not trust")
 	}
 }
@@ -243,7 +247,7 @@ func TestThePageWritesGitHubsRootAsItIs(t *testing.T) {
 
 func TestTheOwnerInTheCertificateCountsWhateverTheSubjectIs(t *testing.T) {
 	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
-	spec := changed(t, onThePage(t, "github-private"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", `subjectRegExp: https://github\.com/.*`)
+	spec := changed(t, onThePage(t, "github-private"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", "subjectRegExp: https://github\\.com/.*\n        insecureAllowAnySubject: true")
 	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", spec), e.policy(t, "team-a", "p", releaseNeeded))
 	e.eventually(t, e.attested(t, g.GitHub, build()), policy.Allowed, "")
 	evil := build()

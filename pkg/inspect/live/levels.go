@@ -9,7 +9,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -120,7 +119,7 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	}
 	if holder := r.tenants.Holder(string(n.Namespace)); holder != nil {
 		n.Tenant = holder.Name
-		if contact := compile.ContactOf(holder.Spec.Contact); contact != "" {
+		if contact := shown(string(holder.Spec.Contact)); contact != "" {
 			n.Contacts = append(n.Contacts, Contact{resource.RefOf(holder), contact})
 		}
 		if home := verify.Namespace(holder.Spec.HomeNamespace); home != n.Namespace {

@@ -69,14 +69,14 @@ func TestAPreviewAnswersForTheImagesThatAnExceptionNames(t *testing.T) {
 func TestAStatusSaysWhomToAskAndWhatToRun(t *testing.T) {
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "other", Namespaces: []string{"team"}, Contact: "#iris"}}
 	own := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p"}}
-	baseline := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "baseline"}, Spec: v1beta1.VerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory, Contact: "security@example.com\x1b[2J"}}
+	baseline := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "baseline"}, Spec: v1beta1.VerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory, Contact: "security@example.com"}}
 	unused := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "unused"}, Spec: v1beta1.VerificationPolicySpec{Contact: "nobody@example.com"}}
 	report := reportOf("team", "landwaiter-denied", v1beta1.ReportDenied, v1beta1.ReportSource, resultOf("fail", "no signature was found", "shop",
 		map[string]any{v1beta1.PropertyImage: "r.example.com/a:1", v1beta1.PropertyCount: "1", v1beta1.PropertyLast: "2026-11-22T11:00:00Z", v1beta1.PropertyCommand: "cosign sign x", v1beta1.PropertyContact: "#iris\nsecond line"}))
 	s := statusOf(t, reads(t, nil, tenant, own, baseline, unused, report), Scope{Namespaces: []verify.Namespace{"team"}})
 	n := s.Namespaces[0]
 	require.Equal(t, []Contact{{policy.ObjectRef{Kind: "Tenant", Name: "iris"}, "#iris"}, {policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team", Name: "p"}, "#iris"},
-		{policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "baseline"}, "security@example.com [2J"}}, n.Contacts)
+		{policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "baseline"}, "security@example.com"}}, n.Contacts)
 	require.Equal(t, "cosign sign x", n.Denied[0].Command)
 	require.Equal(t, "#iris second line", n.Denied[0].Contact)
 }

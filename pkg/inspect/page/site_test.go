@@ -202,7 +202,7 @@ func TestHostileTextStaysText(t *testing.T) {
 			}
 			for address, document := range documents {
 				requireHarmless(t, address, document)
-				require.Less(t, len(document), 8<<20, address)
+				require.Less(t, len(document), 10<<20, address)
 			}
 		})
 	}

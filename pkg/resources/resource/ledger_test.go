@@ -54,7 +54,7 @@ func TestSpecsThatANamespaceHasNoRoomForAreWithheldWithTheirSize(t *testing.T) {
 	}
 	require.Empty(t, resource.ReadAgain(objects, nowhere), "all together do not fit")
 	err := resource.Share{Namespace: "team-a"}.Excess(map[string]int{"VerificationPolicy": total, "Store": 1 << 20, "Verifier": 0})
-	require.EqualError(t, err, "the specs of the resources of namespace team-a take 7051 KiB, the limit is 4096 KiB (VerificationPolicy 6027 KiB, Store 1024 KiB): delete some")
+	require.EqualError(t, err, "the specs of the resources of namespace team-a take 7053 KiB, the limit is 4096 KiB (VerificationPolicy 6029 KiB, Store 1024 KiB): delete some")
 	require.Equal(t, policy.ReasonLimitExceeded, resource.ReasonOf(err))
 }
 

@@ -63,7 +63,7 @@ func TestAReportHasARowForEachContainerOfAWorkload(t *testing.T) {
 	require.Equal(t, "ClusterVerifier release", worst.Policy)
 	require.Equal(t, "the key is not trusted", worst.Description)
 	require.Equal(t, "team-a Deployment web 1", fmt.Sprintf("%s %s %s %s", worst.Subjects[0].Namespace, worst.Subjects[0].Kind, worst.Subjects[0].Name, worst.Subjects[0].UID))
-	require.Equal(t, map[string]string{"image": imageTwo, "digest": "sha256:1", "container": "side", "containerType": "container", "remediation": "sign it", "since": stamp(began),
+	require.Equal(t, map[string]string{"image": imageTwo, "digest": "sha256:1", "container": "side", "containerType": "container", "remediation": "sign it", "command": "cosign sign r.example.com/app:1", "contact": "#team-a", "since": stamp(began),
 		"resultID": worst.Properties["resultID"]}, worst.Properties)
 	require.Equal(t, began.Unix(), worst.Timestamp.Seconds)
 }

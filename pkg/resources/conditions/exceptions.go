@@ -52,7 +52,7 @@ func (c conditions) lifting(x *compile.Exception, message string) Condition {
 	case len(holding) == 0:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + "; mandatory policies hold"}
 	case lifts:
-		return Condition{True: true, Reason: policy.ReasonMandatoryHolds, Message: message + "; it does not lift what a mandatory policy denies (" + names + "): for that, " + needs}
+		return Condition{True: true, Reason: policy.ReasonMandatoryHolds, Message: message + "; it does not override mandatory policies (" + names + "): " + needs}
 	}
 	return Condition{Reason: policy.ReasonMandatoryHolds, Message: "it allows nothing, because mandatory policies deny all of its images (" + names + "): " + needs}
 }

@@ -28,7 +28,7 @@ func TestAnExceptionSaysWhichMandatoryPoliciesItDoesNotLift(t *testing.T) {
 		says     string
 	}{
 		"no mandatory policy":                       {inShop, nil, "InForce", "; mandatory policies hold"},
-		"one that asks for evidence":                {inShop, []string{requires("m", "**", "Deny")}, "MandatoryHolds", "it does not lift what a mandatory policy denies (ClusterVerificationPolicy m): for that, " + needs},
+		"one that asks for evidence":                {inShop, []string{requires("m", "**", "Deny")}, "MandatoryHolds", "it does not override mandatory policies (ClusterVerificationPolicy m): " + needs},
 		"one that denies the image":                 {inShop, []string{mandatory("m", denies)}, "!MandatoryHolds", "it allows nothing, because mandatory policies deny all of its images (ClusterVerificationPolicy m): " + needs},
 		"one that has no rule for the image":        {inShop, []string{requires("m", "r.example.com/other", "Deny")}, "!MandatoryHolds", needs},
 		"one that lets the image alone":             {inShop, []string{requires("m", "r.example.com/other", "Allow")}, "InForce", ""},

@@ -43,7 +43,7 @@ func characters(i *syntax.Inst) []rune {
 			return i.Rune
 		}
 		list := []rune{i.Rune[0], i.Rune[0]}
-		if syntax.Flags(i.Arg)&syntax.FoldCase != 0 {
+		if syntax.Flags(i.Arg)&syntax.FoldCase != 0 { //nolint:gosec // flags of 16 bits
 			for other := unicode.SimpleFold(i.Rune[0]); other != i.Rune[0]; other = unicode.SimpleFold(other) {
 				list = append(list, other, other)
 			}

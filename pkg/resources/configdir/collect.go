@@ -92,10 +92,10 @@ func (c *collection) add(source policy.ObjectRef, entries []entry, unreadable er
 		}
 		broken(policy.ReasonDuplicate, fmt.Errorf("it is declared %d times; remove all but one: %s", len(places), strings.Join(places, "; ")))
 	case entries[0].err != nil:
-		broken(policy.ReasonInvalid, entries[0].document.at(entries[0].err))
+		broken(policy.ReasonInvalid, entries[0].at(entries[0].err))
 	default:
 		if err := c.objects.Add(entries[0].object); err != nil {
-			broken(policy.ReasonInvalid, entries[0].document.at(err))
+			broken(policy.ReasonInvalid, entries[0].at(err))
 		}
 	}
 }

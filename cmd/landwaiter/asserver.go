@@ -95,12 +95,7 @@ func (f *serviceFlags) asShown(shown *live.Shown) error {
 
 // sayShown says which rules of the cluster were used, where the person may not list them.
 func sayShown(stderr io.Writer, shown *live.Shown) {
-	if shown == nil {
-		return
+	if shown != nil {
+		program.Say(stderr, "note: %s", shown.Note())
 	}
-	asOf := ""
-	if !shown.At.IsZero() {
-		asOf = ", as of " + shown.At.UTC().Format(time.RFC3339)
-	}
-	program.Say(stderr, "note: you cannot list all cluster resources, so the cluster's rules come from ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
 }

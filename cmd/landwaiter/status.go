@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -87,13 +86,7 @@ func statusExit(status live.Status) error {
 }
 
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
-	for _, n := range s.Namespaces {
-		for i, c := range n.Rules {
-			n.Rules[i] = c.Known(n.Knows(c.Kind))
-		}
-	}
-	return printed
+	return printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 }
 
 func (p printedStatus) show(s *screen) {
@@ -138,8 +131,8 @@ func showNamespace(s *screen, n printedNamespace) {
 	var unknown []string
 	for _, c := range n.Rules {
 		if c.Level == live.LevelUnknown {
-			if kind := strings.TrimPrefix(c.Kind, "Cluster"); !slices.Contains(unknown, kind) {
-				unknown = append(unknown, kind)
+			if c.Kind != v1beta1.KindClusterVerificationPolicy { // those are mandatory
+				unknown = append(unknown, c.Kind)
 			}
 			continue
 		}
@@ -149,7 +142,7 @@ func showNamespace(s *screen, n printedNamespace) {
 		s.row("not known", strings.Join(unknown, ", ")+": you cannot read all resources that may apply")
 	}
 	mandatory := cmp.Or(strings.Join(n.Mandatory, ", "), "-")
-	if slices.Contains(n.Hidden, v1beta1.KindClusterVerificationPolicy) {
+	if !n.Knows(v1beta1.KindClusterVerificationPolicy) {
 		mandatory = "not known"
 	}
 	s.row("mandatory", mandatory)

@@ -71,7 +71,7 @@ RUNS
 
 func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status := shopStatus()
-	status.Namespaces[0].Hidden = []string{v1beta1.KindTenant, v1beta1.KindClusterVerificationPolicy}
+	status.Namespaces[0].Rules = []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: live.LevelUnknown}, {Kind: v1beta1.KindClusterVerificationPolicy, Level: live.LevelUnknown}}
 	status.Namespaces[0].Ignored, status.Namespaces[0].Cut = 2, true
 	status.NoReports = true
 	status.Rights = []live.Right{{Verb: "list"}}

@@ -43,7 +43,7 @@ func plainly(err error) error { return err }
 
 // Status is that of status.
 func (s *clusterSource) Status(ctx context.Context, namespace verify.Namespace) (live.Status, error) {
-	scope := live.Scope{All: namespace == verify.Cluster, Shown: true}
+	scope := live.Scope{All: namespace == verify.Cluster}
 	if !scope.All {
 		scope.Namespaces = []verify.Namespace{namespace}
 	}

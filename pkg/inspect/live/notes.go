@@ -11,6 +11,9 @@ import (
 // Notes says what a reader should know about s: what is missing, and what is not shown.
 func (s Status) Notes() []string {
 	notes := []string{}
+	if s.Shown != nil {
+		notes = append(notes, s.Shown.Note())
+	}
 	if s.NoReports {
 		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
 	}

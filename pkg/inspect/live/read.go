@@ -26,9 +26,6 @@ type Scope struct {
 	// Namespaces are looked at, if All is not set.
 	Namespaces []verify.Namespace
 	All        bool
-	// Shown lets a status of one namespace use what Landwaiter shows there of the cluster's rules, if
-	// the person may not list these.
-	Shown bool
 	// ClusterResourceNamespace is where objects that cluster resources reference are.
 	ClusterResourceNamespace string
 }

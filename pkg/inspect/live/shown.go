@@ -29,6 +29,15 @@ type Shown struct {
 	Kinds []string
 }
 
+// Note says where the rules come from and how old they are.
+func (s *Shown) Note() string {
+	asOf := ""
+	if !s.At.IsZero() {
+		asOf = ", as of " + s.At.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("you cannot list all cluster resources, so the cluster's rules come from ConfigMap %s of namespace %s%s", resource.ShownName, s.Namespace, asOf)
+}
+
 // shownIn names the ConfigMap of a namespace.
 func shownIn(namespace string) string {
 	return policy.ObjectRef{Kind: "ConfigMap", Namespace: namespace, Name: resource.ShownName}.String()

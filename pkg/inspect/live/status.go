@@ -29,6 +29,8 @@ type Status struct {
 	Rights []Right
 	// Ends are the ends of trust, exceptions and break-glass, the next one first.
 	Ends []End
+	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
+	Shown *Shown
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool
 }
@@ -204,7 +206,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	for _, right := range reports.rights {
 		r.lacks(right)
 	}
-	s.NoReports, s.Rights = reports.none, r.rights
+	s.NoReports, s.Rights, s.Shown = reports.none, r.rights, r.shown
 	return s, nil
 }
 
@@ -216,10 +218,8 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 	if scope.All {
 		return r.everything(ctx)
 	}
-	if scope.Shown {
-		if err := r.shownRules(ctx, scope.Namespaces); err != nil {
-			return err
-		}
+	if err := r.shownRules(ctx, scope.Namespaces); err != nil {
+		return err
 	}
 	return r.namespaces(ctx, scope.Namespaces, Change{})
 }

@@ -25,7 +25,7 @@ func TestTheStageIsTheWeakerOfGatekeeperAndPolicies(t *testing.T) {
 	warns, mandatory := placed("warns"), placed("mandatory")
 	warns.Warns, mandatory.Mandatory = true, true
 	hidden := ruledBy(placed("p"))
-	hidden.Hidden = []string{"Tenant"}
+	hidden.Rules = []live.Choice{{Kind: "VerificationPolicy", Level: live.LevelUnknown}}
 	for name, c := range map[string]struct {
 		n       live.NamespaceStatus
 		actions map[verify.Namespace]string
@@ -56,7 +56,7 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	shadowed.Applies, shadowed.Instead, warns.Warns = false, "namespace", true
 	n := ruledBy(placed("p"), shadowed, warns, verifier)
 	n.Levels[0].Unread = []string{"Store"}
-	n.Hidden = []string{"Store"}
+	n.Rules = []live.Choice{{Kind: "Store", Level: live.LevelUnknown}}
 	states := map[string]string{}
 	for _, l := range pictureOf(n).Levels {
 		for _, b := range l.Boxes {

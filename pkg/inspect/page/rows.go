@@ -124,7 +124,7 @@ func stageOf(n live.NamespaceStatus, actions map[verify.Namespace]string) (stage
 
 // policyStage returns stageWarn if policies apply and all of them only warn.
 func policyStage(n live.NamespaceStatus) string {
-	if !n.Knows("VerificationPolicy") {
+	if !n.Knows(v1beta1.KindVerificationPolicy) {
 		return stageUnknown
 	}
 	warns := false
@@ -138,7 +138,10 @@ func policyStage(n live.NamespaceStatus) string {
 			}
 		}
 	}
-	if warns {
+	switch {
+	case warns && !n.Knows(v1beta1.KindClusterVerificationPolicy):
+		return stageUnknown // a mandatory policy may deny
+	case warns:
 		return stageWarn
 	}
 	return stageDeny

@@ -36,6 +36,8 @@ type Placed struct {
 	// deny nothing.
 	Applies, Mandatory, Warns bool
 	Why                       string
+	// Broken is the reason for which the resource is not Ready, "" if it is.
+	Broken string
 	// Instead is the level whose resources of the kind apply in place of this one, "" if this one
 	// applies.
 	Instead string
@@ -102,6 +104,9 @@ func kindOrder(kind string) int { return slices.Index(kindsThatFallBack(), kind)
 func placedOf(object v1beta1.Object) (Placed, bool) {
 	ref := resource.RefOf(object)
 	p := Placed{Ref: ref, Kind: strings.TrimPrefix(ref.Kind, "Cluster")}
+	if c := resource.Lacks(object, v1beta1.ConditionReady); c != nil {
+		p.Broken = shown(c.Reason)
+	}
 	switch o := object.(type) {
 	case *v1beta1.VerificationPolicy:
 		p.Policy, p.Warns = o, o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
@@ -228,6 +233,13 @@ func exceptionOf(object v1beta1.Object) *v1beta1.ExceptionSpec {
 // nothing is counted.
 func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) Status {
 	r := newRuled(o)
+	for _, list := range r.placed {
+		for i := range list {
+			if at := slices.IndexFunc(problems, func(p resource.Problem) bool { return p.Source == list[i].Ref }); at >= 0 {
+				list[i].Broken = string(problems[at].Reason)
+			}
+		}
+	}
 	s := Status{NoReports: true, Resources: []Attention{}, Ends: r.ends(now)}
 	wrong := map[verify.Namespace][]Attention{}
 	for _, p := range problems {

@@ -156,3 +156,20 @@ func TestStatusAndExplainSayTheSameOfWhatDecides(t *testing.T) {
 		})
 	}
 }
+
+func TestALevelSaysWhichResourcesAreBroken(t *testing.T) {
+	p := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p"}}
+	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "NotFound"}, {Type: "Effective", Status: "False", Reason: "Denies"}}
+	s := statusOf(t, reads(t, nil, p), one("team"))
+	require.Equal(t, "NotFound", s.Namespaces[0].Levels[0].Resources[0].Broken)
+	require.Len(t, s.Namespaces[0].Resources, 1, "one line for one state")
+
+	files := StatusOf(samples(t), []resource.Problem{{Source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris-green", Name: "releases"}, Reason: "Invalid"}}, today())
+	require.Equal(t, "Invalid", namespaceIn(t, files, "iris-green").Levels[0].Resources[0].Broken)
+}
+
+func TestAResourceThatDeniesNeedsAttentionAndAnIdleOneDoesNot(t *testing.T) {
+	for reason, needs := range map[string]bool{"Denies": true, "Unsatisfiable": true, "Unused": false, "Overridden": false} {
+		require.Equal(t, needs, Status{Resources: []Attention{{Condition: v1beta1.ConditionEffective, Reason: reason}}}.NeedsAttention(), reason)
+	}
+}

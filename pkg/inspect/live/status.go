@@ -147,10 +147,15 @@ type Attention struct {
 	Message   string           `json:"message"`
 }
 
+// denies reports whether somebody must act: a resource that merely takes no part is fine.
+func (a Attention) denies() bool {
+	return a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
+}
+
 // NeedsAttention reports whether anything in the Status is not as it should be.
 func (s Status) NeedsAttention() bool {
 	bad := func(a []Attention) bool {
-		return slices.ContainsFunc(a, func(a Attention) bool { return a.Condition != v1beta1.ConditionEffective })
+		return slices.ContainsFunc(a, Attention.denies)
 	}
 	denied := func(d Denial) bool { return d.Allowed == "" }
 	lasts := func(u Undecided) bool { return !u.Over }
@@ -228,12 +233,13 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 func attention(o resource.Objects) map[verify.Namespace][]Attention {
 	found := map[verify.Namespace][]Attention{}
 	for _, object := range o.Resources {
+		broken := resource.Lacks(object, v1beta1.ConditionReady) != nil
 		for _, c := range object.CommonStatus().Conditions {
 			wanted := metav1.ConditionTrue
 			if v1beta1.IsWarning(c.Type) {
 				wanted = metav1.ConditionFalse
 			}
-			if c.Status == wanted {
+			if c.Status == wanted || broken && c.Type == v1beta1.ConditionEffective { // not Ready says more
 				continue
 			}
 			at := verify.Namespace(object.GetNamespace())

@@ -54,7 +54,9 @@ func TestTheStageIsTheWeakerOfGatekeeperAndPolicies(t *testing.T) {
 func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	shadowed, warns, verifier := placed("shadowed"), placed("warns"), live.Placed{Ref: policy.ObjectRef{Kind: "ClusterVerifier", Name: "v"}, Kind: "Verifier", Instead: "tenant", ForMandatory: true}
 	shadowed.Applies, shadowed.Instead, warns.Warns = false, "namespace", true
-	n := ruledBy(placed("p"), shadowed, warns, verifier)
+	broken, idle := placed("broken"), shadowed
+	broken.Broken, idle.Broken, idle.Ref.Name = "Invalid", "Invalid", "idle"
+	n := ruledBy(placed("p"), shadowed, warns, verifier, broken, idle)
 	n.Levels[0].Unread = []string{"Store"}
 	n.Rules = []live.Choice{{Kind: "Store", Level: live.LevelUnknown}}
 	states := map[string]string{}
@@ -65,11 +67,14 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"Namespace Store ":                           "unknown: you cannot list them",
+		"Cluster ClusterVerificationPolicy broken":   "broken: broken: Invalid",
+		"Cluster ClusterVerificationPolicy idle":     "shadowed: shadowed by the namespace",
 		"Cluster ClusterVerificationPolicy p":        "applies: applies",
 		"Cluster ClusterVerificationPolicy shadowed": "shadowed: shadowed by the namespace",
 		"Cluster ClusterVerificationPolicy warns":    "warns: only warns",
 		"Cluster ClusterVerifier v":                  "partly: for mandatory policies only",
 	}, states)
+	require.Equal(t, "ClusterVerificationPolicy p, ClusterVerificationPolicy warns and ClusterVerificationPolicy broken (broken) apply.", describe(n))
 }
 
 func TestAPictureOfManyResourcesStaysSmall(t *testing.T) {

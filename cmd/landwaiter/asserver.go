@@ -25,6 +25,23 @@ func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observ
 	return observed{serve, why}, err
 }
 
+// breakGlass returns how long the server lets break-glass last, as far as the person may know.
+func (f *serviceFlags) breakGlass(ctx context.Context, person *live.Person) (live.Limit, error) {
+	server, err := f.observe(ctx, person)
+	if err != nil || server.serve == nil {
+		return live.Limit{Why: server.why}, err
+	}
+	value, given := server.serve.Flag("break-glass")
+	if !given {
+		return live.Limit{Known: true}, nil
+	}
+	most, err := time.ParseDuration(value)
+	if err != nil {
+		return live.Limit{Why: "serve has --break-glass=" + program.Plain(value)}, nil //nolint:nilerr // nobody can say what that means
+	}
+	return live.Limit{Known: true, Most: most}, nil
+}
+
 // clusterResources returns the namespace of the objects that cluster resources reference.
 func (f *serviceFlags) clusterResources(server observed) string {
 	namespace := f.Options.ClusterResourceNamespace

@@ -47,6 +47,13 @@ func (s *clusterSource) Status(ctx context.Context, namespace verify.Namespace) 
 	if !scope.All {
 		scope.Namespaces = []verify.Namespace{namespace}
 	}
+	f, err := own(s.flags)
+	if err != nil {
+		return live.Status{}, err
+	}
+	if scope.BreakGlass, err = f.breakGlass(ctx, s.person); err != nil {
+		return live.Status{}, err
+	}
 	return s.person.Status(ctx, scope, time.Now())
 }
 

@@ -122,7 +122,7 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	n.Mandatory, n.Hidden = r.names, hiddenFrom(r.objects, n.Namespace)
 	n.Rules = append(n.Rules, Choices(r.snapshot, r.objects.Hidden, n.Namespace)...)
 	if holder := r.tenants.Holder(string(n.Namespace)); holder != nil {
-		n.Tenant = holder.Name
+		n.Tenant, n.home = holder.Name, holder.Spec.HomeNamespace == string(n.Namespace)
 		if contact := compile.ContactOf(holder.Spec.Contact); contact != "" {
 			n.Contacts = append(n.Contacts, Contact{resource.RefOf(holder), contact})
 		}

@@ -26,6 +26,9 @@ type Scope struct {
 	// Namespaces are looked at, if All is not set.
 	Namespaces []verify.Namespace
 	All        bool
+	// BreakGlass is how long the server lets break-glass last, as far as the person knows. A status asks
+	// for it.
+	BreakGlass Limit
 	// ClusterResourceNamespace is where objects that cluster resources reference are.
 	ClusterResourceNamespace string
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -60,6 +61,11 @@ type NamespaceStatus struct {
 	// Hidden are the kinds of which the person may not read all that may apply, so that
 	// Rules and mandatory policies are incomplete.
 	Hidden []string `json:"hidden"`
+	// Gatekeeper is what it does about pods whose images are not allowed: deny, warn, dryrun or none, or
+	// "exempt" where it does not ask. It is "" if the person may not read constraints.
+	Gatekeeper string `json:"gatekeeper,omitempty"`
+	// BreakGlass opens the namespace, nil if it does not.
+	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
 	// Ignored is how many reports look like Landwaiter's and were changed by others, and
 	// LeftOut how many results its reports had no room for.
 	Ignored, LeftOut int `json:"-"`
@@ -72,6 +78,8 @@ type NamespaceStatus struct {
 	Levels []Level   `json:"-"`
 	All    []Running `json:"-"`
 
+	// home says that resources here decide in other namespaces of the Tenant, too.
+	home bool
 	// allowed is since when images run that are allowed, by their normalised names.
 	allowed map[string]string
 }
@@ -154,14 +162,21 @@ func (a Attention) denies() bool {
 
 // NeedsAttention reports whether anything in the Status is not as it should be.
 func (s Status) NeedsAttention() bool {
-	bad := func(a []Attention) bool {
-		return slices.ContainsFunc(a, Attention.denies)
+	return slices.ContainsFunc(s.Resources, Attention.denies) || slices.ContainsFunc(s.Namespaces, NamespaceStatus.NeedsAttention)
+}
+
+// NeedsAttention reports whether anything in the namespace is not as it should be. Nothing that runs in
+// a namespace that is exempt from Gatekeeper was or will be stopped, so nothing there counts but
+// resources that decide elsewhere.
+func (n NamespaceStatus) NeedsAttention() bool {
+	denies := slices.ContainsFunc(n.Resources, Attention.denies)
+	if n.Gatekeeper == GatekeeperExempt {
+		return n.home && denies
 	}
 	denied := func(d Denial) bool { return d.Allowed == "" }
 	lasts := func(u Undecided) bool { return !u.Over }
-	return bad(s.Resources) || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool {
-		return len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || slices.ContainsFunc(n.Undecided, lasts) || bad(n.Resources)
-	})
+	return denies || len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || slices.ContainsFunc(n.Undecided, lasts) ||
+		n.BreakGlass != nil && n.BreakGlass.State != GlassPlanned
 }
 
 // Unknown reports whether something could not be read.
@@ -190,6 +205,14 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	if err != nil {
 		return Status{}, err
 	}
+	asks, err := r.gatekeeper(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	limit := scope.BreakGlass
+	if !limit.Known && r.shown != nil {
+		limit = r.shown.breakGlass()
+	}
 	ruled := newRuled(r.objects)
 	found := attention(r.objects)
 	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now)}
@@ -205,6 +228,9 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		n := reports.of(name)
 		n.Resources = append(n.Resources, found[name]...)
 		ruled.describe(n)
+		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
+			n.Gatekeeper, n.BreakGlass = asks.does(&r.objects.Namespaces[at]), breakGlassOf(&r.objects.Namespaces[at], limit, now)
+		}
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)
 	}

@@ -69,6 +69,11 @@ func breakGlassOf(n *corev1.Namespace, limit Limit, now time.Time) *BreakGlass {
 	return b
 }
 
+// Opens reports whether break-glass is open, as far as the person may know.
+func (b *BreakGlass) Opens() bool {
+	return b != nil && (b.State == GlassOpen || b.State == GlassUnknown)
+}
+
 // String says what break-glass does.
 func (b BreakGlass) String() string {
 	which := "every image that no mandatory policy denies"

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
@@ -48,6 +47,8 @@ func (r *reading) gatekeeper(ctx context.Context) (*gatekeeper, error) {
 // is not known.
 func (g *gatekeeper) does(n *corev1.Namespace) string {
 	switch {
+	case constraint.Ignored(n.Labels):
+		return GatekeeperExempt
 	case g == nil:
 		return ""
 	case constraint.Exempt(g.constraints, n.Name, n.Labels):

@@ -38,6 +38,8 @@ func (s Status) Notes() []string {
 	switch {
 	case len(without) == 1:
 		notes = append(notes, fmt.Sprintf("namespace %s has no report yet", without[0]))
+	case len(without) > maxNamed:
+		notes = append(notes, fmt.Sprintf("namespaces that have no report yet: %s and %d more", strings.Join(without[:maxNamed], ", "), len(without)-maxNamed))
 	case len(without) > 1:
 		notes = append(notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
 	}

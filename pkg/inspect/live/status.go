@@ -44,10 +44,11 @@ type NamespaceStatus struct {
 	Counts map[string]int `json:"counts"`
 	// Running are those that do not pass, the worst first.
 	Running []Running `json:"running"`
-	// Undecided are the registries with images that were refused in the last hour because Landwaiter
-	// could not decide about them, the last one first.
+	// Undecided are the registries about whose images Landwaiter could not decide in the last hour, the
+	// last one first.
 	Undecided []Undecided `json:"undecided"`
-	// Denied are the denials of the last seven days, the last one first.
+	// Denied are the images of new pods that failed verification in the last seven days, the last one
+	// first. Gatekeeper decides whether that stopped a pod.
 	Denied []Denial `json:"denied"`
 	// Exceptions are those that allow something that runs.
 	Exceptions []ExceptionUse `json:"exceptions"`
@@ -120,7 +121,7 @@ type Running struct {
 	ExceptionEnds string `json:"-"`
 }
 
-// Denial is an image that was denied.
+// Denial is an image of a new pod that failed verification.
 type Denial struct {
 	Image       string   `json:"image"`
 	Count       int      `json:"count"`
@@ -155,21 +156,21 @@ type Attention struct {
 	Message   string           `json:"message"`
 }
 
-// denies reports whether somebody must act: a resource that merely takes no part is fine.
-func (a Attention) denies() bool {
+// NeedsAttention reports whether somebody must act: a resource that merely takes no part is fine.
+func (a Attention) NeedsAttention() bool {
 	return a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
 }
 
 // NeedsAttention reports whether anything in the Status is not as it should be.
 func (s Status) NeedsAttention() bool {
-	return slices.ContainsFunc(s.Resources, Attention.denies) || slices.ContainsFunc(s.Namespaces, NamespaceStatus.NeedsAttention)
+	return slices.ContainsFunc(s.Resources, Attention.NeedsAttention) || slices.ContainsFunc(s.Namespaces, NamespaceStatus.NeedsAttention)
 }
 
 // NeedsAttention reports whether anything in the namespace is not as it should be. Nothing that runs in
 // a namespace that is exempt from Gatekeeper was or will be stopped, so nothing there counts but
 // resources that decide elsewhere.
 func (n NamespaceStatus) NeedsAttention() bool {
-	denies := slices.ContainsFunc(n.Resources, Attention.denies)
+	denies := slices.ContainsFunc(n.Resources, Attention.NeedsAttention)
 	if n.Gatekeeper == GatekeeperExempt {
 		return n.home && denies
 	}

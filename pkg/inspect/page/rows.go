@@ -17,9 +17,9 @@ import (
 // counts are how the containers of some namespaces fare.
 type counts struct {
 	Running, Allowed, Warned, Excepted, Undecided, Fails int
-	// Denied counts the images that were denied in the last seven days and do not run by now.
+	// Denied counts the images of new pods that failed verification in the last seven days and do not run by now.
 	Denied int
-	// Unreached counts the registries with images that are refused undecided.
+	// Unreached counts the registries about whose images nobody can decide.
 	Unreached int
 	// Missing says why nothing is known, "" if something is: zeros would look as if nothing ran.
 	Missing string
@@ -209,7 +209,7 @@ func denialRows(n live.NamespaceStatus) []denialRow {
 	return rows
 }
 
-// undecidedRow is a registry with images that were refused undecided.
+// undecidedRow is a registry about whose images nobody could decide.
 type undecidedRow struct {
 	Of, When, Image, Href string
 	Over                  bool

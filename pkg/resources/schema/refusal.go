@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // Refuses returns an error if the schema refuses a resource that was decoded, a pointer to one
@@ -210,6 +212,11 @@ func FaultOf(e *field.Error) Fault {
 	if f.Field == "spec.until" && strings.HasPrefix(f.Message, "should match ") {
 		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time of the form YYYY-MM-DDThh:mm:ssZ"
 	}
+	if imageEntry.MatchString(f.Field) && strings.HasPrefix(f.Message, "should match ") {
+		if _, err := image.ParsePattern(fmt.Sprint(e.BadValue)); err != nil {
+			f.Message = err.Error()
+		}
+	}
 	if f.Message == "" {
 		f.Message = e.ErrorBody()
 	}
@@ -219,6 +226,8 @@ func FaultOf(e *field.Error) Fault {
 var (
 	// tooFew matches what an API server says of a list that is too short.
 	tooFew = regexp.MustCompile(`^should have at least \d+ items$`)
+	// imageEntry matches the field of an image pattern.
+	imageEntry = regexp.MustCompile(`^spec\.(\w+(\[\d+\])?\.)?images\[\d+\]$`)
 	// requireOfRule matches the field that lists what a rule requires.
 	requireOfRule = regexp.MustCompile(`^spec\.rules\[\d+\]\.require$`)
 )

@@ -25,6 +25,15 @@ func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observ
 	return observed{serve, why}, err
 }
 
+// enforced adds to scope how images are enforced, as far as the person may know.
+func (f *serviceFlags) enforced(ctx context.Context, person *live.Person, scope *live.Scope) (err error) {
+	if scope.BreakGlass, err = f.breakGlass(ctx, person); err != nil {
+		return err
+	}
+	scope.Action, err = check.ReadActions(ctx, person.Client())
+	return err
+}
+
 // breakGlass returns how long the server lets break-glass last, as far as the person may know.
 func (f *serviceFlags) breakGlass(ctx context.Context, person *live.Person) (live.Limit, error) {
 	server, err := f.observe(ctx, person)

@@ -91,7 +91,7 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 	if !scope.All {
 		scope.Namespaces = []verify.Namespace{namespace}
 	}
-	if scope.BreakGlass, err = server.breakGlass(ctx, reader); err != nil {
+	if err := server.enforced(ctx, reader, &scope); err != nil {
 		return failed(err)
 	}
 	status, err := reader.Status(ctx, scope, time.Now())
@@ -181,7 +181,7 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 			counts[result] += count
 		}
 		switch {
-		case n.Gatekeeper == live.GatekeeperExempt:
+		case n.Exempt:
 			exempt = append(exempt, string(n.Namespace))
 		case !n.Reported:
 			without++

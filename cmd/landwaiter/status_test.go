@@ -75,7 +75,7 @@ func TestStatusOfManyNamespacesShowsWhatNeedsAttentionAndTotals(t *testing.T) {
 	for i := range 200 {
 		status.Namespaces = append(status.Namespaces, live.NamespaceStatus{Namespace: verify.Namespace(fmt.Sprintf("n%03d", i)), Counts: map[string]int{"pass": 2}, Reported: i > 0, BreakGlass: nil})
 	}
-	status.Namespaces[1].Gatekeeper, status.Namespaces[1].Running, status.Namespaces[1].Counts = live.GatekeeperExempt, []live.Running{{Result: "fail"}}, map[string]int{"fail": 1}
+	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail"}}, map[string]int{"fail": 1}
 	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.GlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
 	status.Namespaces[7].Gatekeeper = "deny"
 	printed := printableStatus(status)

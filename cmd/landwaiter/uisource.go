@@ -51,7 +51,7 @@ func (s *clusterSource) Status(ctx context.Context, namespace verify.Namespace) 
 	if err != nil {
 		return live.Status{}, err
 	}
-	if scope.BreakGlass, err = f.breakGlass(ctx, s.person); err != nil {
+	if err := f.enforced(ctx, s.person, &scope); err != nil {
 		return live.Status{}, err
 	}
 	return s.person.Status(ctx, scope, time.Now())

@@ -7,39 +7,37 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-func constraintWith(spec map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "VerifiedImages", "metadata": map[string]any{"name": "c"}, "spec": spec}}
-}
-
 func TestWhatRunsInAnExemptNamespaceNeedsNoAttention(t *testing.T) {
 	failing := reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("fail", "no signature", "bad", runsAs("r/bad")))
-	exempt := constraintWith(map[string]any{"match": map[string]any{"excludedNamespaces": []any{"team"}}})
 	broken := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "s"}}
 	broken.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Invalid"}}
 	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1beta1.TenantSpec{HomeNamespace: "team"}}
 	for name, c := range map[string]struct {
-		hidden    []string
 		objects   []client.Object
-		does      string
+		action    string
+		exempt    bool
+		says      string
 		attention bool
 	}{
-		"no constraint":              {nil, []client.Object{failing}, "none", true},
-		"one that warns":             {nil, []client.Object{failing, constraintWith(map[string]any{"enforcementAction": "warn"})}, "warn", true},
-		"exempt":                     {nil, []client.Object{failing, exempt}, "exempt", false},
-		"exempt, a broken resource":  {nil, []client.Object{failing, exempt, broken}, "exempt", false},
-		"exempt, the home of a team": {nil, []client.Object{failing, exempt, broken, tenant}, "exempt", true},
-		"nobody may know":            {[]string{"VerifiedImages"}, []client.Object{failing, exempt}, "", true},
+		"no constraint":              {[]client.Object{failing}, "not asked", false, "not asked: no constraint", true},
+		"one that warns":             {[]client.Object{failing}, "warn", false, "warn: admits pods", true},
+		"one that denies":            {[]client.Object{failing}, "deny", false, "deny: refuses pods", true},
+		"a dry run":                  {[]client.Object{failing}, "dryrun", false, "dryrun: admits pods", true},
+		"exempt":                     {[]client.Object{failing}, "not asked", true, "exempt: admits every pod", false},
+		"exempt, a broken resource":  {[]client.Object{failing, broken}, "not asked", true, "exempt: ", false},
+		"exempt, the home of a team": {[]client.Object{failing, broken, tenant}, "not asked", true, "exempt: ", true},
+		"nobody may know":            {[]client.Object{failing}, "", false, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := statusOf(t, reads(t, c.hidden, c.objects...), one("team"))
-			require.Equal(t, c.does, s.Namespaces[0].Gatekeeper)
-			require.Equal(t, c.does == "", s.Namespaces[0].GatekeeperDoes() == "")
+			scope := one("team")
+			scope.Action = func(string, map[string]string) (string, bool) { return c.action, c.exempt }
+			s := statusOf(t, reads(t, nil, c.objects...), scope)
+			require.Contains(t, s.Namespaces[0].GatekeeperDoes(), c.says)
 			require.Equal(t, c.attention, s.NeedsAttention())
 			require.False(t, s.Unknown(), "a team need not read constraints")
 		})

@@ -62,9 +62,11 @@ type NamespaceStatus struct {
 	// Hidden are the kinds of which the person may not read all that may apply, so that
 	// Rules and mandatory policies are incomplete.
 	Hidden []string `json:"hidden"`
-	// Gatekeeper is what it does about pods whose images are not allowed: deny, warn, dryrun or none, or
-	// "exempt" where it does not ask. It is "" if the person may not read constraints.
+	// Gatekeeper is what it does about pods whose images are not allowed: deny, warn, dryrun or "not
+	// asked", and "" if the person may not read constraints. Exempt says that it leaves the namespace out
+	// on purpose.
 	Gatekeeper string `json:"gatekeeper,omitempty"`
+	Exempt     bool   `json:"exempt"`
 	// BreakGlass opens the namespace, nil if it does not.
 	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
 	// Ignored is how many reports look like Landwaiter's and were changed by others, and
@@ -171,7 +173,7 @@ func (s Status) NeedsAttention() bool {
 // resources that decide elsewhere.
 func (n NamespaceStatus) NeedsAttention() bool {
 	denies := slices.ContainsFunc(n.Resources, Attention.NeedsAttention)
-	if n.Gatekeeper == GatekeeperExempt {
+	if n.Exempt {
 		return n.home && denies
 	}
 	denied := func(d Denial) bool { return d.Allowed == "" }
@@ -206,10 +208,6 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	if err != nil {
 		return Status{}, err
 	}
-	asks, err := r.gatekeeper(ctx)
-	if err != nil {
-		return Status{}, err
-	}
 	limit := scope.BreakGlass
 	if !limit.Known && r.shown != nil {
 		limit = r.shown.breakGlass()
@@ -230,7 +228,10 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		n.Resources = append(n.Resources, found[name]...)
 		ruled.describe(n)
 		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
-			n.Gatekeeper, n.BreakGlass = asks.does(&r.objects.Namespaces[at]), breakGlassOf(&r.objects.Namespaces[at], limit, now)
+			of := &r.objects.Namespaces[at]
+			if n.BreakGlass = breakGlassOf(of, limit, now); scope.Action != nil {
+				n.Gatekeeper, n.Exempt = scope.Action(of.Name, of.Labels)
+			}
 		}
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)

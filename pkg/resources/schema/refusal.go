@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // Refuses returns an error if the schema refuses a resource that was decoded, a pointer to one
@@ -213,14 +211,20 @@ func FaultOf(e *field.Error) Fault {
 		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time of the form YYYY-MM-DDThh:mm:ssZ"
 	}
 	if imageEntry.MatchString(f.Field) && strings.HasPrefix(f.Message, "should match ") {
-		if _, err := image.ParsePattern(fmt.Sprint(e.BadValue)); err != nil {
-			f.Message = err.Error()
-		}
+		f.Message = wrongImage(fmt.Sprint(e.BadValue))
 	}
 	if f.Message == "" {
 		f.Message = e.ErrorBody()
 	}
 	return f
+}
+
+// wrongImage says why an image pattern is refused, in the words of package image.
+func wrongImage(text string) string {
+	if _, repository, _ := strings.Cut(text, "/"); strings.ContainsAny(repository, ":@") {
+		return fmt.Sprintf("image pattern %.80q has a tag or digest: patterns match no tags and digests; remove it", text)
+	}
+	return fmt.Sprintf("image pattern %.80q needs a host and a repository, such as \"docker.io/library/nginx\"", text)
 }
 
 var (

@@ -158,7 +158,7 @@ func searchIn(s live.Status, query string) searchModel {
 		}
 		for _, d := range n.Denied {
 			if d.Allowed == "" {
-				add(d.Image, verdictDenied, d.Workloads...)
+				add(d.Image, verdictFails, d.Workloads...)
 			} else {
 				add(d.Image, verdictAllowed, d.Workloads...)
 			}

@@ -262,6 +262,8 @@ func classOf(word string) string {
 		return "none"
 	case verdictUnverified:
 		return "unverified"
+	case verdictFails:
+		return "denied"
 	case "allowed", "warned", "excepted", "undecided", "denied", "unknown", "valid", "invalid", "dryrun", "warn", "deny", "error", "warning", "note":
 		return word
 	}

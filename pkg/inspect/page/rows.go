@@ -81,7 +81,7 @@ const (
 	verdictWarned     = "warned"
 	verdictExcepted   = "excepted"
 	verdictUndecided  = "undecided"
-	verdictDenied     = "denied"
+	verdictFails      = "fails" // Gatekeeper decides whether that stops a pod
 )
 
 // verdictOf names the result of a report as commands name verdicts.
@@ -98,7 +98,7 @@ func verdictOf(r live.Running) string {
 	case r.Result == "warn":
 		return verdictWarned
 	}
-	return verdictDenied
+	return verdictFails
 }
 
 // The stages of enforcement, the weakest first.
@@ -164,7 +164,7 @@ type runningRow struct {
 
 // runningRows lists containers, those first that somebody has to look at.
 func runningRows(n live.NamespaceStatus) []runningRow {
-	order := []string{verdictDenied, verdictUndecided, verdictWarned, verdictExcepted, verdictUnverified, verdictAllowed}
+	order := []string{verdictFails, verdictUndecided, verdictWarned, verdictExcepted, verdictUnverified, verdictAllowed}
 	rows := []runningRow{}
 	for _, r := range n.All {
 		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),

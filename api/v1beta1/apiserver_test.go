@@ -88,7 +88,7 @@ func complete() map[string][]string {
 	const people = "{kind: Group, name: devs}, {kind: ServiceAccount, name: s, namespace: b}"
 	return map[string][]string{
 		"Verifier": {
-			"{images: [a], type: Cosign, cosign: {" + anyKeys + ", annotations: {a: b}, matchRepository: true}}",
+			"{images: [r.example.com/a], type: Cosign, cosign: {" + anyKeys + ", annotations: {a: b}, matchRepository: true}}",
 			"{type: Cosign, cosign: {" + identities + "}}",
 			"{type: Notation, notation: {" + refs + ", trustedIdentities: ['*'], level: Strict, revocation: Ignore, " +
 				"timestamps: {" + refs + ", verifyTimestamp: Always}, overrides: {expiry: Log, authenticTimestamp: Log, revocation: Log}}}",
@@ -101,7 +101,7 @@ func complete() map[string][]string {
 		"ClusterTrustStore":         {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
 		"Store":                     {"{registries: [r], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: {repositories: [{repository: 'e.example.com/{repository}'}], exclusive: true}}"},
 		"ClusterStore":              {"{registries: [r], insecurePlainHTTP: true}", "{registries: [r], identity: {provider: ECR}}"},
-		"VerificationPolicy":        {"{contact: c, defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
+		"VerificationPolicy":        {"{contact: c, defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [r.example.com/a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{scope: Mandatory}"},
 		"ClusterQuota":              {"{namespaces: [a], tenants: [iris], maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1}"},
 		"Exception":                 {"{" + terms + ", ticket: t, images: [r.example.com/a]}"},

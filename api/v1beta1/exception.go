@@ -58,6 +58,7 @@ type ExceptionSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+|([^/@]+/)?[^:@]+@[^@]+)$`
 	Images []string `json:"images,omitempty"`
 
 	// Namespaces that the exception applies to. A single "*" selects every namespace. Only a
@@ -90,6 +91,7 @@ type ExceptionDelegation struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+|([^/@]+/)?[^:@]+@[^@]+)$`
 	Images []string `json:"images"`
 
 	// Namespaces that can have Exceptions. These Exceptions only apply in namespaces of this

@@ -9,9 +9,9 @@ const (
 	// ConditionReady is True if the resource is valid and everything that it references exists and
 	// is Ready. While Ready is False, images that depend on the resource are denied.
 	ConditionReady = "Ready"
-	// ConditionEffective is True if the resource affects decisions. Otherwise, the reason explains
-	// why not. Effective does not describe health: tools that wait for a resource should wait for
-	// Ready.
+	// ConditionEffective is True if Landwaiter decides by what the resource says. Otherwise, the
+	// reason explains why not. A resource that Landwaiter cannot use is never Effective. Tools that
+	// wait for a resource should wait for Ready, because a Ready resource need not be Effective.
 	ConditionEffective = "Effective"
 	// ConditionExpiresSoon is True if trust material in the resource has expired, or expires within
 	// a notice period: 30 days for certificates. It does not affect Ready, because Landwaiter

@@ -113,6 +113,7 @@ type PolicyRule struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+)$`
 	Images []string `json:"images"`
 
 	// Action is Require, Allow or Deny. Require allows an image that satisfies all entries of

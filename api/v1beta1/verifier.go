@@ -21,13 +21,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.type Attestation needs spec.attestation, and no other type may have it"
 type VerifierSpec struct {
 	// Images that the verifier applies to: "**" for all images, or patterns of host and repository,
-	// such as "registry.example.com/team-a/**".
+	// such as "registry.example.com/team-a/**", without tag and digest.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+)$`
 	// +kubebuilder:default={"**"}
 	Images []string `json:"images,omitempty"`
 

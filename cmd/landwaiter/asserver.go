@@ -25,6 +25,32 @@ func (f *serviceFlags) observe(ctx context.Context, person *live.Person) (observ
 	return observed{serve, why}, err
 }
 
+// enforced adds to scope how images are enforced, as far as the person may know.
+func (f *serviceFlags) enforced(ctx context.Context, person *live.Person, scope *live.Scope) (err error) {
+	if scope.BreakGlass, err = f.breakGlass(ctx, person); err != nil {
+		return err
+	}
+	scope.Action, err = check.ReadActions(ctx, person.Client())
+	return err
+}
+
+// breakGlass returns how long the server lets break-glass last, as far as the person may know.
+func (f *serviceFlags) breakGlass(ctx context.Context, person *live.Person) (live.Limit, error) {
+	server, err := f.observe(ctx, person)
+	if err != nil || server.serve == nil {
+		return live.Limit{Why: server.why}, err
+	}
+	value, given := server.serve.Flag("break-glass")
+	if !given {
+		return live.Limit{Known: true}, nil
+	}
+	most, err := time.ParseDuration(value)
+	if err != nil {
+		return live.Limit{Why: "serve has --break-glass=" + program.Plain(value)}, nil //nolint:nilerr // nobody can say what that means
+	}
+	return live.Limit{Known: true, Most: most}, nil
+}
+
 // clusterResources returns the namespace of the objects that cluster resources reference.
 func (f *serviceFlags) clusterResources(server observed) string {
 	namespace := f.Options.ClusterResourceNamespace
@@ -95,12 +121,7 @@ func (f *serviceFlags) asShown(shown *live.Shown) error {
 
 // sayShown says which rules of the cluster were used, where the person may not list them.
 func sayShown(stderr io.Writer, shown *live.Shown) {
-	if shown == nil {
-		return
+	if shown != nil {
+		program.Say(stderr, "note: %s", shown.Note())
 	}
-	asOf := ""
-	if !shown.At.IsZero() {
-		asOf = ", as of " + shown.At.UTC().Format(time.RFC3339)
-	}
-	program.Say(stderr, "note: you cannot list all cluster resources, so the cluster's rules come from ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
 }

@@ -62,13 +62,7 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 	began := time.Now()
 	result := by.verifyAll(ctx, []live.Use{q})[0]
 	took := time.Since(began)
-	choices := []printedChoice{}
-	for _, c := range snapshot.Explain(q.Namespace) {
-		if printed := live.Choice(c).Known(by.knowsTenants()); len(choices) == 0 || printed.Level != live.LevelUnknown || choices[len(choices)-1].Kind != c.Kind {
-			choices = append(choices, printed) // policies that deny and those that warn are two choices
-		}
-	}
-	e := printedExplanation{printedResult: printable(q.Image, result), Resources: choices, Locations: mapped(result.Looked, printableLocation),
+	e := printedExplanation{printedResult: printable(q.Image, result), Resources: live.Choices(snapshot, by.hidden(), q.Namespace), Locations: mapped(result.Looked, printableLocation),
 		Generation: snapshot.For(q.Namespace).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
 	if ref, err := image.Parse(q.Image); f.compare && err == nil {
 		e.Origin = printableOrigin(live.CompareOrigin(ctx, snapshot, q.Namespace, ref))

@@ -17,7 +17,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
-	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -50,17 +49,6 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 	require.Len(t, lines, 2, "another role grants them")
 	require.Contains(t, lines[0], "you cannot list clusterverifiers, clusterstores; ask")
 	require.Contains(t, lines[1], "ClusterRole landwaiter-reader")
-}
-
-func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
-	choice := printedChoice{Kind: "Store", Level: resolve.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
-	require.Equal(t, printedChoice{Kind: "Store", Level: live.LevelUnknown, Applied: []printedRef{}, Why: "you cannot read all resources that may apply"}, choice.Known(true))
-	choice.Applied[0].Name = "hub"
-	require.Equal(t, resolve.LevelCluster, choice.Known(true).Level)
-	require.Equal(t, live.LevelUnknown, choice.Known(false).Level)
-	hidden := rules{state: &live.State{Objects: resource.Objects{Hidden: []resource.Hidden{{Source: policy.ObjectRef{Kind: v1beta1.KindTenant}}}}}}
-	require.False(t, hidden.knowsTenants())
-	require.True(t, rules{}.knowsTenants())
 }
 
 func teamOf(name, home, namespace string) *v1beta1.Tenant {

@@ -41,9 +41,12 @@ func (r rules) verify(ctx context.Context, namespace verify.Namespace, ref image
 	return r.Verify(ctx, namespace, ref)
 }
 
-// knowsTenants reports whether it is known which Tenant a namespace belongs to.
-func (r rules) knowsTenants() bool {
-	return r.state == nil || !slices.ContainsFunc(r.state.Objects.Hidden, func(h resource.Hidden) bool { return h.Source.Kind == v1beta1.KindTenant })
+// hidden returns what the person may not read.
+func (r rules) hidden() []resource.Hidden {
+	if r.state == nil {
+		return nil
+	}
+	return r.state.Objects.Hidden
 }
 
 // verifyAll decides about images in parallel. Text that is no reference is denied, as the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,18 +26,30 @@ type printedStatus struct {
 	NotShown   []string           `json:"notShown"`
 
 	rights []live.Right // of NotShown
+	brief  bool         // whether the table has only namespaces that need attention, and totals of the rest
+}
+
+// statusFlags are the flags of status.
+type statusFlags struct {
+	by            person
+	all, problems bool
 }
 
 func newStatus(by person) *cobra.Command {
-	var all bool
+	f := statusFlags{by: by}
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show denied images, running images that fail verification, and the rules that apply",
 		Long: `Status reads the reports and resources of a namespace with your permissions, and changes nothing.
-It shows running images that fail verification, and images that were denied in the last seven
-days, with the reason and the fix. It shows registries whose images were refused undecided in the
-last hour, such as in an outage, how often and since when. It also shows exceptions in use and their expiry, resources
-that are not ready, not effective or about to expire, and the level that applies for each kind.
+It shows running images that fail verification, and images of new pods that failed it in the last
+seven days, with the reason and the fix. It shows registries about whose images Landwaiter could
+not decide in the last hour, such as in an outage, how often and since when. It also shows
+break-glass, exceptions in use and their expiry, resources that are not ready, not effective or
+about to expire, and the level that applies for each kind.
+
+With -A, status shows the namespaces that need attention, and totals of the others. With
+--problems, it shows only what needs attention. What happens in a namespace that is exempt from
+Gatekeeper needs no attention.
 
 "serve --reports" writes the reports. Status ignores reports that anyone else has changed. To read
 the reports of a namespace, you need the role view, edit or admin there. If you lack permissions,
@@ -48,36 +61,52 @@ Exit codes (64 and 69: see landwaiter --help):
   2  something could not be read, or the namespace does not exist`,
 		Example: `  landwaiter status
   landwaiter status --namespace iris-green-web
+  landwaiter status -A --problems
   landwaiter status -A -o json`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, namespace, err := by.scope(all)
-			if err != nil {
-				return err
-			}
-			ctx, cancel, failed := bounded(cmd.Context(), config, by.within(cmd))
-			defer cancel()
-			reader, err := live.New(config, schema.Embedded())
-			if err != nil {
-				return program.Failed(err)
-			}
-			scope := live.Scope{All: namespace == verify.Cluster}
-			if !scope.All {
-				scope.Namespaces = []verify.Namespace{namespace}
-			}
-			status, err := reader.Status(ctx, scope, time.Now())
-			if err != nil {
-				return failed(err)
-			}
-			if err := by.output.print(cmd, printableStatus(status)); err != nil {
-				return err
-			}
-			return statusExit(status)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	registerAll(cmd, &all)
-	uses(cmd, time.Minute, flagOutput)
+	registerAll(cmd, &f.all)
+	cmd.Flags().BoolVar(&f.problems, "problems", false, "show only what needs attention")
+	uses(cmd, time.Minute, flagOutput, flagAccount)
 	return cmd
+}
+
+func (f *statusFlags) run(cmd *cobra.Command) error {
+	server := serviceFlags{by: f.by}
+	if err := server.parseServed(); err != nil {
+		return err
+	}
+	config, namespace, err := f.by.scope(f.all)
+	if err != nil {
+		return err
+	}
+	ctx, cancel, failed := bounded(cmd.Context(), config, f.by.within(cmd))
+	defer cancel()
+	reader, err := live.New(config, schema.Embedded())
+	if err != nil {
+		return program.Failed(err)
+	}
+	scope := live.Scope{All: namespace == verify.Cluster}
+	if !scope.All {
+		scope.Namespaces = []verify.Namespace{namespace}
+	}
+	if err := server.enforced(ctx, reader, &scope); err != nil {
+		return failed(err)
+	}
+	status, err := reader.Status(ctx, scope, time.Now())
+	if err != nil {
+		return failed(err)
+	}
+	printed := printableStatus(status)
+	printed.brief = f.all
+	if f.problems {
+		printed = printed.problems()
+	}
+	if err := f.by.output.print(cmd, printed); err != nil {
+		return err
+	}
+	return statusExit(status)
 }
 
 // statusExit ends the command: what needs attention is known, so it counts more than what
@@ -87,21 +116,32 @@ func statusExit(status live.Status) error {
 }
 
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
-	for _, n := range s.Namespaces {
-		for i, c := range n.Rules {
-			n.Rules[i] = c.Known(n.Knows(c.Kind))
-		}
-	}
-	return printed
+	return printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
+}
+
+// problems leaves out what needs no attention.
+func (p printedStatus) problems() printedStatus {
+	p.Namespaces = slices.DeleteFunc(slices.Clone(p.Namespaces), func(n printedNamespace) bool { return !n.NeedsAttention() })
+	p.Resources = slices.DeleteFunc(slices.Clone(p.Resources), func(a printedAttention) bool { return !a.NeedsAttention() })
+	p.brief = len(p.Namespaces)+len(p.Resources) == 0
+	return p
 }
 
 func (p printedStatus) show(s *screen) {
-	for i, n := range p.Namespaces {
-		if i > 0 {
+	var others []printedNamespace
+	shown := 0
+	for _, n := range p.Namespaces {
+		if p.brief && !n.NeedsAttention() {
+			others = append(others, n)
+			continue
+		}
+		if shown++; shown > 1 {
 			s.line("")
 		}
 		showNamespace(s, n)
+	}
+	if p.brief {
+		showOthers(s, others, shown+len(p.Resources))
 	}
 	if len(p.Resources) > 0 {
 		s.section("RESOURCES OF THE CLUSTER")
@@ -126,20 +166,65 @@ func showAttention(s *screen, list []printedAttention) {
 	}
 }
 
-func showNamespace(s *screen, n printedNamespace) {
-	s.line("NAMESPACE %s", n.Namespace)
+// showOthers shows totals of the namespaces that need no attention, beside so much that does.
+func showOthers(s *screen, others []printedNamespace, shown int) {
+	if len(others) == 0 {
+		if shown == 0 {
+			s.line("nothing needs attention")
+		}
+		return
+	}
+	counts, without := map[string]int{}, 0
+	var exempt []string
+	for _, n := range others {
+		for result, count := range n.Counts {
+			counts[result] += count
+		}
+		switch {
+		case n.Exempt:
+			exempt = append(exempt, string(n.Namespace))
+		case !n.Reported:
+			without++
+		}
+	}
+	if shown > 0 {
+		s.line("")
+	}
+	s.line("NAMESPACES THAT NEED NO ATTENTION: %d", len(others))
+	s.row("running", countsOf(counts))
+	if without > 0 {
+		s.row("no report", strconv.Itoa(without))
+	}
+	if len(exempt) > 0 {
+		s.row("exempt", strings.Join(exempt, ", ")+": Gatekeeper admits every pod there, without asking Landwaiter")
+	}
+}
+
+// countsOf shows how many containers have each result.
+func countsOf(of map[string]int) string {
 	var counts []string
 	for _, result := range []string{v1beta1.ReportPass, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportError, v1beta1.ReportFail} {
-		if count := n.Counts[result]; count > 0 {
+		if count := of[result]; count > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", count, result))
 		}
 	}
-	s.row("running", cmp.Or(strings.Join(counts, ", "), "-"))
+	return cmp.Or(strings.Join(counts, ", "), "-")
+}
+
+func showNamespace(s *screen, n printedNamespace) {
+	s.line("NAMESPACE %s", n.Namespace)
+	if n.BreakGlass != nil {
+		s.row("break-glass", n.BreakGlass.String())
+	}
+	s.row("running", countsOf(n.Counts))
+	if does := n.GatekeeperDoes(); does != "" {
+		s.row("gatekeeper", does)
+	}
 	var unknown []string
 	for _, c := range n.Rules {
 		if c.Level == live.LevelUnknown {
-			if kind := strings.TrimPrefix(c.Kind, "Cluster"); !slices.Contains(unknown, kind) {
-				unknown = append(unknown, kind)
+			if c.Kind != v1beta1.KindClusterVerificationPolicy { // those are mandatory
+				unknown = append(unknown, c.Kind)
 			}
 			continue
 		}
@@ -149,7 +234,7 @@ func showNamespace(s *screen, n printedNamespace) {
 		s.row("not known", strings.Join(unknown, ", ")+": you cannot read all resources that may apply")
 	}
 	mandatory := cmp.Or(strings.Join(n.Mandatory, ", "), "-")
-	if slices.Contains(n.Hidden, v1beta1.KindClusterVerificationPolicy) {
+	if !n.Knows(v1beta1.KindClusterVerificationPolicy) {
 		mandatory = "not known"
 	}
 	s.row("mandatory", mandatory)
@@ -174,7 +259,7 @@ func showNamespace(s *screen, n printedNamespace) {
 // showUndecided shows the registries with images that nobody could decide about.
 func showUndecided(s *screen, n printedNamespace) {
 	if len(n.Undecided) > 0 {
-		s.section("REFUSED UNDECIDED IN THE LAST HOUR")
+		s.section("UNDECIDED IN THE LAST HOUR")
 	}
 	for _, u := range n.Undecided {
 		s.line("%s", u.Of())
@@ -200,7 +285,7 @@ func showImages(s *screen, n printedNamespace) {
 		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), policy.Objection{Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact})
 	}
 	if len(n.Denied) > 0 {
-		s.section("DENIED IN THE LAST SEVEN DAYS (dry runs included)")
+		s.section("FAILED VERIFICATION IN THE LAST SEVEN DAYS")
 	}
 	for _, d := range n.Denied {
 		s.line("%s", cmp.Or(d.Image, "(other images)"))

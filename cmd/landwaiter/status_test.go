@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -52,13 +53,13 @@ func TestStatusShowsAnOutageFirstAndWhenItIsOver(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printableStatus(status)))
 	require.Contains(t, out.String(), `
-REFUSED UNDECIDED IN THE LAST HOUR
+UNDECIDED IN THE LAST HOUR
 images of registry.example.com
-    refused 12 times since 2026-11-21T17:00:00Z, last 2026-11-21T17:04:00Z; last image registry.example.com/iris/shop:2
+    12 times since 2026-11-21T17:00:00Z, last 2026-11-21T17:04:00Z; last image registry.example.com/iris/shop:2
     registry.example.com did not answer in time
     To fix: landwaiter verify
 images of other registries
-    refused once from 2026-11-21T17:00:00Z to 2026-11-21T17:00:00Z; decided again since 2026-11-21T17:02:00Z
+    once from 2026-11-21T17:00:00Z to 2026-11-21T17:00:00Z; decided again since 2026-11-21T17:02:00Z
     quay.io did not answer in time
 
 RUNS
@@ -69,9 +70,51 @@ RUNS
 	require.Error(t, statusExit(over))
 }
 
+func TestStatusOfManyNamespacesShowsWhatNeedsAttentionAndTotals(t *testing.T) {
+	status := live.Status{Resources: []live.Attention{{Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "idle"}, Condition: v1beta1.ConditionEffective, Reason: "Overridden"}}}
+	for i := range 200 {
+		status.Namespaces = append(status.Namespaces, live.NamespaceStatus{Namespace: verify.Namespace(fmt.Sprintf("n%03d", i)), Counts: map[string]int{"pass": 2}, Reported: i > 0, BreakGlass: nil})
+	}
+	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail"}}, map[string]int{"fail": 1}
+	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.GlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
+	status.Namespaces[7].Gatekeeper = "deny"
+	printed := printableStatus(status)
+	printed.brief = true
+	var out bytes.Buffer
+	require.NoError(t, show(&out, printed))
+	require.Equal(t, `NAMESPACE n007
+break-glass  open: allows every image that no mandatory policy denies until 2026-11-30T10:00:00Z (OPS-1)
+running      2 pass
+gatekeeper   deny: refuses pods whose images are not allowed
+mandatory    -
+
+NAMESPACES THAT NEED NO ATTENTION: 199
+running    396 pass, 1 fail
+no report  1
+exempt     n001: Gatekeeper admits every pod there, without asking Landwaiter
+
+RESOURCES OF THE CLUSTER
+RESOURCE              CONDITION      REASON      MESSAGE
+ClusterVerifier idle  not Effective  Overridden  -
+note: namespace n000 has no report yet
+`, out.String())
+
+	out.Reset()
+	only := printed.problems()
+	require.NoError(t, show(&out, only))
+	require.Len(t, only.Namespaces, 1)
+	require.NotContains(t, out.String(), "idle")
+	require.NotContains(t, out.String(), "NEED NO ATTENTION")
+	status.Namespaces[7].BreakGlass, status.Namespaces[0].Reported = nil, true
+	out.Reset()
+	require.NoError(t, show(&out, printableStatus(status).problems()))
+	require.Equal(t, "nothing needs attention\n", out.String())
+	require.NoError(t, statusExit(status), "what runs in an exempt namespace does not count")
+}
+
 func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status := shopStatus()
-	status.Namespaces[0].Hidden = []string{v1beta1.KindTenant, v1beta1.KindClusterVerificationPolicy}
+	status.Namespaces[0].Rules = []live.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: live.LevelUnknown}, {Kind: v1beta1.KindClusterVerificationPolicy, Level: live.LevelUnknown}}
 	status.Namespaces[0].Ignored, status.Namespaces[0].Cut = 2, true
 	status.NoReports = true
 	status.Rights = []live.Right{{Verb: "list"}}

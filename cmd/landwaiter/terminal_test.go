@@ -50,7 +50,7 @@ func TestAnAPIServerThatHangsEndsCommandsAtTheirTimeout(t *testing.T) {
 	}{
 		"verify":    {[]string{"verify", "registry.example.com/app:v1"}, "list deployments.apps"},
 		"preview":   {[]string{"preview", "-f", change}, "list deployments.apps"},
-		"status":    {[]string{"status"}, "list clusterverifiers"},
+		"status":    {[]string{"status"}, "list deployments.apps"},
 		"check":     {[]string{"check"}, "list validatingwebhookconfigurations"},
 		"isolation": {[]string{"check", "--isolation"}, "list "},
 	} {

@@ -43,9 +43,16 @@ func plainly(err error) error { return err }
 
 // Status is that of status.
 func (s *clusterSource) Status(ctx context.Context, namespace verify.Namespace) (live.Status, error) {
-	scope := live.Scope{All: namespace == verify.Cluster, Shown: true}
+	scope := live.Scope{All: namespace == verify.Cluster}
 	if !scope.All {
 		scope.Namespaces = []verify.Namespace{namespace}
+	}
+	f, err := own(s.flags)
+	if err != nil {
+		return live.Status{}, err
+	}
+	if err := f.enforced(ctx, s.person, &scope); err != nil {
+		return live.Status{}, err
 	}
 	return s.person.Status(ctx, scope, time.Now())
 }

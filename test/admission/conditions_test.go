@@ -27,7 +27,7 @@ func TestPolicyThatNamesAVerifierThatDoesNotExistIsNotReady(t *testing.T) {
 	w.apply(t, own(ns, w.teamA)+policy(ns, "release", needing("{anyOf: [later]}")))
 	said := w.condition(t, &v1beta1.VerificationPolicy{}, ns, "release", metav1.ConditionFalse, "NotFound")
 	require.Contains(t, said.Message, "names Verifier later, which does not exist")
-	w.effective(t, &v1beta1.VerificationPolicy{}, ns, "release", metav1.ConditionTrue, "Denies")
+	w.effective(t, &v1beta1.VerificationPolicy{}, ns, "release", metav1.ConditionFalse, "Denies")
 	w.denied(t, ns, w.byTeamA, "VerificationPolicy "+ns+"/release")
 
 	w.apply(t, verifier(ns, "later", "keys"))

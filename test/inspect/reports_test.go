@@ -84,7 +84,7 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.EqualValues(t, v1beta1.ReportFail, r.Result)
 	require.Equal(t, "Deployment bad", r.Subjects[0].Kind+" "+r.Subjects[0].Name)
 	require.Equal(t, "by namespace and image", r.Properties[v1beta1.PropertyMatched])
-	require.Equal(t, "it may have been a dry run", r.Properties[v1beta1.PropertyNote])
+	require.Equal(t, "Gatekeeper decides whether that stops a pod", r.Properties[v1beta1.PropertyNote])
 	require.NotEmpty(t, r.Properties[v1beta1.PropertyTraceID])
 	require.Regexp(t, "^cosign sign .*@sha256:[0-9a-f]{64}$", r.Properties[v1beta1.PropertyCommand])
 	require.NotEmpty(t, r.Description)
@@ -92,7 +92,7 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	events := w.events(t, w.a, v1beta1.EventImageDenied)
 	require.Len(t, events, 1)
 	require.Contains(t, events[0].Message, unsigned)
-	require.Contains(t, events[0].Message, "it may have been a dry run")
+	require.Contains(t, events[0].Message, "Gatekeeper decides whether that stops a pod")
 	require.Regexp(t, "To fix: cosign sign .*@sha256:[0-9a-f]{64}$", events[0].Message, "the command ends the Event, so that it can be copied")
 }
 

@@ -66,7 +66,7 @@ func (v *viewer) walks(t *testing.T, w *teams, signed, unsigned string) {
 	require.Equal(t, clara, slices.Contains(v.Texts("main a"), w.zebraWeb))
 
 	v.follow(t, "/namespaces/"+w.irisWeb)
-	v.looksAt(t, "namespace", "heading: Namespace "+w.irisWeb+"\n", "heading: Denied in the last seven days\n", "heading: Which rule decides\n", "image: Levels of rules", "heading: Images that run\n")
+	v.looksAt(t, "namespace", "heading: Namespace "+w.irisWeb+"\n", "heading: Failed verification in the last seven days\n", "heading: Which rule decides\n", "image: Levels of rules", "heading: Images that run\n")
 	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "Deployment/shop")
 	require.Contains(t, strings.Join(v.Texts("[aria-labelledby=denied-title] li"), "\n"), "To fix:")
 	signer := regexp.MustCompile(`sha256:[0-9a-f]{64}`)

@@ -28,7 +28,7 @@ const (
 const (
 	ReasonInForce        Reason = "InForce"        // the resource is used for decisions
 	ReasonOnlyWarns      Reason = "OnlyWarns"      // the policy adds warnings and denies nothing
-	ReasonDenies         Reason = "Denies"         // the resource cannot be used, so whatever depends on it is denied
+	ReasonDenies         Reason = "Denies"         // the resource cannot be used, so every image that depends on it is denied
 	ReasonOverridden     Reason = "Overridden"     // a namespace's own resources, or ones earlier by name, apply instead
 	ReasonUnused         Reason = "Unused"         // nothing references the resource
 	ReasonAppliesNowhere Reason = "AppliesNowhere" // the resource matches nothing that exists

@@ -1,6 +1,13 @@
 package check
 
-import "github.com/landwaiter/landwaiter/pkg/resources/constraint"
+import (
+	"cmp"
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
+)
 
 // What Gatekeeper does about a pod that violates a constraint, the weakest first.
 const (
@@ -22,11 +29,35 @@ func (i *Inventory) Actions() map[string]string {
 	found := map[string]string{}
 	for n := range i.Namespaces {
 		name, has := i.Namespaces[n].Name, i.Namespaces[n].Labels
-		mode := constraint.ModeIn(i.Constraints, name, withName(has, name))
-		found[name] = string(mode)
-		if mode == constraint.None {
-			found[name] = ActionNone
-		}
+		found[name] = i.action(name, has)
 	}
 	return found
+}
+
+// action returns the strictest action of any constraint for the pods of a namespace with its labels.
+func (i *Inventory) action(name string, labels map[string]string) string {
+	mode := constraint.ModeIn(i.Constraints, name, withName(labels, name))
+	if mode == constraint.None {
+		return ActionNone
+	}
+	return string(mode)
+}
+
+// ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, and
+// whether it is exempt from Gatekeeper. Whoever may not read constraints, such as most teams, is only
+// told what labels exempt: the action of others is "". An error means that the API server did not answer.
+func ReadActions(ctx context.Context, c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool), error) {
+	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
+	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &r.into.Constraints)
+	if err := cmp.Or(r.failed, ctx.Err()); err != nil {
+		return nil, err
+	}
+	_, unread := r.into.Unread[SourceConstraints]
+	return func(name string, labels map[string]string) (string, bool) {
+		exempt := constraint.Exempt(r.into.Constraints, name, withName(labels, name))
+		if unread && !exempt {
+			return "", false
+		}
+		return r.into.action(name, labels), exempt
+	}, nil
 }

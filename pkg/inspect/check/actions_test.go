@@ -1,12 +1,17 @@
 package check
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
@@ -49,5 +54,25 @@ func TestTheStrongestConstraintThatMatchesAllPodsOfANamespaceCounts(t *testing.T
 func TestActionsAreUnknownWithoutPermission(t *testing.T) {
 	for _, source := range []Source{SourceConstraints, SourceNamespaces} {
 		require.Nil(t, (&Inventory{Unread: map[Source]Unread{source: {}}}).Actions())
+	}
+}
+
+func TestWhatGatekeeperDoesIsUnknownWithoutPermission(t *testing.T) {
+	ignored := map[string]string{constraint.IgnoreLabel: "x"}
+	for _, readable := range []bool{true, false} {
+		made := interceptor.NewClient(installed(t, "h:1", false).(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error { //nolint:forcetypeassert // the fake can watch
+			if !readable {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "verifiedimages"}, "", nil)
+			}
+			return c.List(ctx, list, options...)
+		}})
+		does, err := ReadActions(t.Context(), made)
+		require.NoError(t, err)
+		action, exempt := does("shop", nil)
+		require.Equal(t, map[bool]string{true: ActionDeny, false: ""}[readable], action)
+		require.False(t, exempt)
+		action, exempt = does("kube-system", ignored)
+		require.Equal(t, ActionNone, action)
+		require.True(t, exempt)
 	}
 }

@@ -109,7 +109,10 @@ func Examine(inventory *Inventory, schemas resource.Schemas) Report {
 		if unread {
 			continue
 		}
-		c.find(v, func(f resource.Finding) { report.Findings = append(report.Findings, f) })
+		c.find(v, func(f resource.Finding) {
+			v.soften(&f)
+			report.Findings = append(report.Findings, f)
+		})
 		if c.unknown != nil {
 			report.Unchecked = append(report.Unchecked, c.unknown(v)...)
 		}

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	constraintKind  = "VerifiedImages"
+	constraintKind  = constraint.Kind
 	templateName    = "verifiedimages"
 	defaultProvider = "landwaiter-verdict"
 	applyConstraint = "kubectl apply --filename=library/verified-images/samples/constraint.yaml"

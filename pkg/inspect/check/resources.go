@@ -33,15 +33,6 @@ func targetOf(o v1beta1.Object) target {
 // grantable is how Landwaiter ends the message about an object that it may not read.
 const grantable = "grant it with: kubectl create rolebinding "
 
-// notSo returns a condition that is False of a resource, nil otherwise.
-func notSo(o v1beta1.Object, condition string) *metav1.Condition {
-	c := meta.FindStatusCondition(o.CommonStatus().Conditions, condition)
-	if c == nil || c.Status != metav1.ConditionFalse {
-		return nil
-	}
-	return c
-}
-
 // dependents is the end of the condition Ready of most kinds, too.
 const dependents = "what depends on it is denied"
 
@@ -61,12 +52,12 @@ func unusable(o v1beta1.Object) string {
 func notReady(v *view, add func(resource.Finding)) {
 	causes := map[string]bool{}
 	for _, o := range v.Resources {
-		if c := notSo(o, v1beta1.ConditionReady); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
+		if c := resource.Lacks(o, v1beta1.ConditionReady); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
 			causes[o.GetNamespace()] = true
 		}
 	}
 	for _, o := range v.Resources {
-		c := notSo(o, v1beta1.ConditionReady)
+		c := resource.Lacks(o, v1beta1.ConditionReady)
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
@@ -107,7 +98,7 @@ func refusalsOf(resources []v1beta1.Object, schemas resource.Schemas) map[policy
 
 func notEffective(v *view, add func(resource.Finding)) {
 	for _, o := range v.Resources {
-		c := notSo(o, v1beta1.ConditionEffective)
+		c := resource.Lacks(o, v1beta1.ConditionEffective)
 		if c == nil {
 			continue
 		}
@@ -152,6 +143,12 @@ func needReview(v *view, add func(resource.Finding)) {
 	}
 }
 
+// takesPart reports whether a resource decides, or denies because it is broken.
+func takesPart(o v1beta1.Object) bool {
+	c := resource.Lacks(o, v1beta1.ConditionEffective)
+	return c == nil || c.Reason == string(policy.ReasonDenies)
+}
+
 // needed says what deleting a resource of a namespace that decides nothing may change, "" if
 // nothing.
 func (v *view) needed(o v1beta1.Object) string {
@@ -169,12 +166,12 @@ func (v *view) needed(o v1beta1.Object) string {
 	}
 	switch o.(type) {
 	case *v1beta1.TrustStore:
-		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionReady) != nil }) {
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return resource.Lacks(other, v1beta1.ConditionReady) != nil }) {
 			return "a Verifier that is not Ready may name it"
 		}
 		return ""
 	case *v1beta1.Verifier:
-		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return notSo(other, v1beta1.ConditionEffective) == nil }) {
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return takesPart(other) }) {
 			return ""
 		}
 		return "without the last Verifier of a namespace, ClusterVerifiers apply there"

@@ -35,6 +35,8 @@ type Placed struct {
 	// deny nothing.
 	Applies, Mandatory, Warns bool
 	Why                       string
+	// Broken is the reason for which the resource is not Ready, "" if it is.
+	Broken string
 	// Instead is the level whose resources of the kind apply in place of this one, "" if this one
 	// applies.
 	Instead string
@@ -101,6 +103,9 @@ func kindOrder(kind string) int { return slices.Index(kindsThatFallBack(), kind)
 func placedOf(object v1beta1.Object) (Placed, bool) {
 	ref := resource.RefOf(object)
 	p := Placed{Ref: ref, Kind: strings.TrimPrefix(ref.Kind, "Cluster")}
+	if c := resource.Lacks(object, v1beta1.ConditionReady); c != nil {
+		p.Broken = shown(c.Reason)
+	}
 	switch o := object.(type) {
 	case *v1beta1.VerificationPolicy:
 		p.Policy, p.Warns = o, o.Spec.EnforcementAction == v1beta1.EnforcementActionWarn
@@ -114,11 +119,9 @@ func placedOf(object v1beta1.Object) (Placed, bool) {
 // describe adds to n which rules apply.
 func (r *ruled) describe(n *NamespaceStatus) {
 	n.Mandatory, n.Hidden = r.names, hiddenFrom(r.objects, n.Namespace)
-	for _, choice := range r.snapshot.Explain(n.Namespace) {
-		n.Rules = append(n.Rules, Choice(choice))
-	}
+	n.Rules = append(n.Rules, Choices(r.snapshot, r.objects.Hidden, n.Namespace)...)
 	if holder := r.tenants.Holder(string(n.Namespace)); holder != nil {
-		n.Tenant = holder.Name
+		n.Tenant, n.home = holder.Name, holder.Spec.HomeNamespace == string(n.Namespace)
 		if contact := shown(string(holder.Spec.Contact)); contact != "" {
 			n.Contacts = append(n.Contacts, Contact{resource.RefOf(holder), contact})
 		}
@@ -229,6 +232,13 @@ func exceptionOf(object v1beta1.Object) *v1beta1.ExceptionSpec {
 // nothing is counted.
 func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) Status {
 	r := newRuled(o)
+	for _, list := range r.placed {
+		for i := range list {
+			if at := slices.IndexFunc(problems, func(p resource.Problem) bool { return p.Source == list[i].Ref }); at >= 0 {
+				list[i].Broken = string(problems[at].Reason)
+			}
+		}
+	}
 	s := Status{NoReports: true, Resources: []Attention{}, Ends: r.ends(now)}
 	wrong := map[verify.Namespace][]Attention{}
 	for _, p := range problems {
@@ -245,20 +255,29 @@ func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) St
 	return s
 }
 
-// Knows reports whether the person may read all that decides which resources of a kind apply.
+// Knows reports whether it is known which resources of a kind apply. Mandatory policies are those of
+// the kind ClusterVerificationPolicy.
 func (n NamespaceStatus) Knows(kind string) bool {
-	kind = strings.TrimPrefix(kind, "Cluster")
-	return !slices.ContainsFunc(n.Hidden, func(hidden string) bool {
-		return hidden == v1beta1.KindTenant || strings.TrimPrefix(hidden, "Cluster") == kind
-	})
+	return !slices.ContainsFunc(n.Rules, func(c Choice) bool { return c.Kind == kind && c.Level == LevelUnknown })
 }
 
-// Known returns which resources of a kind apply, or the level [LevelUnknown] if the person may not
-// read all that may apply. Known says whether the other levels could be read.
-func (c Choice) Known(known bool) Choice {
-	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
-		return Choice{Kind: c.Kind, Level: LevelUnknown, Applied: []policy.ObjectRef{}, Why: "you cannot read all resources that may apply"}
+// Choices says which level decides about each kind in a namespace. Every command and the page read
+// it here. A kind has the level [LevelUnknown], once, if the person may not read all resources that
+// may apply. Only mandatory policies apply whoever holds the namespace.
+func Choices(snapshot *resolve.Snapshot, hidden []resource.Hidden, namespace verify.Namespace) []Choice {
+	knowsTenants := !slices.ContainsFunc(hidden, func(h resource.Hidden) bool { return h.Source.Kind == v1beta1.KindTenant })
+	choices := []Choice{}
+	for _, c := range snapshot.Explain(namespace) {
+		made := Choice(c)
+		made.Applied = append([]policy.ObjectRef{}, c.Applied...)
+		unreadable := slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName })
+		if unreadable || !knowsTenants && c.Kind != v1beta1.KindClusterVerificationPolicy {
+			made = Choice{Kind: c.Kind, Level: LevelUnknown, Applied: []policy.ObjectRef{}, Why: "you cannot read all resources that may apply"}
+			if last := len(choices) - 1; last >= 0 && choices[last].Kind == c.Kind && choices[last].Level == LevelUnknown {
+				continue
+			}
+		}
+		choices = append(choices, made)
 	}
-	c.Applied = append([]policy.ObjectRef{}, c.Applied...)
-	return c
+	return choices
 }

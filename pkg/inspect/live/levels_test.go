@@ -1,6 +1,7 @@
 package live
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/configdir"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/written"
 )
@@ -108,15 +110,66 @@ func TestLevelsNameTheKindsThatThePersonMayNotList(t *testing.T) {
 	require.True(t, n.Knows("VerificationPolicy"))
 }
 
-func TestAStatusUsesWhatLandwaiterShowsIfItIsAsked(t *testing.T) {
+func TestAStatusUsesWhatLandwaiterShows(t *testing.T) {
 	l, w := newLab(t), world{}
 	w.add(shownTenant())
-	w.add(l.shown(t, w))
-	dev := l.person(w, refusal{v1beta1.KindTenant, ""})
 	for _, uses := range []bool{false, true} {
-		s, err := dev.Status(t.Context(), Scope{Namespaces: []verify.Namespace{team}, Shown: uses}, today())
+		if uses {
+			w.add(l.shown(t, w))
+		}
+		s, err := l.person(w, refusal{v1beta1.KindTenant, ""}).Status(t.Context(), Scope{Namespaces: []verify.Namespace{team}}, today())
 		require.NoError(t, err)
 		require.Equal(t, uses, s.Namespaces[0].Tenant != "", "who holds the namespace is known")
 		require.Equal(t, uses, s.Namespaces[0].Knows("VerificationPolicy"))
+		require.Equal(t, uses, strings.Contains(strings.Join(s.Notes(), "\n"), "the cluster's rules come from ConfigMap"))
+	}
+}
+
+// A team admin reads the own namespace, and not the cluster. What decides there is known then, and both
+// commands say so: verify --explain reads a State, and status a Status.
+func TestStatusAndExplainSayTheSameOfWhatDecides(t *testing.T) {
+	own := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "own"}}
+	release := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "release"}}
+	for name, c := range map[string]struct {
+		hidden []string
+		levels map[string]string
+	}{
+		"a team admin": {[]string{"ClusterVerificationPolicy", "ClusterVerifier", "ClusterStore"},
+			map[string]string{"VerificationPolicy": "namespace", "Verifier": "namespace", "Store": "unknown", "ClusterVerificationPolicy": "unknown"}},
+		"nothing of the namespace": {[]string{"VerificationPolicy", "Verifier"},
+			map[string]string{"VerificationPolicy": "unknown", "Verifier": "unknown", "Store": "none"}},
+		"no Tenants": {[]string{"Tenant"}, map[string]string{"VerificationPolicy": "unknown", "Verifier": "unknown", "Store": "unknown"}},
+		"everything": {nil, map[string]string{"VerificationPolicy": "namespace", "Verifier": "namespace", "Store": "none"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := reads(t, c.hidden, own, release)
+			state, err := p.Read(t.Context(), one("team"))
+			require.NoError(t, err)
+			snapshot, _ := resolve.New(state.Objects, nil, resolve.Nowhere())
+			status := statusOf(t, p, one("team")).Namespaces[0]
+			require.Equal(t, Choices(snapshot, state.Objects.Hidden, "team"), status.Rules)
+			levels := map[string]string{}
+			for _, rule := range status.Rules {
+				levels[rule.Kind] = rule.Level
+			}
+			require.Equal(t, c.levels, levels)
+		})
+	}
+}
+
+func TestALevelSaysWhichResourcesAreBroken(t *testing.T) {
+	p := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p"}}
+	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "NotFound"}, {Type: "Effective", Status: "False", Reason: "Denies"}}
+	s := statusOf(t, reads(t, nil, p), one("team"))
+	require.Equal(t, "NotFound", s.Namespaces[0].Levels[0].Resources[0].Broken)
+	require.Len(t, s.Namespaces[0].Resources, 1, "one line for one state")
+
+	files := StatusOf(samples(t), []resource.Problem{{Source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris-green", Name: "releases"}, Reason: "Invalid"}}, today())
+	require.Equal(t, "Invalid", namespaceIn(t, files, "iris-green").Levels[0].Resources[0].Broken)
+}
+
+func TestAResourceThatDeniesNeedsAttentionAndAnIdleOneDoesNot(t *testing.T) {
+	for reason, needs := range map[string]bool{"Denies": true, "Unsatisfiable": true, "Unused": false, "Overridden": false} {
+		require.Equal(t, needs, Status{Resources: []Attention{{Condition: v1beta1.ConditionEffective, Reason: reason}}}.NeedsAttention(), reason)
 	}
 }

@@ -44,6 +44,8 @@ const (
 	undecidedQuiet = 5 * time.Minute
 	// maxShownBytes bounds a text of a report that is repeated.
 	maxShownBytes = 1024
+	// maxNamed is how many namespaces a note names.
+	maxNamed = 10
 	// maxParallel bounds the images that are judged at a time, as for other commands: what a
 	// registry bears from one machine.
 	maxParallel = 16

@@ -81,9 +81,7 @@ func (s *State) WithoutBreakGlass(why string, now time.Time) {
 	s.Objects.Namespaces = slices.Clone(s.Objects.Namespaces)
 	for i := range s.Objects.Namespaces {
 		n := &s.Objects.Namespaces[i]
-		from, errFrom := time.Parse(time.RFC3339, n.Annotations[v1beta1.AnnotationBreakGlassFrom])
-		until, errUntil := time.Parse(time.RFC3339, n.Annotations[v1beta1.AnnotationBreakGlassUntil])
-		if errFrom == nil && errUntil == nil && !now.Before(from) && now.Before(until) {
+		if breakGlassOf(n, Limit{Why: why}, now).Opens() {
 			s.unsure[verify.Namespace(n.Name)] = why
 		}
 		n.Annotations = maps.Clone(n.Annotations)

@@ -11,6 +11,9 @@ import (
 // Notes says what a reader should know about s: what is missing, and what is not shown.
 func (s Status) Notes() []string {
 	notes := []string{}
+	if s.Shown != nil {
+		notes = append(notes, s.Shown.Note())
+	}
 	if s.NoReports {
 		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
 	}
@@ -35,6 +38,8 @@ func (s Status) Notes() []string {
 	switch {
 	case len(without) == 1:
 		notes = append(notes, fmt.Sprintf("namespace %s has no report yet", without[0]))
+	case len(without) > maxNamed:
+		notes = append(notes, fmt.Sprintf("namespaces that have no report yet: %s and %d more", strings.Join(without[:maxNamed], ", "), len(without)-maxNamed))
 	case len(without) > 1:
 		notes = append(notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
 	}

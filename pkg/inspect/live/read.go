@@ -26,9 +26,12 @@ type Scope struct {
 	// Namespaces are looked at, if All is not set.
 	Namespaces []verify.Namespace
 	All        bool
-	// Shown lets a status of one namespace use what Landwaiter shows there of the cluster's rules, if
-	// the person may not list these.
-	Shown bool
+	// BreakGlass is how long the server lets break-glass last, as far as the person knows. A status asks
+	// for it.
+	BreakGlass Limit
+	// Action says what Gatekeeper does in a namespace with its labels about a pod whose image is not
+	// allowed, "" if that is not known, and whether the namespace is exempt. A status asks for it.
+	Action func(name string, labels map[string]string) (action string, exempt bool)
 	// ClusterResourceNamespace is where objects that cluster resources reference are.
 	ClusterResourceNamespace string
 }

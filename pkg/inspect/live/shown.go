@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,6 +28,24 @@ type Shown struct {
 	At time.Time
 	// Kinds are those of which it has what the person may not list.
 	Kinds []string
+}
+
+// Note says where the rules come from and how old they are.
+func (s *Shown) Note() string {
+	asOf := ""
+	if !s.At.IsZero() {
+		asOf = ", as of " + s.At.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("you cannot list all cluster resources, so the cluster's rules come from ConfigMap %s of namespace %s%s", resource.ShownName, s.Namespace, asOf)
+}
+
+// breakGlass returns how long the server lets break-glass last, by what it shows.
+func (s *Shown) breakGlass() Limit {
+	most, err := time.ParseDuration(cmp.Or(s.MaxBreakGlass, "0s"))
+	if err != nil {
+		return Limit{Why: "ConfigMap " + resource.ShownName + " says " + s.MaxBreakGlass}
+	}
+	return Limit{Known: true, Most: most}
 }
 
 // shownIn names the ConfigMap of a namespace.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,6 +30,8 @@ type Status struct {
 	Rights []Right
 	// Ends are the ends of trust, exceptions and break-glass, the next one first.
 	Ends []End
+	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
+	Shown *Shown
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool
 }
@@ -41,10 +44,11 @@ type NamespaceStatus struct {
 	Counts map[string]int `json:"counts"`
 	// Running are those that do not pass, the worst first.
 	Running []Running `json:"running"`
-	// Undecided are the registries with images that were refused in the last hour because Landwaiter
-	// could not decide about them, the last one first.
+	// Undecided are the registries about whose images Landwaiter could not decide in the last hour, the
+	// last one first.
 	Undecided []Undecided `json:"undecided"`
-	// Denied are the denials of the last seven days, the last one first.
+	// Denied are the images of new pods that failed verification in the last seven days, the last one
+	// first. Gatekeeper decides whether that stopped a pod.
 	Denied []Denial `json:"denied"`
 	// Exceptions are those that allow something that runs.
 	Exceptions []ExceptionUse `json:"exceptions"`
@@ -58,6 +62,13 @@ type NamespaceStatus struct {
 	// Hidden are the kinds of which the person may not read all that may apply, so that
 	// Rules and mandatory policies are incomplete.
 	Hidden []string `json:"hidden"`
+	// Gatekeeper is what it does about pods whose images are not allowed: deny, warn, dryrun or "not
+	// asked", and "" if the person may not read constraints. Exempt says that it leaves the namespace out
+	// on purpose.
+	Gatekeeper string `json:"gatekeeper,omitempty"`
+	Exempt     bool   `json:"exempt"`
+	// BreakGlass opens the namespace, nil if it does not.
+	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
 	// Ignored is how many reports look like Landwaiter's and were changed by others, and
 	// LeftOut how many results its reports had no room for.
 	Ignored, LeftOut int `json:"-"`
@@ -70,6 +81,8 @@ type NamespaceStatus struct {
 	Levels []Level   `json:"-"`
 	All    []Running `json:"-"`
 
+	// home says that resources here decide in other namespaces of the Tenant, too.
+	home bool
 	// allowed is since when images run that are allowed, by their normalised names.
 	allowed map[string]string
 }
@@ -110,7 +123,7 @@ type Running struct {
 	ExceptionEnds string `json:"-"`
 }
 
-// Denial is an image that was denied.
+// Denial is an image of a new pod that failed verification.
 type Denial struct {
 	Image       string   `json:"image"`
 	Count       int      `json:"count"`
@@ -145,16 +158,28 @@ type Attention struct {
 	Message   string           `json:"message"`
 }
 
+// NeedsAttention reports whether somebody must act: a resource that merely takes no part is fine.
+func (a Attention) NeedsAttention() bool {
+	return a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
+}
+
 // NeedsAttention reports whether anything in the Status is not as it should be.
 func (s Status) NeedsAttention() bool {
-	bad := func(a []Attention) bool {
-		return slices.ContainsFunc(a, func(a Attention) bool { return a.Condition != v1beta1.ConditionEffective })
+	return slices.ContainsFunc(s.Resources, Attention.NeedsAttention) || slices.ContainsFunc(s.Namespaces, NamespaceStatus.NeedsAttention)
+}
+
+// NeedsAttention reports whether anything in the namespace is not as it should be. Nothing that runs in
+// a namespace that is exempt from Gatekeeper was or will be stopped, so nothing there counts but
+// resources that decide elsewhere.
+func (n NamespaceStatus) NeedsAttention() bool {
+	denies := slices.ContainsFunc(n.Resources, Attention.NeedsAttention)
+	if n.Exempt {
+		return n.home && denies
 	}
 	denied := func(d Denial) bool { return d.Allowed == "" }
 	lasts := func(u Undecided) bool { return !u.Over }
-	return bad(s.Resources) || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool {
-		return len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || slices.ContainsFunc(n.Undecided, lasts) || bad(n.Resources)
-	})
+	return denies || len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || slices.ContainsFunc(n.Undecided, lasts) ||
+		n.BreakGlass != nil && n.BreakGlass.State != GlassPlanned
 }
 
 // Unknown reports whether something could not be read.
@@ -183,6 +208,10 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	if err != nil {
 		return Status{}, err
 	}
+	limit := scope.BreakGlass
+	if !limit.Known && r.shown != nil {
+		limit = r.shown.breakGlass()
+	}
 	ruled := newRuled(r.objects)
 	found := attention(r.objects)
 	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now)}
@@ -198,13 +227,19 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 		n := reports.of(name)
 		n.Resources = append(n.Resources, found[name]...)
 		ruled.describe(n)
+		if at := slices.IndexFunc(r.objects.Namespaces, func(o corev1.Namespace) bool { return o.Name == string(name) }); at >= 0 {
+			of := &r.objects.Namespaces[at]
+			if n.BreakGlass = breakGlassOf(of, limit, now); scope.Action != nil {
+				n.Gatekeeper, n.Exempt = scope.Action(of.Name, of.Labels)
+			}
+		}
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)
 	}
 	for _, right := range reports.rights {
 		r.lacks(right)
 	}
-	s.NoReports, s.Rights = reports.none, r.rights
+	s.NoReports, s.Rights, s.Shown = reports.none, r.rights, r.shown
 	return s, nil
 }
 
@@ -216,10 +251,8 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 	if scope.All {
 		return r.everything(ctx)
 	}
-	if scope.Shown {
-		if err := r.shownRules(ctx, scope.Namespaces); err != nil {
-			return err
-		}
+	if err := r.shownRules(ctx, scope.Namespaces); err != nil {
+		return err
 	}
 	return r.namespaces(ctx, scope.Namespaces, Change{})
 }
@@ -228,12 +261,13 @@ func (r *reading) rules(ctx context.Context, scope Scope) error {
 func attention(o resource.Objects) map[verify.Namespace][]Attention {
 	found := map[verify.Namespace][]Attention{}
 	for _, object := range o.Resources {
+		broken := resource.Lacks(object, v1beta1.ConditionReady) != nil
 		for _, c := range object.CommonStatus().Conditions {
 			wanted := metav1.ConditionTrue
 			if v1beta1.IsWarning(c.Type) {
 				wanted = metav1.ConditionFalse
 			}
-			if c.Status == wanted {
+			if c.Status == wanted || broken && c.Type == v1beta1.ConditionEffective { // not Ready says more
 				continue
 			}
 			at := verify.Namespace(object.GetNamespace())

@@ -246,7 +246,7 @@ func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
 	mandatory.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
 	refused := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "refused"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: "Perhaps"}}
 	s := statusOf(t, reads(t, nil, refused, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
-		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "True", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))
+		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "False", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))
 	var got []string
 	for _, a := range s.Namespaces[0].Resources {
 		got = append(got, a.Condition+" "+a.Source.String())

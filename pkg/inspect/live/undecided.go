@@ -11,11 +11,10 @@ import (
 // allOtherRegistries is how reports name the registries that are not counted separately.
 const allOtherRegistries = "*"
 
-// Undecided is a registry with images that were refused because Landwaiter could not decide about
-// them, most often because the registry did not answer.
+// Undecided is a registry with images about which Landwaiter could not decide, most often because the registry did not answer.
 type Undecided struct {
 	Registry string `json:"registry"` // "*" for those that are not counted separately
-	// Count is how often images were refused, First and Last when, and Image the last of them.
+	// Count is how often images were undecided, First and Last when, and Image the last of them.
 	Count       int    `json:"count"`
 	First       string `json:"first"`
 	Last        string `json:"last"`
@@ -26,7 +25,7 @@ type Undecided struct {
 	TraceID     string `json:"traceID,omitempty"`
 	// Answered is since when images of the registry are decided again, "" if that is not known.
 	Answered string `json:"answered,omitempty"`
-	// Over says that images are decided again, or that none was refused for five minutes.
+	// Over says that images are decided again, or that none was undecided for five minutes.
 	Over bool `json:"over"`
 }
 
@@ -38,7 +37,7 @@ func (u Undecided) Of() string {
 	return "images of " + u.Registry
 }
 
-// When says how often images were refused, since when, and whether that is over.
+// When says how often images were undecided, since when, and whether that is over.
 func (u Undecided) When() string {
 	often := "once"
 	if u.Count != 1 {
@@ -47,14 +46,14 @@ func (u Undecided) When() string {
 	first, last := cmp.Or(u.First, "an unknown time"), cmp.Or(u.Last, "an unknown time")
 	switch {
 	case u.Answered != "":
-		return fmt.Sprintf("refused %s from %s to %s; decided again since %s", often, first, last, u.Answered)
+		return fmt.Sprintf("%s from %s to %s; decided again since %s", often, first, last, u.Answered)
 	case u.Over:
-		return fmt.Sprintf("refused %s from %s to %s; none was refused since then", often, first, last)
+		return fmt.Sprintf("%s from %s to %s; none since then", often, first, last)
 	}
-	return fmt.Sprintf("refused %s since %s, last %s", often, first, last)
+	return fmt.Sprintf("%s since %s, last %s", often, first, last)
 }
 
-// undecided takes over what a report says of a registry, whose last image was refused so long ago.
+// undecided takes over what a report says of a registry, whose last image was undecided so long ago.
 func (n *NamespaceStatus) undecided(r *reportResult, ago time.Duration) {
 	p := r.Properties
 	u := Undecided{Registry: shown(p[v1beta1.PropertyRegistry]), Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast]),

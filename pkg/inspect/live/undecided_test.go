@@ -24,9 +24,9 @@ func TestStatusSaysWhichRegistriesFailAndUntilWhen(t *testing.T) {
 		attention bool
 		says      string
 	}{
-		"it fails":                     {time.Minute, "", true, "refused 12 times since 2026-11-22T10:59:00Z, last 2026-11-22T11:59:00Z"},
-		"it answers again":             {2 * time.Minute, "2026-11-22T11:59:00Z", false, "refused 12 times from 2026-11-22T10:58:00Z to 2026-11-22T11:58:00Z; decided again since 2026-11-22T11:59:00Z"},
-		"nobody has asked for a while": {10 * time.Minute, "", false, "refused 12 times from 2026-11-22T10:50:00Z to 2026-11-22T11:50:00Z; none was refused since then"},
+		"it fails":                     {time.Minute, "", true, "12 times since 2026-11-22T10:59:00Z, last 2026-11-22T11:59:00Z"},
+		"it answers again":             {2 * time.Minute, "2026-11-22T11:59:00Z", false, "12 times from 2026-11-22T10:58:00Z to 2026-11-22T11:58:00Z; decided again since 2026-11-22T11:59:00Z"},
+		"nobody has asked for a while": {10 * time.Minute, "", false, "12 times from 2026-11-22T10:50:00Z to 2026-11-22T11:50:00Z; none since then"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter",

@@ -49,6 +49,7 @@ type stageCount struct {
 
 type namespaceRow struct {
 	Name, Href, Team, Stage string
+	Opened                  bool // break-glass may be in force
 	counts
 }
 
@@ -75,7 +76,7 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 	for _, n := range s.Namespaces {
 		name := cmp.Or(n.Tenant, noTeam)
 		stage, _ := stageOf(n, checked.Actions)
-		row := namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: name, Stage: stage, counts: counted(n)}
+		row := namespaceRow{Name: string(n.Namespace), Href: namespaceHref(n.Namespace), Team: name, Stage: stage, Opened: n.BreakGlass.Opens(), counts: counted(n)}
 		if teams[name] == nil {
 			teams[name] = &teamRow{Name: name, Href: pathCluster + "?" + url.Values{"team": {name}}.Encode(), counts: counts{Missing: row.Missing}}
 			staged[name] = map[string]int{}

@@ -19,22 +19,24 @@ type namespaceModel struct {
 	Contacts   []live.Contact
 	Known      bool // it was read
 	counts
-	Stage     string
-	Whole     bool // what Gatekeeper does is known
-	Checking  bool // it is being read
-	Picture   picture
-	Running   []runningRow
-	Pages     pages
-	Refused   []undecidedRow
-	Denied    []denialRow
-	DeniedNow int // that do not run by now
-	Ends      []endRow
-	Resources []attentionRow
-	Notes     []string
-	NotShown  []string
-	WhatIf    string
-	Unread    bool // reports cannot be read
-	NoReports bool
+	// BreakGlass is what break-glass does, "" if there is none.
+	BreakGlass string
+	Stage      string
+	Whole      bool // what Gatekeeper does is known
+	Checking   bool // it is being read
+	Picture    picture
+	Running    []runningRow
+	Pages      pages
+	Refused    []undecidedRow
+	Denied     []denialRow
+	DeniedNow  int // that do not run by now
+	Ends       []endRow
+	Resources  []attentionRow
+	Notes      []string
+	NotShown   []string
+	WhatIf     string
+	Unread     bool // reports cannot be read
+	NoReports  bool
 }
 
 // namespaceOf makes the view of one namespace of a status.
@@ -48,6 +50,9 @@ func namespaceOf(s live.Status, name verify.Namespace, actions map[verify.Namesp
 	n := s.Namespaces[at]
 	only := live.Status{Namespaces: []live.NamespaceStatus{n}, NoReports: s.NoReports}
 	m.Known, m.Team, m.counts, m.Unread, m.Notes = true, n.Tenant, counted(n), n.Unread, only.Notes()
+	if n.BreakGlass != nil {
+		m.BreakGlass = n.BreakGlass.String()
+	}
 	m.DeniedNow, m.Contacts = m.counts.Denied, n.Contacts
 	m.Stage, m.Whole = stageOf(n, actions)
 	m.Picture = pictureOf(n)
@@ -153,7 +158,7 @@ func searchIn(s live.Status, query string) searchModel {
 		}
 		for _, d := range n.Denied {
 			if d.Allowed == "" {
-				add(d.Image, verdictDenied, d.Workloads...)
+				add(d.Image, verdictFails, d.Workloads...)
 			} else {
 				add(d.Image, verdictAllowed, d.Workloads...)
 			}

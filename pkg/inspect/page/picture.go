@@ -57,6 +57,7 @@ type box struct {
 const (
 	boxApplies  = "applies"
 	boxWarns    = "warns"
+	boxBroken   = "broken"
 	boxPartly   = "partly"
 	boxShadowed = "shadowed"
 	boxUnknown  = "unknown"
@@ -148,6 +149,11 @@ func boxOf(n live.NamespaceStatus, r live.Placed) box {
 	switch {
 	case !n.Knows(r.Kind) && !r.Mandatory:
 		b.State, b.Says, b.Why = boxUnknown, "not known whether it applies", "you cannot read all resources that may apply"
+	case r.Broken != "" && (r.Applies || r.ForMandatory):
+		b.State, b.Says, b.Why = boxBroken, "broken: "+r.Broken, "Landwaiter cannot use it, and denies every image that depends on it"
+		if r.Warns {
+			b.Why = "Landwaiter cannot use it, which adds a warning to every image or, where no other policy denies, denies it"
+		}
 	case r.Applies && r.Warns:
 		b.State, b.Says = boxWarns, "only warns"
 		if r.Policy != nil {
@@ -193,7 +199,11 @@ func describe(n live.NamespaceStatus) string {
 	for _, l := range n.Levels {
 		for _, r := range l.Resources {
 			if r.Applies && r.Kind == "VerificationPolicy" && (r.Mandatory || n.Knows(r.Kind)) {
-				names = append(names, r.Ref.String())
+				name := r.Ref.String()
+				if r.Broken != "" {
+					name += " (broken)"
+				}
+				names = append(names, name)
 			}
 		}
 	}
@@ -252,6 +262,8 @@ func classOf(word string) string {
 		return "none"
 	case verdictUnverified:
 		return "unverified"
+	case verdictFails:
+		return "denied"
 	case "allowed", "warned", "excepted", "undecided", "denied", "unknown", "valid", "invalid", "dryrun", "warn", "deny", "error", "warning", "note":
 		return word
 	}

@@ -25,7 +25,7 @@ func TestTheStageIsTheWeakerOfGatekeeperAndPolicies(t *testing.T) {
 	warns, mandatory := placed("warns"), placed("mandatory")
 	warns.Warns, mandatory.Mandatory = true, true
 	hidden := ruledBy(placed("p"))
-	hidden.Hidden = []string{"Tenant"}
+	hidden.Rules = []live.Choice{{Kind: "VerificationPolicy", Level: live.LevelUnknown}}
 	for name, c := range map[string]struct {
 		n       live.NamespaceStatus
 		actions map[verify.Namespace]string
@@ -54,9 +54,11 @@ func TestTheStageIsTheWeakerOfGatekeeperAndPolicies(t *testing.T) {
 func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	shadowed, warns, verifier := placed("shadowed"), placed("warns"), live.Placed{Ref: policy.ObjectRef{Kind: "ClusterVerifier", Name: "v"}, Kind: "Verifier", Instead: "tenant", ForMandatory: true}
 	shadowed.Applies, shadowed.Instead, warns.Warns = false, "namespace", true
-	n := ruledBy(placed("p"), shadowed, warns, verifier)
+	broken, idle := placed("broken"), shadowed
+	broken.Broken, idle.Broken, idle.Ref.Name = "Invalid", "Invalid", "idle"
+	n := ruledBy(placed("p"), shadowed, warns, verifier, broken, idle)
 	n.Levels[0].Unread = []string{"Store"}
-	n.Hidden = []string{"Store"}
+	n.Rules = []live.Choice{{Kind: "Store", Level: live.LevelUnknown}}
 	states := map[string]string{}
 	for _, l := range pictureOf(n).Levels {
 		for _, b := range l.Boxes {
@@ -65,11 +67,14 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"Namespace Store ":                           "unknown: you cannot list them",
+		"Cluster ClusterVerificationPolicy broken":   "broken: broken: Invalid",
+		"Cluster ClusterVerificationPolicy idle":     "shadowed: shadowed by the namespace",
 		"Cluster ClusterVerificationPolicy p":        "applies: applies",
 		"Cluster ClusterVerificationPolicy shadowed": "shadowed: shadowed by the namespace",
 		"Cluster ClusterVerificationPolicy warns":    "warns: only warns",
 		"Cluster ClusterVerifier v":                  "partly: for mandatory policies only",
 	}, states)
+	require.Equal(t, "ClusterVerificationPolicy p, ClusterVerificationPolicy warns and ClusterVerificationPolicy broken (broken) apply.", describe(n))
 }
 
 func TestAPictureOfManyResourcesStaysSmall(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 // counts are how the containers of some namespaces fare.
 type counts struct {
 	Running, Allowed, Warned, Excepted, Undecided, Fails int
-	// Denied counts the images that were denied in the last seven days and do not run by now.
+	// Denied counts the images of new pods that failed verification in the last seven days and do not run by now.
 	Denied int
-	// Unreached counts the registries with images that are refused undecided.
+	// Unreached counts the registries about whose images nobody can decide.
 	Unreached int
 	// Missing says why nothing is known, "" if something is: zeros would look as if nothing ran.
 	Missing string
@@ -81,7 +81,7 @@ const (
 	verdictWarned     = "warned"
 	verdictExcepted   = "excepted"
 	verdictUndecided  = "undecided"
-	verdictDenied     = "denied"
+	verdictFails      = "fails" // Gatekeeper decides whether that stops a pod
 )
 
 // verdictOf names the result of a report as commands name verdicts.
@@ -98,7 +98,7 @@ func verdictOf(r live.Running) string {
 	case r.Result == "warn":
 		return verdictWarned
 	}
-	return verdictDenied
+	return verdictFails
 }
 
 // The stages of enforcement, the weakest first.
@@ -124,7 +124,7 @@ func stageOf(n live.NamespaceStatus, actions map[verify.Namespace]string) (stage
 
 // policyStage returns stageWarn if policies apply and all of them only warn.
 func policyStage(n live.NamespaceStatus) string {
-	if !n.Knows("VerificationPolicy") {
+	if !n.Knows(v1beta1.KindVerificationPolicy) {
 		return stageUnknown
 	}
 	warns := false
@@ -138,7 +138,10 @@ func policyStage(n live.NamespaceStatus) string {
 			}
 		}
 	}
-	if warns {
+	switch {
+	case warns && !n.Knows(v1beta1.KindClusterVerificationPolicy):
+		return stageUnknown // a mandatory policy may deny
+	case warns:
 		return stageWarn
 	}
 	return stageDeny
@@ -161,7 +164,7 @@ type runningRow struct {
 
 // runningRows lists containers, those first that somebody has to look at.
 func runningRows(n live.NamespaceStatus) []runningRow {
-	order := []string{verdictDenied, verdictUndecided, verdictWarned, verdictExcepted, verdictUnverified, verdictAllowed}
+	order := []string{verdictFails, verdictUndecided, verdictWarned, verdictExcepted, verdictUnverified, verdictAllowed}
 	rows := []runningRow{}
 	for _, r := range n.All {
 		rows = append(rows, runningRow{Namespace: string(n.Namespace), Workload: cmp.Or(r.Workload, "-"), Container: r.Container, Image: r.Image, Href: imageHref(n.Namespace, r.Image),
@@ -206,7 +209,7 @@ func denialRows(n live.NamespaceStatus) []denialRow {
 	return rows
 }
 
-// undecidedRow is a registry with images that were refused undecided.
+// undecidedRow is a registry about whose images nobody could decide.
 type undecidedRow struct {
 	Of, When, Image, Href string
 	Over                  bool

@@ -103,7 +103,7 @@ func shop(text string) *fakeSource {
 		return policy.ObjectRef{Kind: kind, Namespace: "shop", Name: name}
 	}
 	cluster := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "base" + text}
-	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true,
+	n := live.NamespaceStatus{Namespace: "shop", Tenant: "team" + text, Reported: true, BreakGlass: &live.BreakGlass{State: live.GlassOpen, Until: "2026-11-27T13:00:00Z", Reason: text},
 		Contacts: []live.Contact{{Of: policy.ObjectRef{Kind: "Tenant", Name: "team" + text}, Contact: "#team " + text}},
 		Rules:    []live.Choice{{Kind: "VerificationPolicy", Level: "namespace", Applied: []policy.ObjectRef{ref("VerificationPolicy", "own")}, Why: "own" + text}},
 		All: []live.Running{{Workload: "Deployment/web" + text, Container: "web", Image: "r.example.com/web:1" + text, Result: "fail", Since: "2026-11-27T10:00:00Z", Reason: "no signature " + text, Remediation: "sign " + text, Command: "cosign sign " + text, Contact: "#shop " + text, Signers: "sha256:cafe; " + text},
@@ -149,9 +149,9 @@ func previewed(s *Site, namespace, text string) *httptest.ResponseRecorder {
 func TestTheViewsShowWhatTheCommandsPrint(t *testing.T) {
 	s := siteOf(t, shop(""))
 	for address, wants := range map[string][]string{
-		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1", `new pods: <span class="badge undecided">undecided</span>`},
-		"/namespaces/shop": {"No replica answers:", "VerificationPolicy shop/own applies.", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
-			"Refused undecided in the last hour", "<bdi>images of silent.example.com</bdi>: refused 12 times since 2026-11-27T11:00:00Z, last 2026-11-27T11:30:00Z", "did not answer", "ask", "decided again since 2026-11-27T11:10:00Z",
+		"/": {"No replica answers:", "no replica is ready", "kubectl rollout restart", "Exception shop/e", "in 1 h", `href="/namespaces/shop"`, "deny 1", `new pods: <span class="badge undecided">undecided</span>`, `<span class="badge excepted">break-glass</span>`},
+		"/namespaces/shop": {"No replica answers:", "VerificationPolicy shop/own applies.", "<strong>Break-glass:</strong> open: allows every image", "shadowed by the namespace", "the namespace has its own VerificationPolicy", "r.example.com/web:1", "no signature", "cosign sign", "allowed</span> by now, and runs since 2026-11-27T00:00:00Z", "3 times, last 2026-11-27T11:00:00Z", "signed by release",
+			`<span class="badge denied">fails</span>`, "Failed verification in the last seven days", "Undecided in the last hour", "<bdi>images of silent.example.com</bdi>: 12 times since 2026-11-27T11:00:00Z, last 2026-11-27T11:30:00Z", "did not answer", "ask", "decided again since 2026-11-27T11:10:00Z",
 			"Ask about Tenant team: <bdi>#team </bdi>", "<strong>Ask:</strong> <bdi>#shop </bdi>", `<strong>Command:</strong> <code class="copy">cosign sign </code>`, `<strong>To fix:</strong> <code class="copy">cosign attest </code>`,
 			"<p><bdi>sha256:beef</bdi></p><p><bdi>https://issuer.example.com ann@example.com</bdi></p>"},
 		"/image?namespace=shop&image=r.example.com%2Fweb%3A1": {"undecided", "signed by the release workflow", "https://issuer.example.com", "in <bdi>r.example.com/web</bdi>", "1 to check, 1 of another kind", "resolve", "sign it", "Where it runs",

@@ -23,7 +23,8 @@ type conditions struct {
 	stranded string
 }
 
-// effective returns the condition Effective: whether a resource affects decisions.
+// effective returns the condition Effective: whether decisions follow what a resource says. A broken
+// resource is not effective, even though images are denied because of it.
 func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 	switch source.Kind {
 	case v1beta1.KindTenant:
@@ -39,9 +40,9 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 		}
 		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count", c.view.Tenant, to)}
 	case source.Namespace != "" && c.view.Broken != nil:
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.Broken.Error() + "; every image of the namespace is denied"}
+		return Condition{Reason: policy.ReasonDenies, Message: c.view.Broken.Error() + "; every image of the namespace is denied"}
 	case c.own.Broken != nil:
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.Broken.Error() + "; every image of the namespace is denied"}
+		return Condition{Reason: policy.ReasonDenies, Message: c.own.Broken.Error() + "; every image of the namespace is denied"}
 	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
 	case v1beta1.KindException:
@@ -62,7 +63,7 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 // inForce returns the condition of a resource that affects decisions.
 func inForce(broken bool, message string) Condition {
 	if broken {
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it cannot be used, so what depends on it is denied; see the condition Ready"}
+		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the resource, and denies every image that depends on it; the condition Ready says why"}
 	}
 	return Condition{True: true, Reason: policy.ReasonInForce, Message: message}
 }
@@ -118,7 +119,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	message += c.inheritance()
 	switch {
 	case p.Warns && !c.usage.DecidesAnyway(p):
-		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: c.onlyWarns(p)}
+		return Condition{True: !broken, Reason: policy.ReasonOnlyWarns, Message: c.onlyWarns(p)}
 	case broken:
 		return inForce(true, "")
 	}
@@ -167,7 +168,7 @@ func deciding(policies []compile.Policy) []string {
 
 func (c conditions) onlyWarns(p compile.Policy) string {
 	if p.Broken != nil {
-		return "it cannot be used, so it adds a warning for every image and denies nothing; see the condition Ready"
+		return "Landwaiter cannot use the policy, which only adds a warning to every image; the condition Ready says why"
 	}
 	if p.Mandatory {
 		return "a mandatory policy that only warns: it denies nothing until its enforcementAction is Deny"
@@ -246,7 +247,7 @@ func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) st
 func effectiveTenant(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 	tenant := s.Tenants().Named(source.Name)
 	if tenant == nil {
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces that no other Tenant has"}
+		return Condition{Reason: policy.ReasonDenies, Message: "it is unknown which namespaces it has, so every image is denied in namespaces that no other Tenant has"}
 	}
 	count := 0
 	for _, n := range s.NamespacesOf(source.Name) {
@@ -260,7 +261,7 @@ func effectiveTenant(s *resolve.Snapshot, source policy.ObjectRef) Condition {
 	case tenant.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && s.TenantError(source) == nil:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: "the cluster's resources decide in " + where}
 	case err != nil:
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
+		return Condition{Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
 	}
 	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of the home namespace %s are in force in %s", tenant.Spec.HomeNamespace, where)}
 }

@@ -10,7 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 )
+
+// Kind is the kind of constraints about images.
+const Kind = "VerifiedImages"
 
 // Mode is what Gatekeeper does with a violation at admission.
 type Mode string
@@ -119,24 +123,62 @@ func Ignored(of map[string]string) bool {
 // MatchesNamespace reports whether a constraint matches a namespace with its labels, which only
 // matter if [Selects]. A selector that cannot be read matches nothing.
 func MatchesNamespace(c *unstructured.Unstructured, name string, of map[string]string) bool {
-	list := func(field string) []string {
-		found, _, _ := unstructured.NestedStringSlice(c.Object, "spec", "match", field)
-		return found
-	}
 	matches := func(pattern string) bool { return MatchesName(pattern, name) }
-	if only := list("namespaces"); len(only) > 0 && !slices.ContainsFunc(only, matches) || slices.ContainsFunc(list("excludedNamespaces"), matches) {
+	if only := listed(c, "namespaces"); len(only) > 0 && !slices.ContainsFunc(only, matches) {
 		return false
 	}
-	if !Selects(c) {
+	return !excludesName(c, name) && (!Selects(c) || selectorOf(c).Matches(labels.Set(of)))
+}
+
+// Exempt reports whether Gatekeeper leaves a namespace out on purpose: by its label, or because every
+// constraint for pods excludes it. A namespace that constraints do not list yet is not exempt.
+func Exempt(constraints []unstructured.Unstructured, name string, of map[string]string) bool {
+	if Ignored(of) {
 		return true
 	}
+	excluded := false
+	for i := range constraints {
+		if c := &constraints[i]; MatchesPods(c) {
+			if !excludesName(c, name) && !excludesLabels(c, of) {
+				return false
+			}
+			excluded = true
+		}
+	}
+	return excluded
+}
+
+// listed returns a list of the match of a constraint.
+func listed(c *unstructured.Unstructured, field string) []string {
+	found, _, _ := unstructured.NestedStringSlice(c.Object, "spec", "match", field)
+	return found
+}
+
+func excludesName(c *unstructured.Unstructured, name string) bool {
+	return slices.ContainsFunc(listed(c, "excludedNamespaces"), func(pattern string) bool { return MatchesName(pattern, name) })
+}
+
+// excludesLabels reports whether the selector of a constraint leaves a namespace out because of a label
+// that it has. A selector for labels that it lacks chooses other namespaces.
+func excludesLabels(c *unstructured.Unstructured, of map[string]string) bool {
+	requirements, selectable := selectorOf(c).Requirements()
+	return selectable && slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return (r.Operator() == selection.NotIn || r.Operator() == selection.DoesNotExist) && !r.Matches(labels.Set(of))
+	})
+}
+
+// selectorOf returns the selector of a constraint for namespaces. One that cannot be read matches nothing.
+func selectorOf(c *unstructured.Unstructured) labels.Selector {
 	read, _, _ := unstructured.NestedMap(c.Object, "spec", "match", "namespaceSelector")
 	var written metav1.LabelSelector
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(read, &written) != nil {
-		return false
+		return labels.Nothing()
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&written)
-	return err == nil && selector.Matches(labels.Set(of))
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
 }
 
 // MatchesName reports whether a pattern of a constraint matches the name of a namespace: a star

@@ -81,3 +81,29 @@ func TestPodsAreMatchedByKindAndGroup(t *testing.T) {
 		require.Equal(t, want, MatchesPods(withSpec(t, "{match: "+match+"}")), match)
 	}
 }
+
+func TestANamespaceIsExemptIfEveryConstraintLeavesItOut(t *testing.T) {
+	kube, team := map[string]string{"level": "system"}, map[string]string{}
+	for name, c := range map[string]struct {
+		constraints []string
+		of          map[string]string
+		want        bool
+	}{
+		"no constraint":               {nil, team, false},
+		"a label of Gatekeeper":       {nil, map[string]string{IgnoreLabel: "x"}, true},
+		"left out by name":            {[]string{`{match: {excludedNamespaces: [kube-*]}}`}, team, true},
+		"left out by one of two":      {[]string{`{match: {excludedNamespaces: [kube-*]}}`, `{enforcementAction: dryrun}`}, team, false},
+		"left out by a label":         {[]string{`{match: {namespaceSelector: {matchExpressions: [{key: level, operator: NotIn, values: [system]}]}}}`}, kube, true},
+		"another label":               {[]string{`{match: {namespaceSelector: {matchExpressions: [{key: level, operator: NotIn, values: [system]}]}}}`}, team, false},
+		"not chosen yet":              {[]string{`{match: {namespaces: [shop]}}`}, team, false},
+		"not chosen yet, by a label":  {[]string{`{match: {namespaceSelector: {matchLabels: {level: app}}}}`}, team, false},
+		"a constraint for no pods":    {[]string{`{match: {excludedNamespaces: [kube-*], kinds: [{apiGroups: [apps], kinds: [Deployment]}]}}`}, team, false},
+		"a selector that is no right": {[]string{`{match: {namespaceSelector: {matchExpressions: [{key: level, operator: Perhaps}]}}}`}, team, false},
+	} {
+		var constraints []unstructured.Unstructured
+		for _, text := range c.constraints {
+			constraints = append(constraints, *withSpec(t, text))
+		}
+		require.Equal(t, c.want, Exempt(constraints, "kube-system", c.of), name)
+	}
+}

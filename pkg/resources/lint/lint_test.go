@@ -159,7 +159,7 @@ func TestSaysWhatToDoAboutWhatIsMistaken(t *testing.T) {
 
 // Whoever corrects one fault wants to know of the next one before another run.
 func TestReportsAllFaultsOfAResource(t *testing.T) {
-	rules := "{defaultAction: Allow, rules: [{images: ['a b', 'r.example.com/**', 'c d'], require: [{expression: 'findings['}, {anyOf: [x, gone, lost]}]}, {images: ['e f'], action: Allow}]}"
+	rules := "{defaultAction: Allow, rules: [{images: ['r.example.com/a b', 'r.example.com/**', 'r.example.com/c d'], require: [{expression: 'findings['}, {anyOf: [x, gone, lost]}]}, {images: ['r.example.com/e f'], action: Allow}]}"
 	stores := "{trustStoreRefs: [{name: gone}, {name: x}, {name: lost}]}"
 	for name, c := range map[string]struct {
 		text string
@@ -168,11 +168,11 @@ func TestReportsAllFaultsOfAResource(t *testing.T) {
 		"what only compiling knows": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", rules), []string{
 			"22 error spec.rules[0].images[0] Invalid", "22 error spec.rules[0].images[2] Invalid", "22 error spec.rules[0].require[0].expression Invalid",
 			"22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[1].images[0] Invalid"}},
-		"references": {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, images: ['a b'], cosign: {keys: "+stores+"}}"), []string{
+		"references": {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, images: ['r.example.com/a b'], cosign: {keys: "+stores+"}}"), []string{
 			"17 error spec.cosign.keys.trustStoreRefs[0] NotFound", "17 error spec.cosign.keys.trustStoreRefs[2] NotFound", "17 error spec.images[0] Invalid"}},
-		"what the CRD knows, and what only compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['a b'], require: [{types: [Cosign]}]}]}"), []string{
+		"what the CRD knows, and what only compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
 			"4 error spec.defaultAction Invalid", "4 error spec.rules[0].images[0] Invalid"}},
-		"an unknown field, and what only compiling knows": {object("VerificationPolicy", "{rule: [], rules: [{images: ['a b'], require: [{types: [Cosign]}]}]}"), []string{
+		"an unknown field, and what only compiling knows": {object("VerificationPolicy", "{rule: [], rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
 			"4 error spec.rule Invalid", "4 error spec.rules[0].images[0] Invalid"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })

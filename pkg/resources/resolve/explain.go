@@ -33,7 +33,11 @@ func (v *View) verifierChoices() []Choice {
 	var choices []Choice
 	told := map[int]bool{} // levels whose Verifiers are in choices
 	for _, a := range v.applies {
-		if len(a.Verifiers) == 0 || told[a.from] {
+		applied := compile.MapSlice(a.Verifiers, func(v compile.Verifier) policy.ObjectRef { return v.Source })
+		if v.noVerifiers(a) != "" {
+			applied = append(applied, hiddenSource(v.Chain[a.from].Objects.Namespace, kind))
+		}
+		if len(applied) == 0 || told[a.from] {
 			continue
 		}
 		told[a.from] = true
@@ -43,7 +47,7 @@ func (v *View) verifierChoices() []Choice {
 		} else {
 			why = "for " + a.left()
 		}
-		choices = append(choices, v.choice(a.from, kind, compile.MapSlice(a.Verifiers, func(v compile.Verifier) policy.ObjectRef { return v.Source }), why))
+		choices = append(choices, v.choice(a.from, kind, applied, why))
 	}
 	switch {
 	case len(choices) == 0:

@@ -210,15 +210,28 @@ func FaultOf(e *field.Error) Fault {
 	if f.Field == "spec.until" && strings.HasPrefix(f.Message, "should match ") {
 		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time of the form YYYY-MM-DDThh:mm:ssZ"
 	}
+	if imageEntry.MatchString(f.Field) && strings.HasPrefix(f.Message, "should match ") {
+		f.Message = wrongImage(fmt.Sprint(e.BadValue))
+	}
 	if f.Message == "" {
 		f.Message = e.ErrorBody()
 	}
 	return f
 }
 
+// wrongImage says why an image pattern is refused, in the words of package image.
+func wrongImage(text string) string {
+	if _, repository, _ := strings.Cut(text, "/"); strings.ContainsAny(repository, ":@") {
+		return fmt.Sprintf("image pattern %.80q has a tag or digest: patterns match no tags and digests; remove it", text)
+	}
+	return fmt.Sprintf("image pattern %.80q needs a host and a repository, such as \"docker.io/library/nginx\"", text)
+}
+
 var (
 	// tooFew matches what an API server says of a list that is too short.
 	tooFew = regexp.MustCompile(`^should have at least \d+ items$`)
+	// imageEntry matches the field of an image pattern.
+	imageEntry = regexp.MustCompile(`^spec\.(\w+(\[\d+\])?\.)?images\[\d+\]$`)
 	// requireOfRule matches the field that lists what a rule requires.
 	requireOfRule = regexp.MustCompile(`^spec\.rules\[\d+\]\.require$`)
 )

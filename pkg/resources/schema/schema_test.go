@@ -87,7 +87,7 @@ func TestRefusesWithFieldAndFix(t *testing.T) {
 		"empty list":     {"Verifier", "{images: [], " + keys + "}", "spec.images: should have at least 1 items; add one"},
 		"no requirement": {"VerificationPolicy", "{rules: [{images: ['**'], require: []}]}", "spec.rules[0].require: should have at least 1 items; add one, or for images that need no check write action: Allow"},
 		"too many":       {"Verifier", "{images: [" + strings.TrimSuffix(strings.Repeat("a,", 300), ",") + "], " + keys + "}", "; shorten it"},
-		"no time":        {"Exception", "{images: [a], until: soon, reason: r, approvedBy: a, owner: o}", `"soon" is not a time in RFC 3339`},
+		"no time":        {"Exception", "{images: [r.example.com/a], until: soon, reason: r, approvedBy: a, owner: o}", `"soon" is not a time in RFC 3339`},
 		"several faults": {"Verifier", "{type: Other, images: []}", "(and 1 more)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,5 +258,25 @@ func TestALargeObjectIsRefusedForItsFirstErrorAlone(t *testing.T) {
 		}
 		require.ErrorContains(t, err, c.says, what)
 		require.NotContains(t, err.Error(), "more)", what)
+	}
+}
+
+// Whatever the program reads as a pattern, the CRDs let in.
+func TestImagePatternsWithoutTagsAreAccepted(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("0", 64)
+	for text, accepted := range map[string][2]bool{ // by rules, and by exceptions
+		"**": {true, true}, "r.example.com/**": {true, true}, "*.example.com/app": {true, true}, "localhost:5000/a/b": {true, true}, "[::1]:5000/a": {true, true}, "docker.io/nginx": {true, true},
+		"r.example.com/app:v1": {}, "r.example.com:5000/app:v1": {}, "nginx": {}, "nginx:1.2": {}, "r.example.com/app:v1" + digest: {},
+		"r.example.com/app" + digest: {false, true}, "nginx" + digest: {false, true}, "r.example.com:5000/app" + digest: {false, true},
+	} {
+		policy := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}, Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{text}, Action: v1beta1.RuleActionAllow}}}}
+		err := schema.Embedded().Refuses(t.Context(), policy)
+		require.Equal(t, accepted[0], err == nil, "%s: %v", text, err)
+		if strings.HasSuffix(text, ":v1") {
+			require.ErrorContains(t, err, "patterns match no tags and digests; remove it", "as check says")
+		}
+		exception := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}, Spec: v1beta1.ExceptionSpec{Until: "2026-12-31T18:00:00Z", Reason: "r", Images: []string{text}}}
+		err = schema.Embedded().Refuses(t.Context(), exception)
+		require.Equal(t, accepted[1], err == nil, "%s: %v", text, err)
 	}
 }

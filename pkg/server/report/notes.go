@@ -233,9 +233,9 @@ func (n *note) text() string {
 		return n.undecided()
 	}
 	if n.Image == "" {
-		return fmt.Sprintf("more images were denied %s, which are not counted apart (%s)", times(n.Count), dryRun)
+		return fmt.Sprintf("more images failed verification %s, which are not counted apart (%s)", times(n.Count), decides)
 	}
-	return message(fmt.Sprintf("image %s was denied %s (%s): ", policy.Cut(n.Image, maxMessageBytes/2), times(n.Count), dryRun),
+	return message(fmt.Sprintf("image %s failed verification %s (%s): ", policy.Cut(n.Image, maxMessageBytes/2), times(n.Count), decides),
 		policy.Objection{Reason: n.Reason, Remediation: n.Remediation, Command: n.Command, Contact: n.Contact})
 }
 

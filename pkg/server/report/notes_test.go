@@ -79,7 +79,7 @@ func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
 		for _, e := range server.events {
 			require.EqualValues(t, 3, e.Count)
 			require.Equal(t, v1beta1.EventImageDenied, e.Reason)
-			require.Equal(t, "image "+imageOne+" was denied 3 times (it may have been a dry run): the key is not trusted. Ask: #team-a. To fix: sign it. Command: cosign sign "+imageOne, e.Message)
+			require.Equal(t, "image "+imageOne+" failed verification 3 times (Gatekeeper decides whether that stops a pod): the key is not trusted. Ask: #team-a. To fix: sign it. Command: cosign sign "+imageOne, e.Message)
 			n, ok := parseNote(e.Annotations[annotationNote], time.Now())
 			require.True(t, ok)
 			require.Equal(t, 3, n.Count)
@@ -227,7 +227,7 @@ func TestAWriteWhoseAnswerWasLostIsNotRepeatedAsAnother(t *testing.T) {
 func TestTheTextOfAnEventIsBounded(t *testing.T) {
 	n := note{Image: strings.Repeat("x", maxImageBytes), Reason: strings.Repeat("y", maxReasonBytes), Remediation: strings.Repeat("z", maxRemediationBytes), Count: 1}
 	require.LessOrEqual(t, len(n.text()), maxMessageBytes)
-	require.Contains(t, n.text(), dryRun)
+	require.Contains(t, n.text(), decides)
 	n.Command = "cosign sign --key KEY r.example.com/app@sha256:1"
 	require.LessOrEqual(t, len(n.text()), maxMessageBytes)
 	require.True(t, strings.HasSuffix(n.text(), " "+n.Command), "a command is whole, and nothing follows it")

@@ -22,7 +22,7 @@ import (
 // Texts that every report may have.
 const (
 	matchedBy = "by namespace and image"
-	dryRun    = "it may have been a dry run"
+	decides   = "Gatekeeper decides whether that stops a pod" // a constraint may only warn, and a request be a dry run
 	noPolicy  = "no policy"
 )
 
@@ -105,14 +105,14 @@ func (s *space) deniedResults(namespace verify.Namespace, having having) []openr
 		var of []workload.Ref
 		matched, reason := "", d.reason
 		if d.image == "" {
-			reason = "more images were denied than are counted apart"
+			reason = "more images failed verification than are counted apart"
 		} else if of = having(d.image); len(of) > 0 {
 			matched = matchedBy
 		}
 		results[i] = newResult(v1beta1.ReportDenied, v1beta1.ReportFail, d.policy, reason, d.last, of, namespace, map[string]string{
 			v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest, v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyContact: d.contact, v1beta1.PropertyCount: strconv.Itoa(d.count()),
 			v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last), v1beta1.PropertyTraceID: d.traceID,
-			v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: dryRun, v1beta1.PropertyCounters: d.store(),
+			v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: decides, v1beta1.PropertyCounters: d.store(),
 		})
 	}
 	return results

@@ -237,7 +237,7 @@ func TestDenialsAreMatchedToWorkloadsAndSayHow(t *testing.T) {
 	require.Equal(t, "landwaiter-denied", reports[0].Name)
 	require.Equal(t, "web", r.Subjects[0].Name)
 	require.Equal(t, map[string]string{"image": imageOne, "count": "3", "first": stamp(began), "last": stamp(at(1)), "traceID": "t", "matched": "by namespace and image",
-		"note": "it may have been a dry run", "counters": `{"by":{"r0-1":{"n":3,"t":` + strconv.FormatInt(at(1).Unix(), 10) + `}}}`,
+		"note": "Gatekeeper decides whether that stops a pod", "counters": `{"by":{"r0-1":{"n":3,"t":` + strconv.FormatInt(at(1).Unix(), 10) + `}}}`,
 		"resultID": r.Properties["resultID"]}, r.Properties)
 	require.Empty(t, s.all()[0].Results[0].Properties["matched"], "nothing has the image")
 }

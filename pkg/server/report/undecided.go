@@ -36,14 +36,14 @@ func (n *note) undecided() string {
 	if n.Registry == otherRegistries {
 		about = "images of other registries"
 	}
-	text := fmt.Sprintf("Landwaiter could not decide about %s, and refused them %s since %s: %s", about, times(n.Count), stamp(n.First), n.Reason)
+	text := fmt.Sprintf("Landwaiter could not decide about %s %s since %s: %s", about, times(n.Count), stamp(n.First), n.Reason)
 	if !n.Answered.IsZero() {
-		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It refused them %s from %s to %s: %s", about, stamp(n.Answered), times(n.Count), stamp(n.First), stamp(n.Last), n.Reason)
+		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It could not %s from %s to %s: %s", about, stamp(n.Answered), times(n.Count), stamp(n.First), stamp(n.Last), n.Reason)
 	}
 	if n.Image != "" {
 		text += ". The last image was " + n.Image
 	}
-	return policy.Shown(text, maxMessageBytes-len(dryRun)-2) + "; " + dryRun
+	return policy.Shown(text, maxMessageBytes-len(decides)-2) + "; " + decides
 }
 
 // stale reports whether the API server does not have all of a counter.
@@ -127,7 +127,7 @@ func (s *space) registryResults(namespace verify.Namespace, having having) []ope
 		results[i] = newResult(v1beta1.ReportUndecided, v1beta1.ReportError, d.policy, d.reason, d.last, of, namespace, map[string]string{
 			v1beta1.PropertyRegistry: name, v1beta1.PropertyAnswered: answered, v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest,
 			v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCommand: d.command, v1beta1.PropertyCount: strconv.Itoa(d.count()), v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last),
-			v1beta1.PropertyTraceID: d.traceID, v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: dryRun, v1beta1.PropertyCounters: d.store(),
+			v1beta1.PropertyTraceID: d.traceID, v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: decides, v1beta1.PropertyCounters: d.store(),
 		})
 	}
 	return results

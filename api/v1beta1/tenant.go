@@ -19,6 +19,8 @@ const (
 	LabelHomeNamespace = Group + "/home-namespace"
 	// LabelFluxTenant is the label that Flux's own tools set and read.
 	LabelFluxTenant = "toolkit.fluxcd.io/tenant"
+	// LabelGatekeeperIgnore exempts a namespace from Gatekeeper, whatever its value.
+	LabelGatekeeperIgnore = "admission.gatekeeper.sh/ignore"
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.
 	LabelOwner    = Group + "/owner"
 	OwnerPlatform = "platform"

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func TestTheStrongestConstraintThatMatchesAllPodsOfANamespaceCounts(t *testing.T) {
@@ -45,7 +45,7 @@ func TestTheStrongestConstraintThatMatchesAllPodsOfANamespaceCounts(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := &Inventory{Constraints: c.constraints, Unread: map[Source]Unread{}, Namespaces: []corev1.Namespace{
-				{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, {ObjectMeta: metav1.ObjectMeta{Name: "free", Labels: map[string]string{constraint.IgnoreLabel: "x"}}}}}
+				{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, {ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, {ObjectMeta: metav1.ObjectMeta{Name: "free", Labels: map[string]string{v1beta1.LabelGatekeeperIgnore: "x"}}}}}
 			require.Equal(t, map[string]string{"shop": c.shop, "bank": c.bank, "free": ActionNone}, i.Actions())
 		})
 	}
@@ -58,7 +58,7 @@ func TestActionsAreUnknownWithoutPermission(t *testing.T) {
 }
 
 func TestWhatGatekeeperDoesIsUnknownWithoutPermission(t *testing.T) {
-	ignored := map[string]string{constraint.IgnoreLabel: "x"}
+	ignored := map[string]string{v1beta1.LabelGatekeeperIgnore: "x"}
 	for _, readable := range []bool{true, false} {
 		made := interceptor.NewClient(installed(t, "h:1", false).(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error { //nolint:forcetypeassert // the fake can watch
 			if !readable {

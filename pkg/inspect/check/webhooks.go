@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -175,8 +175,8 @@ func webhookNamespaces(v *view, add func(resource.Finding)) {
 			continue
 		}
 		expressions := []any{}
-		if heeds(h.webhook.NamespaceSelector, constraint.IgnoreLabel) {
-			expressions = append(expressions, map[string]any{"key": constraint.IgnoreLabel, "operator": "DoesNotExist"})
+		if heeds(h.webhook.NamespaceSelector, v1beta1.LabelGatekeeperIgnore) {
+			expressions = append(expressions, map[string]any{"key": v1beta1.LabelGatekeeperIgnore, "operator": "DoesNotExist"})
 		}
 		if kept := v.leftOut(h.webhook.NamespaceSelector); len(kept) > 0 { // what is verified stays verified
 			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
@@ -204,9 +204,9 @@ func webhookAuthority(v *view, add func(resource.Finding)) {
 
 func ignoredNamespaces(v *view, add func(resource.Finding)) {
 	for _, n := range v.Namespaces {
-		if value, ok := n.Labels[constraint.IgnoreLabel]; ok && !slices.Contains(v.exempt(), n.Name) {
-			add(resource.Finding{ID: NamespaceIgnored, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name}, Message: fmt.Sprintf("it has the label %s=%s", constraint.IgnoreLabel, value),
-				Why: "the API server does not ask Gatekeeper about it, so every image is admitted there", Command: "kubectl label namespace " + resource.ShellWord(n.Name) + " " + constraint.IgnoreLabel + "-"})
+		if value, ok := n.Labels[v1beta1.LabelGatekeeperIgnore]; ok && !slices.Contains(v.exempt(), n.Name) {
+			add(resource.Finding{ID: NamespaceIgnored, Severity: resource.Error, Object: policy.ObjectRef{Kind: "Namespace", Name: n.Name}, Message: fmt.Sprintf("it has the label %s=%s", v1beta1.LabelGatekeeperIgnore, value),
+				Why: "the API server does not ask Gatekeeper about it, so every image is admitted there", Command: "kubectl label namespace " + resource.ShellWord(n.Name) + " " + v1beta1.LabelGatekeeperIgnore + "-"})
 		}
 	}
 }

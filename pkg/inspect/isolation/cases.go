@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
 )
 
 // isolationCase is one case of a team.
@@ -258,7 +257,7 @@ func protectedLabels(t *team, namespace string) []request {
 	}
 	try("change label "+v1beta1.LabelTenant, metadata("labels", v1beta1.LabelTenant, probeName))
 	try("change label "+v1beta1.LabelFluxTenant, metadata("labels", v1beta1.LabelFluxTenant, probeName))
-	try("set label "+constraint.IgnoreLabel, metadata("labels", constraint.IgnoreLabel, probeName))
+	try("set label "+v1beta1.LabelGatekeeperIgnore, metadata("labels", v1beta1.LabelGatekeeperIgnore, probeName))
 	try("set annotation "+v1beta1.AnnotationCreated, metadata("annotations", v1beta1.AnnotationCreated, probeName))
 	try("set annotation "+v1beta1.AnnotationAdopted, metadata("annotations", v1beta1.AnnotationAdopted, probeName))
 	if t.spaces[namespace].Labels[v1beta1.LabelTenant] != "" { // Pod Security labels are guarded in labelled namespaces
@@ -284,8 +283,8 @@ func finalize(t *team, namespace string) (request, bool) {
 	if !ok {
 		return request{}, false
 	}
-	changed := labels.Merge(space.Labels, labels.Set{constraint.IgnoreLabel: probeName})
-	return request{does: "set label " + constraint.IgnoreLabel + " by the finalizers of namespace " + namespace, verb: verbUpdate, GroupVersionResource: core("namespaces"), subresource: "finalize", name: namespace,
+	changed := labels.Merge(space.Labels, labels.Set{v1beta1.LabelGatekeeperIgnore: probeName})
+	return request{does: "set label " + v1beta1.LabelGatekeeperIgnore + " by the finalizers of namespace " + namespace, verb: verbUpdate, GroupVersionResource: core("namespaces"), subresource: "finalize", name: namespace,
 		body: object("v1", "Namespace", "", namespace, map[string]any{"labels": changed, "annotations": space.Annotations, "spec": space.Spec})}, true
 }
 

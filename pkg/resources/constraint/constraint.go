@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Kind is the kind of constraints about images.
@@ -111,12 +113,9 @@ func Whole(c *unstructured.Unstructured) bool {
 	return len(selector) == 0 && (name == "" || name == "*") && match["scope"] != "Cluster" && match["source"] != "Generated"
 }
 
-// IgnoreLabel exempts a namespace from Gatekeeper, whatever its value.
-const IgnoreLabel = "admission.gatekeeper.sh/ignore"
-
 // Ignored reports whether the labels of a namespace exempt it: Gatekeeper is then not asked.
 func Ignored(of map[string]string) bool {
-	_, ignored := of[IgnoreLabel]
+	_, ignored := of[v1beta1.LabelGatekeeperIgnore]
 	return ignored
 }
 

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func withSpec(t *testing.T, spec string) *unstructured.Unstructured {
@@ -90,7 +92,7 @@ func TestANamespaceIsExemptIfEveryConstraintLeavesItOut(t *testing.T) {
 		want        bool
 	}{
 		"no constraint":               {nil, team, false},
-		"a label of Gatekeeper":       {nil, map[string]string{IgnoreLabel: "x"}, true},
+		"a label of Gatekeeper":       {nil, map[string]string{v1beta1.LabelGatekeeperIgnore: "x"}, true},
 		"left out by name":            {[]string{`{match: {excludedNamespaces: [kube-*]}}`}, team, true},
 		"left out by one of two":      {[]string{`{match: {excludedNamespaces: [kube-*]}}`, `{enforcementAction: dryrun}`}, team, false},
 		"left out by a label":         {[]string{`{match: {namespaceSelector: {matchExpressions: [{key: level, operator: NotIn, values: [system]}]}}}`}, kube, true},

@@ -48,8 +48,8 @@ break-glass, exceptions in use and their expiry, resources that are not ready, n
 about to expire, and the level that applies for each kind.
 
 With -A, status shows the namespaces that need attention, and totals of the others. With
---problems, it shows only what needs attention. What happens in a namespace that is exempt from
-Gatekeeper needs no attention.
+--problems, it shows only what needs attention. Status ignores problems in a namespace that is
+exempt from Gatekeeper.
 
 "serve --reports" writes the reports. Status ignores reports that anyone else has changed. To read
 the reports of a namespace, you need the role view, edit or admin there. If you lack permissions,
@@ -119,7 +119,7 @@ func printableStatus(s live.Status) printedStatus {
 	return printedStatus{Namespaces: append([]printedNamespace{}, s.Namespaces...), Resources: append([]printedAttention{}, s.Resources...), Notes: s.Notes(), NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 }
 
-// problems leaves out what needs no attention.
+// problems keeps what needs attention.
 func (p printedStatus) problems() printedStatus {
 	p.Namespaces = slices.DeleteFunc(slices.Clone(p.Namespaces), func(n printedNamespace) bool { return !n.NeedsAttention() })
 	p.Resources = slices.DeleteFunc(slices.Clone(p.Resources), func(a printedAttention) bool { return !a.NeedsAttention() })
@@ -166,7 +166,7 @@ func showAttention(s *screen, list []printedAttention) {
 	}
 }
 
-// showOthers shows totals of the namespaces that need no attention, beside so much that does.
+// showOthers shows totals of the namespaces without problems. Shown counts those with problems.
 func showOthers(s *screen, others []printedNamespace, shown int) {
 	if len(others) == 0 {
 		if shown == 0 {
@@ -190,7 +190,7 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 	if shown > 0 {
 		s.line("")
 	}
-	s.line("NAMESPACES THAT NEED NO ATTENTION: %d", len(others))
+	s.line("NAMESPACES WITHOUT PROBLEMS: %d", len(others))
 	s.row("running", countsOf(counts))
 	if without > 0 {
 		s.row("no report", strconv.Itoa(without))

@@ -88,7 +88,7 @@ running      2 pass
 gatekeeper   deny: refuses pods whose images are not allowed
 mandatory    -
 
-NAMESPACES THAT NEED NO ATTENTION: 199
+NAMESPACES WITHOUT PROBLEMS: 199
 running    396 pass, 1 fail
 no report  1
 exempt     n001: Gatekeeper admits every pod there, without asking Landwaiter
@@ -104,7 +104,7 @@ note: namespace n000 has no report yet
 	require.NoError(t, show(&out, only))
 	require.Len(t, only.Namespaces, 1)
 	require.NotContains(t, out.String(), "idle")
-	require.NotContains(t, out.String(), "NEED NO ATTENTION")
+	require.NotContains(t, out.String(), "WITHOUT PROBLEMS")
 	status.Namespaces[7].BreakGlass, status.Namespaces[0].Reported = nil, true
 	out.Reset()
 	require.NoError(t, show(&out, printableStatus(status).problems()))

@@ -44,7 +44,7 @@ func TestADeveloperLearnsAtOnceOfEveryPolicyThatBlocksAndWhomToAsk(t *testing.T)
 	require.Regexp(t, "To fix: cosign sign .* "+regexp.QuoteMeta(pattern(image))+"@sha256:[0-9a-f]{64}$", lines[0], "the command ends its line, so that it can be copied")
 	require.Regexp(t, `^\[verified-images\] traceID [0-9a-f]{32}$`, lines[1])
 
-	// Whoever has signed for one of them learns what is left, and is admitted once both are there.
+	// A developer who signed for one of them learns what is left. The image is admitted with both signatures.
 	sign(w.teamA)
 	w.denied(t, ns, image, "in namespace "+ns+": "+mandatory)
 	require.NotContains(t, w.try(suite.Within(t), ns, image).Error(), own)

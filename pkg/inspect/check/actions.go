@@ -44,8 +44,8 @@ func (i *Inventory) action(name string, labels map[string]string) string {
 }
 
 // ReadActions returns what says of a namespace with its labels what [Inventory.Actions] does, and
-// whether it is exempt from Gatekeeper. Whoever may not read constraints, such as most teams, is only
-// told what labels exempt: the action of others is "". An error means that the API server did not answer.
+// whether it is exempt from Gatekeeper. Without permission to read constraints, which most teams lack,
+// only labels exempt, and every other action is "". An error means that the API server did not answer.
 func ReadActions(ctx context.Context, c client.Reader) (func(name string, labels map[string]string) (action string, exempt bool), error) {
 	r := &reader{client: c, ctx: ctx, into: &Inventory{Unread: map[Source]Unread{}}}
 	r.foreign(SourceConstraints, "constraints.gatekeeper.sh", "v1beta1", constraintKind, "verifiedimages", &r.into.Constraints)

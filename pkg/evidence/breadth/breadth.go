@@ -74,6 +74,9 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 	}
 	if !matched && identity.Issuer != "" {
 		judged.Nobody, judged.Narrower = "no subject of "+known[0].form.name+" matches: they are "+shape(known[0].form), j.closest(known[0].form)
+		if strings.Contains(identity.Subject, "*") {
+			judged.Nobody += " (a * in subject stands for itself)"
+		}
 	}
 	if identity.IssuerRegExp != "" && j.accepts("https://issuer."+strange+".example", j.example) {
 		judged.Strangers = append([]Stranger{{Anyone, "whoever any identity provider vouches for", "https://issuer." + strange + ".example", j.example}}, judged.Strangers...)
@@ -95,11 +98,11 @@ func (j *Judgement) add(found Judgement) {
 type judge struct {
 	identity        cosign.Identity
 	accepts         func(issuer, subject string) bool
+	acceptsCaller   func(issuer, subject, caller string) bool // of a workflow that another one calls
 	issuer, subject *cel.Pattern
 	// meant is the subject as its author reads it: an unescaped dot is a dot.
-	meant      *cel.Pattern
-	steps      *int
-	expression string
+	meant *cel.Pattern
+	steps *int
 	// at is the issuer of the form that is judged.
 	at string
 	// example is a subject that the identity accepts, if one was found.
@@ -111,7 +114,8 @@ func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, 
 	if err != nil {
 		return nil, false
 	}
-	j := &judge{identity: identity, steps: steps, expression: expression, accepts: matches}
+	j := &judge{identity: identity, steps: steps, accepts: matches}
+	j.acceptsCaller = func(issuer, subject, _ string) bool { return matches(issuer, subject) }
 	if j.issuer, err = cel.NewPattern(orText(identity.IssuerRegExp, identity.Issuer)); err != nil {
 		return nil, false
 	}
@@ -123,9 +127,10 @@ func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, 
 	}
 	j.meant = meant(identity.SubjectRegExp, j.subject)
 	if expression != "" {
-		if j.accepts, err = narrowed(matches, expression, steps); err != nil {
+		if j.acceptsCaller, err = narrowed(matches, expression, steps); err != nil {
 			return nil, false
 		}
+		j.accepts = func(issuer, subject string) bool { return j.acceptsCaller(issuer, subject, subject) }
 	}
 	j.example, _ = j.common(`[ -~]+`)
 	return j, true
@@ -166,6 +171,11 @@ func (j *judge) known() (list []match) {
 
 // unknown judges an identity of a provider that is not known.
 func (j *judge) unknown() Judgement {
+	if j.identity.Issuer == dex {
+		narrower := j.identity
+		narrower.Issuer = "https://github.com/login/oauth"
+		return Judgement{Nobody: "certificates name the provider behind it: https://github.com/login/oauth, https://accounts.google.com or https://login.microsoftonline.com", Narrower: narrower}
+	}
 	if near, ok := nearIssuer(j.identity.Issuer); ok {
 		narrower := j.identity
 		narrower.Issuer = near
@@ -179,28 +189,27 @@ func (j *judge) unknown() Judgement {
 	issuer, _ := j.issuer.Common(pattern(`[ -~]+`), j.steps)
 	for _, f := range own(issuer) {
 		if found, some := j.form(f, issuer); some {
-			// Who can get an account of a provider of one's own is not known.
-			for i := range found.Strangers {
-				found.Strangers[i].Reach = min(found.Strangers[i].Reach, Insiders)
-			}
-			found.Everyone = false
-			return found
+			return found // who can get an account of a provider of one's own is not known
 		}
 	}
 	return Judgement{}
 }
 
+// dex is the issuer of Sigstore's own login page.
+const dex = "https://oauth2.sigstore.dev/auth"
+
 // nearIssuer returns the issuer of a public provider that was meant.
 func nearIssuer(issuer string) (string, bool) {
-	near := strings.ToLower(strings.TrimSpace(issuer))
-	near = strings.TrimSuffix(strings.TrimRight(near, "/"), "/.well-known/openid-configuration")
-	near = "https://" + strings.TrimPrefix(strings.TrimPrefix(near, "http://"), "https://")
-	if near == issuer || issuer == "" {
-		return "", false
+	for _, near := range []string{issuer, strings.ToLower(issuer)} {
+		near = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(near), "/"), "/.well-known/openid-configuration")
+		near = "https://" + strings.TrimPrefix(strings.TrimPrefix(near, "http://"), "https://")
+		if near != issuer && issuer != "" && slices.ContainsFunc(forms(), func(f form) bool {
+			return regexp.MustCompile("^(?:" + f.issuers + ")$").MatchString(near)
+		}) {
+			return near, true
+		}
 	}
-	return near, slices.ContainsFunc(forms(), func(f form) bool {
-		return regexp.MustCompile("^(?:" + f.issuers + ")$").MatchString(near)
-	})
+	return "", false
 }
 
 // form judges the subjects of one form. It returns false if the identity accepts none of them.
@@ -213,47 +222,57 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 	j.at = issuer
 	open := map[string]bool{}
 	add := func(o other, part string, issuer, subject string) {
-		open[part] = true
+		if !f.public && part != "issuer" {
+			o.reach = min(o.reach, Insiders)
+		}
 		judged.Strangers = append(judged.Strangers, Stranger{o.reach, o.who, issuer, subject})
 	}
 	if f.others != "" {
 		if issuer, ok := j.issuer.Common(pattern(f.others), j.steps); ok && j.accepts(issuer, pinned.subject) {
-			add(other{who: "a cluster of somebody else", reach: Anyone}, "issuer", issuer, pinned.subject)
+			who := "a cluster of somebody else"
+			if f.name == enterprise {
+				who = "another enterprise"
+			}
+			open["issuer"] = true
+			add(other{who: who, reach: Anyone}, "issuer", issuer, pinned.subject)
 		}
 	}
 	for i, p := range f.parts {
 		for _, o := range p.others {
-			if subject, ok := j.with(f, pinned, i, o.values); ok && j.accepts(issuer, subject) {
+			subject, alone := j.but(f, pinned, i, o.values)
+			if !alone { // in such a subject, a branch may look like what the identity asks for
+				subject, ok = j.with(f, pinned, i, o.values)
+			}
+			if (alone || ok) && j.accepts(issuer, subject) {
+				open[p.name] = open[p.name] || alone
 				if o.reach == Colleagues && free.MatchString(subject) {
 					o.reach = Anyone
 				}
 				add(o, p.name, issuer, subject)
 			}
 		}
-		if p.similar == "" || open[p.name] {
-			continue
+		if p.similar == "" || open[p.name] || strings.HasPrefix(values[i], "refs/") && !strings.HasPrefix(values[i], "refs/heads/") {
+			continue // people make new tags, and their expressions are for these
 		}
 		for _, value := range similar(values[i]) {
-			if subject, ok := j.with(f, pinned, i, regexp.QuoteMeta(value)); ok && j.accepts(issuer, subject) {
-				add(other{who: p.similar, reach: reachOf(f)}, p.name, issuer, subject)
+			if subject, ok := j.but(f, pinned, i, regexp.QuoteMeta(value)); ok && j.accepts(issuer, subject) {
+				open[p.name] = true
+				add(other{who: p.similar, reach: p.near}, p.name, issuer, subject)
 				break
 			}
 		}
 	}
 	judged.Everyone = f.public && j.everyone(f, issuer)
-	if len(judged.Strangers) == 0 {
-		return j.called(f, issuer, values, pinned.subject), true
+	if len(judged.Strangers) > 0 {
+		judged.Narrower = j.narrower(f, issuer, values, open)
 	}
-	judged.Narrower = j.narrower(f, issuer, values, open)
+	if s, ok := j.caller(issuer, pinned.subject); ok && !open["owner"] && !open["repository"] {
+		if len(judged.Strangers) == 0 {
+			judged.Narrower = j.identity
+		}
+		judged.Strangers, judged.Expression = append(judged.Strangers, s), "claims.sourceRepositoryURI == 'https://github.com/OWNER/REPOSITORY'"
+	}
 	return judged, true
-}
-
-// reachOf says who has a name that is similar to one of a form.
-func reachOf(f form) Reach {
-	if f.public {
-		return Anyone
-	}
-	return Insiders
 }
 
 // everyone reports whether signers get in that have nothing in common with anybody.
@@ -273,16 +292,17 @@ func (j *judge) everyone(f form, issuer string) bool {
 	return ok && j.accepts(issuer, subject)
 }
 
-// called says who gets in by a workflow that others publish to be called.
-func (j *judge) called(f form, issuer string, values []string, subject string) (judged Judgement) {
-	if f.name != "GitHub Actions" || j.expression != "" || !slices.Contains(builders(), values[1]+"/"+values[3]) {
-		return judged
+// caller says who gets in by a workflow that others call: its certificates name the workflow, whoever calls it.
+func (j *judge) caller(issuer, subject string) (Stranger, bool) {
+	const somebody = "https://github.com/somebody-else/another-repository/.github/workflows/another.yml@refs/heads/main"
+	path, ok := strings.CutPrefix(subject, "https://github.com/")
+	if !ok || !j.acceptsCaller(issuer, subject, somebody) {
+		return Stranger{}, false
 	}
-	return Judgement{
-		Strangers:  []Stranger{{Anyone, "any repository that calls this workflow", issuer, subject}},
-		Narrower:   j.identity,
-		Expression: "claims.sourceRepositoryURI == 'https://github.com/OWNER/REPOSITORY'",
+	if names := strings.SplitN(path, "/", 3); len(names) == 3 && slices.Contains(builders(), names[0]+"/"+names[1]) {
+		return Stranger{Anyone, "any repository that calls this workflow", issuer, subject}, true
 	}
+	return Stranger{Insiders, "any repository that calls this workflow, of anybody if the workflow is public", issuer, subject}, called.MatchString(subject)
 }
 
 // similar returns names that others can have and that begin or end as a name does, or have another character for a

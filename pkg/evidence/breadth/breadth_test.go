@@ -115,6 +115,51 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"a workflow for Google":        {issuer: google, subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", nobody: "no subject of Google"},
 		"one slash for GitLab":         {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/app/.gitlab-ci.yml@refs/heads/main", nobody: "no subject of GitLab"},
 		"a glob elsewhere":             {issuer: "https://idp.acme.example", subject: "*@acme.example", nobody: "a * in it stands for itself", narrower: `[^/]+@acme\.example`},
+
+		// As people published them.
+		"a tag with a name of its own":        {expression: `https://github\.com/acme/pilot/\.github/workflows/build\.yml@refs/tags/@acme/pilot@.*`},
+		"capitals in a project":               {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/build/CNG//.gitlab-ci.yml@refs/heads/main"},
+		"data residency":                      {issuer: "https://token.actions.acme.ghe.com", subject: "https://acme.ghe.com/acme/app/.github/workflows/build.yaml@refs/heads/main"},
+		"Chainguard":                          {issuer: "https://issuer.enforce.dev", subject: "https://issuer.enforce.dev/85490af34ebd49d9ea1fe9370c4ef1169930fc5f/c478d8a95ab1938a"},
+		"Buddy":                               {issuer: "https://eu-oidc.buddyusercontent.com", subject: "https://eu.buddy.works/acme/app/pipelines/pipeline/45289"},
+		"AKS with a slash":                    {issuer: "https://oidc.prod-aks.azure.com/0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d/", subject: "https://kubernetes.io/namespaces/build/serviceaccounts/release"},
+		"a tag alone":                         {expression: `^https://github.com/acme/app/.github/workflows/release.yml@refs/tags/6.6.2$`},
+		"a workflow of others, by its caller": {expression: `https://github\.com/acme/shared-workflows/\.github/workflows/sign\.yml@refs/tags/v.*`, condition: "claims.sourceRepositoryURI == 'https://github.com/acme/app'"},
+
+		"a workflow that is called":          {expression: `https://github\.com/acme/shared-workflows/\.github/workflows/sign\.yml@refs/tags/v.*`, in: []string{"of anybody if the workflow is public"}},
+		"a workflow that is reused":          {expression: `https://github\.com/acme/cd/\.github/workflows/image-reuse\.yaml@refs/tags/v.*`, in: []string{"of anybody if the workflow is public"}},
+		"a workflow that is called, any ref": {expression: `^https://github\.com/acme/reusable-workflows/\.github/workflows/publish\.yaml@.+$`, in: []string{"a pull request", "of anybody if the workflow is public"}},
+		"a builder, by another condition":    {subject: builder, condition: "claims.runnerEnvironment == 'github-hosted'", in: []string{"any repository that calls this workflow"}},
+		"several generators":                 {expression: `^https://github.com/slsa-framework/slsa-github-generator/.github/workflows/generator_.*\.yml@refs/tags/v[0-9]+\.[0-9]+\.[0-9]+$`, in: []string{"any repository that calls this workflow", "another workflow with a similar name"}},
+		"a branch by its beginning":          {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/heads/main.*`, in: []string{"any branch with a similar name"}},
+		"repositories by their beginning":    {expression: `https://github\.com/acme/provider-[a-z0-9-]+/\.github/workflows/release\.yml@refs/tags/v[0-9].+`, in: []string{"another repository with a similar name"}},
+		"an address as a branch":             {issuerRegExp: `https://(accounts\.google\.com|token\.actions\.githubusercontent\.com)`, expression: `.*@example\.com`, in: []string{"any other owner"}},
+		"without a scheme, any beginning":    {expression: `.*github.com/acme/.*`, in: []string{"any other owner"}},
+		"a glob as an expression":            {expression: `https://github.com/*/.*/\.github/workflows/.*`, in: []string{"any other owner"}},
+		"kubernetes.default":                 {issuerRegExp: ".*kubernetes.default.*", expression: ".*kubernetes.io/namespaces/default/serviceaccounts/default", in: []string{"a cluster of somebody else"}},
+		"an enterprise":                      {issuer: github + "/acme", expression: `https://github\.com/.*`, in: []string{"any other owner"}},
+		"any enterprise":                     {issuerRegExp: `https://token\.actions\.githubusercontent\.com/.+`, subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", in: []string{"another enterprise"}},
+		"any of Chainguard":                  {issuer: "https://issuer.enforce.dev", expression: `https://issuer\.enforce\.dev/.*`, in: []string{"any other organization"}},
+		"any of Buddy":                       {issuer: "https://eu-oidc.buddyusercontent.com", expression: `https://eu\.buddy\.works/.*`, in: []string{"any other workspace"}},
+		"any of Codefresh's account":         {issuer: "https://oidc.codefresh.io", expression: "https://g.codefresh.io/codefresh-inc/.+:5672d8deb6724b6e359adf62/.+", in: []string{"another pipeline of the account"}},
+		"Cloud Build of any project":         {issuer: google, expression: `.*@cloudbuild\.gserviceaccount\.com`, in: []string{"everyone with an address of the domain"}},
+		"any letters":                        {expression: `(?i)^https://github\.com/AcMe/App/\.github/workflows/release\.yml@.*$`, in: []string{"a pull request"}, narrower: "https://github.com/AcMe/App/.github/workflows/release.yml@refs/heads/main"},
+		"any workflow on tags without a v":   {expression: `https://github\.com/acme/app/.*@refs/tags/[0-9]+\.[0-9]+\.[0-9]+`, in: []string{"another workflow"}, narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/[0-9].*`},
+
+		"a glob of tags":                 {expression: "https://github.com/acme/app/.github/workflows/release.yaml@refs/tags/*", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yaml@refs/heads/main"},
+		"a part of a tag":                {expression: "https://github.com/acme/app/.github/workflows/release.yaml@refs/tags/v", nobody: "no subject of GitHub Actions"},
+		"a variable":                     {subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/tags/${TAG}", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"a glob of repositories":         {subject: "https://github.com/acme/*-operator/.github/workflows/build.yml@refs/tags/v1", nobody: "a * in subject stands for itself", narrower: "https://github.com/acme/REPOSITORY/.github/workflows/build.yml@refs/tags/v1"},
+		"the claim sub":                  {subject: "repo:acme/app:ref:refs/heads/dev", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/dev"},
+		"the claim sub of a cluster":     {issuer: eks, subject: "system:serviceaccount:build:release", nobody: "no subject of clusters of Amazon EKS", narrower: "https://kubernetes.io/namespaces/build/serviceaccounts/release"},
+		"generated by a command":         {expression: "(?i)^https://github.com/myorg/", nobody: "no subject of GitHub Actions", narrower: "https://github.com/myorg/REPOSITORY/.github/workflows/release.yml@refs/heads/main"},
+		"the end of an address":          {issuer: google, expression: `@acme\.example$`, nobody: "no subject of Google", narrower: "NAME@acme.example"},
+		"a glob of addresses":            {issuer: google, subject: "*@acme.example", nobody: "no subject of Google", narrower: "NAME@acme.example"},
+		"no file for GitLab":             {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/app@refs/heads/main", nobody: "no subject of GitLab", narrower: "https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main"},
+		"one slash in a subgroup":        {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/team/app/.gitlab-ci.yml@refs/heads/main", nobody: "no subject of GitLab", narrower: "https://gitlab.com/acme/team/app//.gitlab-ci.yml@refs/heads/main"},
+		"Sigstore's own login":           {issuer: "https://oauth2.sigstore.dev/auth", subject: "alice@acme.example", nobody: "https://github.com/login/oauth"},
+		"a slash after a cluster of EKS": {issuer: eks + "/", subject: "https://kubernetes.io/namespaces/build/serviceaccounts/release", nobody: "writes the issuer " + eks},
+		"placeholders":                   {expression: "^https://github.com/<org>/<repo>/.github/workflows/release.yml@refs/tags/.+$", nobody: "no subject of GitHub Actions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := MaxSteps
@@ -170,6 +215,25 @@ func TestOnlyWhatEverySubjectMatchesIsForEveryone(t *testing.T) {
 	}
 	require.True(t, judgeAll(cosign.Identity{Issuer: google, SubjectRegExp: ".*"}, "").Everyone)
 	require.False(t, judgeAll(cosign.Identity{Issuer: "https://idp.acme.example", SubjectRegExp: ".*"}, "").Everyone)
+}
+
+func TestFluxMatchesAPartOfEachAlternative(t *testing.T) {
+	const app = "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"
+	for subject, in := range map[string]string{
+		"https://github.com/acme/app|https://github.com/acme/web": "a pull request",
+		"^https://github\\.com/acme/app/.+|.+/web$":               "any other owner",
+		"^" + regexp.QuoteMeta(app) + "$":                         "",
+		regexp.QuoteMeta(app):                                     "any branch with a similar name",
+	} {
+		steps := MaxSteps
+		judged := Flux("^"+regexp.QuoteMeta(github)+"$", subject, &steps)
+		if in == "" {
+			require.Empty(t, judged.Strangers, subject)
+		} else {
+			require.Contains(t, judged.Named(), in, subject)
+		}
+		require.Empty(t, judged.Nobody, subject)
+	}
 }
 
 func TestJudgingEnds(t *testing.T) {

@@ -9,13 +9,13 @@ import (
 )
 
 // stepsOfExpression is what an expression costs each time that it asks whether it may go on.
-const stepsOfExpression = 4 << 10
+const stepsOfExpression = 1 << 10
 
 var errSteps = errors.New("judging this identity takes too long")
 
-// narrowed returns a matcher that asks the expression about a stranger's certificate too. A claim that strangers
-// choose has its usual value.
-func narrowed(matches func(issuer, subject string) bool, expression string, steps *int) (func(issuer, subject string) bool, error) {
+// narrowed returns a matcher that asks the expression about a stranger's certificate too, for a workflow that another
+// one, the caller, may have called. A claim that strangers choose has its usual value.
+func narrowed(matches func(issuer, subject string) bool, expression string, steps *int) (func(issuer, subject, caller string) bool, error) {
 	compiled, err := cosign.CompileKeyless(expression)
 	if err != nil {
 		return nil, fmt.Errorf("compile the expression: %w", err)
@@ -26,11 +26,15 @@ func narrowed(matches func(issuer, subject string) bool, expression string, step
 		}
 		return nil
 	}
-	return func(issuer, subject string) bool {
+	return func(issuer, subject, caller string) bool {
 		if !matches(issuer, subject) {
 			return false
 		}
-		matched, err := compiled.Match(step, map[string]any{"issuer": issuer, "subject": subject, "claims": claims(issuer, subject)})
+		has := claims(issuer, caller)
+		if _, ok := has["buildSignerURI"]; ok {
+			has["buildSignerURI"] = subject
+		}
+		matched, err := compiled.Match(step, map[string]any{"issuer": issuer, "subject": subject, "claims": has})
 		return err == nil && matched
 	}, nil
 }

@@ -1,6 +1,7 @@
 package breadth
 
 import (
+	"cmp"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -44,14 +45,18 @@ func (j *judge) pinned(f form) (example, bool) {
 	return made, true
 }
 
-// with returns a subject that the identity accepts and that is the example but for one part, or one that has other
-// parts that differ if there is none.
+// but returns a subject that the identity accepts and that is the example but for one part.
+func (j *judge) but(f form, like example, at int, values string) (string, bool) {
+	tried := slices.Clone(like.fixed)
+	tried[at] = values
+	subject, ok := j.common(language(tried))
+	return subject, ok && f.valid(subject)
+}
+
+// with returns a subject that the identity accepts, with a part that is not the example's. Others may differ, too.
 func (j *judge) with(f form, like example, at int, values string) (string, bool) {
 	tried := slices.Clone(like.fixed)
 	tried[at] = values
-	if subject, ok := j.common(language(tried)); ok && f.valid(subject) {
-		return subject, true
-	}
 	for i, p := range f.parts {
 		if i != at {
 			tried[i] = p.values
@@ -142,7 +147,17 @@ func shape(f form) string {
 }
 
 // unquoted returns the text that an expression of [text] matches.
-func unquoted(expression string) string { return strings.ReplaceAll(expression, `\`, "") }
+func unquoted(expression string) string {
+	return strings.NewReplacer(`\Q`, "", `\E`, "", `\`, "").Replace(expression)
+}
+
+// written returns the text of an expression without what only says where it matches.
+func written(expression string) string {
+	for _, around := range [][2]string{{".*(?:", ").*"}, {"(?i)", ""}, {"^", "$"}, {"(?i)", ""}, {".*", ".*"}} {
+		expression = strings.TrimSuffix(strings.TrimPrefix(expression, around[0]), around[1])
+	}
+	return unquoted(expression)
+}
 
 // narrower returns an identity without strangers: parts that anybody could have are placeholders.
 func (j *judge) narrower(f form, issuer string, values []string, open map[string]bool) cosign.Identity {
@@ -151,19 +166,24 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 		made.Issuer = ""
 	}
 	tagged := false
+	spelled := written(j.identity.SubjectRegExp)
 	var exact, expression strings.Builder
 	for i, p := range f.parts {
 		value := values[i]
 		switch {
 		case open[p.name] && p.name != "":
 			value = p.given
-		case p.name == "ref" && strings.HasPrefix(value, "refs/tags/") && j.acceptsTags(values, i):
+		case p.name == "ref" && strings.HasPrefix(value, "refs/tags/") && j.tags(values, i) != "":
 			tagged = true
 			exact.WriteString(value)
-			expression.WriteString(`refs/tags/v[0-9].*`)
+			expression.WriteString(j.tags(values, i))
 			continue
 		case p.name != "" && value == p.usual && j.anyOf(values, i):
 			value = p.given
+		case strings.Contains(j.identity.SubjectRegExp, "(?i"): // an exact subject has the letters that its author wrote
+			if at := strings.Index(strings.ToLower(spelled), strings.ToLower(value)); at >= 0 {
+				value = spelled[at : at+len(value)]
+			}
 		}
 		exact.WriteString(value)
 		expression.WriteString(regexp.QuoteMeta(value))
@@ -176,9 +196,17 @@ func (j *judge) narrower(f form, issuer string, values []string, open map[string
 	return made
 }
 
-// acceptsTags reports whether the identity accepts tags of several versions.
-func (j *judge) acceptsTags(values []string, at int) bool {
-	return j.anyOf(values, at) || j.replaced(values, at, "refs/tags/v1.2.3") && j.replaced(values, at, "refs/tags/v4.5.6")
+// tags returns an expression for the tags of versions that the identity accepts, "" if it accepts a single tag.
+func (j *judge) tags(values []string, at int) string {
+	for _, prefix := range []string{"refs/tags/v", "refs/tags/"} {
+		if j.replaced(values, at, prefix+"1.2.3") && j.replaced(values, at, prefix+"4.5.6") {
+			return prefix + "[0-9].*"
+		}
+	}
+	if j.anyOf(values, at) {
+		return regexp.QuoteMeta(values[at]) + ".*"
+	}
+	return ""
 }
 
 // anyOf reports whether a part can be followed by more.
@@ -193,9 +221,15 @@ func (j *judge) replaced(values []string, at int, value string) bool {
 // closest returns the identity that was probably meant by one that accepts no subject of a form: the parts that its
 // text gives, and placeholders.
 func (j *judge) closest(f form) cosign.Identity {
-	given := j.identity.Subject
-	if given == "" {
-		given = unquoted(strings.Trim(j.identity.SubjectRegExp, "^$"))
+	given := cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))
+	if as := claimed.FindStringSubmatch(given); as != nil && strings.HasPrefix(f.name, "GitHub") { // the claim sub, not the subject
+		given = "https://github.com/" + as[1] + "/.github/workflows/?@" + as[2]
+	}
+	if as := account.FindStringSubmatch(given); as != nil {
+		given = "https://kubernetes.io/namespaces/" + as[1] + "/serviceaccounts/" + as[2]
+	}
+	if as := pipeline.FindStringSubmatch(given); as != nil && strings.HasPrefix(f.name, "GitLab") {
+		given = as[1] + "//" + cmp.Or(as[2], "?") + as[3]
 	}
 	var made strings.Builder
 	rest, following := given, true
@@ -213,15 +247,20 @@ func (j *judge) closest(f form) cosign.Identity {
 		}
 		value := ""
 		if following {
-			end := len(rest)
-			if i+1 < len(f.parts) {
-				if at := strings.Index(rest, unquoted(f.parts[i+1].values)); at >= 0 {
-					end = at
+			end, ends := len(rest), i+1 == len(f.parts)
+			if !ends {
+				before, _, _ := strings.Cut(rest, "//")
+				at := strings.Index(rest, unquoted(f.parts[i+1].values))
+				if p.name == "group" { // groups have groups
+					at = strings.LastIndex(before, "/")
+				}
+				if at >= 0 {
+					end, ends = at, true
 				}
 			}
 			value, rest = rest[:end], rest[end:]
 			if !regexp.MustCompile("^(?:" + p.values + ")$").MatchString(value) {
-				value, following = "", false
+				value, following = "", ends
 			}
 		}
 		if value == "" {
@@ -231,3 +270,11 @@ func (j *judge) closest(f form) cosign.Identity {
 	}
 	return cosign.Identity{Issuer: j.identity.Issuer, Subject: made.String()}
 }
+
+// What people write for a subject: the claim sub of GitHub's and of a cluster's tokens, and GitLab's configuration
+// without its two slashes or its file.
+var (
+	claimed  = regexp.MustCompile(`^repo:([^/:]+/[^/:]+)(?::ref:(.*))?`)
+	account  = regexp.MustCompile(`^system:serviceaccount:([^:]+):(.*)$`)
+	pipeline = regexp.MustCompile(`^(https://[^/]+/[^@]*?[^/@])(?:/(\.gitlab-ci\.yml))?(@refs/.*)$`)
+)

@@ -74,14 +74,4 @@ func Flux(issuer, subject string, steps *int) Judgement {
 }
 
 // anywhere returns an expression for whole texts in which another one matches.
-func anywhere(expression string) string {
-	inner, begins := strings.CutPrefix(expression, "^")
-	inner, ends := strings.CutSuffix(inner, "$")
-	if !begins {
-		inner = ".*" + inner
-	}
-	if !ends {
-		inner += ".*"
-	}
-	return inner
-}
+func anywhere(expression string) string { return ".*(?:" + expression + ").*" }

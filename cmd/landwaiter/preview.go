@@ -15,6 +15,7 @@ import (
 	"github.com/landwaiter/landwaiter/cmd/internal/program"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/resources/lint"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -209,6 +210,11 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	if err != nil {
 		return l.failed(err)
 	}
+	if scope.All {
+		if uses, err = l.asked(ctx, uses); err != nil {
+			return l.failed(err)
+		}
+	}
 	rows, problems, err := judge(ctx, l.progress, options, l.before, l.after, l.change.Named(uses, l.after))
 	if err != nil {
 		return err
@@ -220,6 +226,30 @@ func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
 	}
 	l.looked, l.rows, l.missing = append(l.looked, l.before.Namespaces...), append(l.rows, rows...), append(l.missing, missing...)
 	return nil
+}
+
+// asked returns uses without those in namespaces that are exempt from Gatekeeper: no verdict matters there.
+func (l *look) asked(ctx context.Context, uses []live.Use) ([]live.Use, error) {
+	action, err := check.ReadActions(ctx, l.person.Client())
+	if err != nil {
+		return nil, err
+	}
+	exempt := map[verify.Namespace]bool{}
+	for i := range l.after.Objects.Namespaces {
+		n := &l.after.Objects.Namespaces[i]
+		_, exempt[verify.Namespace(n.Name)] = action(n.Name, n.Labels)
+	}
+	var left []string
+	asked := slices.DeleteFunc(slices.Clone(uses), func(u live.Use) bool {
+		if exempt[u.Namespace] && !slices.Contains(left, string(u.Namespace)) {
+			left = append(left, string(u.Namespace))
+		}
+		return exempt[u.Namespace]
+	})
+	if len(left) > 0 {
+		program.Say(l.stderr, "note: Gatekeeper admits every pod in these namespaces without asking Landwaiter, so they are left out: %s", strings.Join(left, ", "))
+	}
+	return asked, nil
 }
 
 // governed looks, one at a time, at the other namespaces in which the rules of the home namespace hold.

@@ -14,10 +14,13 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
@@ -103,7 +106,22 @@ func TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced(t *testi
 	})
 }
 
-// A team admin has the role admin of the team's namespace, and may see what binds all teams.
+func TestAPreviewOfTheClusterLeavesOutNamespacesThatAreExempt(t *testing.T) {
+	w := withExamples(t)
+	admin := w.somebody(t, "exempts", readsEverything())
+	label := func(value string) {
+		patch := `{"metadata":{"labels":{"` + v1beta1.LabelGatekeeperIgnore + `":` + value + `}}}`
+		require.NoError(t, w.Client.Patch(suite.Within(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-c"}}, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	label(`"true"`)
+	t.Cleanup(func() { label("null") })
+	printed, rows, r := w.previews(t, admin, w.stricter(), "-A", "--all")
+	require.Equal(t, 1, r.Code, r.Stderr)
+	require.Equal(t, 1, printed.Breaks, rows)
+	require.NotContains(t, strings.Join(rows, " "), "team-c")
+	require.Contains(t, r.Stderr, "so they are left out: team-c")
+}
+
 func TestAPreviewOfAnExceptionAnswersForAnImageThatNothingRuns(t *testing.T) {
 	w := withExamples(t)
 	admin := w.somebody(t, "excepts", readsEverything())
@@ -129,6 +147,7 @@ func TestAPreviewOfAnExceptionAnswersForAnImageThatNothingRuns(t *testing.T) {
 	}
 }
 
+// A team admin has the role admin of the team's namespace, and may see what binds all teams.
 func (w *examples) teamAdmin(t *testing.T) person {
 	t.Helper()
 	return w.somebody(t, "ada", map[string][]string{"team-a": {"landwaiter-reader", "landwaiter-rules-writer"}, "": {"landwaiter-cluster-reader", "landwaiter-tenant-reader"}})

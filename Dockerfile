@@ -17,7 +17,7 @@ ARG REVISION=""
 ARG TAGS=""
 ARG TARGETOS
 ARG TARGETARCH
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -buildvcs=false -trimpath -tags "kustomize_disable_go_plugin_support,grpcnotrace,$TAGS" \
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags "kustomize_disable_go_plugin_support,grpcnotrace,$TAGS" \
     -ldflags "-s -w -buildid= -X github.com/landwaiter/landwaiter/cmd/internal/program.version=$VERSION -X github.com/landwaiter/landwaiter/cmd/internal/program.revision=$REVISION" -o /out/landwaiter-server ./cmd/landwaiter-server
 # Mozilla's list in the version of go.mod, not that of this builder's distribution.
 RUN mkdir -p /out/etc/ssl/certs && go run ./config/release certificates > /out/etc/ssl/certs/ca-certificates.crt

@@ -45,8 +45,8 @@ DEFAULT := -exec "env -u GOGC -u GOMEMLIMIT"
 DETECT := CGO_ENABLED=1 go test -race $(DEFAULT)
 # Compilers take a sixth less time if they collect no garbage below 1 GiB, and linters with more
 # memory. Programs of make e2e, and tests with the race detector's own memory, get Go's default.
-demo build test generate derived e2e: export GOGC := off
-demo build test generate derived e2e: export GOMEMLIMIT := 1GiB
+demo build test generate derived e2e image release: export GOGC := off
+demo build test generate derived e2e image release: export GOMEMLIMIT := 1GiB
 lint words: export GOGC := 400
 
 .PHONY: help demo build test lint verify words generate derived docs fuzz mutants bench e2e nightly soak dev image release clean

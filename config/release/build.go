@@ -55,9 +55,9 @@ const stamped = "github.com/landwaiter/landwaiter/cmd/internal/program"
 
 // buildArguments are those of `go`, for a program below cmd. Those of the server are the ones in
 // the Dockerfile. -trimpath and an empty build ID keep the place of the checkout out of
-// the binary.
+// the binary. -s drops DWARF, so the compiler need not write it: then packages are those of make build.
 func buildArguments(program string, v variant, version, revision, out string) []string {
-	return []string{"build", "-buildvcs=false", "-trimpath", "-tags", unused + "," + v.tags,
+	return []string{"build", "-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", "-tags", unused + "," + v.tags,
 		"-ldflags", "-s -w -buildid= -X " + stamped + ".version=" + version + " -X " + stamped + ".revision=" + revision, "-o", out, "./cmd/" + program}
 }
 

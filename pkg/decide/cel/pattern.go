@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"math/bits"
 	"regexp/syntax"
 	"slices"
 	"unicode"
@@ -9,12 +10,30 @@ import (
 // Pattern is a regular expression that must match whole texts. Patterns can be compared: see [Pattern.Common].
 type Pattern struct {
 	program *syntax.Prog
-	// accepted are the characters of each instruction, as pairs of first and last.
-	accepted [][]rune
+	// accepted are the characters of each instruction.
+	accepted []ascii
+}
+
+// ascii is a set of printable ASCII characters, a bit each: a class of Unicode has hundreds of ranges, and comparing
+// two of them for each pair of instructions would take long.
+type ascii [2]uint64
+
+func (s *ascii) add(first, last rune) {
+	for c := max(first, ' '); c <= min(last, '~'); c++ {
+		s[c/64] |= 1 << (c % 64)
+	}
 }
 
 // NewPattern reads an expression in Go's syntax (RE2). It returns the errors of [RegexpSize].
 func NewPattern(expression string) (*Pattern, error) {
+	return newPattern(expression, func(r *syntax.Regexp) *syntax.Regexp { return r })
+}
+
+// NewMeantPattern is NewPattern for an expression whose author forgot to escape dots: one that is not repeated only
+// matches itself.
+func NewMeantPattern(expression string) (*Pattern, error) { return newPattern(expression, literalDots) }
+
+func newPattern(expression string, change func(*syntax.Regexp) *syntax.Regexp) (*Pattern, error) {
 	if _, err := RegexpSize(expression); err != nil {
 		return nil, err
 	}
@@ -22,41 +41,59 @@ func NewPattern(expression string) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := syntax.Compile(parsed.Simplify())
+	program, err := syntax.Compile(change(parsed).Simplify())
 	if err != nil {
 		return nil, err
 	}
-	p := &Pattern{program: program, accepted: make([][]rune, len(program.Inst))}
+	p := &Pattern{program: program, accepted: make([]ascii, len(program.Inst))}
 	for i := range program.Inst {
 		p.accepted[i] = characters(&program.Inst[i])
 	}
 	return p, nil
 }
 
-// characters returns what an instruction accepts, as pairs of first and last; nil if it accepts no character.
-func characters(i *syntax.Inst) []rune {
-	switch i.Op {
-	case syntax.InstRuneAny, syntax.InstRuneAnyNotNL: // no text that is looked for has a new line
-		return []rune{0, unicode.MaxRune}
-	case syntax.InstRune1, syntax.InstRune:
-		if len(i.Rune) != 1 {
-			return i.Rune
+// literalDots replaces the dots that are not repeated.
+func literalDots(r *syntax.Regexp) *syntax.Regexp {
+	switch r.Op {
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'.'}}
+	case syntax.OpConcat, syntax.OpAlternate, syntax.OpCapture:
+		for i, sub := range r.Sub {
+			r.Sub[i] = literalDots(sub)
 		}
-		list := []rune{i.Rune[0], i.Rune[0]}
+	}
+	return r
+}
+
+// characters returns what an instruction accepts.
+func characters(i *syntax.Inst) (set ascii) {
+	switch i.Op {
+	case syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		set.add(0, unicode.MaxRune)
+	case syntax.InstRune1, syntax.InstRune:
+		for at := 0; at+1 < len(i.Rune); at += 2 {
+			set.add(i.Rune[at], i.Rune[at+1])
+		}
+		if len(i.Rune) != 1 {
+			break
+		}
+		set.add(i.Rune[0], i.Rune[0])
 		if syntax.Flags(i.Arg)&syntax.FoldCase != 0 { //nolint:gosec // flags of 16 bits
 			for other := unicode.SimpleFold(i.Rune[0]); other != i.Rune[0]; other = unicode.SimpleFold(other) {
-				list = append(list, other, other)
+				set.add(other, other)
 			}
 		}
-		return list
 	}
-	return nil
+	return set
 }
 
 // Common returns a shortest text of printable ASCII that both patterns match, and false if there is none or finding
 // one takes more than so many steps. It takes the steps off the given number.
 func (p *Pattern) Common(other *Pattern, steps *int) (string, bool) {
-	s := search{patterns: [2]*Pattern{p, other}, steps: steps, closures: map[closureKey][]uint32{}, from: map[place]origin{}}
+	if *steps <= 0 {
+		return "", false
+	}
+	s := search{patterns: [2]*Pattern{p, other}, steps: steps, wanted: map[rune][]ascii{word: sets("az", "09", "AZ", "__"), punctuation: sets("-/", " ,", ":@", "[^", "``", "{~")}, closures: map[closureKey][]uint32{}, from: map[place]origin{}}
 	start := place{at: [2]uint32{uint32(p.program.Start), uint32(other.program.Start)}, last: edge} //nolint:gosec // programs are small
 	s.from[start] = origin{}
 	for s.queue = []place{start}; len(s.queue) > 0; {
@@ -104,6 +141,7 @@ type closureKey struct {
 type search struct {
 	patterns [2]*Pattern
 	steps    *int
+	wanted   map[rune][]ascii // the characters of each kind, those first that read best
 	closures map[closureKey][]uint32
 	from     map[place]origin
 	queue    []place
@@ -161,7 +199,7 @@ func (s *search) follow(at place, kind rune) {
 			if *s.steps--; *s.steps <= 0 {
 				return
 			}
-			by, ok := shared(s.patterns[0].accepted[one], s.patterns[1].accepted[two], kind)
+			by, ok := s.shared(s.patterns[0].accepted[one], s.patterns[1].accepted[two], kind)
 			if !ok {
 				continue
 			}
@@ -185,18 +223,22 @@ func (s *search) text(at place) string {
 	return string(text)
 }
 
-// shared returns a character of a kind that both lists of pairs have, a letter or a digit if there is one.
-func shared(a, b []rune, kind rune) (rune, bool) {
-	wanted := [][2]rune{{'a', 'z'}, {'0', '9'}, {'A', 'Z'}, {'_', '_'}}
-	if kind == punctuation {
-		wanted = [][2]rune{{'-', '/'}, {' ', ','}, {':', '@'}, {'[', '^'}, {'`', '`'}, {'{', '~'}}
+// sets returns sets of characters, each from a first to a last one.
+func sets(ranges ...string) (list []ascii) {
+	for _, r := range ranges {
+		var set ascii
+		set.add(rune(r[0]), rune(r[1]))
+		list = append(list, set)
 	}
-	for _, w := range wanted {
-		for i := 0; i+1 < len(a); i += 2 {
-			for j := 0; j+1 < len(b); j += 2 {
-				if first := max(a[i], b[j], w[0]); first <= min(a[i+1], b[j+1], w[1]) {
-					return first, true
-				}
+	return list
+}
+
+// shared returns a character of a kind that both sets have, a letter or a digit if there is one.
+func (s *search) shared(a, b ascii, kind rune) (rune, bool) {
+	for _, wanted := range s.wanted[kind] {
+		for half := range wanted {
+			if both := a[half] & b[half] & wanted[half]; both != 0 {
+				return rune(64*half + bits.TrailingZeros64(both)), true
 			}
 		}
 	}

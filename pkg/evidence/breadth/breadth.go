@@ -125,7 +125,11 @@ func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, 
 	if j.subject, err = cel.NewPattern(orText(identity.SubjectRegExp, identity.Subject)); err != nil {
 		return nil, false
 	}
-	j.meant = meant(identity.SubjectRegExp, j.subject)
+	if j.meant = j.subject; identity.SubjectRegExp != "" {
+		if j.meant, err = cel.NewMeantPattern(identity.SubjectRegExp); err != nil {
+			return nil, false
+		}
+	}
 	if expression != "" {
 		if j.acceptsCaller, err = narrowed(matches, expression, steps); err != nil {
 			return nil, false

@@ -3,7 +3,6 @@ package breadth
 import (
 	"cmp"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -74,33 +73,6 @@ func (j *judge) text(subject *cel.Pattern, parts []string) string {
 	}
 	text, _ := subject.Common(other, j.steps)
 	return text
-}
-
-// meant returns a pattern of an expression in which a dot that is not repeated stands for itself; otherwise if there
-// is no such expression.
-func meant(expression string, otherwise *cel.Pattern) *cel.Pattern {
-	parsed, err := syntax.Parse(expression, syntax.Perl)
-	if err != nil || expression == "" {
-		return otherwise
-	}
-	made, err := cel.NewPattern(literalDots(parsed).String())
-	if err != nil {
-		return otherwise
-	}
-	return made
-}
-
-// literalDots replaces the dots that are not repeated.
-func literalDots(r *syntax.Regexp) *syntax.Regexp {
-	switch r.Op {
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'.'}}
-	case syntax.OpConcat, syntax.OpAlternate, syntax.OpCapture:
-		for i, sub := range r.Sub {
-			r.Sub[i] = literalDots(sub)
-		}
-	}
-	return r
 }
 
 // common returns a subject that the identity and an expression match. What is too long to compare has none.

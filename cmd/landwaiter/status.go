@@ -175,15 +175,19 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 		return
 	}
 	counts, without := map[string]int{}, 0
-	var exempt []string
+	var exempt, unverified []string
 	for _, n := range others {
+		if n.Exempt {
+			exempt = append(exempt, string(n.Namespace))
+			continue
+		}
 		for result, count := range n.Counts {
 			counts[result] += count
 		}
-		switch {
-		case n.Exempt:
-			exempt = append(exempt, string(n.Namespace))
-		case !n.Reported:
+		if count := n.Counts[v1beta1.ReportSkip]; count > 0 {
+			unverified = append(unverified, fmt.Sprintf("%s (%d)", n.Namespace, count))
+		}
+		if !n.Reported {
 			without++
 		}
 	}
@@ -195,6 +199,9 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 	if without > 0 {
 		s.row("no report", strconv.Itoa(without))
 	}
+	if len(unverified) > 0 {
+		s.row("not verified", strings.Join(unverified, ", ")+": rules allow these images without a look at signatures")
+	}
 	if len(exempt) > 0 {
 		s.row("exempt", strings.Join(exempt, ", ")+": Gatekeeper admits every pod there, without asking Landwaiter")
 	}
@@ -205,7 +212,7 @@ func countsOf(of map[string]int) string {
 	var counts []string
 	for _, result := range []string{v1beta1.ReportPass, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportError, v1beta1.ReportFail} {
 		if count := of[result]; count > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", count, result))
+			counts = append(counts, fmt.Sprintf("%d %s", count, cmp.Or(map[string]string{v1beta1.ReportSkip: "not verified"}[result], result)))
 		}
 	}
 	return cmp.Or(strings.Join(counts, ", "), "-")

@@ -76,6 +76,7 @@ func TestStatusOfManyNamespacesShowsWhatNeedsAttentionAndTotals(t *testing.T) {
 		status.Namespaces = append(status.Namespaces, live.NamespaceStatus{Namespace: verify.Namespace(fmt.Sprintf("n%03d", i)), Counts: map[string]int{"pass": 2}, Reported: i > 0, BreakGlass: nil})
 	}
 	status.Namespaces[1].Exempt, status.Namespaces[1].Running, status.Namespaces[1].Counts = true, []live.Running{{Result: "fail"}}, map[string]int{"fail": 1}
+	status.Namespaces[2].Counts = map[string]int{"pass": 1, "skip": 3}
 	status.Namespaces[7].BreakGlass = &live.BreakGlass{State: live.GlassOpen, Until: "2026-11-30T10:00:00Z", Reason: "OPS-1"}
 	status.Namespaces[7].Gatekeeper = "deny"
 	printed := printableStatus(status)
@@ -89,9 +90,10 @@ gatekeeper   deny: refuses pods whose images are not allowed
 mandatory    -
 
 NAMESPACES WITHOUT PROBLEMS: 199
-running    396 pass, 1 fail
-no report  1
-exempt     n001: Gatekeeper admits every pod there, without asking Landwaiter
+running       395 pass, 3 not verified
+no report     1
+not verified  n002 (3): rules allow these images without a look at signatures
+exempt        n001: Gatekeeper admits every pod there, without asking Landwaiter
 
 RESOURCES OF THE CLUSTER
 RESOURCE              CONDITION      REASON      MESSAGE

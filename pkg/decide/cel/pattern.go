@@ -238,7 +238,7 @@ func (s *search) shared(a, b ascii, kind rune) (rune, bool) {
 	for _, wanted := range s.wanted[kind] {
 		for half := range wanted {
 			if both := a[half] & b[half] & wanted[half]; both != 0 {
-				return rune(64*half + bits.TrailingZeros64(both)), true
+				return rune(64*half + bits.TrailingZeros64(both)), true //nolint:gosec // below 128
 			}
 		}
 	}

@@ -175,7 +175,8 @@ func (v Verdict) Contacts() string {
 }
 
 // Remedies joins the advice and the commands of all objections. Several commands are one line for a
-// shell, because all of them have to run. If there are several objections, the advice names the policies.
+// shell, because all of them have to run. If there are several objections, the advice names the policies,
+// and so does the key of each command: policies rarely trust the same one.
 func (v Verdict) Remedies() (remediation, command string) {
 	if len(v.Others) == 0 {
 		return v.Remediation, v.Command
@@ -183,7 +184,7 @@ func (v Verdict) Remedies() (remediation, command string) {
 	var advice, run []string
 	for _, d := range v.Objections() {
 		if d.Command != "" {
-			run = append(run, d.Command)
+			run = append(run, strings.Replace(d.Command, "--key KEY", "--key KEY-FOR-"+d.Policy.Name, 1))
 		}
 		if d.Remediation != "" {
 			advice = append(advice, fmt.Sprintf("for %s, %s", d.Policy, d.Remediation))

@@ -131,7 +131,7 @@ func TestRemediesOfSeveralPoliciesAreOneCommand(t *testing.T) {
 	advised.Remediation = "make an attestation"
 	advice, command := combined(objecting("a", signIt), advised, objecting("c", "")).Remedies()
 	require.Equal(t, "for ClusterVerificationPolicy b, make an attestation", advice)
-	require.Equal(t, signIt+" && cosign attest x", command)
+	require.Equal(t, strings.Replace(signIt, "KEY", "KEY-FOR-a", 1)+" && cosign attest x", command, "each policy trusts keys of its own")
 	advice, command = objecting("a", signIt).Remedies()
 	require.Empty(t, advice)
 	require.Equal(t, signIt, command)

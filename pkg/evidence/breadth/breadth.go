@@ -268,6 +268,10 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 	}
 	judged.Everyone = f.public && j.everyone(f, issuer)
 	if len(judged.Strangers) > 0 {
+		const plain = "https://token.actions.githubusercontent.com"
+		if f.name == enterprise && j.accepts(plain, pinned.subject) {
+			issuer = plain // few enterprises have an issuer of their own
+		}
 		judged.Narrower = j.narrower(f, issuer, values, open)
 	}
 	if s, ok := j.caller(issuer, pinned.subject); ok && !open["owner"] && !open["repository"] {

@@ -138,6 +138,7 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"a glob as an expression":            {expression: `https://github.com/*/.*/\.github/workflows/.*`, in: []string{"any other owner"}},
 		"kubernetes.default":                 {issuerRegExp: ".*kubernetes.default.*", expression: ".*kubernetes.io/namespaces/default/serviceaccounts/default", in: []string{"a cluster of somebody else"}},
 		"an enterprise":                      {issuer: github + "/acme", expression: `https://github\.com/.*`, in: []string{"any other owner"}},
+		"any issuer, one workflow":           {issuerRegExp: ".*", subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", in: []string{"any identity provider"}},
 		"any enterprise":                     {issuerRegExp: `https://token\.actions\.githubusercontent\.com/.+`, subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", in: []string{"another enterprise"}},
 		"any of Chainguard":                  {issuer: "https://issuer.enforce.dev", expression: `https://issuer\.enforce\.dev/.*`, in: []string{"any other organization"}},
 		"any of Buddy":                       {issuer: "https://eu-oidc.buddyusercontent.com", expression: `https://eu\.buddy\.works/.*`, in: []string{"any other workspace"}},
@@ -146,9 +147,11 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"any letters":                        {expression: `(?i)^https://github\.com/AcMe/App/\.github/workflows/release\.yml@.*$`, in: []string{"a pull request"}, narrower: "https://github.com/AcMe/App/.github/workflows/release.yml@refs/heads/main"},
 		"any workflow on tags without a v":   {expression: `https://github\.com/acme/app/.*@refs/tags/[0-9]+\.[0-9]+\.[0-9]+`, in: []string{"another workflow"}, narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/[0-9].*`},
 
-		"a glob of tags":                 {expression: "https://github.com/acme/app/.github/workflows/release.yaml@refs/tags/*", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yaml@refs/heads/main"},
+		"a glob of tags":                 {expression: "https://github.com/acme/app/.github/workflows/release.yaml@refs/tags/*", nobody: "no subject of GitHub Actions", narrower: `https://github\.com/acme/app/\.github/workflows/release\.yaml@refs/tags/v[0-9].*`},
+		"many letters v":                 {expression: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v*`, nobody: "no subject of GitHub Actions", narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v[0-9].*`},
+		"a tag without its prefix":       {subject: "https://github.com/acme/app/.github/workflows/release.yml@v1.2.3", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/tags/v1.2.3"},
 		"a part of a tag":                {expression: "https://github.com/acme/app/.github/workflows/release.yaml@refs/tags/v", nobody: "no subject of GitHub Actions"},
-		"a variable":                     {subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/tags/${TAG}", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"},
+		"a variable":                     {subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/tags/${TAG}", nobody: "no subject of GitHub Actions", narrower: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v[0-9].*`},
 		"a glob of repositories":         {subject: "https://github.com/acme/*-operator/.github/workflows/build.yml@refs/tags/v1", nobody: "a * in subject stands for itself", narrower: "https://github.com/acme/REPOSITORY/.github/workflows/build.yml@refs/tags/v1"},
 		"the claim sub":                  {subject: "repo:acme/app:ref:refs/heads/dev", nobody: "no subject of GitHub Actions", narrower: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/dev"},
 		"the claim sub of a cluster":     {issuer: eks, subject: "system:serviceaccount:build:release", nobody: "no subject of clusters of Amazon EKS", narrower: "https://kubernetes.io/namespaces/build/serviceaccounts/release"},
@@ -176,6 +179,7 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 			for _, want := range c.in {
 				require.Contains(t, said, want)
 			}
+			require.False(t, c.issuerRegExp == ".*" && strings.HasPrefix(found.Narrower.Issuer, github+"/"), "nobody's enterprise: %s", found.Narrower.Issuer)
 			require.Contains(t, found.Nobody, c.nobody)
 			require.Equal(t, c.nobody == "", found.Nobody == "", found.Nobody)
 			if c.narrower != "" {

@@ -114,12 +114,12 @@ const enterprise = "GitHub Actions of an enterprise"
 // slug is a name in an address.
 const slug = `[0-9A-Za-z_][0-9A-Za-z_.-]*`
 
-// Names of branches and tags of git, without characters that only quoted names have. A tag called v is a mistake in an
-// expression, which has to match all of the name.
+// Names of branches and tags of git, without characters that only quoted names have. Tags called v or vv are
+// mistakes in an expression, which has to match all of the name.
 const (
 	named  = `[0-9A-Za-z._+@-]`
 	branch = named + `+(?:/` + named + `+)*`
-	tag    = `(?:[0-9A-Za-uw-z._+@-]` + named + `*|v` + named + `+)(?:/` + named + `+)*|refs/tags/v(?:/` + named + `+)+`
+	tag    = `v?[0-9A-Za-uw-z._+@-]` + named + `*(?:/` + named + `+)*|refs/tags/v(?:/` + named + `+)+`
 )
 
 // An identifier that its owner does not choose.

@@ -231,7 +231,13 @@ func (j *judge) closest(f form) cosign.Identity {
 				}
 			}
 			value, rest = rest[:end], rest[end:]
+			if p.name == "ref" && versioned.MatchString(value) {
+				value = "refs/tags/" + value
+			}
 			if !regexp.MustCompile("^(?:" + p.values + ")$").MatchString(value) {
+				if strings.HasPrefix(value, "refs/tags/") {
+					return cosign.Identity{Issuer: j.identity.Issuer, SubjectRegExp: regexp.QuoteMeta(made.String()) + "refs/tags/v[0-9].*"}
+				}
 				value, following = "", ends
 			}
 		}
@@ -246,7 +252,8 @@ func (j *judge) closest(f form) cosign.Identity {
 // What people write for a subject: the claim sub of GitHub's and of a cluster's tokens, and GitLab's configuration
 // without its two slashes or its file.
 var (
-	claimed  = regexp.MustCompile(`^repo:([^/:]+/[^/:]+)(?::ref:(.*))?`)
-	account  = regexp.MustCompile(`^system:serviceaccount:([^:]+):(.*)$`)
-	pipeline = regexp.MustCompile(`^(https://[^/]+/[^@]*?[^/@])(?:/(\.gitlab-ci\.yml))?(@refs/.*)$`)
+	claimed   = regexp.MustCompile(`^repo:([^/:]+/[^/:]+)(?::ref:(.*))?`)
+	account   = regexp.MustCompile(`^system:serviceaccount:([^:]+):(.*)$`)
+	versioned = regexp.MustCompile(`^v[0-9]+\.`)
+	pipeline  = regexp.MustCompile(`^(https://[^/]+/[^@]*?[^/@])(?:/(\.gitlab-ci\.yml))?(@refs/.*)$`)
 )

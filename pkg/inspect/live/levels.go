@@ -178,7 +178,7 @@ func (p *Placed) settle(n *NamespaceStatus) {
 }
 
 // ends returns what ends, the next end first. What ended more than a week ago is left out.
-func (r *ruled) ends(now time.Time) []End {
+func (r *ruled) ends(now time.Time, limit Limit) []End {
 	found := []End{}
 	add := func(e End) {
 		if now.Sub(e.At) <= denialsKept {
@@ -206,6 +206,9 @@ func (r *ruled) ends(now time.Time) []End {
 	}
 	for i := range r.objects.Namespaces {
 		ns := &r.objects.Namespaces[i]
+		if b := breakGlassOf(ns, limit, now); b != nil && b.State == GlassOff {
+			continue // nothing ends
+		}
 		if until, err := time.Parse(time.RFC3339, ns.Annotations[v1beta1.AnnotationBreakGlassUntil]); err == nil {
 			add(End{Source: policy.ObjectRef{Kind: resource.KindNamespace, Name: ns.Name}, At: until, What: EndOfBreakGlass, Why: shown(ns.Annotations[v1beta1.AnnotationBreakGlassReason])})
 		}
@@ -239,7 +242,7 @@ func StatusOf(o resource.Objects, problems []resource.Problem, now time.Time) St
 			}
 		}
 	}
-	s := Status{NoReports: true, Resources: []Attention{}, Ends: r.ends(now)}
+	s := Status{NoReports: true, Resources: []Attention{}, Ends: r.ends(now, Limit{})}
 	wrong := map[verify.Namespace][]Attention{}
 	for _, p := range problems {
 		at := verify.Namespace(p.Source.Namespace)

@@ -81,7 +81,8 @@ func TestLevelsSayWhatAppliesAndWhatDecidesInsteadOfTheRest(t *testing.T) {
 func TestEndsListTrustExceptionsAndBreakGlassByDate(t *testing.T) {
 	objects := samples(t)
 	objects.Namespaces = append(objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{
-		v1beta1.AnnotationBreakGlassUntil: "2026-11-23T00:00:00Z", v1beta1.AnnotationBreakGlassReason: "the registry\nis down"}}})
+		v1beta1.AnnotationBreakGlassFrom: "2026-11-22T00:00:00Z", v1beta1.AnnotationBreakGlassUntil: "2026-11-23T00:00:00Z", v1beta1.AnnotationBreakGlassReason: "the registry\nis down"}}})
+	objects.Namespaces = append(objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "off", Annotations: map[string]string{v1beta1.AnnotationBreakGlassUntil: "2026-11-24T00:00:00Z"}}})
 	ends := StatusOf(objects, nil, today()).Ends
 	require.Equal(t, End{Source: policy.ObjectRef{Kind: "Namespace", Name: "shop"}, At: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), What: EndOfBreakGlass, Why: "the registry is down"}, ends[0])
 	found := map[string]int{}

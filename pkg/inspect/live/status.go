@@ -214,7 +214,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 	}
 	ruled := newRuled(r.objects)
 	found := attention(r.objects)
-	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now)}
+	s := Status{Missing: r.missing, Resources: slices.Concat([]Attention{}, found[verify.Cluster]), Ends: ruled.ends(now, limit)}
 	for _, name := range r.scope {
 		if slices.Contains(r.missing, name) {
 			continue

@@ -158,6 +158,9 @@ func (n *notes) advice(namespace verify.Namespace, about note) (remediation, com
 	if _, err := image.Parse(about.Image); err != nil {
 		return "", ""
 	}
+	if about.Registry != "" {
+		return "pods are tried again by themselves; if it lasts, ask whoever runs " + about.Registry, ""
+	}
 	return "ask Landwaiter what is missing", fmt.Sprintf("landwaiter verify --explain --namespace %s %s", namespace, about.Image)
 }
 

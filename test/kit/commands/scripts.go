@@ -51,6 +51,7 @@ func Scripts(t *testing.T, name string, program Program) {
 		Setup: func(env *testscript.Env) error {
 			config := filepath.Join(env.WorkDir, "resources")
 			env.Setenv("CONFIG", config)
+			env.Setenv("TODAY", time.Now().UTC().Format(time.DateOnly))
 			env.Setenv("REGISTRY", e.Registry.Host())
 			env.Setenv("LANDWAITER_CLOCK", os.Getenv("LANDWAITER_CLOCK")) // of test/tools/clock.sh
 			given := filesIn(t, env.WorkDir)

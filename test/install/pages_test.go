@@ -249,11 +249,11 @@ func (r *reader) trustsTheNewKeyOnly(t *testing.T) {
 	const sign = "cosign sign --signing-config signing-config.json --yes --key "
 	const image = " $(cosign triangulate --type digest registry.example.com/platform/once:v1)"
 	const run = "kubectl run once --namespace team-a --image registry.example.com/platform/once:v1 --dry-run=server"
-	r.bash(t, sign+"cosign.key"+image)
+	r.bash(t, sign+"retired/cosign.key"+image)
 	output, err := r.runner.Bash(t.Context(), run)
 	require.Error(t, err)
 	require.Contains(t, output, "[verified-images]")
-	r.bash(t, sign+"cosign-next.key"+image)
+	r.bash(t, sign+"cosign.key"+image)
 	suite.Eventually(t, func(ctx context.Context) error {
 		_, err := r.runner.Bash(ctx, run)
 		return err

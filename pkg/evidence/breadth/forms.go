@@ -165,7 +165,7 @@ func gitlabParts(host string, strangers Reach) []part {
 // mailParts is how providers name people, and Google service accounts: by an e-mail address.
 func mailParts() []part {
 	return []part{
-		{name: "name", values: `[0-9A-Za-z._+-]+`, usual: "release", given: "NAME", others: []other{{"everyone with an address of the domain", "any[bo.]+dy", Colleagues}}},
+		{name: "name", values: `[0-9A-Za-z._+-]+`, usual: "release", given: "NAME", others: []other{{"everyone with an address of the domain", `anybody|any\.body`, Colleagues}}},
 		text("@"),
 		{name: "domain", values: `(?:[0-9a-z-]+\.)+[a-z]{2,}`, usual: "example.com", given: "example.com", similar: "the owner of a similar domain", near: Anyone,
 			others: []other{{"everyone with an account of Google", `gmail\.com`, Anyone}, {"anyone with a domain", `somebody-else\.[a-z]{2,}`, Anyone},

@@ -175,7 +175,7 @@ func (j *judge) known() (list []match) {
 
 // unknown judges an identity of a provider that is not known.
 func (j *judge) unknown() Judgement {
-	if j.identity.Issuer == dex {
+	if j.identity.Issuer == loginPage {
 		narrower := j.identity
 		narrower.Issuer = "https://github.com/login/oauth"
 		return Judgement{Nobody: "certificates name the provider behind it: https://github.com/login/oauth, https://accounts.google.com or https://login.microsoftonline.com", Narrower: narrower}
@@ -199,8 +199,8 @@ func (j *judge) unknown() Judgement {
 	return Judgement{}
 }
 
-// dex is the issuer of Sigstore's own login page.
-const dex = "https://oauth2.sigstore.dev/auth"
+// loginPage is the issuer of Sigstore's own login page.
+const loginPage = "https://oauth2.sigstore.dev/auth"
 
 // nearIssuer returns the issuer of a public provider that was meant.
 func nearIssuer(issuer string) (string, bool) {

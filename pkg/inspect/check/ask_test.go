@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,6 +183,7 @@ func installed(t *testing.T, host string, runs bool) client.Client {
 		return o
 	}
 	replicas, renewed := int32(1), time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	var reads atomic.Int32 // places are asked at the same time
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "landwaiter-system", Name: "landwaiter"}}
 	deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = &replicas, []corev1.Container{{Args: []string{"serve"}}}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "landwaiter-system", Name: leaseName}, Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}}}
@@ -193,8 +195,7 @@ func installed(t *testing.T, host string, runs bool) client.Client {
 				return err
 			}
 			if found, ok := object.(*coordinationv1.Lease); ok && runs {
-				renewed = renewed.Add(time.Second)
-				found.Spec.RenewTime = &metav1.MicroTime{Time: renewed}
+				found.Spec.RenewTime = &metav1.MicroTime{Time: renewed.Add(time.Duration(reads.Add(1)) * time.Second)}
 			}
 			return nil
 		},

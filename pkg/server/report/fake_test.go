@@ -208,6 +208,13 @@ func (a *api) serveEvent(w http.ResponseWriter, method, name string, body []byte
 	}
 }
 
+// stored returns the reports that there are.
+func (a *api) stored() map[string]*openreports.Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.reports)
+}
+
 // written returns the writes since the last time.
 func (a *api) written() []string {
 	a.mu.Lock()

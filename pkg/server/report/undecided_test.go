@@ -247,10 +247,10 @@ func TestALeaderReportsARegistryWithinSeconds(t *testing.T) {
 			r.leading.Load().noted(e)
 		}
 		pass(2 * soon)
-		require.Equal(t, "r.example.com", outage(t, server.reports["team-a/landwaiter-denied"])[v1beta1.PropertyRegistry])
-		require.Len(t, server.reports, 1, "no other namespace learns of it")
+		require.Equal(t, "r.example.com", outage(t, server.stored()["team-a/landwaiter-denied"])[v1beta1.PropertyRegistry])
+		require.Len(t, server.stored(), 1, "no other namespace learns of it")
 		pass(keepRegistry + 2*lookAgain)
-		require.Empty(t, server.reports)
+		require.Empty(t, server.stored())
 	})
 }
 

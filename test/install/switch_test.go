@@ -214,6 +214,7 @@ func TestSwitchingWhoIssuesTheCertificateLosesNoRequest(t *testing.T) {
 			lasting()
 			require.LessOrEqual(t, certificates(), 2)
 			ran(t, c.way.remove(t))
+			a.kubectl(t).Must(t, "delete", "configmap", "landwaiter-ca", "--namespace", suite.System, "--ignore-not-found") // kubectl apply prunes nothing, as Flux does
 			a.gone(t)
 		})
 	}

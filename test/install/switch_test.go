@@ -189,14 +189,15 @@ func TestProvidersOutliveTheirValueIfTheirOwnersAreKept(t *testing.T) {
 // leader's would not be believed.
 func TestSwitchingWhoIssuesTheCertificateLosesNoRequest(t *testing.T) {
 	a := administered(t)
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name string
 		way  way
 		host string
 	}{
-		"helm at 127.0.0.1": {a.released("helm"), "127.0.0.1"},
-		"as Flux at ::1":    {a.applied("--server-side", "--force-conflicts", "--field-manager=kustomize-controller"), "::1"},
+		{"helm at 127.0.0.1", a.released("helm"), "127.0.0.1"},
+		{"as Flux at ::1", a.applied("--server-side", "--force-conflicts", "--field-manager=kustomize-controller"), "::1"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			a.kubelet.host = c.host
 			defer func() { a.kubelet.host = "" }()
 			a.kubelet.start(t)

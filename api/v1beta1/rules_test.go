@@ -139,8 +139,10 @@ func signerRules() []rule {
 			kinds: both("Verifier"), path: "spec." + field + ".keyless.identities[]",
 			message: "subjectRegExp matches signers who have nothing in common with you, of an identity provider where anyone can get an account: narrow it, or if keyless.expression does, set insecureAllowAnySubject to true",
 			accepted: in(identity, "issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: 'https://github.com/acme/.*'", "issuer: 'https://idp.acme.example', subjectRegExp: '.*'",
-				"issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*', insecureAllowAnySubject: true", "issuerRegExp: 'https://idp.*', subjectRegExp: '.*'"),
-			rejected: in(identity, "issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*'", "issuer: 'https://gitlab.com', subjectRegExp: 'https://gitlab.com/.+'",
+				"issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*', insecureAllowAnySubject: true", "issuerRegExp: 'https://idp.*', subjectRegExp: '.*'",
+				"issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*@refs/heads/main'"),
+			rejected: in(identity, "issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*'", `issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: 'https://github\.com/.+/.+@.+'`,
+				"issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*/.github/workflows/.*'", "issuer: 'https://gitlab.com', subjectRegExp: 'https://gitlab.com/.+'",
 				"issuer: 'https://agent.buildkite.com', subjectRegExp: '.*'", "issuer: 'https://accounts.google.com', subjectRegExp: '.*@gmail[.]com'", "issuer: 'https://github.com/login/oauth', subjectRegExp: '.+'",
 				"issuerRegExp: '.*', subjectRegExp: '.*'", "issuerRegExp: 'https://.*', subjectRegExp: '.*@.*'", "issuer: 'https://gitlab.com', subjectRegExp: '.*', insecureAllowAnySubject: false"),
 		})

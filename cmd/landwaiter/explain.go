@@ -70,15 +70,18 @@ func (f *verifyFlags) explainOne(ctx context.Context, by rules, q live.Use, time
 	return e, result
 }
 
-// text returns what denies and what to do, for a table.
-func (r printedResult) text() string {
-	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact, Others: r.Others, More: r.More}.Text()
+// verdict returns the part of a verdict that says what denies and what to do.
+func (r printedResult) verdict() policy.Verdict {
+	return policy.Verdict{Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Command: r.Command, Contact: r.Contact, Others: r.Others, More: r.More}
 }
+
+// text returns what denies and what to do, for a table.
+func (r printedResult) text() string { return r.verdict().Text() }
 
 // showRemedies shows whom to ask and what to do about each denial. A command has a line of its own, so that
 // it can be copied.
 func (e printedExplanation) showRemedies(s *screen) {
-	all := append([]printedOther{{Policy: e.Policy, Remediation: e.Remediation, Command: e.Command, Contact: e.Contact}}, e.Others...)
+	all := e.verdict().Objections()
 	for _, d := range all {
 		if d.Remediation+d.Command+d.Contact == "" {
 			continue

@@ -40,8 +40,6 @@ type Stranger struct {
 type Judgement struct {
 	// Strangers get in, those from farthest first. None means that none of those who were tried does.
 	Strangers []Stranger
-	// Everyone means that whoever signs with a public identity provider gets in.
-	Everyone bool
 	// Nobody says why no signer can match, "" if one can.
 	Nobody string
 	// Narrower is what to write instead, the zero value if that cannot be told.
@@ -91,7 +89,6 @@ func (j *Judgement) add(found Judgement) {
 		j.Narrower, j.Expression = found.Narrower, found.Expression
 	}
 	j.Strangers = append(j.Strangers, found.Strangers...)
-	j.Everyone = j.Everyone || found.Everyone
 }
 
 // judge judges one identity.
@@ -266,7 +263,6 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 			}
 		}
 	}
-	judged.Everyone = f.public && j.everyone(f, issuer)
 	if len(judged.Strangers) > 0 {
 		const plain = "https://token.actions.githubusercontent.com"
 		if f.name == enterprise && j.accepts(plain, pinned.subject) {
@@ -281,23 +277,6 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 		judged.Strangers, judged.Expression = append(judged.Strangers, s), "claims.sourceRepositoryURI == 'https://github.com/OWNER/REPOSITORY'"
 	}
 	return judged, true
-}
-
-// everyone reports whether signers get in that have nothing in common with anybody.
-func (j *judge) everyone(f form, issuer string) bool {
-	var language strings.Builder
-	for _, p := range f.parts {
-		values := p.values
-		if len(p.others) > 0 {
-			values = p.others[0].values
-		}
-		if p.name == "name" {
-			values = strange
-		}
-		language.WriteString("(?:" + values + ")")
-	}
-	subject, ok := j.common(language.String())
-	return ok && j.accepts(issuer, subject)
 }
 
 // caller says who gets in by a workflow that others call: its certificates name the workflow, whoever calls it.

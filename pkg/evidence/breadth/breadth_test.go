@@ -210,17 +210,6 @@ func requireMatched(t *testing.T, i cosign.Identity, s Stranger) {
 	}
 }
 
-func TestOnlyWhatEverySubjectMatchesIsForEveryone(t *testing.T) {
-	for expression, everyone := range map[string]bool{
-		".*": true, "https://.*": true, `https://github\.com/.+/.+@.+`: true, ".*/.github/workflows/.*": true,
-		`https://github\.com/acme/.*`: false, `.*@refs/heads/main`: false,
-	} {
-		require.Equal(t, everyone, judgeAll(cosign.Identity{Issuer: github, SubjectRegExp: expression}, "").Everyone, expression)
-	}
-	require.True(t, judgeAll(cosign.Identity{Issuer: google, SubjectRegExp: ".*"}, "").Everyone)
-	require.False(t, judgeAll(cosign.Identity{Issuer: "https://idp.acme.example", SubjectRegExp: ".*"}, "").Everyone)
-}
-
 func TestFluxMatchesAPartOfEachAlternative(t *testing.T) {
 	const app = "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"
 	for subject, in := range map[string]string{

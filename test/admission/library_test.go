@@ -68,7 +68,7 @@ func byThemselves() map[string]judged {
 		"no-host-path-volumes": {denied: podOf(container + "}], volumes: [{name: etc, hostPath: {path: /etc}}]"), reason: "/etc", admitted: podOf(container + "}], volumes: [{name: etc, emptyDir: {}}]")},
 		"seccomp-profile": {denied: podOf(container + "}]"), reason: "seccomp", admitted: podOf(container + ", securityContext: {" + profiled + "}}]"),
 			debugger: debugger("debug", &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}})},
-		"apparmor-profile": {denied: podOf(container + "}]"), reason: "AppArmor", admitted: podOf(container + ", securityContext: {appArmorProfile: {type: RuntimeDefault}}}]"),
+		"apparmor-profile": {denied: podOf(container + ", securityContext: {appArmorProfile: {type: Unconfined}}}]"), reason: "AppArmor", admitted: podOf(container + "}]"),
 			debugger: debugger("debug", &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}})},
 		"flux-service-account-required": {denied: kustomization("sourceRef: {kind: GitRepository, name: app}"), reason: "spec.serviceAccountName is empty",
 			admitted: kustomization("serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: app}"), also: map[string]string{

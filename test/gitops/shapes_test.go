@@ -18,3 +18,11 @@ func shape(t *testing.T, dir, name string) {
 	require.NotEmpty(t, archive.Files)
 	require.NoError(t, txtar.Write(archive, filepath.Join(dir, name)))
 }
+
+// unpacked returns a folder of the test with a repository of testdata.
+func unpacked(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	shape(t, dir, name)
+	return filepath.Join(dir, name)
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"testing"
 
@@ -14,13 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/scaffold"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/pods"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -87,24 +84,8 @@ func written(t *testing.T, platforms map[string]grown, own ...scaffold.Layout) [
 // Flux begins with.
 func built(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
-	options := krusty.MakeDefaultOptions()
-	options.LoadRestrictions = types.LoadRestrictionsNone
-	var objects []*unstructured.Unstructured
-	// What is only included by others has no namespace yet.
-	part := regexp.MustCompile(`/(components|base-deployments|deployments)/`)
-	require.NoError(t, filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
-		if err != nil || entry.Name() != "kustomization.yaml" || part.MatchString(name) {
-			return err
-		}
-		made, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), filepath.Dir(name))
-		require.NoError(t, err, name)
-		text, err := made.AsYaml()
-		require.NoError(t, err, name)
-		found, err := cluster.Decode(text)
-		require.NoError(t, err, name)
-		objects = append(objects, found...)
-		return nil
-	}))
+	objects, err := pods.Built(dir)
+	require.NoError(t, err)
 	entries, err := filepath.Glob(filepath.Join(dir, "*/clusters/*", "infrastructure.yaml"))
 	require.NoError(t, err)
 	inArc, err := filepath.Glob(filepath.Join(dir, "*/clusters/*/platform", "infrastructure.yaml"))

@@ -73,7 +73,7 @@ func (r *Repository) complete() error {
 		return fmt.Errorf("--app-chart means nothing with --own in the layout %s: the team's repository begins with manifests; put a HelmRelease into the team's folder", r.Layout)
 	}
 	if r.App.Name == "" {
-		r.App = App{Name: "podinfo", Chart: Chart{URL: "https://stefanprodan.github.io/podinfo", Version: "6.x"}}
+		r.App = App{Name: "podinfo", Chart: Chart{URL: podinfoCharts, Version: "6.x"}}
 	}
 	if err := checkName("--app", r.App.Name); err != nil {
 		return err
@@ -89,6 +89,19 @@ func (r *Repository) complete() error {
 	return nil
 }
 
+// podinfoCharts is the Helm repository of the example application.
+const podinfoCharts = "https://stefanprodan.github.io/podinfo"
+
+// podSecurity and containerSecurity are the least that the Pod Security level restricted and the library's set
+// restricted ask for. The user is a number because a kubelet cannot tell that a name of the image is not root.
+func podSecurity() object {
+	return object{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": object{"type": "RuntimeDefault"}}
+}
+
+func containerSecurity() object {
+	return object{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []string{"ALL"}}}
+}
+
 // workloads is the namespace that the team's applications run in.
 func workloads(tenant *v1beta1.Tenant) string {
 	namespaces := onboard.Namespaces(tenant, nil)
@@ -102,8 +115,13 @@ func (r Repository) flux(t *Tree) {
 	spec := release["spec"].(object)
 	spec["serviceAccountName"] = onboard.Account(r.Tenant)
 	workloadsIn(spec, r.Tenant)
+	about := "Every namespace of the team has a Pod Security level, and the cluster may have constraints: set the chart's\nvalues for security so that its pods are not refused."
+	if r.App.Chart.URL == podinfoCharts {
+		about = ""
+		spec["values"] = object{"podSecurityContext": podSecurity(), "securityContext": containerSecurity()}
+	}
 	t.add("base/source.yaml", document("", source))
-	t.add("base/release.yaml", document("", release))
+	t.add("base/release.yaml", document(about, release))
 	t.add("base/kustomization.yaml", kustomization("", []string{"source.yaml", "release.yaml"}, object{"namespace": home}))
 	resources := []string{"../base"}
 	if r.PublicKey != "" {
@@ -147,10 +165,10 @@ func (r Repository) arc(t *Tree) {
 		"replicas": 1, "selector": object{"matchLabels": labels},
 		"template": object{"metadata": object{"labels": labels}, "spec": object{
 			"automountServiceAccountToken": false,
-			"securityContext":              object{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": object{"type": "RuntimeDefault"}},
+			"securityContext":              podSecurity(),
 			"containers": []object{{"name": r.App.Name, "image": "registry.example.com/" + r.Tenant.Name + "/" + r.App.Name + ":v1",
 				"envFrom":         []object{{"configMapRef": object{"name": r.App.Name}}},
-				"securityContext": object{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []string{"ALL"}}}}},
+				"securityContext": containerSecurity()}},
 		}}}}
 	folder := path.Join("deployments", r.App.Name)
 	t.seed(path.Join(folder, "base-deployment.yaml"), document("Every tenant's "+r.App.Name+" begins with this.", base)) // the first tenant's run writes it

@@ -86,11 +86,17 @@ func (n *Node) build(ctx context.Context) error {
 
 // Image makes an image that waits, with an ID of its own for each author.
 func (n *Node) Image(author string) (v1.Image, error) {
-	program, err := os.ReadFile(n.binary)
+	return n.StandIn(author, v1.Config{Entrypoint: []string{"/pause"}}, "pause")
+}
+
+// StandIn makes an image that says of itself what another one says, and whose program, at the path that the
+// other one's has, waits.
+func (n *Node) StandIn(author string, says v1.Config, program string) (v1.Image, error) {
+	text, err := os.ReadFile(n.binary)
 	if err != nil {
 		return nil, fmt.Errorf("make an image: %w", err)
 	}
-	layer, err := layerOf("pause", program)
+	layer, err := layerOf(program, text)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +110,7 @@ func (n *Node) Image(author string) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.Author, file.OS, file.Architecture = author, "linux", "amd64"
-	file.Config.Entrypoint = []string{"/pause"}
+	file.Config = says
 	if image, err = mutate.ConfigFile(image, file); err != nil {
 		return nil, fmt.Errorf("make an image: %w", err)
 	}

@@ -76,9 +76,10 @@ func TestThePagesOnGitOpsHaveWhatTheirTestsFollow(t *testing.T) {
 		"TestTheLayoutGroupsIsAppliedToTheEnd":           {layouts},
 		"TestTheRepositoryOfTheDocumentOnTMCIsTakenOver": {takeOver},
 		"TestTheDemosTenantsAreTakenOver":                {takeOver},
+		"TestTheCommandsOfThePageOnGitOpsWork":           {takeOver},
 	} {
 		require.Equal(t, want, pages(func(b page.Block) bool { return b.Mark == page.By && b.Name == test }), test)
 	}
-	require.Equal(t, []string{takeOver, takeOver}, pages(func(b page.Block) bool { return b.Mark == page.StandIn }))
+	require.Equal(t, []string{takeOver, takeOver, takeOver}, pages(func(b page.Block) bool { return b.Mark == page.StandIn }))
 	require.True(t, slices.ContainsFunc(blocks, func(b page.Block) bool { return b.Mark == page.Fails }))
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,35 +62,52 @@ func Of(ctx context.Context, objects []*unstructured.Unstructured) (pods []Pod, 
 	return pods, missing, nil
 }
 
-// Built returns the objects of every kustomization below a folder that can be applied alone: what others include has no
-// namespace yet.
+// Built returns the objects of every kustomization below a folder that no other one includes.
 func Built(dir string) (objects []*unstructured.Unstructured, err error) {
-	options := krusty.MakeDefaultOptions()
-	options.LoadRestrictions = types.LoadRestrictionsNone
-	err = filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
-		if err != nil || entry.Name() != "kustomization.yaml" || part.MatchString(name) {
+	folders, included := []string{}, map[string]bool{}
+	if err = filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
 			return err
 		}
-		made, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), filepath.Dir(name))
+		text, err := os.ReadFile(name)
 		if err != nil {
-			return fmt.Errorf("build %s: %w", name, err)
+			return fmt.Errorf("read a kustomization: %w", err)
+		}
+		var k struct{ Resources, Components []string }
+		if err := yaml.Unmarshal(text, &k); err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		folders = append(folders, filepath.Dir(name))
+		for _, resource := range append(k.Resources, k.Components...) {
+			included[filepath.Join(filepath.Dir(name), resource)] = true
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	options := krusty.MakeDefaultOptions()
+	options.LoadRestrictions = types.LoadRestrictionsNone
+	for _, folder := range folders {
+		// A component has no objects of its own.
+		if included[folder] || filepath.Base(filepath.Dir(folder)) == "components" {
+			continue
+		}
+		made, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), folder)
+		if err != nil {
+			return nil, fmt.Errorf("build %s: %w", folder, err)
 		}
 		text, err := made.AsYaml()
 		if err != nil {
-			return fmt.Errorf("build %s: %w", name, err)
+			return nil, fmt.Errorf("build %s: %w", folder, err)
 		}
 		found, err := cluster.Decode(text)
 		if err != nil {
-			return fmt.Errorf("build %s: %w", name, err)
+			return nil, fmt.Errorf("build %s: %w", folder, err)
 		}
 		objects = append(objects, found...)
-		return nil
-	})
-	return objects, err
+	}
+	return objects, nil
 }
-
-// part matches what only others include.
-var part = regexp.MustCompile(`/(components|base-deployments|deployments)/`)
 
 // templates are where kinds have their pod.
 func templates(kind string) []string {

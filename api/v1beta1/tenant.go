@@ -133,8 +133,8 @@ type TenantSpec struct {
 	// +optional
 	Access TenantAccess `json:"access,omitempty"`
 
-	// Contact says whom to ask about the team's policies. Denials by a policy without a contact show
-	// it in the namespaces of the Tenant.
+	// Contact says whom to ask in the team. In the namespaces of the Tenant, denials by a policy
+	// without a contact show it, also those by a policy of the cluster.
 	// +optional
 	Contact Contact `json:"contact,omitempty"`
 

@@ -87,7 +87,8 @@ type VerificationPolicySpec struct {
 	// +kubebuilder:default=Deny
 	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
 
-	// Contact says whom to ask about the policy. Denials show it.
+	// Contact says whom to ask about the policy. Denials show it. Without it, they show the contact of
+	// the Tenant that has the namespace.
 	// +optional
 	Contact Contact `json:"contact,omitempty"`
 

@@ -60,8 +60,8 @@ type Layer struct {
 	Home    string
 	Lenient policy.ObjectRef
 	Judge   Judge
-	// Contacts say whom to ask about policies, and Contact about those of the namespace and its Tenant
-	// that say nobody.
+	// Contacts say whom to ask about policies, and Contact about those that say nobody: developers ask
+	// the admins of their own team first, whoever wrote the policy.
 	Contacts []Contact
 	Contact  string
 	// Next judges the images that a Judge with [DefaultInherit] leaves to further levels. Without it,
@@ -87,9 +87,6 @@ func (l *Layer) contact(of policy.ObjectRef) string {
 		if c.Policy == of {
 			return c.Text
 		}
-	}
-	if of.Namespace == "" {
-		return "" // the cluster's, or the built-in rule
 	}
 	return l.Contact
 }

@@ -74,8 +74,8 @@ func TestADenialSaysWhomToAskAboutEachPolicy(t *testing.T) {
 	got := engine(newCache(), verify.Options{}).Verify(t.Context(), c, app).Verdict
 	require.Equal(t, "#team-a", got.Contact, "of the Tenant, because the policy names nobody")
 	require.Equal(t, "security@example.com", got.Others[0].Contact)
-	require.Empty(t, got.Others[1].Contact, "nobody knows whom to ask about the cluster's")
-	require.Equal(t, []verify.Contact{{Policy: own.Source, Text: "#team-a"}, {Policy: baseline.Source, Text: "security@example.com"}}, c.Contacts())
+	require.Equal(t, "#team-a", got.Others[1].Contact, "the team is asked about a policy of the cluster that says nobody")
+	require.Equal(t, []verify.Contact{{Policy: own.Source, Text: "#team-a"}, {Policy: baseline.Source, Text: "security@example.com"}, {Policy: silent.Source, Text: "#team-a"}}, c.Contacts())
 
 	own.Contacts = []verify.Contact{{Policy: own.Source, Text: "#release"}}
 	got = engine(newCache(), verify.Options{}).Verify(t.Context(), withMandatory(config(own)), app).Verdict

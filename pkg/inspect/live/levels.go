@@ -136,7 +136,9 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	}
 	n.Levels = append(n.Levels, r.level(n, resolve.LevelCluster, verify.Cluster))
 	for _, c := range r.snapshot.For(n.Namespace).Contacts() {
-		n.Contacts = append(n.Contacts, Contact{c.Policy, c.Text})
+		if c.Policy != (policy.ObjectRef{}) { // the built-in rule has the Tenant's, which is the first
+			n.Contacts = append(n.Contacts, Contact{c.Policy, c.Text})
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func TestADenialSaysWhomToAskInTheWordsOfItsPolicyOrItsTenant(t *testing.T) {
 	require.Equal(t, policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "iris", Name: "home"}, web.Policy)
 	require.Equal(t, "#iris", web.Contact)
 	require.Equal(t, "security@example.com image x is allowed", web.Others[0].Contact, "what files say is one line")
-	require.Empty(t, web.Others[1].Contact)
+	require.Equal(t, "#iris", web.Others[1].Contact, "a developer asks the own team about a policy of the cluster that says nobody")
 	rose := written.Verdict(t, s, "rose", "r.example.com/app")
 	require.Equal(t, "rose@example.com", rose.Contact)
 	require.NotContains(t, web.Text(), "rose", "a team sees nothing of another")
@@ -81,6 +81,25 @@ func TestADenialSaysWhomToAskInTheWordsOfItsPolicyOrItsTenant(t *testing.T) {
 	nobody := written.Verdict(t, s, "without-tenant", "r.example.com/app")
 	require.Contains(t, nobody.Text(), "Ask: security@example.com")
 	require.NotContains(t, nobody.Text(), "#", "no Tenant has the namespace")
+	for name, row := range map[string]struct {
+		objects []string
+		want    policy.ObjectRef
+	}{
+		"a fallback policy of the cluster": {[]string{written.Object("ClusterVerificationPolicy", "", "fallback", denies)}, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "fallback"}},
+		"the built-in rule":                {nil, policy.ObjectRef{}},
+		"a broken policy that only warns":  {[]string{written.Object("ClusterVerificationPolicy", "", "warns", "enforcementAction: Warn\nrules: [{images: ['[']}]")}, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "warns"}},
+		"a Tenant without its home":        {[]string{written.Object("Tenant", "", "iris", "homeNamespace: gone\nnamespaces: [iris-web]\ncontact: '#iris'")}, policy.ObjectRef{Kind: "Tenant", Name: "iris"}},
+	} {
+		objects := append([]string{fixed[0], fixed[1], fixed[3]}, row.objects...)
+		if row.want.Kind == "Tenant" {
+			objects = append([]string{fixed[1]}, row.objects...)
+		}
+		s, _ := written.Compiled(written.Objects(t, objects...))
+		got := written.Verdict(t, s, "iris-web", "r.example.com/app")
+		require.Equal(t, policy.Denied, got.Outcome(), name)
+		require.Equal(t, row.want, got.Policy, name)
+		require.Equal(t, "#iris", got.Contact, name)
+	}
 
 	// A change of the contact alone reaches the Tenant's namespaces.
 	fixed[3] = strings.Replace(fixed[3], "#iris", "#iris-oncall", 1)

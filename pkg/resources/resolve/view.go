@@ -174,7 +174,7 @@ func (v *View) decidingLayer(a *Applicable, warns bool) verify.Layer {
 		layers := warningLayers(a.Warning)
 		i := slices.IndexFunc(layers, func(g group) bool { return g.Policies[0].Broken != nil })
 		if i < 0 {
-			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].Policies[0].Source, Judge: verify.OnlyWarnings(), Warns: warns})
+			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].Policies[0].Source, Judge: verify.OnlyWarnings(), Warns: warns, Contact: v.contact})
 		}
 		deciding = layers[i]
 	}
@@ -221,13 +221,12 @@ func (v *View) judging(a *Applicable, g group, warns bool) verify.Layer {
 // the order of the policies' names. Whether the layer only warns, the caller says: no policy
 // among several does.
 func (v *View) layer(policies []compile.Policy, verifiers []compile.Verifier, client verify.Registry) verify.Layer {
-	layer := verify.Layer{Registry: client, Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier })}
+	layer := verify.Layer{Registry: client, Verifiers: compile.MapSlice(verifiers, func(v compile.Verifier) *verify.Verifier { return v.Verifier }), Contact: v.contact}
 	if len(policies) == 0 {
 		return layer
 	}
 	last := compile.Strictest(policies)
 	layer.Source = last.Source
-	layer.Contact = v.contact
 	if layer.Contacts = policies[0].Contacts; len(policies) > 1 {
 		layer.Contacts = slices.Concat(compile.MapSlice(policies, func(p compile.Policy) []verify.Contact { return p.Contacts })...)
 	}

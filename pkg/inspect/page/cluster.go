@@ -59,7 +59,9 @@ type findingRow struct {
 }
 
 // stages are all words of a stage in the order in which teams pass them.
-func stages() []string { return []string{stageNone, stageDryRun, stageWarn, stageDeny, stageUnknown} }
+func stages() []string {
+	return []string{stageExempt, stageNone, stageDryRun, stageWarn, stageDeny, stageUnknown}
+}
 
 // clusterOf makes the view of a status. Only the namespaces of a team are listed, if one is given.
 func clusterOf(s live.Status, checked Checked, team string, page int, now time.Time) clusterModel {
@@ -99,10 +101,10 @@ func clusterOf(s live.Status, checked Checked, team string, page int, now time.T
 		m.Teams = append(m.Teams, *t)
 	}
 	slices.SortFunc(m.Teams, func(a, b teamRow) int {
-		return cmp.Or(cmp.Compare(b.trouble(), a.trouble()), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.compare(b.counts), cmp.Compare(a.Name, b.Name))
 	})
 	slices.SortFunc(rows, func(a, b namespaceRow) int {
-		return cmp.Or(cmp.Compare(b.trouble(), a.trouble()), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.compare(b.counts), cmp.Compare(a.Name, b.Name))
 	})
 	m.Namespaces, m.Pages = paged(rows, page, func(page int) string {
 		query := url.Values{"page": {strconv.Itoa(page)}}

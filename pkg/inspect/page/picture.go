@@ -264,7 +264,7 @@ func classOf(word string) string {
 		return "unverified"
 	case verdictFails:
 		return "denied"
-	case "allowed", "warned", "excepted", "undecided", "denied", "unknown", "valid", "invalid", "dryrun", "warn", "deny", "error", "warning", "note":
+	case "allowed", "exempt", "warned", "excepted", "undecided", "denied", "unknown", "valid", "invalid", "dryrun", "warn", "deny", "error", "warning", "note":
 		return word
 	}
 	return "other"

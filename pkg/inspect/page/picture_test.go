@@ -26,22 +26,26 @@ func TestTheStageIsTheWeakerOfGatekeeperAndPolicies(t *testing.T) {
 	warns.Warns, mandatory.Mandatory = true, true
 	hidden := ruledBy(placed("p"))
 	hidden.Rules = []live.Choice{{Kind: "VerificationPolicy", Level: live.LevelUnknown}}
+	exempt := ruledBy(placed("p"))
+	exempt.Exempt = true
 	for name, c := range map[string]struct {
 		n       live.NamespaceStatus
 		actions map[verify.Namespace]string
 		stage   string
 		whole   bool
 	}{
-		"both deny":                        {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "deny"}, stageDeny, true},
-		"a constraint that warns":          {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "warn"}, stageWarn, true},
-		"a policy that warns":              {ruledBy(warns), map[verify.Namespace]string{"shop": "deny"}, stageWarn, true},
-		"a dry run of a policy that warns": {ruledBy(warns), map[verify.Namespace]string{"shop": "dryrun"}, stageDryRun, true},
-		"a mandatory policy beside it":     {ruledBy(warns, mandatory), map[verify.Namespace]string{"shop": "deny"}, stageDeny, true},
-		"Gatekeeper never asks":            {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "not asked"}, stageNone, true},
-		"a word that nobody knows":         {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "?"}, stageNone, true},
-		"constraints cannot be read":       {ruledBy(warns), nil, stageWarn, false},
-		"policies cannot be read":          {hidden, map[verify.Namespace]string{"shop": "deny"}, stageUnknown, false},
-		"no policy":                        {ruledBy(), map[verify.Namespace]string{"shop": "deny"}, stageDeny, true},
+		"both deny":                         {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "deny"}, stageDeny, true},
+		"a constraint that warns":           {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "warn"}, stageWarn, true},
+		"a policy that warns":               {ruledBy(warns), map[verify.Namespace]string{"shop": "deny"}, stageWarn, true},
+		"a dry run of a policy that warns":  {ruledBy(warns), map[verify.Namespace]string{"shop": "dryrun"}, stageDryRun, true},
+		"a mandatory policy beside it":      {ruledBy(warns, mandatory), map[verify.Namespace]string{"shop": "deny"}, stageDeny, true},
+		"Gatekeeper never asks":             {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "not asked"}, stageNone, true},
+		"a word that nobody knows":          {ruledBy(placed("p")), map[verify.Namespace]string{"shop": "?"}, stageNone, true},
+		"constraints cannot be read":        {ruledBy(warns), nil, stageWarn, false},
+		"policies cannot be read":           {hidden, map[verify.Namespace]string{"shop": "deny"}, stageUnknown, false},
+		"no policy":                         {ruledBy(), map[verify.Namespace]string{"shop": "deny"}, stageDeny, true},
+		"exempt from Gatekeeper":            {exempt, map[verify.Namespace]string{"shop": "not asked"}, stageExempt, true},
+		"exempt, and nothing else is known": {exempt, nil, stageExempt, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage, whole := stageOf(c.n, c.actions)

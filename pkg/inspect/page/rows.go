@@ -16,13 +16,17 @@ import (
 
 // counts are how the containers of some namespaces fare.
 type counts struct {
-	Running, Allowed, Warned, Excepted, Undecided, Fails int
+	Running, Verified, Unverified, Warned, Excepted, Undecided, Fails int
+	// LeftOut counts the results that the reports had no room for: Running does not have them.
+	LeftOut int
 	// Denied counts the images of new pods that failed verification in the last seven days and do not run by now.
 	Denied int
 	// Unreached counts the registries about whose images nobody can decide.
 	Unreached int
 	// Missing says why nothing is known, "" if something is: zeros would look as if nothing ran.
+	// Unknown counts the namespaces of which nothing is known, whose containers no sum has.
 	Missing string
+	Unknown int
 }
 
 // counted counts a namespace. A warning that an exception gave counts as excepted.
@@ -33,11 +37,17 @@ func counted(n live.NamespaceStatus) (c counts) {
 	case !n.Reported:
 		c.Missing = "no report"
 	}
+	if c.Missing != "" {
+		c.Unknown = 1
+	}
+	c.LeftOut = n.LeftOut
 	for _, r := range n.All {
 		c.Running++
 		switch verdictOf(r) {
-		case verdictAllowed, verdictUnverified:
-			c.Allowed++
+		case verdictAllowed:
+			c.Verified++
+		case verdictUnverified:
+			c.Unverified++
 		case verdictWarned:
 			c.Warned++
 		case verdictExcepted:
@@ -63,16 +73,22 @@ func counted(n live.NamespaceStatus) (c counts) {
 
 // plus adds counts. What is missing in one of them is missing only if nothing is known of the other.
 func (c counts) plus(o counts) counts {
-	sum := counts{Running: c.Running + o.Running, Allowed: c.Allowed + o.Allowed, Warned: c.Warned + o.Warned, Excepted: c.Excepted + o.Excepted,
-		Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails, Denied: c.Denied + o.Denied, Unreached: c.Unreached + o.Unreached}
+	sum := counts{Running: c.Running + o.Running, Verified: c.Verified + o.Verified, Unverified: c.Unverified + o.Unverified, LeftOut: c.LeftOut + o.LeftOut,
+		Warned: c.Warned + o.Warned, Excepted: c.Excepted + o.Excepted, Undecided: c.Undecided + o.Undecided, Fails: c.Fails + o.Fails,
+		Denied: c.Denied + o.Denied, Unreached: c.Unreached + o.Unreached, Unknown: c.Unknown + o.Unknown}
 	if c.Missing != "" && o.Missing != "" {
 		sum.Missing = c.Missing
 	}
 	return sum
 }
 
-// trouble orders namespaces: those first in which somebody has to act.
+// trouble counts what somebody has to act on.
 func (c counts) trouble() int { return c.Fails + c.Undecided + c.Denied + c.Unreached }
+
+// compare orders rows: those first in which somebody has to act, and then those of which nothing is known.
+func (c counts) compare(o counts) int {
+	return cmp.Or(cmp.Compare(o.trouble(), c.trouble()), cmp.Compare(min(o.Unknown, 1), min(c.Unknown, 1)))
+}
 
 // The words for the verdict on what runs.
 const (
@@ -103,6 +119,7 @@ func verdictOf(r live.Running) string {
 
 // The stages of enforcement, the weakest first.
 const (
+	stageExempt  = "exempt"
 	stageNone    = "not asked"
 	stageDryRun  = "dryrun"
 	stageWarn    = "warn"
@@ -113,6 +130,9 @@ const (
 // stageOf returns what happens to a pod with an image that is not allowed: the weaker of what
 // Gatekeeper does and what the policies ask for. Whole says that Gatekeeper's part is known.
 func stageOf(n live.NamespaceStatus, actions map[verify.Namespace]string) (stage string, whole bool) {
+	if n.Exempt {
+		return stageExempt, true
+	}
 	policies := policyStage(n)
 	action, whole := actions[n.Namespace]
 	if !whole || policies == stageUnknown {
@@ -187,20 +207,25 @@ func signersOf(r live.Running) []string {
 
 // denialRow is one image that was denied.
 type denialRow struct {
-	Namespace, Image, Href, When, Workloads, Allowed, Note string
-	Reason                                                 long
-	Fix                                                    remedy
+	Namespace, Image, Href, When, Workloads, Note string
+	Allowed, Verdict                              string // since when it runs, if it does, and how it is judged by now
+	Reason                                        long
+	Fix                                           remedy
 }
 
 func denialRows(n live.NamespaceStatus) []denialRow {
 	rows := []denialRow{}
+	verdicts := map[string]string{}
+	for _, r := range n.All {
+		verdicts[live.Normalised(r.Image)] = verdictOf(r)
+	}
 	for _, d := range n.Denied {
 		times := "times"
 		if d.Count == 1 {
 			times = "time"
 		}
 		row := denialRow{Namespace: string(n.Namespace), Image: cmp.Or(d.Image, "(other images)"), When: fmt.Sprintf("%d %s, last %s", d.Count, times, d.Last),
-			Workloads: strings.Join(d.Workloads, ", "), Allowed: d.Allowed, Note: d.Note, Reason: folded(d.Reason), Fix: remedy{d.Contact, d.Remediation, d.Command}}
+			Workloads: strings.Join(d.Workloads, ", "), Allowed: d.Allowed, Verdict: cmp.Or(verdicts[live.Normalised(d.Image)], verdictAllowed), Note: d.Note, Reason: folded(d.Reason), Fix: remedy{d.Contact, d.Remediation, d.Command}}
 		if d.Image != "" {
 			row.Href = imageHref(n.Namespace, d.Image)
 		}

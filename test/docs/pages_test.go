@@ -32,6 +32,7 @@ func followed() map[string]string {
 		"charts/landwaiter/README.md":        admin,
 		"docs/operate/metrics.md":            "TestTheCommandsOfThePageWork",
 		"docs/howto/air-gap.md":              "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
+		"docs/howto/audit.md":                "TestTheCommandsOfThePageOnAuditsWork",
 		"docs/howto/preview.md":              "TestTheCommandsOfThePageOnPreviewsWork",
 		"docs/operate/cold-start.md":         "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
 		"docs/start/quickstart.md":           "TestANewcomerSeesADenialAndAnAdmissionWithTheQuickStartAlone",
@@ -280,5 +281,24 @@ func TestTheAccessRulesOfRedisAreThoseThatAreTested(t *testing.T) {
 		rules := regexp.MustCompile(`(?m)^const ` + name + ` = "(.+)"$`).FindStringSubmatch(read(t, "test/kit/cluster/"+file))
 		require.NotNil(t, rules, name)
 		require.Regexp(t, `(?m)^ACL SETUSER landwaiter .*`+regexp.QuoteMeta(rules[1])+`$`, text)
+	}
+}
+
+// A namespace of the Pod Security level restricted rejects a plain pod before Gatekeeper sees its image, so the reader
+// would see another error than the page says.
+func TestThePodsOfThePagesFitEveryPodSecurityLevel(t *testing.T) {
+	for _, name := range pages(t) {
+		read, err := page.Read(root, name)
+		require.NoError(t, err)
+		text := ""
+		for _, b := range read {
+			text += b.Text
+		}
+		if strings.Contains(text, "labels: {pod-security.kubernetes.io/enforce: baseline}") {
+			continue // it makes the namespace
+		}
+		for _, command := range regexp.MustCompile(`(?m)^.*\bkubectl run (?:.*\\\n)*.*$`).FindAllString(text, -1) {
+			require.Contains(t, command, `--override-type=json --overrides="$(cat config/restricted-pod.json)"`, name)
+		}
 	}
 }

@@ -22,6 +22,9 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
+// fits makes a pod fit for namespaces of the Pod Security level restricted, as the pages do.
+const fits = ` --override-type=json --overrides="$(cat config/restricted-pod.json)"`
+
 // Credentials of the registry: those that docs/howto/install.md writes.
 const user, password = "USER", "PASSWORD"
 
@@ -248,7 +251,7 @@ func (r *reader) trustsTheNewKeyOnly(t *testing.T) {
 	t.Helper()
 	const sign = "cosign sign --signing-config signing-config.json --yes --key "
 	const image = " $(cosign triangulate --type digest registry.example.com/platform/once:v1)"
-	const run = "kubectl run once --namespace team-a --image registry.example.com/platform/once:v1 --dry-run=server"
+	const run = "kubectl run once --namespace team-a --image registry.example.com/platform/once:v1 --dry-run=server" + fits
 	r.bash(t, sign+"retired/cosign.key"+image)
 	output, err := r.runner.Bash(t.Context(), run)
 	require.Error(t, err)
@@ -295,7 +298,7 @@ func (r *reader) isLater(t *testing.T, yes bool) {
 func (r *reader) nothingDenies(t *testing.T) {
 	t.Helper()
 	suite.Eventually(t, func(ctx context.Context) error {
-		_, err := r.runner.Bash(ctx, "kubectl run left --namespace team-a --image registry.example.com/platform/never-signed:v1")
+		_, err := r.runner.Bash(ctx, "kubectl run left --namespace team-a --image registry.example.com/platform/never-signed:v1"+fits)
 		return err
 	})
 	suite.Eventually(t, func(context.Context) error { // Kubernetes deletes them after their roles

@@ -55,6 +55,9 @@ NEW.yaml can contain all kinds of landwaiter.dev, and the Namespaces, Secrets, C
 ServiceAccounts that they need. Objects without a namespace get the namespace of -n. An object
 that an API server would refuse is an error. To verify manifests, use "landwaiter verify -f".
 
+An object in NEW.yaml replaces the whole object in the cluster. To preview what "kubectl apply"
+would store, pass the output of "kubectl apply --dry-run=server -o yaml -f NEW.yaml" to "-f -".
+
 Your machine contacts the registries. Some flags of the server change verdicts: repeat these flags
 with --serve-flag. If you can read the server's Deployment, preview reads the flags for exceptions
 and break-glass there. It never uses your machine's cloud identity, "docker login" or Vault token.

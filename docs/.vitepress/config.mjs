@@ -15,7 +15,7 @@ const aside = ['.vitepress', 'node_modules', 'pictures'] // folders of docs/ wit
 const sections = [
   ['start', 'Start', ['quickstart', 'faq']],
   ['tutorials', 'Tutorials', ['first-team', 'platform-in-git']],
-  ['howto', 'How to', ['install', 'install-without-helm', 'hardening', 'enforce', 'sign', 'self-service', 'tenants', 'trust', 'registries', 'mirrors', 'preview', 'page', 'gitops-layouts', 'gitops-take-over', 'gitops-operate']],
+  ['howto', 'How to', ['install', 'install-without-helm', 'hardening', 'enforce', 'sign', 'self-service', 'tenants', 'trust', 'registries', 'mirrors', 'preview', 'page', 'audit', 'gitops-layouts', 'gitops-take-over', 'gitops-operate']],
   ['operate', 'Operate', ['production', 'sizing', 'scale', 'check', 'troubleshooting', 'outage', 'break-glass', 'upgrade', 'uninstall']],
   ['teams', 'For teams', ['denied', 'write-rules']],
   ['concepts', 'Concepts', ['request', 'outcomes', 'rules', 'resources', 'tenants', 'precedence']],

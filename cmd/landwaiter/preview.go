@@ -52,11 +52,8 @@ resources, preview reads them from ConfigMap landwaiter-effective-rules in the n
 serve writes with --show-effective-rules. docs/howto/preview.md lists the roles to bind.
 
 NEW.yaml can contain all kinds of landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and
-ServiceAccounts that they need. Objects without a namespace get the namespace of -n. An object
-that an API server would refuse is an error. To verify manifests, use "landwaiter verify -f".
-
-An object in NEW.yaml replaces the whole object in the cluster. To preview what "kubectl apply"
-would store, pass the output of "kubectl apply --dry-run=server -o yaml -f NEW.yaml" to "-f -".
+ServiceAccounts that they need. An object replaces the cluster's whole object, and gets the
+namespace of -n if it has none. An object that an API server would refuse is an error.
 
 Your machine contacts the registries. Some flags of the server change verdicts: repeat these flags
 with --serve-flag. If you can read the server's Deployment, preview reads the flags for exceptions
@@ -70,7 +67,7 @@ Exit codes (64 and 69: see landwaiter --help):
   0  no running image would be newly denied, and nothing is unknown
   1  a running image would be newly denied
   2  something is unknown, and no image is known to be newly denied`,
-		Example: `  landwaiter preview -f stricter.yaml --all-namespaces
+		Example: `  kubectl apply --dry-run=server -o yaml -f stricter.yaml | landwaiter preview -f - -A
   landwaiter preview -f new-key.yaml -n team-a --all
   landwaiter preview --delete clusterverificationpolicy/default -A -o json`,
 		Args: noArguments,

@@ -60,6 +60,12 @@ func TestTheContactOfATenantIsShownInItsNamespacesAlone(t *testing.T) {
 	w.denied(t, web, w.unsigned, "VerificationPolicy "+home+"/release", "Ask: #asked")
 	w.denied(t, other, w.unsigned, "VerificationPolicy "+other+"/release")
 	require.NotContains(t, w.try(suite.Within(t), other, w.unsigned).Error(), "#asked")
+	// It is shown for a policy of the cluster that names nobody, too.
+	w.during(t, header("", "VerificationPolicy", "e2e-silent")+`spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: ["`+pattern(w.unsigned)+`"], require: [{anyOf: [platform-signature]}]}]}`)
+	w.denied(t, web, w.unsigned, "ClusterVerificationPolicy e2e-silent")
+	require.Equal(t, 2, strings.Count(w.try(suite.Within(t), web, w.unsigned).Error(), "Ask: #asked"))
+	w.denied(t, other, w.unsigned, "ClusterVerificationPolicy e2e-silent")
+	require.NotContains(t, w.try(suite.Within(t), other, w.unsigned).Error(), "#asked")
 	for _, contact := range []string{"two\\nlines", "", strings.Repeat("x", 257)} {
 		err := w.Client.Patch(suite.Within(t), &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "e2e-asked"}}, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"contact":"`+contact+`"}}`)))
 		require.ErrorContains(t, err, "spec.contact", contact)

@@ -5,6 +5,7 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	p := platforms(t).follow(t, "fleet", func(b page.Block) bool {
 		return b.Page == "docs/tutorials/platform-in-git.md"
 	})
-	p.publishApp(t, "web")
+	p.publishApp(t, "web", "1.0.0", "1.1.0-rc.1")
 	green := p.team(t, "iris-green", "iris-green")
 	red := p.app(t, "iris-red", map[string]string{"staging/app.yaml": configMap("iris-red-web", "app")})
 	p.app(t, "iris-blue", map[string]string{"staging/app.yaml": configMap("iris-blue-web", "app")})
@@ -38,6 +39,14 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	p.applied(t, flux.Kustomization(), "iris-green", "iris-green", green)
 	p.applied(t, flux.HelmRelease(), "iris-green", "web", "")
 	p.requireReplicas(t, "iris-green-web", "iris-green-web-web", "web", 1)
+	p.fetched(t, "iris-green", "web", "1.1.0-rc.1@") // staging takes pre-releases
+	for _, o := range p.build(t, "../iris-green/production") {
+		if o.GetKind() == "OCIRepository" {
+			o.SetName("production")
+			require.NoError(t, p.Apply(suite.Within(t), o))
+		}
+	}
+	p.fetched(t, "iris-green", "production", "1.0.0@")
 	for _, name := range []string{"iris-red", "iris-blue"} {
 		suite.Eventually(t, func(ctx context.Context) error { // what the team's repository has
 			return p.Client.Get(ctx, client.ObjectKey{Namespace: name + "-web", Name: "app"}, &corev1.ConfigMap{})
@@ -54,6 +63,21 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	state, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), "iris-red", "iris-red", stray, metav1.ConditionFalse)
 	require.NoError(t, err)
 	require.Contains(t, state.Ready.Message, `User "system:serviceaccount:iris-red:iris-red" cannot patch resource "configmaps" in API group "" in the namespace "iris-green-web"`)
+}
+
+// fetched waits until a source in the registry has a revision that begins like that.
+func (p *tree) fetched(t *testing.T, namespace, name, revision string) {
+	t.Helper()
+	source := suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: OCIRepository, metadata: {namespace: %s, name: %s}}", namespace, name)
+	suite.Eventually(t, func(ctx context.Context) error {
+		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(source), source); err != nil {
+			return err
+		}
+		if has, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision"); !strings.HasPrefix(has, revision) {
+			return fmt.Errorf("%s/%s has revision %q, not %s", namespace, name, has, revision)
+		}
+		return nil
+	})
 }
 
 // requireAsTheTreeSays checks that applying the tree by hand would change nothing.

@@ -17,7 +17,7 @@ import (
 func TestTheLayoutArcIsAppliedToTheEnd(t *testing.T) {
 	ofPlatforms.enter(t)
 	p := platforms(t).follow(t, "arc", func(b page.Block) bool { return layout(b, "arc") })
-	p.publishApp(t, "app1")
+	p.publishApp(t, "app1", "1.0.0")
 	inGit := map[string]string{}
 	for file, text := range maps.All(chart("app2")) {
 		inGit[path.Join("charts/app2", file)] = text

@@ -144,23 +144,25 @@ spec:
 `}
 }
 
-// publishApp packages an application and pushes its chart to the registry.
-func (p *platform) publishApp(t *testing.T, name string) {
+// publishApp packages an application and pushes its chart to the registry, once for each version.
+func (p *platform) publishApp(t *testing.T, name string, versions ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "templates"), 0o750))
 	for file, text := range chart(name) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
-	p.publish(t, name, dir)
+	for _, version := range versions {
+		p.publish(t, name, dir, "--version", version)
+	}
 }
 
 // publish packages a chart and pushes it to the registry. It returns the digest that helm prints.
-func (p *platform) publish(t *testing.T, name, folder string) string {
+func (p *platform) publish(t *testing.T, name, folder string, args ...string) string {
 	t.Helper()
 	helm := suite.Program{Path: suite.MustTool(t, suite.ChartTools, "helm")}
 	packages := t.TempDir()
-	helm.Must(t, "package", folder, "--destination", packages)
+	helm.Must(t, append([]string{"package", folder, "--destination", packages}, args...)...)
 	files, err := filepath.Glob(filepath.Join(packages, name+"-*.tgz"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)

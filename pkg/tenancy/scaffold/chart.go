@@ -134,6 +134,27 @@ func gitRef(version string) object {
 	return object{"semver": version}
 }
 
+// comparator is a part of a range that matches the same stable versions if it ends with a pre-release.
+const comparator = `(?:(?:[~^]|>=|<) ?v?[0-9]+(?:\.(?:[0-9]+|[xX*])){0,2}|v?[0-9]+(?:\.[0-9]+)?\.[xX*])`
+
+var (
+	comparators = regexp.MustCompile(comparator)
+	plainRange  = regexp.MustCompile(`^(?:` + comparator + `(?:[, ]+| *\|\| *|$))+$`)
+)
+
+// preReleases returns the range that also includes pre-releases. It leaves one version alone, a range with
+// pre-releases of its own, and a range that would then include other stable versions, such as <=2.0.0.
+// A source in Git without a version follows a branch, which has none.
+func (c Chart) preReleases() string {
+	switch {
+	case c.Version == "*" && !strings.HasSuffix(c.URL, ".git"):
+		return ">=0.0.0-0"
+	case plainRange.MatchString(c.Version):
+		return comparators.ReplaceAllString(c.Version, "$0-0")
+	}
+	return c.Version
+}
+
 var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
 // chartSources finds charts of the platform that whoever writes to the registry can replace.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
@@ -59,4 +60,41 @@ func TestAChartThatNobodyVerifiesIsAWarning(t *testing.T) {
 	require.Equal(t, "ChartNotVerified", found.ID)
 	require.Equal(t, "infrastructure/gatekeeper/source.yaml", found.File)
 	require.Contains(t, found.Message, "--set gatekeeper.digest=DIGEST")
+}
+
+func TestStagingTakesPreReleasesAndOtherEnvironmentsStableVersions(t *testing.T) {
+	only := func(name, value string) map[string]any { return map[string]any{name: value} }
+	for about, c := range map[string]struct {
+		chart           Chart
+		staging, stable map[string]any // spec.ref of the source, or the version of the release
+	}{
+		"a range of a Helm repository":  {Chart{URL: "https://charts.example.com", Version: "6.x"}, only("version", "6.x-0"), only("version", "6.x")},
+		"any version of one":            {Chart{URL: "https://charts.example.com", Version: "*"}, only("version", ">=0.0.0-0"), only("version", "*")},
+		"a range in a registry":         {Chart{URL: "oci://registry.example.com/charts/web", Version: "^1.2.0"}, only("semver", "^1.2.0-0"), only("semver", "^1.2.0")},
+		"one version in a registry":     {Chart{URL: "oci://registry.example.com/charts/web", Version: "1.2.0"}, only("tag", "1.2.0"), only("tag", "1.2.0")},
+		"a range of tags in Git":        {Chart{URL: "https://git.example.com/web.git", Version: ">=1.0.0 <2.0.0"}, only("semver", ">=1.0.0-0 <2.0.0-0"), only("semver", ">=1.0.0 <2.0.0")},
+		"a branch in Git":               {Chart{URL: "https://git.example.com/web.git", Version: "*"}, only("branch", "main"), only("branch", "main")},
+		"a range that would mean less":  {Chart{URL: "https://charts.example.com", Version: ">=1.0.0, <=2.0.0"}, only("version", ">=1.0.0, <=2.0.0"), only("version", ">=1.0.0, <=2.0.0")},
+		"a range that would mean more":  {Chart{URL: "https://charts.example.com", Version: ">1.0.0"}, only("version", ">1.0.0"), only("version", ">1.0.0")},
+		"a range that has pre-releases": {Chart{URL: "https://charts.example.com", Version: ">=1.0.0-alpha"}, only("version", ">=1.0.0-alpha"), only("version", ">=1.0.0-alpha")},
+		"two ranges":                    {Chart{URL: "https://charts.example.com", Version: "1.x || ~3.1"}, only("version", "1.x-0 || ~3.1-0"), only("version", "1.x || ~3.1")},
+	} {
+		t.Run(about, func(t *testing.T) {
+			dir := example{own: &Repository{Tenant: team("shop", nil), App: App{Name: "web", Chart: c.chart}, Places: []string{"staging", "production", "dev"}}}.write(t)
+			for environment, want := range map[string]map[string]any{"staging": c.staging, "production": c.stable, "dev": c.stable} {
+				var got map[string]any
+				for _, o := range loaded(t, dir).build(environment).objects {
+					if ref, ok, _ := unstructured.NestedMap(o.Object, "spec", "ref"); ok {
+						got = ref
+					}
+					if version, ok, _ := unstructured.NestedString(o.Object, "spec", "chart", "spec", "version"); ok {
+						require.Nil(t, got, "said twice")
+						got = only("version", version)
+					}
+				}
+				require.Equal(t, want, got, environment)
+			}
+			require.NotRegexp(t, `(?m)^ +(version|ref):`, content(t, dir, "base/source.yaml")+content(t, dir, "base/release.yaml"), "each environment says it")
+		})
+	}
 }

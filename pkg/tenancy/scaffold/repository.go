@@ -108,7 +108,7 @@ func workloads(tenant *v1beta1.Tenant) string {
 	return namespaces[min(1, len(namespaces)-1)]
 }
 
-// flux adds a base and a folder for each environment.
+// flux adds a base and a folder for each environment, which says which versions of the chart it takes.
 func (r Repository) flux(t *Tree) {
 	home := r.Tenant.Spec.HomeNamespace
 	source, release := r.App.release(home, "")
@@ -120,6 +120,10 @@ func (r Repository) flux(t *Tree) {
 		about = ""
 		spec["values"] = object{"podSecurityContext": podSecurity(), "securityContext": containerSecurity()}
 	}
+	delete(source["spec"].(object), "ref")
+	if chart, ok := spec["chart"].(object); ok {
+		delete(chart["spec"].(object), "version")
+	}
 	t.add("base/source.yaml", document("", source))
 	t.add("base/release.yaml", document(about, release))
 	t.add("base/kustomization.yaml", kustomization("", []string{"source.yaml", "release.yaml"}, object{"namespace": home}))
@@ -129,14 +133,33 @@ func (r Repository) flux(t *Tree) {
 		resources = append(resources, "../"+rulesFolder)
 	}
 	for _, environment := range r.Places {
-		replicas := 1
-		if environment == "production" {
-			replicas = 2
-		}
 		t.add(path.Join(environment, "kustomization.yaml"), kustomization("", resources, object{"patches": []object{{"path": "values.yaml"}}}))
-		t.add(path.Join(environment, "values.yaml"), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-			"metadata": named(home, r.App.Name), "spec": object{"values": object{"replicaCount": replicas}}}))
+		comment, patches := r.inEnvironment(environment)
+		t.add(path.Join(environment, "values.yaml"), document(comment, patches...))
 	}
+}
+
+// inEnvironment patches the application with the values and versions of one environment.
+func (r Repository) inEnvironment(environment string) (comment string, patches []object) {
+	app, replicas := r.App, 1
+	switch environment {
+	case "staging":
+		if app.Chart.Version = app.Chart.preReleases(); app.Chart.Version != r.App.Chart.Version {
+			comment = "The range includes pre-releases, because its versions end with -0. Other environments take stable versions."
+		}
+	case "production":
+		replicas = 2
+	}
+	source, release := app.release(r.Tenant.Spec.HomeNamespace, "")
+	spec := object{"values": object{"replicaCount": replicas}}
+	if ref, ok := source["spec"].(object)["ref"]; ok {
+		source["spec"] = object{"ref": ref}
+		patches = append(patches, source)
+	} else {
+		spec["chart"] = object{"spec": object{"version": app.Chart.Version}}
+	}
+	release["spec"] = spec
+	return comment, append(patches, release)
 }
 
 // groups adds a folder for each cluster, with the namespaces that the team makes for itself.

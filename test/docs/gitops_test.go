@@ -74,7 +74,7 @@ func TestThePagesOnGitOpsHaveWhatTheirTestsFollow(t *testing.T) {
 		"TestTheDemosRepositoryIsTakenOverAndRuns":       {layouts, takeOver}, // the test runs the second first
 		"TestTheLayoutDemoIsAppliedToTheEnd":             {layouts, layouts},  // the last one deletes
 		"TestTheLayoutGroupsIsAppliedToTheEnd":           {layouts},
-		"TestTheRepositoryOfTheDocumentOnTMCIsTakenOver": {takeOver},
+		"TestTheRepositoryOfTheDocumentOnTMCIsTakenOver": {takeOver, takeOver},
 		"TestTheDemosTenantsAreTakenOver":                {takeOver},
 		"TestTheCommandsOfThePageOnGitOpsWork":           {takeOver},
 	} {

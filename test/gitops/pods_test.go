@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/pods"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -130,4 +131,19 @@ func everywhere(constraint *unstructured.Unstructured) bool {
 	_, some, _ := unstructured.NestedFieldNoCopy(constraint.Object, "spec", "match", "namespaces")
 	_, chosen, _ := unstructured.NestedFieldNoCopy(constraint.Object, "spec", "match", "namespaceSelector")
 	return !some && !chosen
+}
+
+// takeOverTMC runs the page's commands on a copy of the repository. sops and age-keygen are played: the nightly test of the
+// same commands has the real ones.
+func takeOverTMC(t *testing.T, reader *followed) {
+	t.Helper()
+	const name, sealed = "flux-tmc-multitenant", "ENC[AES256_GCM,data:aGVsbG8=,iv:aXY=,tag:dGFn,type:str]"
+	shape(t, reader.Dir, name)
+	reader.play(t, "age-keygen", "echo age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\n")
+	reader.play(t, "sops", "for file; do :; done\nprintf 'values: "+sealed+"\\nsops: {mac: \""+sealed+"\"}\\n' > \"$file\"\n")
+	runner := *reader.Runner
+	runner.Test = "TestTheRepositoryOfTheDocumentOnTMCIsTakenOver" // as the page has it
+	own := slices.DeleteFunc(slices.Clone(reader.blocks), func(b page.Block) bool { return b.Mark != page.By || b.Name != runner.Test })
+	require.NotEmpty(t, own, "the page names another test")
+	require.NoError(t, runner.Run(t.Context(), own...))
 }

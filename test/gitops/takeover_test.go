@@ -1,23 +1,28 @@
-//go:build e2e
+//go:build nightly
 
 package gitops
 
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/test/kit/page"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// The page's commands turn the repository's own layout into a sound tree: the last one finds
-// nothing. sops and age-keygen are played, because their programs are built for nightly tests only.
+// The page's commands turn the repository's own layout into a sound tree, with the real age-keygen and sops:
+// the last command finds nothing.
 func TestTheRepositoryOfTheDocumentOnTMCIsTakenOver(t *testing.T) {
+	const name = "flux-tmc-multitenant"
 	runner := follow(t, filepath.Join(t.TempDir(), "none"))
-	name, dir := takeOverTMC(t, runner), runner.Dir
+	dir := runner.Dir
+	shape(t, dir, name)
+	for _, program := range []string{"age-keygen", "sops"} {
+		require.NoError(t, os.Symlink(suite.MustTool(t, suite.FluxTools, program), filepath.Join(dir, "bin", program)))
+	}
+	require.NoError(t, runner.Run(t.Context(), runner.own(t)...))
 	for _, stays := range []string{"README.md", "CHANGELOG.md", "apps/base/contour/package-install.yml", "apps/base/external-dns/aws-creds.yml", "apps/base/cert-manager/package-install.yml"} {
 		require.FileExists(t, filepath.Join(dir, name, stays))
 	}
@@ -25,24 +30,15 @@ func TestTheRepositoryOfTheDocumentOnTMCIsTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "../../base/external-dns", "what the cluster had")
 
+	// Flux decrypts with the key that the page creates.
+	const values = "apps/base/contour/values.yml"
+	out, err := runner.Bash(t.Context(), "SOPS_AGE_KEY_FILE=age.key sops decrypt "+name+"/"+values)
+	require.NoError(t, err, out)
+	require.Equal(t, "namespace: contour\n", out)
+
 	// Without the repairs, the check does not pass: each is there for a reason.
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name, "apps/base/contour/values.yml"), []byte("namespace: contour\n"), 0o600))
-	out, err := runner.Bash(t.Context(), "landwaiter platform check "+name)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name, values), []byte("namespace: contour\n"), 0o600))
+	out, err = runner.Bash(t.Context(), "landwaiter platform check "+name)
 	require.Error(t, err)
 	require.Contains(t, out, "apps/base/contour/kustomization.yml: error PlainTextSecret")
-}
-
-// takeOverTMC runs the page's commands on a copy of the repository, whose folder it returns.
-func takeOverTMC(t *testing.T, reader *followed) string {
-	t.Helper()
-	const name, sealed = "flux-tmc-multitenant", "ENC[AES256_GCM,data:aGVsbG8=,iv:aXY=,tag:dGFn,type:str]"
-	shape(t, reader.Dir, name)
-	reader.play(t, "age-keygen", "echo age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\n")
-	reader.play(t, "sops", "for file; do :; done\nprintf 'values: "+sealed+"\\nsops: {mac: \""+sealed+"\"}\\n' > \"$file\"\n")
-	runner := *reader.Runner
-	runner.Test = "TestTheRepositoryOfTheDocumentOnTMCIsTakenOver" // as the page has it
-	own := slices.DeleteFunc(slices.Clone(reader.blocks), func(b page.Block) bool { return b.Mark != page.By || b.Name != runner.Test })
-	require.NotEmpty(t, own, "the page names another test")
-	require.NoError(t, runner.Run(t.Context(), own...))
-	return name
 }

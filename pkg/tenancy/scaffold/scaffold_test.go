@@ -463,36 +463,3 @@ func TestClustersMayHaveDotsInTheirNames(t *testing.T) {
 		require.ErrorContains(t, own, "is not a name", name)
 	}
 }
-
-// What Azure is told leads to a folder of the tree, whose steps find the source under its name.
-func TestTheAssignmentOfAClusterLeadsToItsFolder(t *testing.T) {
-	p := Platform{Layout: LayoutArc, Clusters: []string{"cluster1", "stores.example"}, Constraints: []string{imagesSet}}
-	dir := example{platform: &p}.write(t)
-	for _, cluster := range p.Clusters {
-		text, err := os.ReadFile(filepath.Join(dir, "arc", cluster+"-policy-assignment.json"))
-		require.NoError(t, err)
-		var template struct {
-			Parameters map[string]struct{ DefaultValue string }
-			Resources  []struct {
-				Type, Name string
-				Properties struct {
-					Parameters map[string]struct{ Value any }
-				}
-			}
-		}
-		require.NoError(t, json.Unmarshal(text, &template))
-		require.Equal(t, "main", template.Parameters["branch"].DefaultValue)
-		require.Empty(t, template.Parameters["repositoryUrl"].DefaultValue, "nobody knows it but the platform")
-		require.Equal(t, "Microsoft.Authorization/policyAssignments", template.Resources[0].Type)
-		require.Equal(t, cluster, template.Resources[0].Name)
-		told := template.Resources[0].Properties.Parameters
-		folder, ok := told["kustomizationPath"].Value.(string)
-		require.True(t, ok)
-		steps, err := os.ReadFile(filepath.Join(dir, folder, "infrastructure.yaml"))
-		require.NoError(t, err)
-		require.Contains(t, string(steps), fmt.Sprintf("sourceRef:\n    kind: GitRepository\n    name: %s\n", told["configurationName"].Value))
-		require.Contains(t, string(steps), fmt.Sprintf("namespace: %s\n", told["configurationNamespace"].Value))
-		require.Equal(t, "[parameters('branch')]", told["repositoryRefBranch"].Value)
-		require.Equal(t, "cluster", told["configurationScope"].Value)
-	}
-}

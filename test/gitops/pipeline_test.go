@@ -3,6 +3,10 @@
 package gitops
 
 import (
+	"cmp"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,13 +20,17 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// runner is a machine that runs the steps of library/samples/release-chart.yaml with a real registry and
+// runner is a machine that runs the steps of library/samples/release-app.yaml with a real registry and
 // real Git repositories. Played are GitHub's checkout, its pull request and the download of the program.
 type runner struct {
-	dir      string
-	platform string // the platform's repository, bare
-	env      []string
-	registry string
+	dir       string
+	platform  string // the repository PLATFORM, bare
+	pages     string // the application's repository with the branch gh-pages, bare
+	env       []string
+	registry  string
+	charts    string // CHARTS; the registry if it is empty
+	image     string // IMAGE
+	chartless bool   // the application has no chart
 }
 
 // git runs git in a folder, and returns what it prints.
@@ -32,8 +40,8 @@ func (r *runner) git(t *testing.T, dir string, args ...string) string {
 }
 
 // newRunner has a platform in the layout arc, in which two clusters have an application of their own, and
-// one tenant a shared one.
-func newRunner(t *testing.T) *runner {
+// one tenant a shared one. Further flags of platform scaffold add tenants.
+func newRunner(t *testing.T, more ...[]string) *runner {
 	t.Helper()
 	registry, err := fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
 	require.NoError(t, err)
@@ -54,12 +62,22 @@ func newRunner(t *testing.T) *runner {
 	own := "oci://" + r.registry + "/charts/app1@1.0.0"
 	landwaiter.Must(t, "platform", "scaffold", "tree", "tenant1", "--app", "app1", "--app-chart", own)
 	landwaiter.Must(t, "platform", "scaffold", "tree", "tenant2", "--place", "cluster1", "--app", "app2", "--shared", "--app-chart", "oci://"+r.registry+"/charts/app2@1.0.0")
-	for _, step := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "--all"}, {"-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--message=begin"}} {
-		r.git(t, tree, step...)
+	for _, flags := range more {
+		landwaiter.Must(t, append([]string{"platform", "scaffold", "tree"}, flags...)...)
 	}
-	r.platform = filepath.Join(r.dir, "platform.git")
-	r.git(t, r.dir, "clone", "--quiet", "--bare", tree, r.platform)
+	r.platform = r.publish(t, tree, "main")
 	return r
+}
+
+// publish makes a folder the branch of a new bare repository, and returns its path.
+func (r *runner) publish(t *testing.T, dir, branch string) (bare string) {
+	t.Helper()
+	for _, step := range [][]string{{"init", "--quiet", "--initial-branch=" + branch}, {"add", "--all"}, {"-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--allow-empty", "--message=begin"}} {
+		r.git(t, dir, step...)
+	}
+	bare = dir + ".git"
+	r.git(t, r.dir, "clone", "--quiet", "--bare", dir, bare)
+	return bare
 }
 
 // release runs the workflow for an application and a tag. It returns how the first step that fails does.
@@ -71,23 +89,29 @@ func (r *runner) release(t *testing.T, app, tag string) (string, error) {
 			Release struct {
 				Steps []struct {
 					Name, Uses, Run  string
+					If               string
 					WorkingDirectory string `json:"working-directory"`
-					With             struct{ Path string }
+					With             struct{ Path, Ref string }
 				}
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(suite.Root, "library/samples/release-chart.yaml"))
+	text, err := os.ReadFile(filepath.Join(suite.Root, "library/samples/release-app.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal(text, &workflow))
 	work := filepath.Join(r.dir, app+tag)
+	require.NoError(t, os.MkdirAll(work, 0o750))
 	for name, content := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: " + app + "\nversion: 0.0.0\n", "values.yaml": "replicaCount: 1\n"} {
+		if r.chartless {
+			break
+		}
 		file := filepath.Join(work, "charts", app, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	workflow.Env["APP"] = app
-	workflow.Env["CHARTS"] = strings.ReplaceAll(workflow.Env["CHARTS"], "registry.example.com", r.registry)
+	workflow.Env["CHARTS"] = cmp.Or(r.charts, strings.ReplaceAll(workflow.Env["CHARTS"], "registry.example.com", r.registry))
+	workflow.Env["IMAGE"] = cmp.Or(r.image, workflow.Env["IMAGE"])
 	env := append([]string{"GITHUB_REF_NAME=" + tag}, r.env...)
 	for name, value := range workflow.Env {
 		env = append(env, name+"="+value)
@@ -96,6 +120,11 @@ func (r *runner) release(t *testing.T, app, tag string) (string, error) {
 	for _, step := range workflow.Jobs.Release.Steps {
 		switch {
 		case step.Name == "Fetch Landwaiter":
+		case step.If != "":
+			require.Equal(t, "startsWith(env.CHARTS, 'https://') && hashFiles('charts/**') != ''", step.If)
+			if strings.HasPrefix(workflow.Env["CHARTS"], "https://") && !r.chartless {
+				r.git(t, work, "clone", "--quiet", "--branch", step.With.Ref, r.pages, step.With.Path)
+			}
 		case step.Uses != "" && step.With.Path != "":
 			r.git(t, work, "clone", "--quiet", r.platform, step.With.Path)
 		case step.Run != "":
@@ -141,4 +170,60 @@ func TestAReleaseOfAChartIsProposedToThePlatform(t *testing.T) {
 	said, err := r.release(t, "app1", "v1/../../x")
 	require.Error(t, err)
 	require.Contains(t, said, "is not v and a version")
+}
+
+// A Helm repository that GitHub Pages serves from a branch has the new chart, and the release of every tenant
+// gets its version: that of a shared application in its base, and nothing else of it that looks like one.
+func TestAReleaseOfAChartInAHelmRepositoryIsProposedToThePlatform(t *testing.T) {
+	site := filepath.Join(t.TempDir(), "site")
+	server := httptest.NewTLSServer(http.FileServer(http.Dir(site)))
+	t.Cleanup(server.Close)
+	r := newRunner(t, []string{"tenant3", "--place", "cluster1", "--app", "app3", "--shared", "--app-chart", server.URL + "@1.0.0"},
+		[]string{"tenant4", "--place", "stores", "--app", "app4", "--app-chart", server.URL + "@1.0.0"})
+	r.charts = server.URL
+	pages := filepath.Join(r.dir, "pages")
+	require.NoError(t, os.Mkdir(pages, 0o750))
+	r.pages = r.publish(t, pages, "gh-pages")
+	const base = "base-deployments/app3/app3-base-release.yaml"
+	tree := filepath.Join(r.dir, "tree")
+	r.git(t, tree, "remote", "add", "origin", r.platform)
+	file := filepath.Join(tree, base)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "    replicaCount: 2\n", "    replicaCount: 2\n    tag: own\n    image:\n      version: own\n", 1)), 0o600))
+	r.git(t, tree, "-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--all", "--message=values")
+	r.git(t, tree, "push", "--quiet", "origin", "main")
+
+	for app, want := range map[string]string{"app3": base, "app4": "clusters/stores/app4/tenant4/app4.yaml"} {
+		_, err := r.release(t, app, "v1.2.0")
+		require.NoError(t, err)
+		text, changed := r.at(t, app+"-1.2.0", want)
+		require.Contains(t, text, "\n      version: 1.2.0\n")
+		require.Equal(t, []string{want}, changed)
+		if app == "app3" {
+			require.Contains(t, text, "    tag: own\n    image:\n      version: own\n", "values of the application")
+		}
+	}
+	r.git(t, r.dir, "clone", "--quiet", "--branch=gh-pages", r.pages, site)
+	certificate := filepath.Join(r.dir, "pages.crt")
+	require.NoError(t, os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	helm := suite.Program{Path: suite.MustTool(t, suite.ChartTools, "helm"), Env: r.env}
+	for _, app := range []string{"app3", "app4"} {
+		require.Contains(t, helm.Must(t, "show", "chart", app, "--repo", server.URL, "--version", "1.2.0", "--ca-file", certificate), "version: 1.2.0")
+	}
+}
+
+// Without a chart, the team's own repository gets the tag of the image.
+func TestAReleaseWithoutAChartIsProposedToTheTeamsRepository(t *testing.T) {
+	r := newRunner(t, []string{"tenant4", "--place", "cluster1", "--without-helm", "--set", "reconciler.source.url=https://github.com/example/tenant4"})
+	own := filepath.Join(r.dir, "own")
+	landwaiter := suite.Program{Path: suite.MustTool(t, suite.Landwaiter), Dir: r.dir}
+	landwaiter.Must(t, "platform", "scaffold", "own", "--own", "-f", "tree/clusters/cluster1/tenant4/tenant.yaml", "--app", "app4")
+	r.platform, r.chartless, r.image = r.publish(t, own, "main"), true, "registry.example.com/tenant4/app4"
+	_, err := r.release(t, "app4", "v1.2.0")
+	require.NoError(t, err)
+	const manifest = "deployments/app4/base-deployment.yaml"
+	text, changed := r.at(t, "app4-1.2.0", manifest)
+	require.Contains(t, text, "image: registry.example.com/tenant4/app4:v1.2.0\n")
+	require.Equal(t, []string{manifest}, changed)
 }

@@ -26,15 +26,17 @@ func newPlatformCheck(by person) *cobra.Command {
 		Long: `Check builds each kustomization, and follows Flux's objects from each cluster's folder. It finds:
 
   builds       kustomizations that do not build; paths, sources and dependencies that do not exist;
-               circular dependencies; remote bases; unknown fields
+               circular dependencies; remote bases; unknown fields; API versions that the tree's
+               CRDs or newer versions of Flux do not have
   order        objects that are applied twice; manifests and folders that nothing applies;
-               namespaces that nothing creates
+               namespaces that nothing creates; Tenants that do not wait for constraints and
+               guardrails; CRDs that Flux would prune
   permissions  Kustomizations and HelmReleases without a ServiceAccount; bindings that give a
                team's ServiceAccount more than its role; Flux without the lockdown
   Tenants      Tenants in conflict; tenant namespaces that lack objects of their Tenant
   Landwaiter   resources that would be refused; policies that require objects that the tree does
-               not contain; constraints that deny every image, Flux's images or ExternalSecrets
-               of the platform
+               not contain; policies that allow every image; constraints that deny every image,
+               Flux's images or ExternalSecrets of the platform
   secrets      Secrets and keys in plain text
   charts       charts without verification
 

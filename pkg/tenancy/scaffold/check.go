@@ -83,6 +83,9 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 		}
 		if c.buildable(folder) {
 			c.objects(folder, c.build(folder).objects)
+			if len(report.Clusters) == 0 { // else what clusters apply was held to their CRDs
+				c.served(from(folder, c.build(folder).objects))
+			}
 		}
 	}
 	c.lockdowns()

@@ -67,6 +67,15 @@ type applied struct {
 	folder string
 }
 
+// from says of objects which folder they are from.
+func from(folder string, objects []*unstructured.Unstructured) []applied {
+	found := make([]applied, len(objects))
+	for i, o := range objects {
+		found[i] = applied{o, folder}
+	}
+	return found
+}
+
 // closure is everything that Flux applies in a cluster from this tree.
 type closure struct {
 	cluster
@@ -78,8 +87,10 @@ type closure struct {
 func (c *checker) cluster(ctx context.Context, from cluster) error {
 	all := &closure{cluster: from, seen: map[string]bool{}}
 	c.follow(all, from.root, nil)
-	c.flux(all)
+	c.tenantsLast(all, c.flux(all))
+	c.prunedDefinitions(all)
 	c.twice(all)
+	c.served(all.objects)
 	c.chartSources(all)
 	c.schemas(all)
 	c.allowedSources(all)
@@ -122,12 +133,9 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 		if !isFlux(o, "Kustomization") || !ofPlatform(o) {
 			continue
 		}
+		next := folderOf(o)
 		target, _, _ := unstructured.NestedString(o.Object, "spec", "path")
-		next := path.Clean(strings.TrimPrefix(path.Join("/", target), "/"))
-		switch {
-		case next == "":
-			next = "."
-		case strings.Contains(next, "${"):
+		if strings.Contains(next, "${") {
 			c.find("PathMissing", c.of(folder, o), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
 			continue
 		}
@@ -205,10 +213,10 @@ func referenced(o *unstructured.Unstructured, ref map[string]any) (kind, name, n
 	return kind, name, cmp.Or(namespace, o.GetNamespace())
 }
 
-// flux checks the Flux objects of one cluster against each other.
-func (c *checker) flux(all *closure) {
+// flux checks the Flux objects of one cluster against each other, and returns what each waits for.
+func (c *checker) flux(all *closure) (order map[string][]string) {
 	present := map[string]bool{"GitRepository " + fluxNamespace + "/" + platformSource: true}
-	order := map[string][]string{}
+	order = map[string][]string{}
 	for _, o := range all.objects {
 		present[identity(o.Unstructured)] = true
 	}
@@ -236,6 +244,7 @@ func (c *checker) flux(all *closure) {
 	if circle := cycle(order); circle != nil {
 		c.find("DependencyCircle", c.at(all.root), "spec.dependsOn goes in a circle, so none of these is ever applied: %s", strings.Join(circle, ", "))
 	}
+	return order
 }
 
 // sources finds sources that the cluster does not have.

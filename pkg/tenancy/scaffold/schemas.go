@@ -18,7 +18,7 @@ func (c *checker) schemas(all *closure) {
 	known := map[string]object{}
 	for _, o := range all.objects {
 		switch group := o.GroupVersionKind().Group; {
-		case group == "apiextensions.k8s.io" && o.GetKind() == "CustomResourceDefinition":
+		case isDefinition(o.Unstructured):
 			maps.Copy(known, schemasOf(o.Unstructured))
 		case group == "templates.gatekeeper.sh" && o.GetKind() == "ConstraintTemplate":
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "crd", "spec", "names", "kind")

@@ -1,0 +1,85 @@
+package scaffold
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+)
+
+// folderOf returns the folder of the tree that a Kustomization of the platform applies.
+func folderOf(kustomization *unstructured.Unstructured) string {
+	target, _, _ := unstructured.NestedString(kustomization.Object, "spec", "path")
+	if folder := strings.TrimPrefix(path.Join("/", target), "/"); folder != "" {
+		return folder
+	}
+	return "."
+}
+
+// appliers returns the Kustomizations of the platform in a cluster.
+func (all *closure) appliers() []applied {
+	return slices.DeleteFunc(slices.Clone(all.objects), func(o applied) bool { return !isFlux(o.Unstructured, "Kustomization") || !ofPlatform(o.Unstructured) })
+}
+
+// applies reports whether the folder of a Kustomization has an object.
+func (all *closure) applies(k applied, is func(*unstructured.Unstructured) bool) bool {
+	folder := folderOf(k.Unstructured)
+	return slices.ContainsFunc(all.objects, func(o applied) bool { return o.folder == folder && is(o.Unstructured) })
+}
+
+// restricts reports whether an object is one that restricts teams: a constraint, a guardrail, or the chart
+// that brings both the verification and the operator's guardrails.
+func restricts(o *unstructured.Unstructured) bool {
+	switch o.GroupVersionKind().Group {
+	case constraintGroup:
+		return true
+	case "admissionregistration.k8s.io":
+		return strings.HasPrefix(o.GetName(), "landwaiter-")
+	}
+	return isFlux(o, "HelmRelease") && o.GetName() == "landwaiter"
+}
+
+// tenantsLast finds Kustomizations that apply Tenants and do not wait for what restricts them: pods of
+// teams could start before. The order is that of [closure.flux].
+func (c *checker) tenantsLast(all *closure, order map[string][]string) {
+	for _, tenants := range all.appliers() {
+		if !all.applies(tenants, func(o *unstructured.Unstructured) bool { return isResource(o) && o.GetKind() == v1beta1.KindTenant }) {
+			continue
+		}
+		awaited := map[string]bool{}
+		for next := []string{identity(tenants.Unstructured)}; len(next) > 0; next = next[1:] {
+			if !awaited[next[0]] {
+				awaited[next[0]] = true
+				next = append(next, order[next[0]]...)
+			}
+		}
+		for _, step := range all.appliers() {
+			if !awaited[identity(step.Unstructured)] && all.applies(step, restricts) {
+				c.find("TenantsTooEarly", c.of(tenants.folder, tenants.Unstructured), "%s applies Tenants and does not wait for %s, so pods of teams can start before what restricts them exists: add %s to spec.dependsOn",
+					identity(tenants.Unstructured), identity(step.Unstructured), step.GetName())
+			}
+		}
+	}
+}
+
+// prunedDefinitions finds Kustomizations that delete CRDs which leave the tree. That of flux bootstrap is as
+// Flux wants it.
+func (c *checker) prunedDefinitions(all *closure) {
+	for _, k := range all.appliers() {
+		pruned, _, _ := unstructured.NestedBool(k.Object, "spec", "prune")
+		if pruned && k.GetName() != platformSource && all.applies(k, func(o *unstructured.Unstructured) bool {
+			return isDefinition(o) && o.GetAnnotations()[pruneAnnotation] != pruneDisabled
+		}) {
+			c.find("DefinitionsPruned", c.of(k.folder, k.Unstructured), "%s applies CRDs with spec.prune: true, so a CRD that leaves %s is deleted in the cluster, with all objects of its kind: set spec.prune: false, or annotate the CRDs with %s: %s",
+				identity(k.Unstructured), folderOf(k.Unstructured), pruneAnnotation, pruneDisabled)
+		}
+	}
+}
+
+// isDefinition reports whether an object is a CRD.
+func isDefinition(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().Group == "apiextensions.k8s.io" && o.GetKind() == "CustomResourceDefinition"
+}

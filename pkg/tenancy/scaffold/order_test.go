@@ -1,0 +1,89 @@
+package scaffold
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const tenantsStepFile, crdsStepFile = "clusters/staging/tenants.yaml", "clusters/staging/infrastructure.yaml"
+
+// teamRestricted adds a constraint and a guardrail to a tree without the long manifests.
+func teamRestricted(t *testing.T, dir string) {
+	t.Helper()
+	put1(t, dir, "infrastructure/guardrails/kustomization.yaml", kustomization("", []string{"guardrails.yaml"}, nil))
+	put1(t, dir, "infrastructure/guardrails/guardrails.yaml", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: landwaiter-tenant-labels}\n")
+	put1(t, dir, "infrastructure/crds/kustomization.yaml", kustomization("", []string{"crd.yaml"}, nil))
+	put1(t, dir, "infrastructure/crds/crd.yaml", strings.ReplaceAll(sourceCRD, "helm.toolkit.fluxcd.io", "example.com"))
+}
+
+func TestTenantsWaitForWhatRestrictsThem(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, says string }{
+		"guardrails are not awaited": {"  - name: guardrails\n", "", "Kustomization flux-system/tenants applies Tenants and does not wait for Kustomization flux-system/guardrails, so pods of teams can start before what restricts them exists: add guardrails to spec.dependsOn"},
+		"nothing is awaited":         {"  dependsOn:\n  - name: policies\n  - name: guardrails\n", "", "does not wait for Kustomization flux-system/policies"},
+		"another step is awaited":    {"  - name: policies\n  - name: guardrails\n", "  - name: crds\n", "does not wait for Kustomization flux-system/landwaiter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wrong{func(t *testing.T, dir string) {
+				teamRestricted(t, dir)
+				rewrite(t, dir, tenantsStepFile, c.from, c.to)
+			}, tenantsStepFile, c.says}.isFound(t, small(t))
+		})
+	}
+	t.Run("guardrails are awaited through another step", func(t *testing.T) {
+		dir := small(t)
+		teamRestricted(t, dir)
+		rewrite(t, dir, tenantsStepFile, "  - name: policies\n  - name: guardrails\n", "  - name: guardrails\n")
+		report, err := Check(t.Context(), dir, CheckOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Findings)
+	})
+}
+
+func TestAKustomizationThatDeletesDefinitionsIsFound(t *testing.T) {
+	pruned := func(t *testing.T, dir string) {
+		t.Helper()
+		teamRestricted(t, dir)
+		rewrite(t, dir, crdsStepFile, "prune: false", "prune: true")
+	}
+	wrong{pruned, crdsStepFile, "Kustomization flux-system/crds applies CRDs with spec.prune: true, so a CRD that leaves infrastructure/crds is deleted in the cluster, with all objects of its kind"}.isFound(t, small(t))
+	dir := small(t)
+	pruned(t, dir)
+	rewrite(t, dir, "infrastructure/crds/kustomization.yaml", "kind: Kustomization\n", "kind: Kustomization\ncommonAnnotations: {kustomize.toolkit.fluxcd.io/prune: disabled}\n")
+	report, err := Check(t.Context(), dir, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Findings, "Flux keeps what has the annotation")
+}
+
+func TestAPolicyThatAllowsEveryImageIsFound(t *testing.T) {
+	const file = "infrastructure/policies/own/rules.yaml"
+	policy := func(kind, spec string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			put1(t, dir, file, "apiVersion: landwaiter.dev/v1beta1\nkind: "+kind+"\nmetadata: {name: all}\nspec: "+spec+"\n")
+			rewrite(t, dir, "infrastructure/policies/own/kustomization.yaml", "resources: []", "resources: [rules.yaml]")
+		}
+	}
+	for name, c := range map[string]struct{ kind, spec, says string }{
+		"a rule for every image": {"ClusterVerificationPolicy", "{rules: [{images: ['registry.example.com/**'], require: [{anyOf: [a]}]}, {images: ['**'], action: Allow}]}", "ClusterVerificationPolicy all: the rule for ** with action: Allow allows every image that no earlier rule matches without verification"},
+		"the default":            {"ClusterVerificationPolicy", "{defaultAction: Allow}", "spec.defaultAction: Allow allows every image"},
+		"in one namespace":       {"VerificationPolicy", "{defaultAction: Allow}", "VerificationPolicy all: spec.defaultAction: Allow"},
+	} {
+		t.Run(name, func(t *testing.T) { wrong{policy(c.kind, c.spec), file, c.says}.isFound(t, small(t)) })
+	}
+	for name, spec := range map[string]string{
+		"some images":              "{rules: [{images: ['registry.example.com/**'], action: Allow}]}",
+		"every image, with a rule": "{rules: [{images: ['**'], require: [{anyOf: [a]}]}]}",
+		"one that adds to others":  "{scope: Mandatory, defaultAction: Allow}",
+		"a policy that only warns": "{enforcementAction: Warn, defaultAction: Allow}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			policy("ClusterVerificationPolicy", spec)(t, dir)
+			report, err := Check(t.Context(), dir, CheckOptions{})
+			require.NoError(t, err)
+			require.Empty(t, report.Findings)
+		})
+	}
+}

@@ -99,6 +99,12 @@ func (a Addition) Run(ctx context.Context) (Added, error) {
 	if err != nil {
 		return Added{}, err
 	}
+	if err := a.findPlaces(platform, &team, tree); err != nil {
+		return Added{}, failedUnlessRefused(err)
+	}
+	if tree, err = NewTeam(platform, team); err != nil {
+		return Added{}, err
+	}
 	if err := team.KeepsHomeNamespace(a.Dir, tree); err != nil {
 		return Added{}, failedUnlessRefused(err)
 	}
@@ -146,33 +152,37 @@ func (a Addition) tenant() (tenant *v1beta1.Tenant, from string, err error) {
 	if a.Whole || asked == nil {
 		return asked, "", nil
 	}
-	file, err := tenantIn(a.Dir, asked.Name)
-	if err != nil || file == "" {
+	files, err := tenantsIn(a.Dir, asked.Name)
+	if err != nil || len(files) == 0 {
 		return asked, "", err
 	}
+	tenant, err = a.combined(files[0])
+	return tenant, files[0], err
+}
+
+// combined adds what is asked for to the Tenant of a file of the tree.
+func (a Addition) combined(file string) (*v1beta1.Tenant, error) {
 	there, err := a.there(filepath.Join(a.Dir, filepath.FromSlash(file)))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	combined, err := onboard.Combine(there, asked)
+	combined, err := onboard.Combine(there, a.Team.Tenant)
 	if err == nil {
 		err = onboard.Restate(combined, a.Settings)
 	}
-	return combined, file, err
+	return combined, err
 }
 
-// tenantIn returns the file that a Tenant has in the tree in dir, "" if it has none.
-func tenantIn(dir, name string) (string, error) {
+// tenantsIn returns the files that a Tenant has in the tree in dir.
+func tenantsIn(dir, name string) (files []string, err error) {
 	for _, pattern := range TenantFiles(name) {
 		names, err := fs.Glob(os.DirFS(dir), pattern)
 		if err != nil {
-			return "", fmt.Errorf("look for Tenant %s in the tree: %w", name, err)
+			return nil, fmt.Errorf("look for Tenant %s in the tree: %w", name, err)
 		}
-		if len(names) > 0 {
-			return names[0], nil
-		}
+		files = append(files, names...)
 	}
-	return "", nil
+	return files, nil
 }
 
 // there returns the Tenant of the name in a file of the tree.

@@ -24,14 +24,15 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 			return err
 		}
 	}
-	account := onboard.Account(team.Tenant)
 	if app.Shared {
 		team.base(t)
 	}
 	for _, cluster := range team.Places {
+		team := team.on(p, cluster)
+		account := onboard.Account(team.Tenant)
 		entry := path.Join(app.Name, team.Tenant.Name)
 		folder := path.Join("clusters", cluster, entry)
-		set, err := team.on(p, cluster).manifests(p)
+		set, err := team.manifests(p)
 		if err != nil {
 			return err
 		}
@@ -58,6 +59,9 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 // repository has for the cluster, because the bases beside it are for no cluster. A Tenant
 // that was read from the tree has the folder of the cluster that it was read for.
 func (team Team) on(p Platform, cluster string) Team {
+	if own := team.In[cluster]; own != nil {
+		team.Tenant = own
+	}
 	folder := func(cluster string) string { return "./" + path.Join("clusters", cluster, team.Tenant.Name) }
 	r := team.Tenant.Spec.Reconciler
 	if r == nil || r.Source == nil || r.Path != "" && !slices.ContainsFunc(p.Clusters, func(c string) bool { return r.Path == folder(c) }) {
@@ -118,7 +122,7 @@ func (a App) aboutValues() string {
 func (team Team) inCluster(t *Tree, cluster, folder string, resources []string, patches []object) {
 	patches = append(patches, team.keepNamespaces()...)
 	t.add(path.Join("clusters", cluster, folder, "kustomization.yaml"), kustomization("", resources, object{"patches": patches}))
-	t.Edits = append(t.Edits, Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resource: folder, Initial: tenantList()})
+	t.Edits = append(t.Edits, Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resources: []string{folder}, Initial: tenantList()})
 }
 
 // release is the source and the HelmRelease of an application.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resources/constraint"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/workload"
 	"github.com/landwaiter/landwaiter/pkg/tenancy/onboard"
 )
@@ -200,29 +199,6 @@ func unseen(all *closure, seen []needed) (images []needed) {
 		images = append(images, needed{o.GetName(), "", identity(o.Unstructured)})
 	}
 	return images
-}
-
-// allowsEverything finds policies that allow every image without verification, which is the opposite of a lockout.
-// One that only warns decides nothing, and a mandatory one only adds to the others.
-func (c *checker) allowsEverything(folder string, o *unstructured.Unstructured) {
-	var policy v1beta1.VerificationPolicy // one of the cluster has the same fields
-	kind := o.GetKind()
-	if !isResource(o) || kind != v1beta1.KindVerificationPolicy && kind != v1beta1.KindClusterVerificationPolicy ||
-		runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &policy) != nil || policy.Spec.EnforcementAction == v1beta1.EnforcementActionWarn || policy.Spec.Scope == v1beta1.PolicyScopeMandatory {
-		return
-	}
-	field := ""
-	if policy.Spec.DefaultAction == v1beta1.DefaultActionAllow {
-		field = "spec.defaultAction: Allow"
-	}
-	for _, rule := range policy.Spec.Rules {
-		if rule.Action == v1beta1.RuleActionAllow && slices.Contains(rule.Images, "**") {
-			field = "the rule for ** with action: Allow"
-		}
-	}
-	if field != "" {
-		c.report(resource.Warning, "EveryImageAllowed", c.of(folder, o), "%s: %s allows every image that no earlier rule matches without verification: name the images that need none, and require a signature of all others", identity(o), field)
-	}
 }
 
 // deniesImages reports whether an object is a constraint that denies pods by their images.

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -76,9 +77,10 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 	if err != nil {
 		return // a finding of the caller
 	}
-	present := map[string]bool{}
+	again := fmt.Sprintf("run landwaiter platform scaffold DIR %s again", tenant.Name)
+	present := map[string]applied{}
 	for _, o := range all.objects {
-		present[o.GroupVersionKind().Group+" "+identity(o.Unstructured)] = true
+		present[o.GroupVersionKind().Group+" "+identity(o.Unstructured)] = o
 	}
 	lacks, has := map[string][]string{}, map[string]bool{}
 	for _, o := range expected {
@@ -86,13 +88,24 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 		if o.GetKind() == "Namespace" {
 			namespace = o.GetName()
 		}
-		if present[o.GroupVersionKind().Group+" "+identity(o)] {
-			has[namespace] = true
-		} else {
+		key := o.GroupVersionKind().Group + " " + identity(o)
+		there, ok := present[key]
+		delete(present, key)
+		switch {
+		case !ok:
 			lacks[namespace] = append(lacks[namespace], identity(o))
+			continue
+		case o.GetName() != onboard.RoleReferenceReader && !says(there.Object, o.Object): // the tree does not know Landwaiter's account
+			c.find("TenantObjectDiffers", at, "Tenant %s: %s in %s is not what the Tenant stands for there: %s", tenant.Name, identity(o), there.folder, again)
+		}
+		has[namespace] = true
+	}
+	namesakes := fullest(tenant)
+	for _, o := range present {
+		if o.GetLabels()[v1beta1.LabelTenant] == tenant.Name && o.GetLabels()[v1beta1.LabelOwner] != "" && namesakes[o.GetKind()+" "+o.GetName()] {
+			c.find("TenantObjectDiffers", at, "Tenant %s: the Tenant does not stand for %s, which is in %s: %s", tenant.Name, identity(o.Unstructured), o.folder, again)
 		}
 	}
-	again := fmt.Sprintf("run landwaiter platform scaffold DIR %s again", tenant.Name)
 	for namespace, missing := range lacks {
 		switch {
 		case namespace == "":
@@ -103,6 +116,44 @@ func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 			c.find("TenantObjectMissing", at, "Tenant %s: namespace %s lacks %s: %s", tenant.Name, namespace, strings.Join(missing, ", "), again)
 		}
 	}
+}
+
+// says reports whether an object has every value that another one has. It may have more, such as
+// labels that the tree adds.
+func says(o, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		have, ok := o.(map[string]any)
+		for name, value := range wanted {
+			ok = ok && says(have[name], value)
+		}
+		return ok
+	case nil:
+		return o == nil
+	}
+	return equality.Semantic.DeepEqual(o, wanted)
+}
+
+// fullest returns kind and name of everything that a Tenant could stand for if it said more.
+func fullest(tenant *v1beta1.Tenant) map[string]bool {
+	more := tenant.DeepCopy()
+	more.Spec.NamespacePrefix = cmp.Or(more.Spec.NamespacePrefix, tenant.Name+"-")
+	more.Spec.Isolation.Network, more.Spec.Isolation.Registries = v1beta1.NetworkIsolationDeny, []string{"registry.example.com/"}
+	people := []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "any"}}
+	more.Spec.Access = v1beta1.TenantAccess{Admins: people, Developers: people, Viewers: people}
+	if more.Spec.Reconciler == nil {
+		more.Spec.Reconciler = &v1beta1.TenantReconciler{}
+	}
+	more.Spec.Reconciler.CreateNamespaces, more.Spec.Reconciler.Variables = true, map[string]v1beta1.Variable{"any": "any"}
+	names := map[string]bool{}
+	objects, err := onboard.Objects(more, onboard.Options{NamespaceMaker: true, Constraints: true})
+	if err != nil {
+		return names // a finding of the caller
+	}
+	for _, o := range objects {
+		names[o.GetKind()+" "+o.GetName()] = true
+	}
+	return names
 }
 
 // beyond finds bindings that give a Tenant's account more than its role in the team's
@@ -158,9 +209,8 @@ func isAccount(s rbacv1.Subject, namespace, home, account string) bool {
 // Edit adds an entry to a kustomization.yaml that people edit too.
 type Edit struct {
 	Path string
-	// Resource and Patch are added to resources and patches, unless they are there. An empty
-	// Patch adds none.
-	Resource, Patch string
+	// Resources and Patches are added to the lists of these names, unless they are there.
+	Resources, Patches []string
 	// Initial is the text of a file that does not exist yet.
 	Initial string
 }
@@ -168,11 +218,18 @@ type Edit struct {
 // apply returns the text with the entries. Everything else stays as it is, comments and
 // order included: the text is only added to, never rewritten from what was parsed.
 func (e Edit) apply(text string) (string, error) {
-	text, err := addEntry(text, "resources", e.Resource, e.Resource)
-	if err != nil || e.Patch == "" {
-		return text, err
+	var err error
+	for _, name := range e.Resources {
+		if text, err = addEntry(text, "resources", name, name); err != nil {
+			return "", err
+		}
 	}
-	return addEntry(text, "patches", "path: "+e.Patch, e.Patch)
+	for _, name := range e.Patches {
+		if text, err = addEntry(text, "patches", "path: "+name, name); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
 }
 
 // addEntry adds an entry at the end of a top-level list, unless the list has the value.

@@ -55,35 +55,3 @@ func TestAKustomizationThatDeletesDefinitionsIsFound(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, report.Findings, "Flux keeps what has the annotation")
 }
-
-func TestAPolicyThatAllowsEveryImageIsFound(t *testing.T) {
-	const file = "infrastructure/policies/own/rules.yaml"
-	policy := func(kind, spec string) func(t *testing.T, dir string) {
-		return func(t *testing.T, dir string) {
-			t.Helper()
-			put1(t, dir, file, "apiVersion: landwaiter.dev/v1beta1\nkind: "+kind+"\nmetadata: {name: all}\nspec: "+spec+"\n")
-			rewrite(t, dir, "infrastructure/policies/own/kustomization.yaml", "resources: []", "resources: [rules.yaml]")
-		}
-	}
-	for name, c := range map[string]struct{ kind, spec, says string }{
-		"a rule for every image": {"ClusterVerificationPolicy", "{rules: [{images: ['registry.example.com/**'], require: [{anyOf: [a]}]}, {images: ['**'], action: Allow}]}", "ClusterVerificationPolicy all: the rule for ** with action: Allow allows every image that no earlier rule matches without verification"},
-		"the default":            {"ClusterVerificationPolicy", "{defaultAction: Allow}", "spec.defaultAction: Allow allows every image"},
-		"in one namespace":       {"VerificationPolicy", "{defaultAction: Allow}", "VerificationPolicy all: spec.defaultAction: Allow"},
-	} {
-		t.Run(name, func(t *testing.T) { wrong{policy(c.kind, c.spec), file, c.says}.isFound(t, small(t)) })
-	}
-	for name, spec := range map[string]string{
-		"some images":              "{rules: [{images: ['registry.example.com/**'], action: Allow}]}",
-		"every image, with a rule": "{rules: [{images: ['**'], require: [{anyOf: [a]}]}]}",
-		"one that adds to others":  "{scope: Mandatory, defaultAction: Allow}",
-		"a policy that only warns": "{enforcementAction: Warn, defaultAction: Allow}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := small(t)
-			policy("ClusterVerificationPolicy", spec)(t, dir)
-			report, err := Check(t.Context(), dir, CheckOptions{})
-			require.NoError(t, err)
-			require.Empty(t, report.Findings)
-		})
-	}
-}

@@ -157,7 +157,7 @@ func TestTreesAreGolden(t *testing.T) {
 					}
 				}
 				for _, edit := range tree.Edits {
-					fmt.Fprintf(&text, "-- %s (%s) adds %s %s --\n", edit.Path, tree.By, edit.Resource, edit.Patch)
+					fmt.Fprintf(&text, "-- %s (%s) adds %s %s --\n", edit.Path, tree.By, strings.Join(edit.Resources, " "), strings.Join(edit.Patches, " "))
 				}
 			}
 			require.NoError(t, generated.Check(filepath.Join("testdata", name+".txt"), "", "", text.String()))

@@ -19,7 +19,7 @@ import (
 // [RefusedError] if the team's home namespace is another: account, source and Kustomization would move, and what
 // runs would be deleted. The Tenant keeps the Secret that the GitRepository reads.
 func (team Team) followSource(dir string, p Platform) error {
-	if known, err := tenantIn(dir, team.Tenant.Name); known != "" || err != nil {
+	if known, err := tenantsIn(dir, team.Tenant.Name); len(known) > 0 || err != nil {
 		return failedUnlessRefused(err)
 	}
 	tree, err := NewTeam(p, team)

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -20,12 +21,16 @@ type Team struct {
 	Landwaiter types.NamespacedName
 	// Places are the environments, groups or clusters that have the Tenant; empty means all.
 	Places []string
+	// In has the Tenant of each place in which the tree says what it is there. In all others it is Tenant.
+	In map[string]*v1beta1.Tenant
+	// wrote are the files of an earlier run for places that differ.
+	wrote map[string]bool
 	// App is the application that the platform deploys for the Tenant, in the layout arc. A run that names none
 	// keeps the one of the tree, unless WithoutApp says that there is none.
 	App        App
 	WithoutApp bool
-	// From is the file of the tree that Tenant was read from and added to; empty if it is
-	// from elsewhere.
+	// From is the file of the tree that Tenant was read from and added to, the first if each cluster has
+	// one; empty if it is from elsewhere.
 	From string
 	// Auth is the encrypted Secret with the Git credentials; empty if it is kept elsewhere.
 	Auth string
@@ -48,7 +53,10 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	if team.Tenant == nil {
 		return Tree{}, fmt.Errorf("no Tenant is described")
 	}
-	team.Tenant = team.Tenant.DeepCopy()
+	team.Tenant, team.In = team.Tenant.DeepCopy(), maps.Clone(team.In)
+	for place, own := range team.In {
+		team.In[place] = own.DeepCopy()
+	}
 	if err := team.place(p); err != nil {
 		return Tree{}, err
 	}
@@ -59,7 +67,9 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 		if err != nil {
 			return Tree{}, err
 		}
-		team.inBase(p, &t, set)
+		if err := team.inBase(p, &t, set); err != nil {
+			return Tree{}, err
+		}
 	case LayoutArc:
 		if err := team.inClusters(p, &t); err != nil {
 			return Tree{}, err
@@ -90,9 +100,11 @@ func (team *Team) place(p Platform) error {
 	if p.Layout != LayoutArc && team.App != (App{}) {
 		return fmt.Errorf("--app means nothing in the layout %s: the team's own repository has its applications", p.Layout)
 	}
-	if team.App != (App{}) && team.Tenant.Spec.Reconciler == nil {
-		// Flux installs the application as the team's account, so the team has one.
-		team.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
+	for _, tenant := range append(slices.Collect(maps.Values(team.In)), team.Tenant) {
+		if team.App != (App{}) && tenant.Spec.Reconciler == nil {
+			// Flux installs the application as the team's account, so the team has one.
+			tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
+		}
 	}
 	if r := team.Tenant.Spec.Reconciler; p.Layout == LayoutGroups && r != nil && r.Source != nil && r.Path == "" {
 		r.Path = "./clusters/${cluster_name}"
@@ -112,7 +124,7 @@ func (team Team) manifests(p Platform) (manifests, error) {
 		return manifests{}, err
 	}
 	set := manifests{tenant: []object{own.Object}}
-	rendered, err := onboard.Objects(team.Tenant, onboard.Options{Landwaiter: team.Landwaiter, NamespaceMaker: true, Constraints: true})
+	rendered, err := onboard.Objects(team.Tenant, team.rendered())
 	if err != nil || p.Operator {
 		return set, err
 	}
@@ -127,6 +139,11 @@ func (team Team) manifests(p Platform) (manifests, error) {
 		}
 	}
 	return set, nil
+}
+
+// rendered says what a tree has of a Tenant: everything.
+func (team Team) rendered() onboard.Options {
+	return onboard.Options{Landwaiter: team.Landwaiter, NamespaceMaker: true, Constraints: true}
 }
 
 func isRight(o *unstructured.Unstructured) bool {
@@ -147,7 +164,7 @@ func (team Team) keepNamespaces() []object {
 }
 
 // inBase adds the files of the layouts that have one base for all places.
-func (team Team) inBase(p Platform, t *Tree, set manifests) {
+func (team Team) inBase(p Platform, t *Tree, set manifests) error {
 	name := team.Tenant.Name
 	base := path.Join("tenants/base", name)
 	resources := team.files(t, base, []list{{"tenant.yaml", set.tenant}, {"objects.yaml", slices.Concat(set.namespaces, set.rights)}, {"sync.yaml", set.sync}})
@@ -157,30 +174,17 @@ func (team Team) inBase(p Platform, t *Tree, set manifests) {
 	}
 	t.add(path.Join(base, "kustomization.yaml"), kustomization("", resources, object{"patches": patches}))
 	for _, place := range team.Places {
-		edit := Edit{Path: path.Join("tenants", place, "kustomization.yaml"), Resource: "../base/" + name, Initial: tenantList()}
+		edit := Edit{Path: path.Join("tenants", place, "kustomization.yaml"), Resources: []string{"../base/" + name}, Initial: tenantList()}
 		if patch := team.overlay(p, place); patch != "" {
-			edit.Patch = name + "-patch.yaml"
-			t.add(path.Join("tenants", place, edit.Patch), patch)
+			edit.Patches = []string{name + "-patch.yaml"}
+			t.add(path.Join("tenants", place, edit.Patches[0]), patch)
+		}
+		if err := team.differing(p, t, place, &edit); err != nil {
+			return err
 		}
 		t.Edits = append(t.Edits, edit)
 	}
-}
-
-// overlay makes the environments differ in the path of the team's repository. The Tenant
-// says the same, or it would differ from what it stands for.
-func (team Team) overlay(p Platform, place string) string {
-	r := team.Tenant.Spec.Reconciler
-	if p.Layout != LayoutFlux || r == nil || r.Source == nil || r.Path != "" {
-		return ""
-	}
-	folder := "./" + place
-	objects := []object{{"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": object{"name": team.Tenant.Name},
-		"spec": object{"reconciler": object{"path": folder}}}}
-	if !p.Operator {
-		objects = append(objects, object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-			"metadata": named(team.Tenant.Spec.HomeNamespace, team.Tenant.Name), "spec": object{"path": folder}})
-	}
-	return document("", objects...)
+	return nil
 }
 
 // list is the content of one file.
@@ -195,7 +199,7 @@ func (team Team) files(t *Tree, folder string, lists []list) []string {
 	for _, l := range lists {
 		if len(l.objects) > 0 {
 			name := path.Join(folder, l.name)
-			t.Files = append(t.Files, File{Path: name, Text: document("", l.objects...), Tenant: name == team.From})
+			t.Files = append(t.Files, File{Path: name, Text: document("", l.objects...), Tenant: l.name == "tenant.yaml" && team.From != ""})
 			resources = append(resources, l.name)
 		}
 	}

@@ -199,7 +199,6 @@ func fluxFields() map[string]struct{ known, required []string } {
 func (c *checker) objects(folder string, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		c.withoutNamespace(folder, o)
-		c.allowsEverything(folder, o)
 		if message := c.object(o); message != "" {
 			c.find("ObjectInvalid", c.of(folder, o), "%s: %s", identity(o), message)
 		}

@@ -215,7 +215,7 @@ func TestAScriptCanRun(t *testing.T) {
 }
 
 func TestListsKeepWhatPeopleWrote(t *testing.T) {
-	edit := Edit{Path: "k.yaml", Resource: "../base/red", Patch: "red-patch.yaml"}
+	edit := Edit{Path: "k.yaml", Resources: []string{"../base/red"}, Patches: []string{"red-patch.yaml"}}
 	for name, c := range map[string]struct{ before, after string }{
 		"no lists yet": {
 			"kind: Kustomization\nnamespace: x\n",

@@ -33,7 +33,7 @@ func newPlatformCheck(by person) *cobra.Command {
                guardrails; CRDs that Flux would prune
   permissions  Kustomizations and HelmReleases without a ServiceAccount; bindings that give a
                team's ServiceAccount more than its role; Flux without the lockdown
-  Tenants      Tenants in conflict; tenant namespaces that lack objects of their Tenant
+  Tenants      Tenants in conflict; objects that a Tenant lacks, or that are not as it says
   Landwaiter   resources that would be refused; policies that require objects that the tree does
                not contain; policies that allow every image; constraints that deny every image,
                Flux's images or ExternalSecrets of the platform

@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -101,6 +102,53 @@ func TestALoginThatThePlatformEncryptedOpensAPrivateRepository(t *testing.T) {
 			require.NotNil(t, r.get(t, "v1", "ConfigMap", name, "app"))
 		})
 	}
+}
+
+// A platform that keeps a copy of its key, as docs/operate/restore.md says, reads its tree again after the
+// cluster is gone: the copy that the first cluster gave out decrypts the login, and a new cluster gets it.
+func TestACopyOfTheDecryptionKeyOpensTheTreeInANewCluster(t *testing.T) {
+	ofPlatforms.enter(t)
+	e := suite.ForTest(t)
+	start := func() *cluster.Cluster {
+		c, err := e.Cluster(suite.Within(t), cluster.Options{WithoutGatekeeper: true})
+		require.NoError(t, err)
+		return c
+	}
+	lost := start()
+	runner := follow(t, lost.Kubeconfig())
+	read, err := page.Read(suite.Root, "docs/operate/restore.md")
+	require.NoError(t, err)
+	runner.blocks = read
+	blocks := runner.own(t)
+	require.Len(t, blocks, 3)
+	for _, program := range []string{"sops", "age-keygen"} {
+		require.NoError(t, os.Symlink(suite.MustTool(t, suite.FluxTools, program), filepath.Join(runner.Dir, "bin", program)))
+	}
+	_, _, private, _ := ageKey(t)
+	key := filepath.Join(runner.Dir, "age.key")
+	require.NoError(t, os.WriteFile(key, []byte(private), 0o600))
+	_, err = runner.Bash(t.Context(), `kubectl create namespace flux-system
+kubectl create secret generic sops-age --namespace=flux-system --from-file=age.agekey=age.key
+landwaiter platform init fleet --set constraints=images --set sopsAge="$(age-keygen -y age.key)"
+echo hunter2 | landwaiter platform scaffold fleet iris-green --set reconciler.source.url=https://github.com/example/iris-green --git-auth token=-
+rm age.key`)
+	require.NoError(t, err)
+
+	require.NoError(t, runner.Run(t.Context(), blocks[0]), "export")
+	copied, err := os.ReadFile(key)
+	require.NoError(t, err)
+	require.Equal(t, private, string(copied))
+	require.NoError(t, runner.Run(t.Context(), blocks[1]), "try")
+	require.NoError(t, os.WriteFile(filepath.Join(runner.Dir, "other.key"), []byte(suite.Program{Path: suite.MustTool(t, suite.FluxTools, "age-keygen")}.Must(t)), 0o600))
+	_, err = runner.Bash(t.Context(), strings.Replace(blocks[1].Text, "age.key", "other.key", 1))
+	require.Error(t, err, "another key is noticed before it is needed")
+
+	fresh := start()
+	runner.Environment = append(runner.Environment, "KUBECONFIG="+fresh.Kubeconfig())
+	require.NoError(t, runner.Run(t.Context(), blocks[2]), "use")
+	out, err := runner.Bash(t.Context(), `kubectl get secret sops-age --namespace=flux-system -o go-template='{{index .data "age.agekey" | base64decode}}'`)
+	require.NoError(t, err)
+	require.Equal(t, private, out)
 }
 
 // fleetSource is the source of a platform's repository, under a name of the test's own.

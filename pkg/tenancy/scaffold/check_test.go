@@ -307,6 +307,16 @@ func TestAnEncryptedSecretPasses(t *testing.T) {
 	require.Empty(t, report.Findings)
 }
 
+// Other tools' forms of a Secret are not in plain text.
+func TestASealedSecretPasses(t *testing.T) {
+	dir := small(t)
+	put1(t, dir, "tenants/base/iris-red/sealed.yaml", "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: login, namespace: iris-red}\nspec: {encryptedData: {password: AgBy3i4OJSWK}, template: {metadata: {name: login, namespace: iris-red}}}\n")
+	rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "- tenant.yaml\n", "- tenant.yaml\n- sealed.yaml\n")
+	report, err := Check(t.Context(), dir, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Findings)
+}
+
 func TestCheckFollowsEachClusterOfAGroup(t *testing.T) {
 	dir := light(t, examples()["groups"].write(t))
 	var texts []string

@@ -108,9 +108,8 @@ func TestALoginThatThePlatformEncryptedOpensAPrivateRepository(t *testing.T) {
 // cluster is gone: the copy that the first cluster gave out decrypts the login, and a new cluster gets it.
 func TestACopyOfTheDecryptionKeyOpensTheTreeInANewCluster(t *testing.T) {
 	ofPlatforms.enter(t)
-	e := suite.ForTest(t)
 	start := func() *cluster.Cluster {
-		c, err := e.Cluster(suite.Within(t), cluster.Options{WithoutGatekeeper: true})
+		c, err := suite.ForTest(t).Cluster(suite.Within(t), cluster.Options{WithoutGatekeeper: true})
 		require.NoError(t, err)
 		return c
 	}

@@ -262,6 +262,9 @@ type printedEntry struct {
 	age, left time.Duration
 }
 
+// maxShownReason bounds what is shown of why an image was denied, in bytes.
+const maxShownReason = 2048
+
 // unopened is the verdict that stands for a value that did not open.
 const unopened = "unopened"
 
@@ -272,7 +275,7 @@ func printableListing(namespace verify.Namespace, found cache.Listing, now time.
 			listing.Entries = append(listing.Entries, printedEntry{Kind: e.Kind, Verdict: unopened, Reason: e.Unopened.Error()})
 			continue
 		}
-		entry := printedEntry{Kind: e.Kind, Image: e.Image, Verdict: e.Verdict.Outcome().String(), Reason: e.Verdict.Reasons(), Warning: e.Verdict.Warning,
+		entry := printedEntry{Kind: e.Kind, Image: e.Image, Verdict: e.Verdict.Outcome().String(), Reason: e.Verdict.Reasons(maxShownReason), Warning: e.Verdict.Warning,
 			Expired: !now.Before(e.Expires), Written: e.Written.UTC().Format(time.RFC3339), Expires: e.Expires.UTC().Format(time.RFC3339),
 			NamespaceUID: e.UID, Generation: e.Generation, Version: e.Program, age: now.Sub(e.Written), left: e.Expires.Sub(now)}
 		if e.Verdict.Policy.Name != "" {

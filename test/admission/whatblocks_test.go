@@ -87,7 +87,7 @@ func TestAnExceptionUnderAMandatoryPolicySaysThatItNeedsOverrideMandatory(t *tes
 	}
 	w.during(t, mandatory("require: [{anyOf: [platform-signature]}]"))
 	const lacks = "does not override mandatory policies: it needs overrideMandatory"
-	w.denied(t, ns, image, "in namespace "+ns+": ClusterVerificationPolicy e2e-holds requires", "ClusterException e2e-lifts is for this image, but "+lacks, "To fix: cosign sign --key KEY ")
+	w.denied(t, ns, image, "in namespace "+ns+": ClusterVerificationPolicy e2e-holds requires", "ClusterException e2e-lifts is for this image, but "+lacks, "To fix: an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException e2e-lifts; or run the command. Command: cosign sign --key KEY ")
 	said := w.effective(t, &v1beta1.ClusterException{}, "", "e2e-lifts", metav1.ConditionTrue, "MandatoryHolds")
 	require.Contains(t, said.Message, "ClusterVerificationPolicy e2e-holds")
 	require.Contains(t, said.Message, "it needs overrideMandatory")

@@ -49,10 +49,12 @@ func (v Verdict) Asking(contact func(ObjectRef) string) Verdict {
 
 // Words between the parts of a text.
 const (
-	also     = "Also: "
+	also     = ". Also: "
 	ask      = ". Ask: "
 	toFix    = ". To fix: "
 	commands = ". Command: "
+	// elsewhere stands for a command that has no room.
+	elsewhere = "landwaiter verify --explain shows the command"
 )
 
 // Fix joins advice and the command for it. The command ends the text, so that it can be copied.
@@ -61,6 +63,18 @@ func Fix(remediation, command string) string {
 		return remediation + command
 	}
 	return remediation + commands + command
+}
+
+// Advised returns v with advice that comes before what else can be done.
+func (v Verdict) Advised(first string) Verdict {
+	switch {
+	case v.Remediation != "":
+		first += "; or " + v.Remediation
+	case v.Command != "":
+		first += "; or " + runCommand
+	}
+	v.Remediation = first
+	return v
 }
 
 // prefixed returns text behind a prefix, "" if there is none.
@@ -75,38 +89,51 @@ func prefixed(prefix, text string) string {
 func (v Verdict) Text() string {
 	longest := 0
 	for _, d := range v.Objections() {
-		longest = max(longest, len(d.Reason)+len(ask)+len(d.Contact)+len(toFix)+len(d.Remediation)+len(commands)+len(d.Command))
+		longest = max(longest, d.size())
 	}
 	return v.TextWithin(longest)
 }
 
 // TextWithin is Text with at most limit bytes for each of the first objections, and as many for the
-// policies of all others.
+// policies of all others. The commands of all objections end it as one line for a shell.
 func (v Verdict) TextWithin(limit int) string {
+	if len(v.Others) == 0 {
+		return Objection{v.Policy, v.Reason, v.Remediation, v.Command, v.Contact}.TextWithin(limit)
+	}
 	all := v.Objections()
-	var text strings.Builder
-	for i, d := range all[:min(len(all), maxExplained)] {
-		if i > 0 {
-			text.WriteString(all[i-1].separator() + also)
+	var texts, run []string
+	before := toFix
+	for _, d := range named(all)[:min(len(all), maxExplained)] {
+		text, command := d.within(limit)
+		texts = append(texts, text)
+		if command != "" {
+			run = append(run, command)
 		}
-		text.WriteString(d.TextWithin(limit))
+		if d.Remediation != "" {
+			before = commands
+		}
 	}
-	if rest := v.named(all); rest != "" {
-		text.WriteString(all[min(len(all), maxExplained)-1].separator() + Cut(also+rest, limit))
+	if rest := v.unexplained(all); rest != "" {
+		texts = append(texts, Cut(rest, limit))
 	}
-	return text.String()
+	return strings.Join(texts, also) + prefixed(before, strings.Join(run, " && "))
 }
 
-// separator ends the text of d in front of another one. No punctuation may stick to a command.
-func (d Objection) separator() string {
-	if d.Command != "" {
-		return " "
+// named returns objections with a name for the key in each command, if several have one: policies rarely trust the same.
+func named(all []Objection) []Objection {
+	has := func(d Objection) bool { return d.Command != "" }
+	if first := slices.IndexFunc(all, has); first < 0 || !slices.ContainsFunc(all[first+1:], has) {
+		return all
 	}
-	return ". "
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Command = strings.Replace(all[i].Command, "--key KEY", "--key KEY-FOR-"+all[i].Policy.Name, 1)
+	}
+	return all
 }
 
-// named lists the policies that a text does not explain, "" if there are none.
-func (v Verdict) named(all []Objection) string {
+// unexplained lists the policies that a text does not explain, "" if there are none.
+func (v Verdict) unexplained(all []Objection) string {
 	var names []string
 	for _, d := range all[min(len(all), maxExplained):] {
 		names = append(names, d.Policy.String())
@@ -118,37 +145,56 @@ func (v Verdict) named(all []Objection) string {
 }
 
 // TextWithin returns the reason, whom to ask and what to do in at most limit bytes. It ends with the
-// command, if there is one. A long reason, which mostly lists more of the same, is cut to two thirds of
-// the limit to leave room for what to do, and to one third if a command needs the room: half a command
-// is useless.
+// command, if there is one.
 func (d Objection) TextWithin(limit int) string {
-	var tails []string // the best first
-	fix := prefixed(toFix, Fix(d.Remediation, d.Command))
-	tails = append(tails, prefixed(ask, d.Contact)+fix, fix)
-	if d.Command != "" {
-		tails = append(tails, toFix+d.Command)
+	text, command := d.within(limit)
+	if d.Remediation != "" {
+		return text + prefixed(commands, command)
 	}
-	for _, tail := range tails {
-		if len(tail) <= limit-min(len(d.Reason), d.least(limit)) {
-			return Cut(d.Reason, limit-len(tail)) + tail
-		}
-	}
-	reason := Cut(d.Reason, max(2*limit/3, limit-len(fix)))
-	return reason + Cut(fix, limit-len(reason))
+	return text + prefixed(toFix, command)
 }
 
-// least is how much of limit is for a long reason.
+// size is how long the text of d is at most.
+func (d Objection) size() int {
+	return len(d.Reason) + len(prefixed(ask, d.Contact)) + len(toFix) + len(d.Remediation) + len(prefixed(commands, d.Command))
+}
+
+// within returns the text of d, and its command, in at most limit bytes together. Where that is too little, the end of
+// the reason goes first, which mostly lists more of the same, then the end of the advice, then whom to ask. A command
+// stays whole, or is left out for where it is shown: half a command does something else.
+func (d Objection) within(limit int) (text, command string) {
+	if d.size() <= limit {
+		return d.Reason + prefixed(ask, d.Contact) + prefixed(toFix, d.Remediation), d.Command
+	}
+	room := limit - min(len(d.Reason), d.least(limit))
+	if len(d.Command)+len(commands) > room {
+		d.Remediation, d.Command = joined(d.Remediation, elsewhere), ""
+	} else if d.Command != "" {
+		room -= len(d.Command) + len(commands)
+	}
+	contact, advice := prefixed(ask, d.Contact), prefixed(toFix, d.Remediation)
+	if len(contact)+min(len(advice), leastAdvice) > room {
+		contact = ""
+	}
+	if advice = Cut(advice, room-len(contact)); len(advice) < len(toFix)+len(ellipsis)+1 {
+		advice = ""
+	}
+	used := len(contact) + len(advice) + len(prefixed(commands, d.Command))
+	return Cut(d.Reason, limit-used) + contact + advice, d.Command
+}
+
+// leastAdvice is how much of long advice stays in front of whom to ask: what a developer can do begins it.
+const leastAdvice = 96
+
+// least is how much of limit is for a long reason: it names the policy. What to do has the rest.
 func (d Objection) least(limit int) int {
-	if d.Command != "" {
-		return limit / 3
-	}
-	return 2 * limit / 3
+	return min(limit/2, max(limit/3, len(d.Policy.String())+len(ellipsis)))
 }
 
-// Reasons joins the reasons of all objections.
-func (v Verdict) Reasons() string {
+// Reasons joins the reasons of all objections in at most limit bytes: each has its share of them.
+func (v Verdict) Reasons(limit int) string {
 	if len(v.Others) == 0 {
-		return v.Reason // without a copy, as nearly always
+		return Cut(v.Reason, limit) // without a copy, as nearly always
 	}
 	var reasons []string
 	for _, d := range v.Objections() {
@@ -157,7 +203,26 @@ func (v Verdict) Reasons() string {
 	if v.More > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d more", v.More))
 	}
-	return strings.Join(reasons, ". "+also)
+	return joinWithin(reasons, also, limit)
+}
+
+// joinWithin joins texts in at most limit bytes. What is longer than its share is cut.
+func joinWithin(texts []string, separator string, limit int) string {
+	room := limit - len(separator)*(len(texts)-1)
+	order := slices.Clone(texts)
+	slices.SortFunc(order, func(a, b string) int { return len(a) - len(b) })
+	share := room
+	for i, text := range order { // what the short ones leave is for the others
+		if share = room / (len(order) - i); len(text) > share {
+			break
+		}
+		room -= len(text)
+	}
+	cut := make([]string, len(texts))
+	for i, text := range texts {
+		cut[i] = Cut(text, max(share, 0))
+	}
+	return Cut(strings.Join(cut, separator), limit)
 }
 
 // Contacts joins the contacts of all objections, each once.
@@ -174,21 +239,20 @@ func (v Verdict) Contacts() string {
 	return strings.Join(contacts, "; ")
 }
 
-// Remedies joins the advice and the commands of all objections. Several commands are one line for a
-// shell, because all of them have to run. If there are several objections, the advice names the policies,
-// and so does the key of each command: policies rarely trust the same one.
-func (v Verdict) Remedies() (remediation, command string) {
+// Remedies joins the advice of all objections, in at most limit bytes, and their commands. Several commands are one
+// line for a shell, because all of them have to run. If there are several objections, the advice names the policies.
+func (v Verdict) Remedies(limit int) (remediation, command string) {
 	if len(v.Others) == 0 {
-		return v.Remediation, v.Command
+		return Cut(v.Remediation, limit), v.Command
 	}
 	var advice, run []string
-	for _, d := range v.Objections() {
+	for _, d := range named(v.Objections()) {
 		if d.Command != "" {
-			run = append(run, strings.Replace(d.Command, "--key KEY", "--key KEY-FOR-"+d.Policy.Name, 1))
+			run = append(run, d.Command)
 		}
 		if d.Remediation != "" {
 			advice = append(advice, fmt.Sprintf("for %s, %s", d.Policy, d.Remediation))
 		}
 	}
-	return strings.Join(advice, "; "), strings.Join(run, " && ")
+	return joinWithin(advice, "; ", limit), strings.Join(run, " && ")
 }

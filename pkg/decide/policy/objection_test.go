@@ -3,6 +3,7 @@ package policy_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 )
 
 const signIt = "cosign sign --key KEY r.example.com/app@sha256:1"
+
+// signFor is signIt with the key that a policy trusts.
+func signFor(name string) string { return strings.Replace(signIt, "KEY", "KEY-FOR-"+name, 1) }
 
 // objecting is the verdict of a policy that denies.
 func objecting(name, command string) policy.Verdict {
@@ -36,11 +40,11 @@ func TestADenialNamesEveryPolicyThatDenies(t *testing.T) {
 	require.Equal(t, policy.Denied, v.Outcome())
 	require.Equal(t, "a", v.Policy.Name, "the first that denies")
 	require.Equal(t, objecting("a", "").Reason, v.Reason)
-	require.Equal(t, "ClusterVerificationPolicy a requires a valid signature for a: no signature was found. To fix: "+signIt+
-		" Also: ClusterVerificationPolicy b requires a valid signature for b: no signature was found"+
-		". Also: ClusterVerificationPolicy c requires a valid signature for c: no signature was found. To fix: "+signIt, v.Text())
+	require.Equal(t, "ClusterVerificationPolicy a requires a valid signature for a: no signature was found"+
+		". Also: ClusterVerificationPolicy b requires a valid signature for b: no signature was found"+
+		". Also: ClusterVerificationPolicy c requires a valid signature for c: no signature was found. To fix: "+signFor("a")+" && "+signFor("c"), v.Text())
 	require.NotContains(t, v.Text(), "slow", "what is not known is not named")
-	require.Equal(t, objecting("a", "").Reason+". Also: "+objecting("b", "").Reason+". Also: "+objecting("c", "").Reason, v.Reasons())
+	require.Equal(t, objecting("a", "").Reason+". Also: "+objecting("b", "").Reason+". Also: "+objecting("c", "").Reason, v.Reasons(1000))
 
 	require.Empty(t, combined(unknown, allowed).Others)
 	require.Empty(t, combined(allowed, allowed).Others)
@@ -67,14 +71,14 @@ func TestManyDenialsAreBoundedAndCounted(t *testing.T) {
 	require.Equal(t, 12, v.More)
 	for _, limit := range []int{128, 512} {
 		text := v.TextWithin(limit)
-		require.LessOrEqual(t, len(text), 5*limit+5*len(". Also: "))
+		require.LessOrEqual(t, len(text), 5*(limit+len(". Also: ")+len("-FOR-p00")))
 		require.True(t, strings.HasPrefix(text, "ClusterVerificationPolicy p00 requires"), text)
-		require.Equal(t, 4, strings.Count(text, "To fix: "+signIt), "commands are whole: %s", text)
+		require.True(t, strings.HasSuffix(text, ". To fix: "+strings.Join([]string{signFor("p00"), signFor("p01"), signFor("p02"), signFor("p03")}, " && ")), "commands are whole, and end the text: %s", text)
 		for i := range 4 {
 			require.Contains(t, text, fmt.Sprintf("ClusterVerificationPolicy p%02d", i))
 		}
 	}
-	require.True(t, strings.HasSuffix(v.TextWithin(512), signIt+" Also: ClusterVerificationPolicy p04, ClusterVerificationPolicy p05, ClusterVerificationPolicy p06, ClusterVerificationPolicy p07, 12 more"), v.TextWithin(512))
+	require.Contains(t, v.TextWithin(512), ". Also: ClusterVerificationPolicy p04, ClusterVerificationPolicy p05, ClusterVerificationPolicy p06, ClusterVerificationPolicy p07, 12 more. To fix: ")
 
 	// Denials of denials are counted, too.
 	v = combined(combined(verdicts[:15]...), combined(verdicts[15:]...))
@@ -103,7 +107,7 @@ func TestTextsEndWithTheCommandAndSayWhomToAskBefore(t *testing.T) {
 		"a contact and a command":  {policy.Verdict{Reason: "r", Contact: "#team-a", Command: signIt}, "r. Ask: #team-a. To fix: " + signIt},
 		"all of it":                {policy.Verdict{Reason: "r", Contact: "#team-a", Remediation: "sign it", Command: signIt}, "r. Ask: #team-a. To fix: sign it. Command: " + signIt},
 		"nothing but the reason":   {policy.Verdict{Reason: "r"}, "r"},
-		"two, and nothing sticks":  {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. To fix: " + signIt + " Also: s"},
+		"two, and nothing sticks":  {combined(policy.Verdict{Reason: "r", Command: signIt}, policy.Verdict{Reason: "s"}), "r. Also: s. To fix: " + signIt},
 		"two, a sentence each":     {combined(policy.Verdict{Reason: "r", Contact: "a"}, policy.Verdict{Reason: "s", Command: signIt}), "r. Ask: a. Also: s. To fix: " + signIt},
 		"two, one of them advises": {combined(policy.Verdict{Reason: "r", Remediation: "sign it"}, policy.Verdict{Reason: "s"}), "r. To fix: sign it. Also: s"},
 	} {
@@ -126,13 +130,75 @@ func TestACommandIsWholeWhateverElseIsCut(t *testing.T) {
 	require.Contains(t, policy.Verdict{Reason: long, Contact: "#team-a", Command: signIt}.TextWithin(200), ". Ask: #team-a. To fix: ")
 }
 
+// A developer needs to know which policy denies, what to do and whom to ask. Lists of more of the same go first.
+func TestWhatADeveloperNeedsIsCutLast(t *testing.T) {
+	long := strings.Repeat("x ", 1000)
+	const advice, contact = "an exception covers the image, but it needs overrideMandatory: ask a cluster admin", "#team-a"
+	reason := "ClusterVerificationPolicy strict requires " + long
+	for name, c := range map[string]struct {
+		d     policy.Objection
+		limit int
+		want  []string
+	}{
+		"a long reason":                         {policy.Objection{Reason: reason, Remediation: advice, Command: signIt, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
+		"a long reason, and little room":        {policy.Objection{Reason: reason, Remediation: advice, Contact: contact}, 128, []string{"ClusterVerificationPolicy strict", "it needs overrideMandatory"}},
+		"long advice":                           {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, signIt}},
+		"a long contact":                        {policy.Objection{Reason: reason, Remediation: advice + long, Command: signIt, Contact: long}, 512, []string{"ClusterVerificationPolicy strict", advice, signIt}},
+		"a command that has no room":            {policy.Objection{Reason: reason, Remediation: advice, Command: signIt + long, Contact: contact}, 512, []string{"ClusterVerificationPolicy strict", contact, advice, "; landwaiter verify --explain shows the command"}},
+		"a command that has no room, no advice": {policy.Objection{Reason: reason, Command: signIt + long, Contact: contact}, 256, []string{"ClusterVerificationPolicy strict", contact, ". To fix: landwaiter verify --explain shows the command"}},
+	} {
+		c.d.Policy = strict
+		text := c.d.TextWithin(c.limit)
+		require.LessOrEqual(t, len(text), c.limit, name)
+		for _, want := range c.want {
+			require.Contains(t, text, want, name)
+		}
+		require.Equal(t, slices.Contains(c.want, signIt), strings.Contains(text, "cosign"), "%s: no part of a command: %s", name, text)
+	}
+	for limit := range 700 {
+		require.LessOrEqual(t, len(policy.Objection{Policy: strict, Reason: reason, Remediation: advice, Command: signIt, Contact: contact}.TextWithin(limit)), max(limit, 3))
+	}
+}
+
+func TestEveryPolicyIsNamedInReasonsThatAreCut(t *testing.T) {
+	one, two := objecting("a", ""), objecting("b", "")
+	one.Reason += strings.Repeat(" because", 200)
+	one.Remediation, two.Remediation = strings.Repeat("x", 1000), "sign it"
+	both := combined(one, two)
+	text := both.Reasons(200)
+	require.LessOrEqual(t, len(text), 200)
+	require.True(t, strings.HasSuffix(text, "…. Also: "+two.Reason), text)
+	advice, _ := both.Remedies(200)
+	require.LessOrEqual(t, len(advice), 200)
+	require.True(t, strings.HasSuffix(advice, "…; for ClusterVerificationPolicy b, sign it"), advice)
+}
+
+func TestWhatADeveloperCanDoComesBeforeBrokenVerifiers(t *testing.T) {
+	broken := func(name string) policy.Finding {
+		return policy.Finding{Verifier: name, Message: "Verifier " + name + " cannot be used: there is no Secret", Remediation: "correct the resource", Reason: policy.ReasonBrokenResource}
+	}
+	unsigned := policy.Finding{Verifier: "d", Message: "no signature was found", Command: signIt, Reason: policy.ReasonNoEvidence}
+	requires := func(requirement policy.Requirement, findings ...policy.Finding) policy.Verdict {
+		return policy.Decide(nil, policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}, findings)
+	}
+	v := requires(anyOf(t, 1, "a", "b", "c", "d"), broken("a"), broken("b"), broken("c"), unsigned)
+	require.Contains(t, v.Reason, ": for d, no signature was found; 3 Verifiers cannot be used: a, b, c (Verifier a cannot be used: there is no Secret)")
+	require.Equal(t, signIt, v.Command)
+	require.Equal(t, "run the command; or correct the resource", v.Remediation)
+	v = requires(allOf(t, 1, "a", "d"), broken("a"), unsigned)
+	require.Contains(t, v.Reason, ": for d, no signature was found; for a, Verifier a cannot be used: there is no Secret")
+	elsewhere := policy.Finding{Verifier: "e", Message: "Verifier e is not for it", Reason: policy.ReasonNotForThisImage}
+	v = requires(anyOf(t, 1, "a", "b", "e"), broken("a"), elsewhere, broken("b"))
+	require.Contains(t, v.Reason, ": 2 Verifiers cannot be used: a, b (Verifier a cannot be used: there is no Secret); for e, Verifier e is not for it")
+}
+
 func TestRemediesOfSeveralPoliciesAreOneCommand(t *testing.T) {
 	advised := objecting("b", "cosign attest x")
 	advised.Remediation = "make an attestation"
-	advice, command := combined(objecting("a", signIt), advised, objecting("c", "")).Remedies()
+	advice, command := combined(objecting("a", signIt), advised, objecting("c", "")).Remedies(1000)
 	require.Equal(t, "for ClusterVerificationPolicy b, make an attestation", advice)
 	require.Equal(t, strings.Replace(signIt, "KEY", "KEY-FOR-a", 1)+" && cosign attest x", command, "each policy trusts keys of its own")
-	advice, command = objecting("a", signIt).Remedies()
+	advice, command = objecting("a", signIt).Remedies(1000)
 	require.Empty(t, advice)
 	require.Equal(t, signIt, command)
 

@@ -59,7 +59,7 @@ func (r Requirement) denied(findings []Finding) Verdict {
 	remediation, command := r.remedies(failed)
 	by, signers := provenBy(findings)
 	switch {
-	case len(signers) == 0 && len(failed) > 0 && failed[0].distance == foreign:
+	case len(signers) == 0 && len(failed) > 0 && failed[0].reason.distance() == foreign:
 		why = fmt.Sprintf("no such %s was found, only others: %s", noun(findings), why)
 	case len(signers) == 0:
 		why = cmp.Or(why, "no "+noun(findings)+" was found")
@@ -142,12 +142,16 @@ func provenBy(findings []Finding) (verifiers, signers []string) {
 type cause struct {
 	message, remediation, command string
 
-	distance  int // see Reason.distance
+	reason    Reason
 	verifiers []string
 }
 
-// foreign is the distance of evidence that is not meant for the verifier.
-const foreign = 3
+// foreign is the distance of evidence that is not meant for the verifier, and beyond that of verifiers that can accept
+// no evidence, whatever a developer signs.
+const (
+	foreign = 3
+	beyond  = 4
+)
 
 // distance says how far evidence that was rejected for r was from being accepted. Anyone who can push can attach
 // anything, and images have evidence for several verifiers, so a denial begins with what is nearest.
@@ -159,6 +163,8 @@ func (r Reason) distance() int {
 		return 2
 	case ReasonKeyless, ReasonKeyed, ReasonWrongPredicate:
 		return foreign
+	case ReasonBrokenResource, ReasonNoSuchVerifier, ReasonNotForThisImage:
+		return beyond
 	default:
 		return 0
 	}
@@ -177,32 +183,70 @@ func causes(findings []Finding, result Result) []cause {
 		if !seen {
 			i = len(list)
 			at[f.Message] = i
-			list = append(list, cause{message: f.Message, remediation: f.Remediation, command: f.Command, distance: f.Reason.distance()})
+			list = append(list, cause{message: f.Message, remediation: f.Remediation, command: f.Command, reason: f.Reason})
 		}
 		if by := [2]string{f.Message, f.Verifier}; !named[by] {
 			named[by] = true
 			list[i].verifiers = append(list[i].verifiers, f.Verifier)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b cause) int { return cmp.Compare(a.distance, b.distance) })
+	slices.SortStableFunc(list, func(a, b cause) int {
+		if far := cmp.Compare(a.reason.distance(), b.reason.distance()); far != 0 || a.reason.distance() != beyond {
+			return far
+		}
+		return cmp.Compare(a.reason, b.reason)
+	})
 	return list
 }
 
 // messages joins the first causes. Where some are about other verifiers than others, each
 // names its own.
 func (r Requirement) messages(all []cause) string {
+	all = summed(all)
 	said := make([]string, 0, maxCauses+1)
 	for i, c := range all {
 		if i == maxCauses {
 			said = append(said, fmt.Sprintf("and %d more", len(all)-maxCauses))
 			break
 		}
-		if len(c.verifiers) < len(r.verifiers) {
+		if len(c.verifiers) > 0 && len(c.verifiers) < len(r.verifiers) {
 			c.message = fmt.Sprintf("for %s, %s", join(c.verifiers, " and "), c.message)
 		}
 		said = append(said, c.message)
 	}
 	return strings.Join(said, "; ")
+}
+
+// summed returns causes with one for all verifiers that can accept nothing for the same reason. It names them itself.
+func summed(all []cause) []cause {
+	var list []cause
+	for i := 0; i < len(all); {
+		c, names, n := all[i], slices.Clone(all[i].verifiers), 1
+		if what := c.reason.sum(); what != "" {
+			for ; i+n < len(all) && all[i+n].reason == c.reason; n++ {
+				names = append(names, all[i+n].verifiers...)
+			}
+			if n > 1 {
+				c.message, c.verifiers = fmt.Sprintf("%d Verifiers %s: %s (%s)", len(names), what, join(names, ", "), c.message), nil
+			}
+		}
+		list, i = append(list, c), i+n
+	}
+	return list
+}
+
+// sum says what is wrong with several verifiers that can accept nothing, "" if r is about evidence.
+func (r Reason) sum() string {
+	switch r {
+	case ReasonBrokenResource:
+		return "cannot be used"
+	case ReasonNoSuchVerifier:
+		return "do not apply"
+	case ReasonNotForThisImage:
+		return "are not for this image"
+	default:
+		return ""
+	}
 }
 
 // remedies joins what to do about the first causes, and the commands that do it: any of them will do,

@@ -137,7 +137,7 @@ func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
 			l.Source, l.Judge.Rules()[0].Source = c.source, c.source
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app:v1")).Verdict
 			require.Equal(t, policy.Denied, verdict.Outcome())
-			require.Equal(t, c.source.String()+" requires a valid signature for a: "+c.want+". To fix: "+c.fix, verdict.Text())
+			require.Equal(t, c.source.String()+" requires a valid signature for a: "+c.want+"; signatures were not checked yet, so more can follow. To fix: "+c.fix, verdict.Text())
 		})
 	}
 }

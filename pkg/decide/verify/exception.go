@@ -250,19 +250,26 @@ func (x *Exception) within(result, mandatory Result) Result {
 		result.Findings = append(slices.Clip(result.Findings), mandatory.Findings...)
 		result.Verdict = mandatory.Verdict // x lifts what the others deny
 	}
-	result.Verdict.Reason += "; " + x.shortfall()
+	lacks, fix := x.shortfall()
+	result.Verdict.Reason += "; " + lacks
+	result.Verdict = result.Verdict.Advised(fix)
 	return result
 }
 
-// shortfall says what x lacks to lift what a mandatory policy denies.
-func (x *Exception) shortfall() string {
+// shortfall says what x lacks to lift what a mandatory policy denies, and what to do about it. A long reason is cut, so
+// the advice names what is lacking too, early.
+func (x *Exception) shortfall() (lacks, fix string) {
+	const covers, still = " is for this image, but does not override mandatory policies: ", "an exception covers the image, but "
 	switch {
 	case x.Source.Kind == kindNamespace:
-		return x.describe() + " does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory"
+		const needs = "it needs the annotation landwaiter.dev/break-glass-override-mandatory"
+		return x.describe() + " does not override mandatory policies: " + needs, "break-glass is open, but " + needs + ": ask a cluster admin to set it"
 	case x.Source.Namespace != "":
-		return x.describe() + " is for this image, but does not override mandatory policies: it needs overrideMandatory, which only a ClusterException can have"
+		const needs = "it needs overrideMandatory, which only a ClusterException can have"
+		return x.describe() + covers + needs, still + needs + ": ask a cluster admin for one"
 	}
-	return x.describe() + " is for this image, but does not override mandatory policies: it needs overrideMandatory"
+	const needs = "it needs overrideMandatory"
+	return x.describe() + covers + needs, still + needs + ": ask a cluster admin to set it in " + x.describe()
 }
 
 // allow returns result as allowed by x.
@@ -296,7 +303,7 @@ func (c *Config) hint(asked image.Reference, result Result, now time.Time) Resul
 		x := &c.Exceptions[i]
 		if x.inForce(now) && x.Images != nil && x.Images.pins(asked, result.Digest) {
 			result.Verdict.Reason += fmt.Sprintf("; %s is for its digest alone", x.Source)
-			result.Verdict.Remediation = fmt.Sprintf("name the image by its digest: %s@%s", asked.Name(), result.Digest)
+			result.Verdict = result.Verdict.Advised(fmt.Sprintf("name the image by its digest: %s@%s", asked.Name(), result.Digest))
 			return result
 		}
 	}

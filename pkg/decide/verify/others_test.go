@@ -1,6 +1,8 @@
 package verify_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -114,14 +116,15 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 		glass     *verify.Exception
 		want      string // at the end of the reason
 		policies  int
+		fix       string
 	}{
-		"only the mandatory policy denies":      {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1},
-		"the namespace's policy denies, too":    {withMandatory(config(denies), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1},
-		"several mandatory policies deny":       {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 2},
-		"a team's own exception may never":      {withMandatory(config(denies), mandatory), team, nil, "Exception team-a/mine" + covers + ", which only a ClusterException can have", 1},
-		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, glass(false), "break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1},
-		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1},
-		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1},
+		"only the mandatory policy denies":      {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1, "an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException x"},
+		"the namespace's policy denies, too":    {withMandatory(config(denies), mandatory), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 1, "an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException x"},
+		"several mandatory policies deny":       {withMandatory(config(denies), mandatory, other), exception(t, "x", "r.example.com/app"), nil, "ClusterException x" + covers, 2, "an exception covers the image, but it needs overrideMandatory: ask a cluster admin to set it in ClusterException x"},
+		"a team's own exception may never":      {withMandatory(config(denies), mandatory), team, nil, "Exception team-a/mine" + covers + ", which only a ClusterException can have", 1, "an exception covers the image, but it needs overrideMandatory, which only a ClusterException can have: ask"},
+		"break-glass":                           {withMandatory(config(denies), mandatory), verify.Exception{}, glass(false), "break-glass of Namespace team-a does not override mandatory policies: it needs the annotation landwaiter.dev/break-glass-override-mandatory", 1, "break-glass is open, but it needs the annotation landwaiter.dev/break-glass-override-mandatory: ask a cluster admin"},
+		"an exception for another image":        {withMandatory(config(allows), mandatory), exception(t, "x", "r.example.com/elsewhere"), nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
+		"an exception that has ended is silent": {withMandatory(config(allows), mandatory), verify.Exception{}, nil, "a rule of ClusterVerificationPolicy baseline denies r.example.com/app", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.Exceptions, row.config.BreakGlass = []verify.Exception{row.exception}, row.glass
@@ -131,10 +134,41 @@ func TestAnExceptionThatLiftsNothingSaysWhatItLacks(t *testing.T) {
 			require.Equal(t, mandatory.Source, got.Verdict.Policy)
 			require.Regexp(t, "^a rule of ClusterVerificationPolicy baseline denies", got.Verdict.Reason, "the first sentence names what decided")
 			require.True(t, len(got.Verdict.Reason) >= len(row.want) && got.Verdict.Reason[len(got.Verdict.Reason)-len(row.want):] == row.want, got.Verdict.Reason)
+			if strings.Contains(row.want, "it needs ") {
+				require.Contains(t, got.Verdict.TextWithin(200), ". To fix: "+row.fix, "where the reason is cut")
+				require.True(t, strings.HasPrefix(got.Verdict.Remediation, row.fix), got.Verdict.Remediation)
+			}
 			require.Len(t, got.Verdict.Objections(), row.policies, "what the exception lifts does not block")
 			recalled, known := e.Recall(row.config, app)
 			require.True(t, known)
 			require.Equal(t, got.Verdict, recalled.Verdict)
 		})
+	}
+}
+
+// Signatures are not looked at if a denial needs none. What else denies then is not known, and the denial says so.
+func TestADenialWithoutALookAtSignaturesSaysThatMoreCanFollow(t *testing.T) {
+	const more = "; signatures were not checked yet, so more can follow"
+	asks := func(v *verify.Verifier) verify.Layer {
+		return layer(t, newRegistry(), verify.Requirement{AnyOf: []string{"a"}, AtLeast: 1}, v)
+	}
+	broken := verifier(t, "a", "k1")
+	broken.Broken = errors.New("Verifier team-a/a cannot be used: there is no Secret")
+	warns := asks(verifier(t, "a", "k1"))
+	warns.Warns = true
+	denies := denying(t, "ClusterVerificationPolicy", "baseline")
+	for name, row := range map[string]struct {
+		config *verify.Config
+		more   bool
+	}{
+		"another policy asks for evidence":      {withMandatory(config(asks(verifier(t, "a", "k1"))), denies), true},
+		"another policy only warns":             {withMandatory(config(denying(t, "VerificationPolicy", "own"), warns)), false},
+		"no policy asks for evidence":           {withMandatory(config(denying(t, "VerificationPolicy", "own")), denies), false},
+		"a Verifier that asks for it is broken": {config(asks(broken)), true},
+		"signatures were looked at":             {config(asks(verifier(t, "a", "k1"))), false},
+	} {
+		got := engine(newCache(), verify.Options{}).Verify(t.Context(), row.config, ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+		require.Equal(t, policy.Denied, got.Outcome(), name)
+		require.Equal(t, row.more, strings.HasSuffix(got.Reason, more), "%s: %s", name, got.Reason)
 	}
 }

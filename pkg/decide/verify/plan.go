@@ -21,8 +21,10 @@ type task struct {
 	warns     bool // a denial becomes a warning
 	// indexManifests says that the manifests of an index may prove it.
 	indexManifests bool
-	rules          policy.Requirements
-	verifiers      []*Verifier // those that the rules use and that match the image
+	// requires says that a rule asks for evidence. If the task is known, nobody has looked for it.
+	requires  bool
+	rules     policy.Requirements
+	verifiers []*Verifier // those that the rules use and that match the image
 	// missing holds findings that need no evidence: for broken verifiers, and for
 	// those that a rule names although they do not match this image.
 	missing []policy.Finding
@@ -141,7 +143,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	if l.NoVerifiers != "" {
 		return known(l, policy.NotDecided(rule.Source, l.NoVerifiers))
 	}
-	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
+	t := task{layer: l, requires: true, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
 	deny := func(verdict policy.Verdict) task {
 		t.known, t.verdict = true, verdict
 		return t
@@ -225,7 +227,7 @@ func decided(tasks []task) (policy.Verdict, bool) {
 			}
 		}
 		if some {
-			return such.Verdict(), true
+			return unlooked(such.Verdict(), tasks), true
 		}
 	}
 	if i := slices.IndexFunc(tasks, func(t task) bool { return !t.known }); i >= 0 {
@@ -233,6 +235,18 @@ func decided(tasks []task) (policy.Verdict, bool) {
 	}
 	return combine(tasks, func(i int) policy.Verdict { return tasks[i].verdict }), true
 }
+
+// unlooked returns a verdict that needed no evidence. A denial says if some policy requires evidence that nobody has
+// looked for: the next try may be denied for that.
+func unlooked(verdict policy.Verdict, tasks []task) policy.Verdict {
+	if verdict.Outcome() == policy.Denied && slices.ContainsFunc(tasks, func(t task) bool { return t.requires && !t.warns }) {
+		verdict.Reason += moreLater
+	}
+	return verdict
+}
+
+// moreLater ends the reason of a denial without a look at signatures.
+const moreLater = "; signatures were not checked yet, so more can follow"
 
 // failed returns the verdict on an image whose verification ended with err. It is a
 // warning if only policies that warn needed evidence, beside the warnings that need none.

@@ -114,7 +114,7 @@ func (k distinctKey) answer(decisions []decision) (verify.Answer, string) {
 	}
 	switch d := &decisions[k.target]; {
 	case d.decided():
-		return d.answer, d.result.Verdict.Reasons()
+		return d.answer, d.result.Verdict.Reasons(maxReasonsBytes)
 	default:
 		return verify.AnswerUndecided, cmp.Or(d.result.Verdict.Reason, lateReason)
 	}

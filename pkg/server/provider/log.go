@@ -166,6 +166,9 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 	}
 	if k.Reason != "" {
 		fields["reason"] = policy.Cut(k.Reason, maxReasonBytes)
+		if k.Result != nil && len(k.Result.Verdict.Others) > 0 {
+			fields["reason"] = k.Result.Verdict.Reasons(maxReasonBytes)
+		}
 	}
 	if about.repeated > 0 {
 		fields["repeated"] = about.repeated

@@ -68,7 +68,7 @@ func noteOf(k *provider.KeyObservation, traceID string) note {
 	if k.Result != nil {
 		v := k.Result.Verdict
 		n.Digest, n.Policy = string(k.Result.Digest), sourceOf(v.Policy)
-		n.Reason, n.Contact = policy.Shown(v.Reasons(), maxReasonBytes), policy.Shown(v.Contacts(), maxContactBytes)
+		n.Reason, n.Contact = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), policy.Shown(v.Contacts(), maxContactBytes)
 		n.Remediation, n.Command = remedyOf(v)
 	}
 	return n
@@ -77,7 +77,7 @@ func noteOf(k *provider.KeyObservation, traceID string) note {
 // remedyOf returns what to do about a verdict, in its bounds. A command that is too long is left out:
 // cut, it would do something else.
 func remedyOf(v policy.Verdict) (remediation, command string) {
-	remediation, command = v.Remedies()
+	remediation, command = v.Remedies(maxRemediationBytes)
 	if command = policy.OneLine(command); len(command) > maxCommandBytes {
 		command = ""
 	}

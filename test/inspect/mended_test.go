@@ -3,6 +3,7 @@
 package inspect
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"testing"
@@ -56,7 +57,7 @@ func (w *patient) breaks(t *testing.T, round []planted) {
 		}
 		require.NotEmpty(t, f.Why)
 		if !ran[f.Command] { // one upgrade of a chart mends several
-			w.line(t, f.Command, "EDIT="+w.filled(round[at].edit))
+			w.line(t, cmp.Or(f.Command, round[at].mend, "true"), "EDIT="+w.filled(round[at].edit))
 		}
 		ran[f.Command] = true
 		w.after(t, round[at].id)

@@ -20,6 +20,8 @@ type planted struct {
 	plant string
 	// edit is what a person does in the editor that the printed command opens, for sed.
 	edit string
+	// mend is what that person runs where the finding has no command, because the cause may be anywhere.
+	mend string
 }
 
 const (
@@ -85,7 +87,7 @@ func rounds() map[string][]planted {
 		"process": {
 			{id: check.RedisEviction, plant: `redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction`},
 			{id: check.RedisPermissions, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
-			{id: check.RegistryUnreachable, edit: "s/127.0.0.1:9/REGISTRY/",
+			{id: check.RegistryUnreachable, mend: "kubectl edit clusterstore.landwaiter.dev gone", edit: "s/127.0.0.1:9/REGISTRY/",
 				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},
 		// An older CRD let it in.
@@ -95,7 +97,7 @@ timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{a
 		// No operator runs here.
 		"stuck": {{id: check.TenantStuck, plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: stuck, finalizers: [landwaiter.dev/operator]}, spec: {homeNamespace: team-a}}`) +
 			"\nkubectl delete tenant.landwaiter.dev stuck --wait=false"}},
-		// The printed command opens the Deployment: only its owner knows where that Redis is.
+		// No command is printed: only its owner knows where that Redis is.
 		"redis":    {{id: check.RedisUnreachable, plant: "true"}},
 		"template": {{id: check.NoTemplate, plant: "kubectl delete constrainttemplate verifiedimages"}},
 		"trust": {

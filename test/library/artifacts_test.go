@@ -44,6 +44,7 @@ func artifactScenarios() []scenario {
 // artifactAnswers are those that verified-images gets, about an artifact.
 func artifactAnswers() []scenario {
 	const denied = "OCIRepository team-a/app: artifact " + artifact + " is denied in namespace team-a: "
+	const traced = "OCIRepository team-a/app: artifact " + artifact + " is denied in namespace team-a (traceID 4711): nobody signed it$"
 	const undecided = "undecided: OCIRepository team-a/app: artifact " + artifact + " could not be decided"
 	const unclear = undecided + " in namespace team-a: the provider gave no answer that could be understood"
 	good, refused := []any{artifactKey, object{"isSuccess": true}}, []any{artifactKey, object{"isSuccess": false, "reason": "nobody signed it", "traceID": "4711"}}
@@ -55,7 +56,7 @@ func artifactAnswers() []scenario {
 	}{
 		"success":                          {answers(list(good), none, ""), ""},
 		"success twice":                    {answers(list(good, good), none, ""), ""},
-		"refused":                          {answers(list(refused), none, ""), denied + "nobody signed it (traceID 4711)$"},
+		"refused":                          {answers(list(refused), none, ""), traced},
 		"refused without a traceID":        {answers(list([]any{artifactKey, object{"isSuccess": false, "reason": "nobody signed it"}}), none, ""), denied + "nobody signed it$"},
 		"refused without a reason":         {answers(list([]any{artifactKey, object{"isSuccess": false}}), none, ""), unclear},
 		"refused with a number for reason": {answers(list([]any{artifactKey, object{"isSuccess": false, "reason": 7}}), none, ""), unclear},
@@ -71,7 +72,7 @@ func artifactAnswers() []scenario {
 		"an error":                         {answers(none, list([]any{artifactKey, "not found (traceID 4711)"}), ""), denied + "not found (traceID 4711)$"},
 		"an error that is no text":         {answers(none, list([]any{artifactKey, nil}), ""), unclear},
 		"a success and an error":           {answers(list(good), list([]any{artifactKey, "not found"}), ""), denied + "not found"},
-		"a success and a refusal":          {answers(list(good, refused), none, ""), denied + "nobody signed it"},
+		"a success and a refusal":          {answers(list(good, refused), none, ""), traced},
 		"a success and a bare key":         {answers(list(good, []any{artifactKey}), none, ""), unclear},
 		"a success and null":               {answers(list(good, nil), none, ""), unclear},
 		"errors of null":                   {object{"responses": list(good), "errors": nil, "system_error": ""}, unclear},
@@ -199,7 +200,7 @@ func artifactRequests() []scenario {
 		return with(review(good, func(r object) { r["operation"] = "" }), parameters)
 	}
 	named := object{"auditProvider": auditProvider}
-	const denied = "artifact " + artifact + " is denied in namespace team-a: nobody signed it (traceID 4711)$"
+	const denied = "artifact " + artifact + " is denied in namespace team-a (traceID 4711): nobody signed it$"
 	return []scenario{
 		{name: "update: the same spec", input: update(good, good), answer: denying},
 		{name: "update: the same spec without a digest", input: update(bad, bad), answer: denying},

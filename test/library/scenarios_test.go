@@ -331,7 +331,7 @@ func parameters() []scenario {
 		scenario{name: "the provider by its name", input: with(podReview("team-a", pod("a")), object{"provider": "landwaiter-verdict"}), answer: passing, asked: []string{"[team-a]a"}},
 		scenario{name: "warnings are not asked for", input: podReview("team-a", pod("a", "b")), answer: warned, asked: []string{"[team-a]a", "[team-a]b"}},
 		scenario{name: "warnings are asked for", input: with(podReview("team-a", pod("a", "b")), object{"warnings": true}), answer: warned, asked: []string{"[team-a]a", "[team-a]b"},
-			want: []string{"image a is allowed in namespace team-a with a warning: nobody signed it (traceID 4711)$"}},
+			want: []string{"image a is allowed in namespace team-a with a warning (traceID 4711): nobody signed it$"}},
 		scenario{name: "warnings beside a denial", input: with(podReview("team-a", pod("a", "b", "c")), object{"warnings": true}), answer: warned,
 			asked: []string{"[team-a]a", "[team-a]b", "[team-a]c"}, want: []string{"image a is allowed", "image c is denied"}},
 		scenario{name: "warnings of what was there", input: with(updating(podReview("team-a", pod("a")), object{"spec": pod("a")}), object{"warnings": true}), answer: warned})
@@ -395,7 +395,7 @@ func texts() []scenario {
 		{name: "text: the traceID in an audit, which reports each line", input: audited, answer: denying, asked: asked, want: []string{
 			"image a is denied in namespace team-a: nobody signed it$", "image b is denied in namespace team-a: nobody signed it$",
 			"image c is denied in namespace team-a: nobody signed it (traceID 4711)$"}},
-		{name: "text: refusals and errors", input: three, asked: asked, want: []string{"image a is denied in namespace team-a: nobody signed it (traceID 4711)", "image b is denied in namespace team-a: no image name (traceID 4711)"},
+		{name: "text: refusals and errors", input: three, asked: asked, want: []string{"image a is denied in namespace team-a (traceID 4711): nobody signed it", "image b is denied in namespace team-a: no image name (traceID 4711)"},
 			answer: says(answers([]any{[]any{"[team-a]a", object{"isSuccess": false, "reason": "nobody signed it", "traceID": "4711"}}, []any{"[team-a]c", object{"isSuccess": true}}},
 				[]any{[]any{"[team-a]b", "no image name (traceID 4711)"}}, ""))},
 		{name: "text: a refusal without a traceID", input: three, asked: asked, want: []string{"image a is denied in namespace team-a: nobody signed it$"},

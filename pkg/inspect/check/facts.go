@@ -29,35 +29,36 @@ type factRow struct {
 	id       string
 	severity resource.Severity
 	why      string
-	command  func(*view, resource.Fact) string
+	fix      string // where the command is not all, or there is none
+	command  func(*view) string
 	keep     string
 }
 
 // redisCLI returns a command for an administrator of Redis, whose URL is in a variable: no
 // Secret is read.
-func redisCLI(line string) func(*view, resource.Fact) string {
-	return func(*view, resource.Fact) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
+func redisCLI(line string) func(*view) string {
+	return func(*view) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
 }
 
 func factRows() []factRow {
 	return []factRow{
-		{RedisUnreachable, resource.Warning, "replicas share no verdicts: each verifies every image itself, and answers take longer", restartRedis, "the Secret with the URL of Redis, and the network to it"},
-		{RedisPermissions, resource.Warning, "each denied command fails, and the cache helps less", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
-		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
-		{ClockSkew, resource.Warning, "signatures, certificates and exceptions expire too early or too late", restartServe, "the time service of the pod's node; a restart moves the pod, or shows that the node is fixed"},
-		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", editStore, "the network from Landwaiter's pods, or caBundle and proxy of the ClusterStore"},
-		{ReferrersMissing, resource.Note, "tools list signatures in the tag sha256-… instead: two that sign an image at the same time can lose a signature, and so can a retention rule for tags", nil, "the tags sha256-… in retention rules, and one signature at a time for each image"},
+		{RedisUnreachable, resource.Warning, "replicas share no verdicts: each verifies every image itself, and answers take longer", "bring back Redis, or the network from Landwaiter's pods to it", restartRedis, "the Secret with the URL of Redis, and the network to it"},
+		{RedisPermissions, resource.Warning, "each denied command fails, and the cache helps less", "", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
+		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", "", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
+		{ClockSkew, resource.Warning, "signatures, certificates and exceptions expire too early or too late", "", restartServe, "the time service of the pod's node; a restart moves the pod, or shows that the node is fixed"},
+		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", "bring back the registry, or the network from Landwaiter's pods to it", nil, "registries, caBundle and proxy of the ClusterStore that lists it, if the registry has moved"},
+		{ReferrersMissing, resource.Note, "tools list signatures in the tag sha256-… instead: two that sign an image at the same time can lose a signature, and so can a retention rule for tags", "", nil, "the tags sha256-… in retention rules, and one signature at a time for each image"},
 	}
 }
 
-// restartRedis returns the command for the Redis of the chart; no finding is about another one.
-func restartRedis(v *view, _ resource.Fact) string {
+// restartRedis returns the command for the Redis of the chart, "" for another one.
+func restartRedis(v *view) string {
 	for _, p := range programs(v.Landwaiters) {
 		if p.Name == v.fullname()+"-redis" {
 			return "kubectl rollout restart " + p.String()
 		}
 	}
-	return v.onServe("edit")
+	return ""
 }
 
 // onServe returns the command of kubectl for the Deployment of serve, or the one that makes it.
@@ -68,17 +69,7 @@ func (v *view) onServe(command string) string {
 	return "kubectl " + command + " " + v.serve.String()
 }
 
-func restartServe(v *view, _ resource.Fact) string { return v.onServe("rollout restart") }
-
-// editStore returns the command that opens the ClusterStore with the registry.
-func editStore(v *view, fact resource.Fact) string {
-	for _, o := range v.Resources {
-		if store, ok := o.(*v1beta1.ClusterStore); ok && slices.Contains(store.Spec.Registries, fact.About) {
-			return targetOf(store).edit()
-		}
-	}
-	return "kubectl get clusterstores.landwaiter.dev"
-}
+func restartServe(v *view) string { return v.onServe("rollout restart") }
 
 func badFacts(v *view, add func(resource.Finding)) {
 	if v.Facts == nil || !v.leaseHeld() {
@@ -90,9 +81,9 @@ func badFacts(v *view, add func(resource.Finding)) {
 				continue
 			}
 			finding := resource.Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
-				Message: fact.Message, Why: row.why, Keep: row.keep}
+				Message: fact.Message, Why: row.why, Fix: row.fix, Keep: row.keep}
 			if row.command != nil {
-				finding.Command = row.command(v, fact)
+				finding.Command = row.command(v)
 			}
 			add(finding)
 		}

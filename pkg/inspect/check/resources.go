@@ -30,9 +30,6 @@ func targetOf(o v1beta1.Object) target {
 	return target{resource.RefOf(o), v1beta1.Group}
 }
 
-// grantable is how Landwaiter ends the message about an object that it may not read.
-const grantable = "grant it with: kubectl create rolebinding "
-
 // dependents is the end of the condition Ready of most kinds, too.
 const dependents = "what depends on it is denied"
 
@@ -65,12 +62,8 @@ func notReady(v *view, add func(resource.Finding)) {
 			continue // as ResourceInvalid finds, without a condition too
 		}
 		f := resource.Finding{ID: ResourceNotReady, Severity: resource.Error, Object: resource.RefOf(o), Message: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
-			Why: unusable(o), Command: targetOf(o).edit()}
-		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
-			// Made from the installation, not from the message: that may be anybody's.
-			role := v.serve.named("cluster-role", "reference-reader", "landwaiter-reference-reader")
-			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", resource.ShellWord(role), resource.ShellWord(o.GetNamespace()), resource.ShellWord(role), resource.ShellWord(v.Namespace+":"+v.serve.account))
-		}
+			Why: unusable(o)}
+		f.Fix, f.Command = v.remedyOf(o, policy.Reason(c.Reason), c.Message)
 		add(f)
 	}
 }

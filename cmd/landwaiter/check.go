@@ -179,7 +179,7 @@ func (f *checkFlags) ofTenants(ctx context.Context, cmd *cobra.Command, config *
 		return err
 	}
 	var printed printedFindings
-	printed.Findings, err = engine.Check(ctx, f.tenant)
+	printed.Findings, printed.Unchecked, err = engine.Check(ctx, f.tenant)
 	if apierrors.IsForbidden(err) {
 		printed.Findings, printed.Unchecked, err = f.own(ctx, c, engine, err)
 	}

@@ -63,7 +63,7 @@ func (p printedFindings) show(s *screen) {
 	}
 	lacking, unknown := false, sets.New[string]()
 	for _, u := range p.Unchecked {
-		lacking = lacking || u.Missing != ""
+		lacking = lacking || u.Missing != "" && u.Role == ""
 		unknown.Insert(u.IDs...)
 		s.line("not checked: %s:", u.Why)
 		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))

@@ -85,6 +85,8 @@ type Unchecked struct {
 	// Missing is the permission that is missing, such as "list providers.externaldata.gatekeeper.sh",
 	// empty if it is not about a permission.
 	Missing string `json:"missingPermission,omitempty"`
+	// Role is the ClusterRole that has the permission, as Why says, "" for the one of the chart for check.
+	Role string `json:"-"`
 	// Unpublished means that only the process knows, and has not said.
 	Unpublished bool   `json:"-"`
 	Why         string `json:"why"`

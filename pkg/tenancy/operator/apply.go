@@ -66,7 +66,7 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...stri
 		if err := e.put(ctx, tenant, members, object, existing, report); err != nil {
 			return report, err
 		}
-		if len(report.Problems) > problems {
+		if found := len(report.Problems); found > problems && (!e.options.DryRun || report.Problems[found-1].lacks == "") {
 			report.failed(object)
 		}
 	}
@@ -258,6 +258,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 		report.problem(policy.ReasonNotOwned, ref, somebodyElses, ref, "it does not have the labels of the Tenant")
 	case apierrors.IsForbidden(err):
 		report.problem(policy.ReasonAccessDenied, ref, "%s cannot be applied: %s%s", ref, err, bindItself(object))
+		report.lacks(err, "")
 	case apierrors.IsConflict(err):
 		report.problem(policy.ReasonNotOwned, ref, somebodyElses, ref, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):

@@ -36,18 +36,18 @@ const (
 )
 
 // Check returns what is wrong with a Tenant, or with all of them if no name is given. It
-// changes nothing, whatever the Options say.
-func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, error) {
+// changes nothing, whatever the Options say. What takes permissions that whoever asks lacks is unchecked.
+func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, []resource.Unchecked, error) {
 	options := e.options
 	options.DryRun = true
 	dry := New(e.client, options)
 	w, _, err := dry.look(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rbacv1.PolicyRule{}, empty: map[rbacv1.RoleRef]bool{}}
 	if err := c.makers(ctx, name); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	known := false
 	for _, tenant := range w.all {
@@ -56,17 +56,17 @@ func (e *Engine) Check(ctx context.Context, name string) ([]resource.Finding, er
 		}
 		known = true
 		if err := c.tenant(ctx, tenant); err != nil {
-			return nil, fmt.Errorf("check Tenant %s: %w", tenant.Name, err)
+			return nil, nil, fmt.Errorf("check Tenant %s: %w", tenant.Name, err)
 		}
 	}
 	if name != "" && !known {
-		return nil, apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("tenants").GroupResource(), name)
+		return nil, nil, apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("tenants").GroupResource(), name)
 	}
 	if name == "" {
 		c.orphans()
 	}
 	c.sort()
-	return c.found, nil
+	return c.found, c.unchecked(), nil
 }
 
 // sort orders the findings by Tenant, namespace and kind. What holds up the rest is first.
@@ -87,8 +87,10 @@ type checker struct {
 	*Engine
 	*world
 	found []resource.Finding
-	roles map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
-	empty map[rbacv1.RoleRef]bool                // ClusterRoles that should have been filled in
+	// lacking are permissions to write without which there is no dry run.
+	lacking []string
+	roles   map[rbacv1.RoleRef][]rbacv1.PolicyRule // those of ClusterRoles
+	empty   map[rbacv1.RoleRef]bool                // ClusterRoles that should have been filled in
 }
 
 // maxMessage bounds what is said of one object.
@@ -134,7 +136,14 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	if err != nil {
 		return err
 	}
+	c.incomparable(report.Problems)
 	for _, problem := range report.Problems {
+		if problem.lacks != "" {
+			if problem.would != "" {
+				c.drifted(tenant.Name, Outcome{problem.Object, problem.would})
+			}
+			continue
+		}
 		if slices.ContainsFunc(c.found, func(f resource.Finding) bool { return f.ID == findingLeftoverBinding && f.Object == problem.Object }) {
 			continue // makers has found it
 		}
@@ -142,7 +151,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	}
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			c.add(tenant.Name, c.mended(tenant.Name, resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result)}))
+			c.drifted(tenant.Name, outcome)
 		}
 	}
 	for _, namespace := range c.tenants.ActiveNamespaces(tenant, c.namespaces) {
@@ -161,6 +170,11 @@ func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 		}
 	}
 	return nil
+}
+
+// drifted finds an object that is not as a Tenant says.
+func (c *checker) drifted(tenant string, outcome Outcome) {
+	c.add(tenant, c.mended(tenant, resource.Finding{ID: findingDrift, Object: outcome.Object, Message: fmt.Sprintf("is not as the Tenant says (%s)", outcome.Result)}))
 }
 
 // trust finds trust that developers can change. In the home namespace there are none.

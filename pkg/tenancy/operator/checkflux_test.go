@@ -59,7 +59,7 @@ func TestFindsNamespacesWhoseTenantIsGone(t *testing.T) {
 	}}
 	e := New(fakeClient(t, accepts, team("green"), namespaceOf("green", "green"), namespaceOf("gone", "left"), namespaceOf("", "default")), Options{})
 	where := func(name string) (found []string) {
-		findings, err := e.Check(t.Context(), name)
+		findings, _, err := e.Check(t.Context(), name)
 		require.NoError(t, err)
 		for _, f := range findings {
 			if f.ID == findingNoTenant {

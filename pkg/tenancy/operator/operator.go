@@ -126,6 +126,9 @@ type Problem struct {
 	Reason  policy.Reason    `json:"reason"`
 	Object  policy.ObjectRef `json:"object"`
 	Message string           `json:"message"`
+
+	lacks string // the permission that whoever asks lacks, "" for every other problem
+	would Result // what would have become of the object, if that is known all the same
 }
 
 // Report is the outcome of one call.

@@ -83,6 +83,7 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 		if apierrors.IsForbidden(err) {
 			report.refused = report.refused || refusedByPolicy(err)
 			report.problem(policy.ReasonAccessDenied, refOf(found), "%s cannot be removed: %s", refOf(found), err)
+			report.lacks(err, Removed)
 			return nil
 		}
 		return fmt.Errorf("remove %s: %w", refOf(found), err)
@@ -127,6 +128,7 @@ func (e *Engine) release(ctx context.Context, object client.Object, annotations 
 	case apierrors.IsForbidden(err):
 		report.refused = report.refused || refusedByPolicy(err)
 		report.problem(policy.ReasonAccessDenied, refOf(object), "%s cannot be released: %s", refOf(object), err)
+		report.lacks(err, Released)
 		return nil
 	case err != nil:
 		return fmt.Errorf("release %s: %w", refOf(object), err)

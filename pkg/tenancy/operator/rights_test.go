@@ -47,7 +47,7 @@ func TestFindsWhoMayMakeNamespacesAndIsNoTenantsAccount(t *testing.T) {
 		makerBinding("gone-namespace-maker", onboard.RoleNamespaceMaker, account("gone", "gone")),
 		makerBinding("admins", "cluster-admin", person)), Options{})
 	found := func(name string) map[string]string {
-		findings, err := e.Check(t.Context(), name)
+		findings, _, err := e.Check(t.Context(), name)
 		require.NoError(t, err)
 		where := map[string]string{}
 		for _, f := range findings {
@@ -95,7 +95,7 @@ func TestFindsWhoMayMakeNamespacesByWhatRolesAllow(t *testing.T) {
 		makerBinding("as-group", onboard.RoleNamespaceMaker, who(rbacv1.GroupKind, "system:serviceaccounts:red")),
 		makerBinding("as-user", onboard.RoleNamespaceMaker, who(rbacv1.UserKind, "system:serviceaccount:red:red"))), Options{})
 	found := func(name string) (bindings []string) {
-		findings, err := e.Check(t.Context(), name)
+		findings, _, err := e.Check(t.Context(), name)
 		require.NoError(t, err)
 		for _, f := range findings {
 			if f.Object.Kind == kindClusterRoleBinding {

@@ -18,7 +18,7 @@ func TestANamespaceWithoutConsentIsNamedFirstAsWhatHoldsUpTheRest(t *testing.T) 
 	tenant := team("green", "listed")
 	tenant.Spec.NamespacePrefix = "green-"
 	e := New(fakeClient(t, accepts(), tenant, namespaceOf("green", "green"), namespaceOf("", "green-old"), namespaceOf("", "listed")), Options{})
-	findings, err := e.Check(t.Context(), "green")
+	findings, _, err := e.Check(t.Context(), "green")
 	require.NoError(t, err)
 	var found []resource.Finding
 	for _, f := range findings {

@@ -92,6 +92,32 @@ func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
 	}
 }
 
+func TestAnUndecidedImageNamesEveryPermissionThatIsMissing(t *testing.T) {
+	lacks := func(kinds ...string) (list []live.Right) {
+		for _, kind := range kinds {
+			list = append(list, live.Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.Group, Resource: kind}})
+		}
+		return list
+	}
+	undecided, denied := []verify.Result{{Verdict: policy.NotDecided(policy.ObjectRef{}, "you cannot")}}, []verify.Result{{}}
+	for name, c := range map[string]struct {
+		rights  []live.Right
+		results []verify.Result
+		says    string
+	}{
+		"several": {lacks("clusterstores", "tenants"), undecided, "to decide, you need all of these permissions:\n" +
+			"- you cannot list clusterstores.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader\n" +
+			"- you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader\n"},
+		"one, which the reason names": {lacks("tenants"), undecided, ""},
+		"it is decided":               {lacks("clusterstores", "tenants"), denied, ""},
+	} {
+		var out bytes.Buffer
+		rules{state: &live.State{Rights: c.rights}}.sayLacking(&out, c.results)
+		require.Equal(t, c.says, out.String(), name)
+	}
+	rules{}.sayLacking(nil, undecided)
+}
+
 func TestCheckNamesTheRoleThatChecksTheRest(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show(&out, printedFindings{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, Missing: "list things", Why: "you cannot list things"}}}))

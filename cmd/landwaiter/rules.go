@@ -69,6 +69,22 @@ func (r rules) verifyAll(ctx context.Context, questions []live.Use) []verify.Res
 	return results
 }
 
+// sayLacking names every permission that the person lacks, if an image is undecided and its reason may only name one of
+// several: with each that is granted alone, the next try would name the next.
+func (r rules) sayLacking(stderr io.Writer, results []verify.Result) {
+	if r.state == nil || !slices.ContainsFunc(results, func(x verify.Result) bool { return x.Answer() == verify.AnswerUndecided }) {
+		return
+	}
+	lacks := r.state.Lacks()
+	if len(lacks) < 2 {
+		return
+	}
+	program.Say(stderr, "to decide, you need all of these permissions:")
+	for _, line := range lacks {
+		program.Say(stderr, "- %s", program.Plain(line))
+	}
+}
+
 // registerRules declares the flags of a command that judges images by files or by a cluster, in
 // one namespace.
 func (f *serviceFlags) registerRules(cmd *cobra.Command) {

@@ -37,7 +37,7 @@ only resolves tags to digests, as mutation does. Without a cluster and --config-
 queries the registry anonymously.
 
 If you lack a permission that a verdict depends on, the image is undecided, and the reason names
-the permission. Some flags of the server change verdicts: repeat these flags with --serve-flag. If
+the permission; standard error lists all that you lack. Some flags of the server change verdicts: repeat these flags with --serve-flag. If
 you can read the server's Deployment, verify reads the flags for exceptions and break-glass there.
 For resources of a cluster, verify never uses your machine's cloud identity, "docker login" or
 Vault token.
@@ -80,6 +80,7 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 		if err := f.by.output.print(cmd, explained); err != nil {
 			return err
 		}
+		by.sayLacking(cmd.ErrOrStderr(), results)
 		return exitFor(results)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
@@ -95,6 +96,7 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.by.output.print(cmd, printableResults(questions, results)); err != nil {
 		return err
 	}
+	by.sayLacking(cmd.ErrOrStderr(), results)
 	return exitFor(results)
 }
 

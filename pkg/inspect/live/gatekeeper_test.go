@@ -1,6 +1,7 @@
 package live
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,30 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
+
+// The label of a namespace is not all that exempts it: a constraint can leave it out, which not everybody may read.
+func TestAListOfExemptNamespacesThatMayBeIncompleteSaysSo(t *testing.T) {
+	const says = "exempt namespaces may be missing here, because you cannot list verifiedimages.constraints.gatekeeper.sh"
+	for name, c := range map[string]struct {
+		action string
+		exempt bool
+		all    bool
+		want   bool
+	}{
+		"nobody may know":                {"", false, true, true},
+		"nobody may know, one namespace": {"", false, false, false},
+		"only the label is known":        {"", true, true, false},
+		"constraints are read":           {"deny", false, true, false},
+	} {
+		scope := one("team")
+		if c.all {
+			scope = Scope{All: true}
+		}
+		scope.Action = func(string, map[string]string) (string, bool) { return c.action, c.exempt }
+		said := strings.Join(statusOf(t, reads(t, nil), scope).Notes(), "\n")
+		require.Equal(t, c.want, strings.Contains(said, says), "%s: %s", name, said)
+	}
+}
 
 func TestWhatRunsInAnExemptNamespaceNeedsNoAttention(t *testing.T) {
 	failing := reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("fail", "no signature", "bad", runsAs("r/bad")))

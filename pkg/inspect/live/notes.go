@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,9 @@ func (s Status) Notes() []string {
 	}
 	if s.NoReports {
 		notes = append(notes, "the cluster has no reports, so running and denied images are unknown: a cluster admin enables reports with reports.enabled=true")
+	}
+	if s.SomeExempt {
+		notes = append(notes, "exempt namespaces may be missing here, because you cannot list verifiedimages.constraints.gatekeeper.sh, which can exempt them too: ask a cluster admin to bind ClusterRole landwaiter-checker")
 	}
 	for _, missing := range s.Missing {
 		notes = append(notes, fmt.Sprintf("namespace %s does not exist", missing))
@@ -44,6 +48,17 @@ func (s Status) Notes() []string {
 		notes = append(notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
 	}
 	return notes
+}
+
+// Lacks returns all that the person lacks to decide, as [Grouped] does: the reason of a verdict names one thing at a time.
+func (s State) Lacks() []string {
+	lines := Grouped(s.Rights)
+	for _, namespace := range slices.Sorted(maps.Keys(s.unsure)) {
+		if why := s.unsure[namespace]; !slices.Contains(lines, why) {
+			lines = append(lines, why)
+		}
+	}
+	return lines
 }
 
 // Grouped returns sentences about missing permissions, one for those that differ only in the kind.

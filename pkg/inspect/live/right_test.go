@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
@@ -29,4 +31,18 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.right.String())
 	}
+}
+
+func TestAllThatIsLackingIsNamedAtOnce(t *testing.T) {
+	ours := func(resource string) schema.GroupResource {
+		return schema.GroupResource{Group: "landwaiter.dev", Resource: resource}
+	}
+	s := State{Rights: []Right{{Verb: "list", Resource: ours("clusterverifiers")}, {Verb: "list", Resource: ours("clusterstores")}, {Verb: "list", Resource: ours("tenants")}},
+		unsure: map[verify.Namespace]string{"b": "you cannot list deployments.apps", "a": "you cannot list deployments.apps"}}
+	require.Equal(t, []string{
+		"you cannot list clusterverifiers, clusterstores; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader",
+		"you cannot list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader",
+		"you cannot list deployments.apps",
+	}, s.Lacks())
+	require.Empty(t, State{}.Lacks())
 }

@@ -34,6 +34,9 @@ type Status struct {
 	Shown *Shown
 	// NoReports says that the cluster has no reports, which are written by serve --reports.
 	NoReports bool
+	// SomeExempt says that further namespaces may be exempt from Gatekeeper than those that say so: the person may not
+	// read its constraints. It is only set where all namespaces are looked at.
+	SomeExempt bool
 }
 
 // NamespaceStatus is the Status of one namespace. Its times are UTC as RFC 3339 has them, "" if a
@@ -231,6 +234,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 			of := &r.objects.Namespaces[at]
 			if n.BreakGlass = breakGlassOf(of, limit, now); scope.Action != nil {
 				n.Gatekeeper, n.Exempt = scope.Action(of.Name, of.Labels)
+				s.SomeExempt = s.SomeExempt || scope.All && n.Gatekeeper == "" && !n.Exempt
 			}
 		}
 		n.finish()

@@ -78,27 +78,17 @@ func (r printedResult) verdict() policy.Verdict {
 // text returns what denies and what to do, for a table.
 func (r printedResult) text() string { return r.verdict().Text() }
 
-// showRemedies shows whom to ask and what to do about each denial. A command has a line of its own, so that
-// it can be copied.
+// showRemedies shows whom to ask and what to do about each denial, with its policy if there are several.
 func (e printedExplanation) showRemedies(s *screen) {
 	all := e.verdict().Objections()
 	for _, d := range all {
 		if d.Remediation+d.Command+d.Contact == "" {
 			continue
 		}
-		title := "TO FIX"
 		if len(all) > 1 {
-			title += ": " + d.Policy.String()
+			s.line("%s", d.Policy)
 		}
-		s.line("%s", title)
-		if d.Contact != "" {
-			s.line("Ask: %s", d.Contact)
-		}
-		for _, text := range []string{d.Remediation, d.Command} {
-			if text != "" {
-				s.line("%s", text)
-			}
-		}
+		showRemedy(s, "", d)
 		s.line("")
 	}
 }

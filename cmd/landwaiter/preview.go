@@ -247,7 +247,7 @@ func (l *look) asked(ctx context.Context, uses []live.Use) ([]live.Use, error) {
 		return exempt[u.Namespace]
 	})
 	if len(left) > 0 {
-		program.Say(l.stderr, "note: Gatekeeper admits every pod in these namespaces without asking Landwaiter, so they are left out: %s", strings.Join(left, ", "))
+		program.Say(l.stderr, "note: Gatekeeper %s, in exempt namespaces, so they are left out: %s", live.DoesToExempt, strings.Join(left, ", "))
 	}
 	return asked, nil
 }

@@ -203,7 +203,7 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 		s.row("not verified", strings.Join(unverified, ", ")+": rules allow these images without a look at signatures")
 	}
 	if len(exempt) > 0 {
-		s.row("exempt", strings.Join(exempt, ", ")+": Gatekeeper admits every pod there, without asking Landwaiter")
+		s.row("exempt", strings.Join(exempt, ", ")+": Gatekeeper "+live.DoesToExempt)
 	}
 }
 

@@ -93,7 +93,7 @@ NAMESPACES WITHOUT PROBLEMS: 199
 running       395 pass, 3 not verified
 no report     1
 not verified  n002 (3): rules allow these images without a look at signatures
-exempt        n001: Gatekeeper admits every pod there, without asking Landwaiter
+exempt        n001: Gatekeeper admits every pod, without asking Landwaiter
 
 RESOURCES OF THE CLUSTER
 RESOURCE              CONDITION      REASON      MESSAGE

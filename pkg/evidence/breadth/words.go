@@ -16,21 +16,14 @@ func (j Judgement) Reach() Reach {
 	return j.Strangers[0].Reach
 }
 
-// maxNamed is how many strangers are named, and maxShown how much of the subject of each, in bytes.
-const (
-	maxNamed = 4
-	maxShown = 160
-)
+// maxNamed is how many strangers are named.
+const maxNamed = 4
 
 // Named names the strangers from farthest, each with a subject that is accepted.
 func (j Judgement) Named() string {
 	var list []string
 	for _, s := range j.Strangers[:min(len(j.Strangers), maxNamed)] {
-		subject := s.Subject
-		if len(subject) > maxShown {
-			subject = subject[:maxShown] + "…"
-		}
-		list = append(list, fmt.Sprintf("%s (%s)", s.Who, subject))
+		list = append(list, fmt.Sprintf("%s (%s)", s.Who, cosign.Excerpt(s.Subject)))
 	}
 	if more := len(j.Strangers) - maxNamed; more > 0 {
 		list = append(list, fmt.Sprintf("%d more", more))

@@ -315,7 +315,7 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation",
 			a.attest())
 	case statement.PredicateType != a.predicateType:
-		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation has the predicate type %q, not %s", policy.Cut(statement.PredicateType, maxQuote), a.predicateType),
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation has the predicate type %q, not %s", Excerpt(statement.PredicateType), a.predicateType),
 			a.attest())
 	case a.expression == nil:
 		return nil

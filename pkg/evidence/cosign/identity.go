@@ -110,7 +110,7 @@ func whole(expression string) string {
 // wrongIdentity names the subject and the issuer of a certificate that the library has verified.
 func wrongIdentity(parsed *bundle.Bundle, ignores bool) error {
 	summary, err := summaryOf(parsed)
-	subject := fmt.Sprintf("%q", policy.Cut(summary.SubjectAlternativeName, maxQuote))
+	subject := fmt.Sprintf("%q", Excerpt(summary.SubjectAlternativeName))
 	if n := names(parsed); n > 1 {
 		subject += fmt.Sprintf(" (the first of %d names of the certificate, which alone counts)", n)
 	}
@@ -118,7 +118,7 @@ func wrongIdentity(parsed *bundle.Bundle, ignores bool) error {
 	case err != nil:
 		return malformed("the certificate of the signature cannot be read")
 	case summary.Issuer != "":
-		subject += fmt.Sprintf(", certified by %q", policy.Cut(summary.Issuer, maxQuote))
+		subject += fmt.Sprintf(", certified by %q", Excerpt(summary.Issuer))
 	case !ignores:
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signature is by %s, whose certificate names no issuer: Fulcio did not issue it", subject),
 			"sign as one of the identities in keyless.identities of the Verifier, or if your own CA certified the signer, set insecureIgnoreIssuer there instead of issuer")

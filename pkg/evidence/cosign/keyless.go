@@ -271,8 +271,11 @@ func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 // timestamps, it also prints the errors of the others, even if there are none.
 func quote(err error) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), ""), "; error: %!w(<nil>)", "")
-	return policy.Cut(strings.Join(strings.Fields(text), " "), maxQuote)
+	return Excerpt(strings.Join(strings.Fields(text), " "))
 }
+
+// Excerpt returns as much of a text that a signer can choose as a message repeats.
+func Excerpt(text string) string { return policy.Cut(text, maxQuote) }
 
 // lacks returns a refusal if a bundle that was not accepted has no evidence at all of when it was
 // signed. The library counts what holds, so its message is the same as for forged evidence.

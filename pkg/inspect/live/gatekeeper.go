@@ -1,10 +1,13 @@
 package live
 
+// DoesToExempt is what Gatekeeper does in a namespace that is exempt.
+const DoesToExempt = "admits every pod, without asking Landwaiter"
+
 // GatekeeperDoes says in a sentence what Gatekeeper does about a pod whose image is not allowed, "" if
 // that is not known.
 func (n NamespaceStatus) GatekeeperDoes() string {
 	if n.Exempt {
-		return "exempt: admits every pod, without asking Landwaiter"
+		return "exempt: " + DoesToExempt
 	}
 	switch n.Gatekeeper {
 	case "":

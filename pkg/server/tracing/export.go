@@ -71,7 +71,7 @@ func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpa
 // short returns s on one line, cut to maxTextBytes of valid UTF-8.
 func short(s string) string {
 	if len(s) > maxTextBytes {
-		s = s[:maxTextBytes] + "…"
+		s = strings.ToValidUTF8(s[:maxTextBytes], "") + "…"
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -99,8 +99,8 @@ func complete() map[string][]string {
 		},
 		"TrustStore":                {"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: PublicKeys, source: {kms: {uri: 'gcpkms://k', " + account(asEmail) + "}}}", "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '{}', caBundle: {inline: x}}}}"},
 		"ClusterTrustStore":         {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
-		"Store":                     {"{registries: [r], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: {repositories: [{repository: 'e.example.com/{repository}'}], exclusive: true}}"},
-		"ClusterStore":              {"{registries: [r], insecurePlainHTTP: true}", "{registries: [r], identity: {provider: ECR}}"},
+		"Store":                     {"{registries: [r.example.com], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: {repositories: [{repository: 'e.example.com/{repository}'}], exclusive: true}}"},
+		"ClusterStore":              {"{registries: [r.example.com], insecurePlainHTTP: true}", "{registries: [r.example.com], identity: {provider: ECR}}"},
 		"VerificationPolicy":        {"{contact: c, defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [r.example.com/a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{scope: Mandatory}"},
 		"ClusterQuota":              {"{namespaces: [a], tenants: [iris], maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1}"},
@@ -323,6 +323,9 @@ func (m *mutator) value(path, schemaPath string, value any, s *apiextensions.JSO
 	}
 	if s.MinLength != nil && *s.MinLength > 0 {
 		add("too short", "")
+	}
+	if s.Pattern != "" {
+		add("of another form", ", ")
 	}
 	if s.Minimum != nil {
 		add("too small", int64(*s.Minimum)-1)

@@ -233,7 +233,7 @@ func TestWhateverOmissionMeansIsADefault(t *testing.T) {
 
 // minimal is the shortest specification of each kind.
 func minimal() map[string]string {
-	const verifier, store, trustStore = "{type: Cosign, " + cosign + "}", "{registries: [r]}", "{type: PublicKeys, source: {inline: x}}"
+	const verifier, store, trustStore = "{type: Cosign, " + cosign + "}", "{registries: [r.example.com]}", "{type: PublicKeys, source: {inline: x}}"
 	return map[string]string{
 		"Verifier": verifier, "ClusterVerifier": verifier, "Store": store, "ClusterStore": store, "TrustStore": trustStore, "ClusterTrustStore": trustStore,
 		"VerificationPolicy": "{}", "ClusterVerificationPolicy": "{}", "ClusterQuota": "{namespaces: [team-a], maxInFlight: 32}",

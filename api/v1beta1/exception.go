@@ -50,15 +50,16 @@ type ExceptionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.ticket must be one line of printable characters"
 	Ticket string `json:"ticket,omitempty"`
 
-	// Images that are allowed: patterns as in a Verifier, or host/repository@sha256:… for one
-	// digest. For an Exception, a ClusterException must delegate these images to the namespace.
+	// Images that are allowed: patterns as in a Verifier, such as "registry.example.com/team-a/app",
+	// or host/repository@sha256:… for one digest. For an Exception, a ClusterException must delegate
+	// these images to the namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+|([^/@]+/)?[^:@]+@[^@]+)$`
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+|([A-Za-z0-9]+((\.|-+)[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?/)?[a-z0-9]+(([._/]|__|-+)[a-z0-9]+)*@sha256:[a-f0-9]{64})$`
 	Images []string `json:"images,omitempty"`
 
 	// Namespaces that the exception applies to. A single "*" selects every namespace. Only a
@@ -85,13 +86,15 @@ type ExceptionSpec struct {
 // ExceptionDelegation defines which namespaces can have Exceptions, and for which images.
 // +kubebuilder:validation:XValidation:rule="has(self.namespaces) || has(self.tenants)",message="set namespaces, tenants or both: otherwise the delegation is for nobody"
 type ExceptionDelegation struct {
-	// Images that Exceptions can allow. An image must match both the Exception and the delegation.
+	// Images that Exceptions can allow: patterns as in a Verifier, such as
+	// "registry.example.com/team-a/**", or host/repository@sha256:… for one digest. An image must
+	// match both the Exception and the delegation.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+|([^/@]+/)?[^:@]+@[^@]+)$`
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+|([A-Za-z0-9]+((\.|-+)[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?/)?[a-z0-9]+(([._/]|__|-+)[a-z0-9]+)*@sha256:[a-f0-9]{64})$`
 	Images []string `json:"images"`
 
 	// Namespaces that can have Exceptions. These Exceptions only apply in namespaces of this

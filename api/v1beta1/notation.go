@@ -75,6 +75,7 @@ type NotationVerifier struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:Pattern=`^(\*$|x509\.subject:)`
 	// +kubebuilder:validation:XValidation:rule="!('*' in self) || self.size() == 1",message="\"*\" trusts every identity, so it must be the only entry of trustedIdentities"
 	TrustedIdentities []string `json:"trustedIdentities,omitempty"`
 

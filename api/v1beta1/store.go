@@ -10,7 +10,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || self.registries.all(r, !r.contains('*'))",message="spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host"
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || !has(self.proxy) || !has(self.proxy.url)",message="spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only"
 type StoreSpec struct {
-	// Registries that the store applies to, as host or host:port. If several stores of a level list
+	// Registries that the store applies to, as host or host:port without scheme and path, such as
+	// "registry.example.com:5000". If several stores of a level list
 	// a registry, the first by name applies. In a ClusterStore, "*" matches any characters within
 	// one label of the host, such as "*.dkr.ecr.*.amazonaws.com". An exact host takes precedence
 	// over a pattern.
@@ -19,6 +20,7 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^((([A-Za-z0-9][A-Za-z0-9-]*)?(\*[A-Za-z0-9-]+)*(\*?[A-Za-z0-9]|\*)\.)*[A-Za-z0-9]+(-+[A-Za-z0-9]+)*\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])$`
 	Registries []string `json:"registries"`
 
 	// Mirrors that Landwaiter reads instead of these registries. It uses the first mirror that has

@@ -37,6 +37,7 @@ type Proxy struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^[^, \t]+$`
 	NoProxy []string `json:"noProxy,omitempty"`
 	// AdditionalHosts lists further hosts, by name or pattern, that Landwaiter contacts through the
 	// proxy: token servers, and hosts that registries redirect to. Landwaiter sends no credentials
@@ -46,5 +47,6 @@ type Proxy struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^((([A-Za-z0-9][A-Za-z0-9-]*)?(\*[A-Za-z0-9-]+)*(\*?[A-Za-z0-9]|\*)\.)*[A-Za-z0-9]+(-+[A-Za-z0-9]+)*\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])$`
 	AdditionalHosts []string `json:"additionalHosts,omitempty"`
 }

@@ -14,19 +14,22 @@ const (
 
 // Mirror is a registry that contains copies of images.
 type Mirror struct {
-	// Host of the mirror, as host or host:port. If a store lists this host in registries, the
+	// Host of the mirror, as host or host:port without scheme and path, such as
+	// "mirror.example.com:5000". If a store lists this host in registries, the
 	// login, certificates and proxy of that store apply. Otherwise, the pull secrets and CA bundles
 	// of this store apply.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[^{}/]+$`
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])$`
 	Host string `json:"host"`
 
 	// Path is the path of the repository on the mirror. Landwaiter replaces {repository} with the
-	// image's repository, and {registry} with the image's host, with "_" before a port.
+	// image's repository, and {registry} with the image's host, with "_" before a port. Otherwise, the
+	// path is in lower case, such as "hub/{repository}".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]|\{(repository|registry)\})+(([._/]|__|-+)([a-z0-9]|\{(repository|registry)\})+)*$`
 	// +kubebuilder:default="{repository}"
 	Path string `json:"path,omitempty"`
 
@@ -54,11 +57,12 @@ type Evidence struct {
 // EvidenceRepository is a repository with signatures and attestations, under tags or as OCI
 // referrers.
 type EvidenceRepository struct {
-	// Repository with its host. {repository} is replaced with the image's repository, and
+	// Repository with its host, such as "registry.example.com/signatures/{repository}". {repository} is
+	// replaced with the image's repository, and
 	// {registry} with the image's host. Without these placeholders, all images share the
 	// repository, as with COSIGN_REPOSITORY.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^[^{}/]+/.+$`
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])/([a-z0-9]|\{(repository|registry)\})+(([._/]|__|-+)([a-z0-9]|\{(repository|registry)\})+)*$`
 	Repository string `json:"repository"`
 }

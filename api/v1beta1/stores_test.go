@@ -3,8 +3,8 @@ package v1beta1_test
 // storeRules are those of both twins, and those that a namespaced Store has besides.
 func storeRules() []rule {
 	const (
-		frame    = "{registries: [r], %s}"
-		proxied  = "{registries: [r], proxy: {%s}}"
+		frame    = "{registries: [r.example.com], %s}"
+		proxied  = "{registries: [r.example.com], proxy: {%s}}"
 		secrets  = "imagePullSecrets: [" + secret + "]"
 		from     = "imagePullSecretsFrom: {serviceAccount: " + secret + "}"
 		identity = "identity: {provider: ECR, secretRef: " + secret + "}"
@@ -16,7 +16,7 @@ func storeRules() []rule {
 		rejected: in(frame, secrets+", "+identity, secrets+", "+from, from+", "+identity, secrets+", "+from+", "+identity),
 	}, {
 		kinds: own, field: "spec.registries", message: "only a ClusterStore can list registries by pattern; list each host",
-		accepted: in("{registries: [%s]}", "r", "'r.example.com:5000', s"), rejected: in("{registries: [%s]}", "'*'", "'*.example.com'", "r, '*.dkr.ecr.*.amazonaws.com'"),
+		accepted: in("{registries: [%s]}", "r.example.com", "'r.example.com:5000', s.example.com"), rejected: in("{registries: [%s]}", "'*.example.com'", "r.example.com, '*.dkr.ecr.*.amazonaws.com'"),
 	}, {
 		kinds: own, field: "spec.proxy", message: "only a ClusterStore can have a proxy",
 		accepted: in(frame, secrets), rejected: in(proxied, "", "url: 'http://p:3128'"),
@@ -25,22 +25,22 @@ func storeRules() []rule {
 		accepted: in(frame, secrets), rejected: in(frame, "insecurePlainHTTP: true", "insecurePlainHTTP: false"),
 	}, {
 		kinds: own, field: "spec.identity", message: "set secretRef or serviceAccount: only a ClusterStore can log in as Landwaiter's own pod",
-		accepted: in(frame, identity), rejected: in("{registries: [r], identity: {provider: %s}}", "ECR", "ACR", "GAR"),
+		accepted: in(frame, identity), rejected: in("{registries: [r.example.com], identity: {provider: %s}}", "ECR", "ACR", "GAR"),
 	}, {
 		kinds: cluster, path: "spec", message: "spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host",
-		accepted: []string{"{registries: ['*.example.com']}", "{registries: ['*.example.com'], insecurePlainHTTP: false}", "{registries: [r], insecurePlainHTTP: true}"},
-		rejected: []string{"{registries: ['*.example.com'], insecurePlainHTTP: true}", "{registries: [r, '*'], insecurePlainHTTP: true}"},
+		accepted: []string{"{registries: ['*.example.com']}", "{registries: ['*.example.com'], insecurePlainHTTP: false}", "{registries: [r.example.com], insecurePlainHTTP: true}"},
+		rejected: []string{"{registries: ['*.example.com'], insecurePlainHTTP: true}", "{registries: [r.example.com, '*.example.com'], insecurePlainHTTP: true}"},
 	}, {
 		kinds: cluster, path: "spec", message: "spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only",
 		accepted: in(frame, "insecurePlainHTTP: true", "insecurePlainHTTP: true, proxy: {}", "insecurePlainHTTP: false, proxy: {url: 'http://p:3128'}"),
-		rejected: in("{registries: [r], insecurePlainHTTP: true, proxy: {%s}}", "url: 'http://p:3128'", "url: 'https://p'"),
+		rejected: in("{registries: [r.example.com], insecurePlainHTTP: true, proxy: {%s}}", "url: 'http://p:3128'", "url: 'https://p'"),
 	}, {
 		kinds: cluster, path: "spec.proxy", message: "spec.proxy.url is missing: secretRef, caBundle and noProxy are for it",
-		accepted: in(proxied, "", "additionalHosts: [auth.example.com]", "url: 'http://p:3128'", "url: 'https://p/', secretRef: "+secret+", caBundle: {inline: x}, noProxy: [.example.com], additionalHosts: [a, b]"),
-		rejected: in(proxied, "secretRef: "+secret, "caBundle: {inline: x}", "noProxy: [a]", "additionalHosts: [a], noProxy: [a]"),
-	}, bundleRule(cluster, "spec.proxy.caBundle", "{registries: [r], proxy: {url: 'https://p', caBundle: {%s}}}")}
-	return append(list, bundleRule(both("Store"), "spec.caBundle", "{registries: [r], caBundle: {%s}}"),
-		bundleRule(both("Store"), "spec.additionalCABundles[]", "{registries: [r], additionalCABundles: [{inline: x}, {%s}]}"))
+		accepted: in(proxied, "", "additionalHosts: [auth.example.com]", "url: 'http://p:3128'", "url: 'https://p/', secretRef: "+secret+", caBundle: {inline: x}, noProxy: [.example.com], additionalHosts: [a.example.com, '*.b.example.com']"),
+		rejected: in(proxied, "secretRef: "+secret, "caBundle: {inline: x}", "noProxy: [a]", "additionalHosts: [a.example.com], noProxy: [a]"),
+	}, bundleRule(cluster, "spec.proxy.caBundle", "{registries: [r.example.com], proxy: {url: 'https://p', caBundle: {%s}}}")}
+	return append(list, bundleRule(both("Store"), "spec.caBundle", "{registries: [r.example.com], caBundle: {%s}}"),
+		bundleRule(both("Store"), "spec.additionalCABundles[]", "{registries: [r.example.com], additionalCABundles: [{inline: x}, {%s}]}"))
 }
 
 // What a cloud needs of a ServiceAccount.
@@ -61,7 +61,7 @@ func identityRules() []rule {
 	const byName = "secretRef: " + secret
 	list := providerRules()
 	for path, at := range map[string]struct{ kind, frame string }{
-		"spec.identity":   {"Store", "{registries: [r], identity: {provider: ECR, %s}}"},
+		"spec.identity":   {"Store", "{registries: [r.example.com], identity: {provider: ECR, %s}}"},
 		"spec.source.kms": {"TrustStore", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k', %s}}}"},
 		"spec.awsSigner":  {"TrustStore", "{type: SigningAuthorities, source: {inline: x}, awsSigner: {%s}}"},
 	} {
@@ -108,7 +108,7 @@ func identityRules() []rule {
 
 // providerRules say what each provider of a Store or ClusterStore needs.
 func providerRules() []rule {
-	const frame = "{registries: [r], identity: {provider: %s}}"
+	const frame = "{registries: [r.example.com], identity: {provider: %s}}"
 	row := func(provider, needs string, accepted, rejected []string) rule {
 		list := []string{provider + ", secretRef: " + secret}
 		for _, login := range accepted {

@@ -108,13 +108,15 @@ type VerificationPolicySpec struct {
 // PolicyRule defines the requirements for some images.
 // +kubebuilder:validation:XValidation:rule="has(self.require) == (self.action == 'Require')",message="action Require needs require, and no other action may have it"
 type PolicyRule struct {
-	// Images that the rule applies to, as in a Verifier.
+	// Images that the rule applies to: "**" for all images, or patterns of a registry host and a
+	// repository in lower case, without tag and digest, such as "registry.example.com/team-a/**", as
+	// in a Verifier.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+)$`
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+)$`
 	Images []string `json:"images"`
 
 	// Action is Require, Allow or Deny. Require allows an image that satisfies all entries of

@@ -20,15 +20,17 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.notation) == (self.type == 'Notation')",message="spec.type Notation needs spec.notation, and no other type may have it"
 // +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.type Attestation needs spec.attestation, and no other type may have it"
 type VerifierSpec struct {
-	// Images that the verifier applies to: "**" for all images, or patterns of host and repository,
-	// such as "registry.example.com/team-a/**", without tag and digest.
+	// Images that the verifier applies to: "**" for all images, or patterns of a registry host and a
+	// repository in lower case, without tag and digest, such as "registry.example.com/team-a/**" or
+	// "docker.io/library/nginx". In the repository, "*" matches within one segment, and a segment
+	// "**" matches one or more segments. In the host, a leading "*." matches one label.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(\*\*|[^/]+/[^:@]+)$`
+	// +kubebuilder:validation:items:Pattern=`^(\*\*|((\*|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)+(:[1-9][0-9]{0,4})?|[A-Za-z0-9]+(-+[A-Za-z0-9]+)*:[1-9][0-9]{0,4}|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])(/(\*\*|([a-z0-9][a-z0-9._-]*)?(\*[a-z0-9._-]+)*(\*?[a-z0-9]|\*)))+)$`
 	// +kubebuilder:default={"**"}
 	Images []string `json:"images,omitempty"`
 

@@ -112,6 +112,23 @@ func inWords(pattern string) string {
 		return "`*`, or lower-case letters, digits and dashes"
 	case `^(\*|\+)$`:
 		return "`*` or `+`"
+	case `^(\*$|x509\.subject:)`:
+		return "`*`, or begins with `x509.subject:`"
+	}
+	hosts := strings.Contains(pattern, "[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]") // longer than any cell
+	switch {
+	case hosts && strings.HasPrefix(pattern, `^(\*\*|`) && strings.HasSuffix(pattern, "@sha256:[a-f0-9]{64})$"):
+		return "an image pattern, or one digest"
+	case hosts && strings.HasPrefix(pattern, `^(\*\*|`):
+		return "an image pattern"
+	case hosts && strings.Contains(pattern, `\{(repository|registry)\}`):
+		return "a host and a path in lower case"
+	case hosts && strings.Contains(pattern, `\*`):
+		return "a host, `host:port`, or a pattern of these"
+	case hosts:
+		return "a host or `host:port`"
+	case strings.Contains(pattern, `\{(repository|registry)\}`):
+		return "a path in lower case"
 	}
 	if strings.HasPrefix(pattern, "^([0-9]") && strings.Contains(pattern, "|m|h)") {
 		return "a duration such as `90m` or `24h`"

@@ -63,6 +63,23 @@ func ParsePattern(s string) (Pattern, error) {
 	return p, p.checkSegments(s)
 }
 
+// ParseSelection parses what an exception names: a pattern, or host/repository@sha256:… for one
+// digest. The other of the two results is zero.
+func ParseSelection(s string) (pattern Pattern, pinned Reference, err error) {
+	if strings.Contains(s, "@") {
+		pinned, err = Parse(s)
+		if err == nil && (pinned.Tag != "" || pinned.Digest == "") {
+			err = fmt.Errorf("image %.80q must be host/repository@sha256:… without a tag", s)
+		}
+		return Pattern{}, pinned, err
+	}
+	pattern, err = ParsePattern(s)
+	if err != nil && strings.Contains(s[strings.LastIndex(s, "/")+1:], ":") {
+		err = fmt.Errorf("image %.80q has a tag; remove it, or name one digest as host/repository@sha256:…", s)
+	}
+	return pattern, Reference{}, err
+}
+
 // withHost says how to write a pattern that has no slash. Only what can be a host is taken for one.
 func withHost(s string) string {
 	name, _, _ := strings.Cut(strings.ReplaceAll(s, "@", ":"), ":")

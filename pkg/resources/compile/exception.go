@@ -136,23 +136,13 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 	wild := false
 	var wrong []error
 	for i, text := range list {
-		if strings.Contains(text, "@") {
-			ref, err := image.Parse(text)
-			if err == nil && (ref.Tag != "" || ref.Digest == "") {
-				err = fmt.Errorf("image %.80q must be host/repository@sha256:… without a tag", text)
-			}
-			if err != nil {
-				wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
-			}
-			found.Pinned, exact = append(found.Pinned, ref), append(exact, ref)
-			continue
-		}
-		pattern, err := image.ParsePattern(text)
-		if err != nil && strings.Contains(text[strings.LastIndex(text, "/")+1:], ":") {
-			err = fmt.Errorf("image %.80q has a tag; remove it, or name one digest as host/repository@sha256:…", text)
-		}
+		pattern, pinned, err := image.ParseSelection(text)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
+		}
+		if pinned.Digest != "" {
+			found.Pinned, exact = append(found.Pinned, pinned), append(exact, pinned)
+			continue
 		}
 		found.Patterns = append(found.Patterns, pattern)
 		if ref, err := image.Parse(text); err == nil && !strings.Contains(text, "*") {

@@ -98,7 +98,7 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		return Report{}, fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "), c.report.Ignored)
 	}
 	c.duplicates()
-	c.refused = maps.Clone(c.wrong)
+	c.refused, c.first = maps.Clone(c.wrong), len(c.report.Findings)
 	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
 		if !c.unknowable(p, files.Objects.Resources) {
 			c.problem(p)
@@ -117,8 +117,9 @@ type checker struct {
 	report Report
 	places map[policy.ObjectRef][]configdir.Declaration
 	wrong  map[policy.ObjectRef]bool // resources with an error of their own
-	// refused are those that an API server refuses.
+	// refused are those that an API server refuses, as the first findings say.
 	refused map[policy.ObjectRef]bool
+	first   int
 	// tenants are nil if the files need not have what resources name.
 	tenants *resource.Tenants
 }
@@ -196,14 +197,14 @@ func (c *checker) problem(p resource.Problem) {
 	}
 }
 
-// said reports whether an error of a resource is about a field, a part of it, or what it is a
-// part of. Everything is a part of the resource.
+// said reports whether an API server's error of a resource is about a field, a part of it, or what
+// it is a part of. Everything is a part of the resource.
 func (c *checker) said(source policy.ObjectRef, field string) bool {
 	within := func(part, whole string) bool {
 		rest, ok := strings.CutPrefix(part, whole)
 		return ok && (rest == "" || whole == "" || strings.ContainsRune(".[", rune(rest[0])))
 	}
-	return slices.ContainsFunc(c.report.Findings, func(f resource.Finding) bool {
+	return slices.ContainsFunc(c.report.Findings[:c.first], func(f resource.Finding) bool {
 		return f.Object == source && f.Severity == resource.Error && (within(field, f.Field) || within(f.Field, field))
 	})
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
 
 // Refuses returns an error if the schema refuses a resource that was decoded, a pointer to one
@@ -210,8 +212,8 @@ func FaultOf(e *field.Error) Fault {
 	if f.Field == "spec.until" && strings.HasPrefix(f.Message, "should match ") {
 		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time of the form YYYY-MM-DDThh:mm:ssZ"
 	}
-	if imageEntry.MatchString(f.Field) && strings.HasPrefix(f.Message, "should match ") {
-		f.Message = wrongImage(fmt.Sprint(e.BadValue))
+	if strings.HasPrefix(f.Message, "should match ") {
+		f.Message = misread(f.Field, f.Message, fmt.Sprint(e.BadValue))
 	}
 	if f.Message == "" {
 		f.Message = e.ErrorBody()
@@ -219,12 +221,32 @@ func FaultOf(e *field.Error) Fault {
 	return f
 }
 
-// wrongImage says why an image pattern is refused, in the words of package image.
-func wrongImage(text string) string {
-	if _, repository, _ := strings.Cut(text, "/"); strings.ContainsAny(repository, ":@") {
-		return fmt.Sprintf("image pattern %.80q has a tag or digest: patterns match no tags and digests; remove it", text)
+// misread says why a text is no image pattern or host in the words of package image, which reads
+// these fields: their regular expressions tell nobody what to write.
+func misread(field, message, text string) string {
+	var err error
+	switch digests := strings.Contains(message, "@sha256:"); { // only those of exceptions
+	case imageEntry.MatchString(field) && digests:
+		_, _, err = image.ParseSelection(text)
+	case imageEntry.MatchString(field):
+		_, err = image.ParsePattern(text)
+	case hostEntry.MatchString(field):
+		_, err = image.ParseHostPattern(text)
+	case strings.HasSuffix(field, "].host"):
+		_, err = image.NormaliseHost(text)
+	case strings.HasSuffix(field, "].path"):
+		_, err = image.ParseTemplate("registry.example.com", text)
+	case strings.HasSuffix(field, "].repository"):
+		host, path, found := strings.Cut(text, "/")
+		if !found {
+			return fmt.Sprintf("%.80q has no path; write host/path", text)
+		}
+		_, err = image.ParseTemplate(host, path)
 	}
-	return fmt.Sprintf("image pattern %.80q needs a host and a repository, such as \"docker.io/library/nginx\"", text)
+	if err == nil {
+		return message
+	}
+	return err.Error()
 }
 
 var (
@@ -232,6 +254,8 @@ var (
 	tooFew = regexp.MustCompile(`^should have at least \d+ items$`)
 	// imageEntry matches the field of an image pattern.
 	imageEntry = regexp.MustCompile(`^spec\.(\w+(\[\d+\])?\.)?images\[\d+\]$`)
+	// hostEntry matches the fields of hosts that may be patterns.
+	hostEntry = regexp.MustCompile(`^spec\.(registries|proxy\.additionalHosts)\[\d+\]$`)
 	// requireOfRule matches the field that lists what a rule requires.
 	requireOfRule = regexp.MustCompile(`^spec\.rules\[\d+\]\.require$`)
 )

@@ -98,6 +98,31 @@ func TestRefusesWithFieldAndFix(t *testing.T) {
 	}
 }
 
+func TestSaysInTheWordsOfCompileWhatIsNoImageAndNoHost(t *testing.T) {
+	const hex = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for name, c := range map[string]struct{ kind, spec, text string }{
+		"no host":             {"VerificationPolicy", "{rules: [{images: ['**', acme/app], action: Allow}]}", `spec.rules[0].images[1]: image pattern "acme/app": "acme" is not a registry host (no dot, no port); for Docker Hub write "docker.io/acme/app"`},
+		"a scheme":            {"Verifier", "{images: ['https://ghcr.io/x'], type: Cosign, cosign: {keys: {inline: x}}}", `spec.images[0]: image pattern "https://ghcr.io/x": host "https:": it has a scheme; leave out https://`},
+		"a slash at the end":  {"VerificationPolicy", "{rules: [{images: [ghcr.io/acme/], action: Allow}]}", "it is empty; remove the slash"},
+		"capitals":            {"VerificationPolicy", "{rules: [{images: [ghcr.io/Acme], action: Allow}]}", "repositories are lower case"},
+		"stars in a word":     {"VerificationPolicy", "{rules: [{images: ['ghcr.io/acme**'], action: Allow}]}", `"**" must stand alone between slashes`},
+		"a digest of a rule":  {"VerificationPolicy", "{rules: [{images: ['ghcr.io/acme@sha256:" + hex + "'], action: Allow}]}", "patterns match no tags and digests; remove it"},
+		"a tag of exceptions": {"Exception", "{until: '2026-12-31T18:00:00Z', reason: r, images: ['ghcr.io/acme:v1@sha256:" + hex + "']}", "must be host/repository@sha256:… without a tag"},
+		"another digest":      {"Exception", "{until: '2026-12-31T18:00:00Z', reason: r, images: ['ghcr.io/acme@sha256:0']}", `spec.images[0]: image reference "ghcr.io/acme@sha256:0" is not valid`},
+		"a registry's scheme": {"Store", "{registries: ['https://ghcr.io']}", `spec.registries[0]: registry "https://ghcr.io" is not a host or host:port (no scheme, no path): it has a scheme; leave out https://`},
+		"a registry's path":   {"Store", "{registries: [ghcr.io/acme]}", `spec.registries[0]: registry "ghcr.io/acme" is not a host or host:port`},
+		"a mirror's host":     {"Store", "{registries: [ghcr.io], mirrors: [{host: mirror}]}", `spec.mirrors[0].host: registry "mirror" is not a registry host: it needs a dot or a port`},
+		"a mirror's path":     {"Store", "{registries: [ghcr.io], mirrors: [{host: m.example.com, path: '{tag}'}]}", `spec.mirrors[0].path: "{tag}" has a placeholder other than`},
+		"evidence at a host":  {"Store", "{registries: [ghcr.io], evidence: {repositories: [{repository: e.example.com}]}}", `spec.evidence.repositories[0].repository: "e.example.com" has no path; write host/path`},
+		"evidence elsewhere":  {"Store", "{registries: [ghcr.io], evidence: {repositories: [{repository: acme/sigs}]}}", `spec.evidence.repositories[0].repository: registry "acme" is not a registry host`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := read(t, "apiVersion: landwaiter.dev/v1beta1\nkind: "+c.kind+"\nmetadata: {name: x, namespace: team-a}\nspec: "+c.spec)
+			require.ErrorContains(t, schema.Embedded().RefusesText(t.Context(), s.kind, s.text), c.text)
+		})
+	}
+}
+
 func TestSaysWhatToWriteInPlaceOfAWrongType(t *testing.T) {
 	set := schema.Embedded()
 	for spec, want := range map[string]string{
@@ -265,7 +290,7 @@ func TestALargeObjectIsRefusedForItsFirstErrorAlone(t *testing.T) {
 func TestImagePatternsWithoutTagsAreAccepted(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0", 64)
 	for text, accepted := range map[string][2]bool{ // by rules, and by exceptions
-		"**": {true, true}, "r.example.com/**": {true, true}, "*.example.com/app": {true, true}, "localhost:5000/a/b": {true, true}, "[::1]:5000/a": {true, true}, "docker.io/nginx": {true, true},
+		"**": {true, true}, "r.example.com/**": {true, true}, "*.example.com/app": {true, true}, "localhost:5000/a/b": {true, true}, "[::1]:5000/a": {}, "acme/app": {}, "r.example.com/": {}, "docker.io/nginx": {true, true},
 		"r.example.com/app:v1": {}, "r.example.com:5000/app:v1": {}, "nginx": {}, "nginx:1.2": {}, "r.example.com/app:v1" + digest: {},
 		"r.example.com/app" + digest: {false, true}, "nginx" + digest: {false, true}, "r.example.com:5000/app" + digest: {false, true},
 	} {

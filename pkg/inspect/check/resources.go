@@ -35,7 +35,13 @@ const dependents = "what depends on it is denied"
 
 // unusable says what it leads to that a resource is not Ready.
 func unusable(o v1beta1.Object) string {
-	switch o.(type) {
+	switch o := o.(type) {
+	case *v1beta1.VerificationPolicy, *v1beta1.ClusterVerificationPolicy:
+		if c := resource.Lacks(o, v1beta1.ConditionReady); c != nil {
+			if _, denied, found := strings.Cut(c.Message, resource.AndDenies); found {
+				return "Landwaiter denies " + denied
+			}
+		}
 	case *v1beta1.Exception, *v1beta1.ClusterException:
 		return "it is ignored"
 	case *v1beta1.ClusterQuota:
@@ -61,7 +67,8 @@ func notReady(v *view, add func(resource.Finding)) {
 		if strings.HasPrefix(c.Message, resource.RefusedBySchema) && v.refusals()[resource.RefOf(o)] != nil {
 			continue // as ResourceInvalid finds, without a condition too
 		}
-		f := resource.Finding{ID: ResourceNotReady, Severity: resource.Error, Object: resource.RefOf(o), Message: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
+		message, _, _ := strings.Cut(strings.TrimSuffix(c.Message, "; "+dependents), resource.AndDenies)
+		f := resource.Finding{ID: ResourceNotReady, Severity: resource.Error, Object: resource.RefOf(o), Message: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, message),
 			Why: unusable(o)}
 		f.Fix, f.Command = v.remedyOf(o, policy.Reason(c.Reason), c.Message)
 		add(f)

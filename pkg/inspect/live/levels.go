@@ -37,6 +37,9 @@ type Placed struct {
 	Why                       string
 	// Broken is the reason for which the resource is not Ready, "" if it is.
 	Broken string
+	// Denies is the policy that cannot be used, and because of which the level of p denies every
+	// image; the zero value if there is none.
+	Denies policy.ObjectRef
 	// Instead is the level whose resources of the kind apply in place of this one, "" if this one
 	// applies.
 	Instead string
@@ -77,7 +80,7 @@ type ruled struct {
 
 func newRuled(o resource.Objects) *ruled {
 	snapshot, _ := resolve.New(o, nil, resolve.Nowhere())
-	r := &ruled{objects: o, snapshot: snapshot, tenants: tenantsOf(o), placed: map[verify.Namespace][]Placed{}, names: mandatory(o)}
+	r := &ruled{objects: o, snapshot: snapshot, tenants: tenantsOf(o), placed: map[verify.Namespace][]Placed{}, names: mandatory(snapshot)}
 	for _, object := range o.Resources {
 		if p, ok := placedOf(object); ok {
 			at := verify.Namespace(object.GetNamespace())
@@ -168,7 +171,7 @@ func (p *Placed) settle(n *NamespaceStatus) {
 			continue
 		}
 		if slices.Contains(c.Applied, p.Ref) {
-			p.Applies, p.Why, p.Instead, p.ForMandatory = true, c.Why, "", false
+			p.Applies, p.Why, p.Instead, p.ForMandatory, p.Denies = true, c.Why, "", false, c.Denies
 			return
 		}
 		if !mandatory && !slices.Contains(instead, c.Why) {

@@ -16,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -97,6 +98,7 @@ type Choice struct {
 	Tenant  string             `json:"tenant,omitempty"` // whose home namespace the level is
 	Applied []policy.ObjectRef `json:"applied"`
 	Why     string             `json:"why"`
+	Denies  policy.ObjectRef   `json:"-"` // Why names it
 }
 
 // Contact says whom to ask about a Tenant or a policy.
@@ -292,11 +294,11 @@ func urgency(condition string) int {
 }
 
 // mandatory names the policies that hold in every namespace: also those whose scope is not known.
-func mandatory(o resource.Objects) []string {
+func mandatory(s *resolve.Snapshot) []string {
 	names := []string{}
-	for _, object := range o.Resources {
-		if p, ok := object.(*v1beta1.ClusterVerificationPolicy); ok && (p.Spec.Scope == v1beta1.PolicyScopeMandatory || resource.Missing(p) != nil) {
-			names = append(names, p.Name)
+	for _, p := range s.Cluster().Mandatory {
+		if p.Source.Name != resource.HiddenName {
+			names = append(names, p.Source.Name)
 		}
 	}
 	slices.Sort(names)

@@ -245,14 +245,16 @@ func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
 	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1beta1.VerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory}}
 	mandatory.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
 	refused := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "refused"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: "Perhaps"}}
-	s := statusOf(t, reads(t, nil, refused, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
+	refused.Spec.Scope = "Perhaps"
+	fallback := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "fallback"}, Spec: v1beta1.VerificationPolicySpec{DefaultAction: "Perhaps"}}
+	s := statusOf(t, reads(t, nil, refused, fallback, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
 		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "False", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))
 	var got []string
 	for _, a := range s.Namespaces[0].Resources {
 		got = append(got, a.Condition+" "+a.Source.String())
 	}
 	require.Equal(t, []string{"Ready TrustStore team/broken", "ExpiresSoon TrustStore team/ends", "Effective TrustStore team/idle"}, got)
-	require.Equal(t, []string{"mandatory", "refused"}, s.Namespaces[0].Mandatory, "the scope of what the schema refuses is not known")
+	require.Equal(t, []string{"mandatory", "refused"}, s.Namespaces[0].Mandatory, "a scope that is none may be any")
 	require.Len(t, s.Resources, 1)
 	require.True(t, s.NeedsAttention())
 }

@@ -151,9 +151,14 @@ func boxOf(n live.NamespaceStatus, r live.Placed) box {
 		b.State, b.Says, b.Why = boxUnknown, "not known whether it applies", "you cannot read all resources that may apply"
 	case r.Broken != "" && (r.Applies || r.ForMandatory):
 		b.State, b.Says, b.Why = boxBroken, "broken: "+r.Broken, "Landwaiter cannot use it, and denies every image that depends on it"
-		if r.Warns {
+		switch {
+		case r.Denies == r.Ref:
+			b.Why = "Landwaiter cannot use it, and denies every image that its level judges"
+		case r.Warns:
 			b.Why = "Landwaiter cannot use it, which adds a warning to every image or, where no other policy denies, denies it"
 		}
+	case r.Applies && r.Denies.Name != "":
+		b.State, b.Says = boxBroken, "denied: "+shortName(r.Denies.Name)+" is broken"
 	case r.Applies && r.Warns:
 		b.State, b.Says = boxWarns, "only warns"
 		if r.Policy != nil {

@@ -60,7 +60,7 @@ type Entry[S any] struct {
 	Created    time.Time // zero for an object that no API server has
 	Spec       S
 	Broken     error // the content could not be read
-	Refused    error // the content may not be compiled: the cluster is over its limit
+	Refused    error // the content may not be compiled, but says whom it is for: the schema refuses it, or the cluster is over its limit
 }
 
 // Err returns why the resource cannot be compiled, if it cannot.

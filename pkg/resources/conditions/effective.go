@@ -108,8 +108,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	if !c.usage.Applies[source] {
 		return c.overridden(source)
 	}
-	all := slices.Concat(c.own.Policies, c.own.Mandatory)
-	p := all[slices.IndexFunc(all, func(p compile.Policy) bool { return p.Source == source })]
+	p := c.policyNamed(source)
 	message := c.scope(source, c.hidden(func(l *resolve.Level) []policy.ObjectRef { return compile.MapSlice(l.Policies, compile.SourceOf) }))
 	if p.Mandatory {
 		message = "a mandatory policy: must hold in every namespace, in addition to the namespace's own policy"
@@ -120,8 +119,14 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	switch {
 	case p.Warns && !c.usage.DecidesAnyway(p):
 		return Condition{True: !broken, Reason: policy.ReasonOnlyWarns, Message: c.onlyWarns(p)}
-	case broken:
+	case p.Broken != nil:
+		return Condition{Reason: policy.ReasonDenies, Message: "Landwaiter cannot use the policy, and denies " + c.denied(p) + "; the condition Ready says why"}
+	case broken: // what one of its rules names is not there, or cannot be used
 		return inForce(true, "")
+	case !p.Mandatory:
+		if other, ok := resolve.BrokenAmong(c.own.Policies); ok {
+			return Condition{Reason: policy.ReasonDenies, Message: fmt.Sprintf("Landwaiter denies %s, because it cannot use %s, which decides together with this policy; the condition Ready of %s says why", c.denied(other), other.Source, other.Source.Name)}
+		}
 	}
 	why := c.usage.Unmet[p.Source]
 	if p.Mandatory {
@@ -136,6 +141,32 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	return inForce(false, message)
 }
 
+// policyNamed returns a policy of the level, the zero value if it is not compiled.
+func (c conditions) policyNamed(source policy.ObjectRef) compile.Policy {
+	for _, p := range slices.Concat(c.own.Policies, c.own.Mandatory) {
+		if p.Source == source {
+			return p
+		}
+	}
+	return compile.Policy{}
+}
+
+// denied says which images Landwaiter denies because of a broken policy.
+func (c conditions) denied(p compile.Policy) string {
+	const own = " without a VerificationPolicy of their own"
+	switch tenant := c.view.Tenant; {
+	case p.Mandatory:
+		return "every image of every namespace"
+	case c.own == c.snapshot.Cluster():
+		return "every image of the namespaces" + own + ", and every image that other policies leave to the cluster"
+	case tenant != "" && c.view.Home == c.own && c.view.PolicyLevel == v1beta1.PolicyLevelTenant:
+		return "every image of the namespaces of Tenant " + tenant
+	case tenant != "" && c.view.Home == c.own:
+		return "every image of the namespaces of Tenant " + tenant + own
+	}
+	return "every image of the namespace"
+}
+
 // inheritance says who judges images that no rule of own's policies matches, "" if they do.
 func (c conditions) inheritance() string {
 	path := slices.Collect(c.view.Path())
@@ -144,7 +175,11 @@ func (c conditions) inheritance() string {
 		return ""
 	}
 	const left = "; images that no rule matches are "
-	switch next := path[at+1]; {
+	next := path[at+1]
+	broken, denies := resolve.BrokenAmong(next.Deciding.Policies)
+	switch {
+	case denies:
+		return left + "denied, because Landwaiter cannot use " + broken.Source.String()
 	case next.Denies():
 		return left + "judged by " + compile.JoinNames(compile.MapSlice(next.Deciding.Policies, func(p compile.Policy) string { return p.Source.String() }))
 	case len(next.Warning) > 0:

@@ -65,7 +65,7 @@ func Reports(s *resolve.Snapshot, namespace verify.Namespace) map[policy.ObjectR
 		if broken {
 			r.Ready = Condition{Reason: problem.Reason, Message: problem.Message}
 			if r.Effective.Reason != policy.ReasonOnlyWarns && r.Effective.Reason != policy.ReasonOverridden {
-				r.Ready.Message += consequence(source.Kind)
+				r.Ready.Message += c.consequence(source)
 			}
 		}
 		if t, ok := own.TrustStores[source.Name]; ok && t.Source == source && t.Err == nil {
@@ -114,8 +114,11 @@ func viewsOf(s *resolve.Snapshot, v *resolve.View) []*resolve.View {
 // consequence describes the effect of a problem with a resource. It is empty for quotas and
 // exceptions, on which nothing depends, and for Tenants: their conditions say what applies
 // instead.
-func consequence(kind string) string {
-	switch kind {
+func (c conditions) consequence(source policy.ObjectRef) string {
+	if p := c.policyNamed(source); p.Broken != nil {
+		return resource.AndDenies + c.denied(p)
+	}
+	switch source.Kind {
 	case v1beta1.KindClusterQuota, v1beta1.KindTenant, v1beta1.KindException, v1beta1.KindClusterException:
 		return ""
 	}

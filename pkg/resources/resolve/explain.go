@@ -25,6 +25,9 @@ type Choice struct {
 	Tenant  string // the Tenant of [LevelTenant], "" for other levels
 	Applied []policy.ObjectRef
 	Why     string
+	// Denies is the policy among Applied that cannot be used, and because of which the level denies
+	// every image; the zero value if there is none.
+	Denies policy.ObjectRef
 }
 
 // verifierChoices explains which Verifiers apply.
@@ -125,7 +128,12 @@ func (v *View) policyChoices() []Choice {
 		default:
 			why = v.whyAt(g.At, kind)
 		}
-		choices = append(choices, v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), why))
+		made := v.choice(g.At, kind, compile.MapSlice(g.Policies, compile.SourceOf), why)
+		if broken, ok := BrokenAmong(g.Policies); ok {
+			made.Denies = broken.Source
+			made.Why += fmt.Sprintf("; Landwaiter cannot use %s, so this level denies every image", broken.Source)
+		}
+		choices = append(choices, made)
 	}
 	for a := range v.Path() {
 		for _, g := range a.Warning {
@@ -133,6 +141,18 @@ func (v *View) policyChoices() []Choice {
 		}
 	}
 	return append(choices, warnings...)
+}
+
+// BrokenAmong returns the first of the policies of a level that cannot be used: it might deny any
+// image, so all that decide together deny every image. A policy that a person may not read is not
+// known to be broken.
+func BrokenAmong(policies []compile.Policy) (compile.Policy, bool) {
+	for _, p := range policies {
+		if p.Broken != nil && p.Decides() && !policy.IsHidden(p.Broken) {
+			return p, true
+		}
+	}
+	return compile.Policy{}, false
 }
 
 // choice returns a Choice of level i.

@@ -169,9 +169,9 @@ func (l *Objects) add(source policy.ObjectRef, object v1beta1.Object, broken err
 	case *v1beta1.ClusterTrustStore:
 		l.TrustStores = append(l.TrustStores, compile.NewEntry(source, object, o.Spec, broken))
 	case *v1beta1.VerificationPolicy:
-		l.policies = append(l.policies, compile.NewEntry(source, object, o.Spec, broken))
+		l.policies = append(l.policies, policyEntry(source, object, o.Spec, broken))
 	case *v1beta1.ClusterVerificationPolicy:
-		l.policies = append(l.policies, compile.NewEntry(source, object, o.Spec, broken))
+		l.policies = append(l.policies, policyEntry(source, object, o.Spec, broken))
 	case *v1beta1.Exception:
 		l.exceptions = append(l.exceptions, compile.NewEntry(source, object, o.Spec, broken))
 	case *v1beta1.ClusterException:
@@ -202,6 +202,15 @@ func breakGlassOf(all map[string]string) map[string]string {
 		}
 	}
 	return found
+}
+
+// policyEntry returns the entry of a policy. One that the schema refuses still says whom it is for.
+func policyEntry(source policy.ObjectRef, object v1beta1.Object, spec v1beta1.VerificationPolicySpec, broken error) compile.Entry[v1beta1.VerificationPolicySpec] {
+	e := compile.NewEntry(source, object, spec, broken)
+	if resource.Refused(object) != nil {
+		e.Broken, e.Refused = nil, broken
+	}
+	return e
 }
 
 // with returns the objects of a level with what was fetched for them. l itself does not change:

@@ -30,7 +30,7 @@ func TestARefusedResourceKeepsIdentityStatusAndSizeWithoutItsSpec(t *testing.T) 
 	}
 }
 
-func TestOfWhatIsRefusedOnlyWhatDeniesOthersIsKept(t *testing.T) {
+func TestOfWhatIsRefusedOnlyWhatSaysWhoseImagesItDeniesIsKept(t *testing.T) {
 	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "iris"}}
 	made, ok := resource.Refuse(tenant, errors.New("why")).(*v1beta1.Tenant)
 	require.True(t, ok)
@@ -39,8 +39,14 @@ func TestOfWhatIsRefusedOnlyWhatDeniesOthersIsKept(t *testing.T) {
 	kept, ok := resource.Refuse(store, errors.New("why")).(*v1beta1.ClusterStore)
 	require.True(t, ok)
 	require.Equal(t, v1beta1.StoreSpec{Registries: store.Spec.Registries, Proxy: store.Spec.Proxy}, kept.Spec)
-	p := &v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow}}
-	policy, ok := resource.Refuse(p, errors.New("why")).(*v1beta1.VerificationPolicy)
+	own, ok := resource.Refuse(&v1beta1.Store{Spec: store.Spec}, errors.New("why")).(*v1beta1.Store)
 	require.True(t, ok)
-	require.Zero(t, policy.Spec)
+	require.Equal(t, v1beta1.StoreSpec{Registries: store.Spec.Registries}, own.Spec)
+	spec := v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow, Rules: []v1beta1.PolicyRule{{}}, Scope: v1beta1.PolicyScopeMandatory, EnforcementAction: v1beta1.EnforcementActionWarn, Tags: v1beta1.TagActionPin}
+	p, ok := resource.Refuse(&v1beta1.ClusterVerificationPolicy{Spec: spec}, errors.New("why")).(*v1beta1.ClusterVerificationPolicy)
+	require.True(t, ok)
+	require.Equal(t, v1beta1.VerificationPolicySpec{Scope: spec.Scope, EnforcementAction: spec.EnforcementAction, Tags: spec.Tags}, p.Spec)
+	verifier, ok := resource.Refuse(&v1beta1.Verifier{Spec: v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign}}, errors.New("why")).(*v1beta1.Verifier)
+	require.True(t, ok)
+	require.Zero(t, verifier.Spec)
 }

@@ -214,6 +214,10 @@ const HiddenName = "(unreadable)"
 // reason. No object of an API server has it: the key is none that an API server accepts.
 const refusedBecause = v1beta1.Group + "/refused because"
 
+// AndDenies begins the end of the condition Ready of a policy that cannot be used, which says whose
+// images are denied because of it.
+const AndDenies = "; Landwaiter denies "
+
 // RefusedBySchema begins what is said of a resource that a cluster stored and this version's schema
 // refuses.
 const RefusedBySchema = "this version's CRD refuses it: "
@@ -225,26 +229,37 @@ type Schemas interface {
 
 // Refuse returns an object in the place of one that this version's schema refuses, though the
 // cluster stored it. It is broken: it has the identity, the status and the size of the object,
-// but no spec, so that nothing that the spec names is read. Only a Tenant keeps its spec, which
-// says what namespaces the Tenant denies, and a ClusterStore its registries and proxy: no Store
-// of a namespace may go around the proxy.
+// but no spec, so that nothing that the spec names is read. It keeps only what says whose images it
+// denies, so that it denies no others: a Tenant its spec, a policy its scope, enforcementAction and
+// tags, and a Store its registries. A ClusterStore also keeps its proxy, which no Store of a
+// namespace may go around.
 func Refuse(object v1beta1.Object, why error) v1beta1.Object {
 	made, _ := object.DeepCopyObject().(v1beta1.Object)
-	annotations := map[string]string{refusedBecause: RefusedBySchema + why.Error()}
+	annotations := map[string]string{refusedBecause: RefusedBySchema + why.Error(), withheldBytes: strconv.Itoa(Size(object))}
 	switch made := made.(type) {
 	case *v1beta1.Tenant:
 	case *v1beta1.ClusterStore:
 		made.Spec = v1beta1.StoreSpec{Registries: made.Spec.Registries, Proxy: made.Spec.Proxy}
+	case *v1beta1.Store:
+		made.Spec = v1beta1.StoreSpec{Registries: made.Spec.Registries}
+	case *v1beta1.ClusterVerificationPolicy:
+		made.Spec = reachOf(made.Spec)
+	case *v1beta1.VerificationPolicy:
+		made.Spec = reachOf(made.Spec)
 	default:
-		annotations[withheldBytes] = strconv.Itoa(Size(object))
 		field(made, "Spec").SetZero()
 	}
 	made.SetAnnotations(annotations)
 	return made
 }
 
-// refused returns why the schema refuses a resource, nil if it does not.
-func refused(object v1beta1.Object) error {
+// reachOf returns what of a policy says where and whether it denies.
+func reachOf(spec v1beta1.VerificationPolicySpec) v1beta1.VerificationPolicySpec {
+	return v1beta1.VerificationPolicySpec{Scope: spec.Scope, EnforcementAction: spec.EnforcementAction, Tags: spec.Tags}
+}
+
+// Refused returns why the schema refuses a resource, as [Refuse] notes it; nil if it does not.
+func Refused(object v1beta1.Object) error {
 	why, noted := object.GetAnnotations()[refusedBecause]
 	if !noted {
 		return nil

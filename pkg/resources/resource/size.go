@@ -111,13 +111,13 @@ func withheld(object v1beta1.Object) (size int, ok bool) {
 		return 0, false
 	}
 	size, err := strconv.Atoi(text)
-	return size, err == nil && size > 0 && field(object, "Spec").IsZero()
+	return size, err == nil && size > 0 && (Refused(object) != nil || field(object, "Spec").IsZero())
 }
 
 // Missing returns why the spec of a resource is not kept or not used, nil if it is. The
 // resource is then broken.
 func Missing(object v1beta1.Object) error {
-	if err := refused(object); err != nil {
+	if err := Refused(object); err != nil {
 		return err
 	}
 	if _, ok := withheld(object); ok {

@@ -28,7 +28,7 @@ func TestAStoredResourceThatTheSchemaRefusesIsNamedOnceWithOrWithoutCondition(t 
 			require.Equal(t, check.ResourceInvalid, found[0].ID)
 			require.Equal(t, resource.Error, found[0].Severity)
 			require.Equal(t, `this version's CRD refuses it: spec.rules[0].action: "Perhaps" is not supported; use one of "Require", "Allow", "Deny"`, found[0].Message)
-			require.Equal(t, "what depends on it is denied", found[0].Why)
+			require.Equal(t, "every image of the namespaces that it applies to is denied", found[0].Why)
 			require.Equal(t, "kubectl edit verificationpolicy.landwaiter.dev release --namespace=team-a", found[0].Command)
 		})
 	}

@@ -81,8 +81,12 @@ func notReady(v *view, add func(resource.Finding)) {
 func invalid(v *view, add func(resource.Finding)) {
 	for _, o := range v.Resources {
 		if err := v.refusals()[resource.RefOf(o)]; err != nil {
+			why := unusable(o)
+			if kind := strings.TrimPrefix(targetOf(o).Kind, "Cluster"); kind == v1beta1.KindVerificationPolicy && why == dependents {
+				why = "every image of the namespaces that it applies to is denied"
+			}
 			add(resource.Finding{ID: ResourceInvalid, Severity: resource.Error, Object: resource.RefOf(o), Message: resource.RefusedBySchema + err.Error(),
-				Why: unusable(o), Command: targetOf(o).edit()})
+				Why: why, Command: targetOf(o).edit()})
 		}
 	}
 }
@@ -171,6 +175,12 @@ func (v *view) needed(o v1beta1.Object) string {
 		}
 		return ""
 	case *v1beta1.Verifier:
+		if slices.ContainsFunc(v.Resources, func(other v1beta1.Object) bool {
+			_, judges := other.(*v1beta1.VerificationPolicy)
+			return judges && other.GetNamespace() == o.GetNamespace() && resource.Lacks(other, v1beta1.ConditionReady) != nil
+		}) {
+			return "a VerificationPolicy that is not Ready may require it"
+		}
 		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return takesPart(other) }) {
 			return ""
 		}

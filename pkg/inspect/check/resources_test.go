@@ -22,10 +22,13 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 	verifier.TypeMeta, verifier.ObjectMeta = meta("ClusterVerifier")
 	exception.TypeMeta, exception.ObjectMeta = meta("ClusterException")
 	verifier.Status.Conditions, exception.Status.Conditions = conditions, conditions
+	broken := &v1beta1.ClusterVerificationPolicy{}
+	broken.TypeMeta, broken.ObjectMeta = meta("ClusterVerificationPolicy")
+	broken.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "spec.x is wrong; Landwaiter denies every image of every namespace"}}
 	for _, c := range []struct {
 		object v1beta1.Object
 		why    string
-	}{{verifier, "what depends on it is denied"}, {exception, "it is ignored"}} {
+	}{{verifier, "what depends on it is denied"}, {exception, "it is ignored"}, {broken, "Landwaiter denies every image of every namespace"}} {
 		inventory := sound(t)
 		inventory.Resources = append(inventory.Resources, c.object)
 		found := false

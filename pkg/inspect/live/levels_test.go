@@ -169,6 +169,24 @@ func TestALevelSaysWhichResourcesAreBroken(t *testing.T) {
 	require.Equal(t, "Invalid", namespaceIn(t, files, "iris-green").Levels[0].Resources[0].Broken)
 }
 
+func TestALevelNamesThePolicyBecauseOfWhichItDeniesEveryImage(t *testing.T) {
+	const signed = "rules: [{images: ['**'], require: [{anyOf: [release]}]}]"
+	s := StatusOf(written.Objects(t, written.Namespace("team", "1"), written.Object("VerificationPolicy", "team", "broken", "rules: [{images: [acme/app], action: Allow}]"),
+		written.Object("VerificationPolicy", "team", "sound", signed), written.Object("VerificationPolicy", "team", "warns", "enforcementAction: Warn\n"+signed)), nil, today())
+	n, broken := namespaceIn(t, s, "team"), policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team", Name: "broken"}
+	var why []string
+	for _, c := range n.Rules {
+		if c.Kind == v1beta1.KindVerificationPolicy {
+			why = append(why, c.Why)
+		}
+	}
+	require.Equal(t, []string{"the namespace has its own VerificationPolicy, so no ClusterVerificationPolicy applies; Landwaiter cannot use VerificationPolicy team/broken, so this level denies every image",
+		"their enforcementAction is Warn, so they only add warnings"}, why)
+	for _, p := range n.Levels[0].Resources {
+		require.Equal(t, map[string]policy.ObjectRef{"broken": broken, "sound": broken, "warns": {}}[p.Ref.Name], p.Denies, p.Ref)
+	}
+}
+
 func TestAResourceThatDeniesNeedsAttentionAndAnIdleOneDoesNot(t *testing.T) {
 	for reason, needs := range map[string]bool{"Denies": true, "Unsatisfiable": true, "Unused": false, "Overridden": false} {
 		require.Equal(t, needs, Status{Resources: []Attention{{Condition: v1beta1.ConditionEffective, Reason: reason}}}.NeedsAttention(), reason)

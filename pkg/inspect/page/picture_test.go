@@ -60,7 +60,9 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	shadowed.Applies, shadowed.Instead, warns.Warns = false, "namespace", true
 	broken, idle := placed("broken"), shadowed
 	broken.Broken, idle.Broken, idle.Ref.Name = "Invalid", "Invalid", "idle"
-	n := ruledBy(placed("p"), shadowed, warns, verifier, broken, idle)
+	beside := placed("beside")
+	beside.Denies = broken.Ref
+	n := ruledBy(placed("p"), shadowed, warns, verifier, broken, idle, beside)
 	n.Levels[0].Unread = []string{"Store"}
 	n.Rules = []live.Choice{{Kind: "Store", Level: live.LevelUnknown}}
 	states := map[string]string{}
@@ -71,6 +73,7 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"Namespace Store ":                           "unknown: you cannot list them",
+		"Cluster ClusterVerificationPolicy beside":   "broken: denied: broken is broken",
 		"Cluster ClusterVerificationPolicy broken":   "broken: broken: Invalid",
 		"Cluster ClusterVerificationPolicy idle":     "shadowed: shadowed by the namespace",
 		"Cluster ClusterVerificationPolicy p":        "applies: applies",
@@ -78,7 +81,7 @@ func TestThePictureSaysOfEachResourceWhetherItApplies(t *testing.T) {
 		"Cluster ClusterVerificationPolicy warns":    "warns: only warns",
 		"Cluster ClusterVerifier v":                  "partly: for mandatory policies only",
 	}, states)
-	require.Equal(t, "ClusterVerificationPolicy p, ClusterVerificationPolicy warns and ClusterVerificationPolicy broken (broken) apply.", describe(n))
+	require.Equal(t, "ClusterVerificationPolicy p, ClusterVerificationPolicy warns, ClusterVerificationPolicy broken (broken) and ClusterVerificationPolicy beside apply.", describe(n))
 }
 
 func TestAPictureOfManyResourcesStaysSmall(t *testing.T) {

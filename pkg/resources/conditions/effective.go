@@ -86,6 +86,9 @@ func (c conditions) verifier(source policy.ObjectRef, broken bool) Condition {
 	case !c.usage.Applies[source]:
 		return c.overridden(source)
 	case !c.usage.Used[source]:
+		if p, ok := resolve.BrokenAmong(c.own.Policies); ok {
+			return Condition{Reason: policy.ReasonUnused, Message: fmt.Sprintf("no policy asks for it as long as Landwaiter cannot use %s, which may require it", p.Source)}
+		}
 		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it" + c.stranded}
 	}
 	hidden := c.hidden(func(l *resolve.Level) []policy.ObjectRef {

@@ -1,0 +1,49 @@
+package image
+
+import "slices"
+
+// Covers reports whether p matches every image that q matches. It is right if it says so; it may miss that a pattern
+// with several wildcards covers another one, or that several patterns cover one together. Comparing takes steps off
+// the given number, and once there are none left, p covers nothing.
+func (p Pattern) Covers(q Pattern, steps *int) bool {
+	*steps--
+	switch {
+	case *steps < 0, p.zero(), q.zero():
+		return false
+	case p.everything || q.everything:
+		return p.everything
+	case p.host != q.host && (q.host[0] == '*' || !matchHost(p.host, q.host)):
+		return false
+	}
+	return coversSegments(p.segments, q.segments, steps)
+}
+
+func (p Pattern) zero() bool { return !p.everything && p.host == "" }
+
+// coversSegments compares the segments from the last ones on. covered[j] says whether the segments of p so far cover
+// those of q from j on.
+func coversSegments(p, q []string, steps *int) bool {
+	covered := make([]bool, len(q)+1)
+	covered[len(q)] = true
+	for _, segment := range slices.Backward(p) {
+		next := make([]bool, len(q)+1)
+		for j, other := range slices.Backward(q) {
+			if *steps--; *steps < 0 {
+				return false
+			}
+			switch {
+			case segment == anySegments: // it takes this segment of q, and perhaps the following ones
+				next[j] = covered[j+1] || next[j+1]
+			case other == anySegments: // one segment and no more, or one and "**" again
+				next[j] = segment == "*" && covered[j+1] && covered[j]
+			default:
+				// A "*" of q is a letter here that only a "*" of p matches, which then matches whatever stands for it.
+				matched, n := matchSegment(segment, other)
+				*steps -= n
+				next[j] = matched && covered[j+1]
+			}
+		}
+		covered = next
+	}
+	return covered[0]
+}

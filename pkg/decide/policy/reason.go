@@ -63,7 +63,9 @@ const (
 	ReasonIdentityTooBroad      Reason = "IdentityTooBroad"      // others of the same organization have the identity too
 	ReasonIdentityMatchesNobody Reason = "IdentityMatchesNobody" // no signer can have the identity
 	ReasonRuleTooBroad          Reason = "RuleTooBroad"          // every image is allowed
+	ReasonRuleNeverReached      Reason = "RuleNeverReached"      // earlier rules match all images of the rule
 	ReasonPublishedKey          Reason = "PublishedKey"          // the key is an example of Landwaiter's documentation
+	ReasonPlaceholder           Reason = "Placeholder"           // a name is an example of Landwaiter's documentation
 )
 
 // Reasons of failures to read evidence.

@@ -143,7 +143,7 @@ func rank(f resource.Finding) int {
 	if Down(f.ID) {
 		return -1
 	}
-	return slices.Index([]resource.Severity{resource.Error, resource.Warning, resource.Note}, f.Severity)
+	return f.Severity.Rank()
 }
 
 // merged joins what is unchecked for the same reason.

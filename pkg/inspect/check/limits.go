@@ -12,6 +12,8 @@ const (
 	maxObjects = 20_000
 	// maxText bounds what is shown of a text that somebody else wrote.
 	maxText = 400
+	// maxFix bounds what a condition says to do, which has the YAML to copy.
+	maxFix = 2 << 10
 	// maxNamed bounds the names that one sentence lists.
 	maxNamed = 10
 	// maxCacheTTL is the longest time that Gatekeeper may keep an answer: as long a changed

@@ -136,12 +136,16 @@ func needReview(v *view, add func(resource.Finding)) {
 		if c == nil || c.Status != metav1.ConditionTrue || !resource.NeedsReview(policy.Reason(c.Reason)) {
 			continue
 		}
-		f := resource.Finding{ID: c.Reason, Severity: resource.Warning, Object: resource.RefOf(o), Message: c.Message, Why: "images that nobody meant to allow can run", Command: targetOf(o).edit()}
+		fix, said := resource.SplitReview(c.Message)
+		f := resource.Finding{ID: c.Reason, Severity: resource.ReviewSeverity(resource.RefOf(o), policy.Reason(c.Reason)), Object: resource.RefOf(o), Message: said,
+			Why: "images that nobody meant to allow can run", Fix: policy.Shown(fix, maxFix), Command: targetOf(o).edit()}
 		switch policy.Reason(c.Reason) {
-		case policy.ReasonIdentityForAnyone:
-			f.Severity = resource.Error
 		case policy.ReasonIdentityMatchesNobody:
 			f.Why = "no signature counts by it"
+		case policy.ReasonRuleNeverReached:
+			f.Why = "what the rule says of its images does not hold"
+		case policy.ReasonPlaceholder:
+			f.Why = "it is for nobody of yours"
 		}
 		add(f)
 	}

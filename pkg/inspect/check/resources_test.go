@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,8 @@ func TestAResourceThatIsNotReadyIsSaidOnceWithWhatItLeadsTo(t *testing.T) {
 
 func TestWhatNeedsAReviewIsFound(t *testing.T) {
 	for reason, severity := range map[policy.Reason]resource.Severity{policy.ReasonIdentityForAnyone: resource.Error, policy.ReasonIdentityTooBroad: resource.Warning,
-		policy.ReasonIdentityMatchesNobody: resource.Warning, policy.ReasonRuleTooBroad: resource.Warning, policy.ReasonPublishedKey: resource.Warning, "Other": ""} {
+		policy.ReasonIdentityMatchesNobody: resource.Warning, policy.ReasonRuleTooBroad: resource.Warning, policy.ReasonPublishedKey: resource.Warning,
+		policy.ReasonRuleNeverReached: resource.Warning, policy.ReasonPlaceholder: resource.Note, "Other": ""} {
 		inventory := sound(t)
 		v := &v1beta1.ClusterVerifier{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterVerifier"}, ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 		v.Spec = v1beta1.VerifierSpec{Images: []string{"**"}, Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keyless: &v1beta1.Keyless{Identities: []v1beta1.Identity{{Issuer: "i", Subject: "s"}}}}}}
@@ -61,4 +63,21 @@ func TestWhatNeedsAReviewIsFound(t *testing.T) {
 		}
 		require.Equal(t, severity, found, reason)
 	}
+}
+
+func TestTheSuggestionOfAConditionIsShownInFull(t *testing.T) {
+	inventory := sound(t)
+	long := "spec.rules[0]: write {subject: '" + strings.Repeat("a", 1500) + "'}, with your own names"
+	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VerificationPolicy"}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleTooBroad), Message: resource.ReviewMessage(long, "it also accepts "+strings.Repeat("b", 400))}}
+	inventory.Resources = append(inventory.Resources, p)
+	for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
+		if f.Object == resource.RefOf(p) && f.ID == string(policy.ReasonRuleTooBroad) {
+			require.Equal(t, long, f.Fix)
+			require.True(t, strings.HasPrefix(f.Message, "it also accepts b"))
+			require.Equal(t, resource.Note, f.Severity, "a team may allow what it likes")
+			return
+		}
+	}
+	require.Fail(t, "the condition is no finding")
 }

@@ -165,6 +165,9 @@ type Attention struct {
 
 // NeedsAttention reports whether somebody must act: a resource that merely takes no part is fine.
 func (a Attention) NeedsAttention() bool {
+	if a.Condition == v1beta1.ConditionNeedsReview && resource.ReviewSeverity(a.Source, policy.Reason(a.Reason)) == resource.Note {
+		return false
+	}
 	return a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
 }
 

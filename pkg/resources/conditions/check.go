@@ -23,6 +23,9 @@ func Check(objects resource.Objects) []resource.Problem {
 	for _, o := range objects.Resources {
 		reviewed = append(reviewed, Review(o)...)
 	}
+	for _, namespace := range s.Namespaces() {
+		reviewed = append(reviewed, unreachedRules(s.Level(namespace))...)
+	}
 	return slices.Concat(problems, Ineffective(s), unreachable(s), Ended(s, time.Now()), reviewed)
 }
 

@@ -33,6 +33,8 @@ type Report struct {
 	// Until is when an exception ends, which may be earlier than it says itself because its
 	// delegation does; zero for other resources, and for one that is not in force.
 	Until time.Time
+	// unreached are the rules of a policy that no image reaches.
+	unreached []concern
 }
 
 // Reports returns the status of each resource of a namespace, or of the cluster. It
@@ -57,9 +59,9 @@ func Reports(s *resolve.Snapshot, namespace verify.Namespace) map[policy.ObjectR
 	for _, v := range own.Verifiers {
 		holds[v.Source] = v.Holds
 	}
-	reports, notes, reaches := map[policy.ObjectRef]Report{}, noted(own), reaches(own, s.Cluster())
+	reports, notes, reaches, unreached := map[policy.ObjectRef]Report{}, noted(own), reaches(own, s.Cluster()), neverReached(own)
 	for source, generation := range own.Objects.Generations() {
-		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.Ends[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + reaches[source] + notes[source]}}
+		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.Ends[source], unreached: unreached[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + reaches[source] + notes[source]}}
 		problem, broken := problems[source]
 		r.Effective = c.effective(source, broken)
 		if broken {

@@ -16,26 +16,34 @@ import (
 // Review returns what a resource allows although its author may not know, in the order of its fields: identities that
 // strangers have too or that nobody has, policies and exceptions for every image, keys of our documentation. The
 // reasons are those of the condition NeedsReview. It finds no fault in fields that cannot be used.
-func Review(o v1beta1.Object) []resource.Problem {
-	var found []concern
+func Review(o v1beta1.Object) []resource.Problem { return problems(resource.RefOf(o), concernsOf(o)) }
+
+func concernsOf(o v1beta1.Object) []concern {
 	switch o := o.(type) {
 	case *v1beta1.Verifier:
-		found = verifierConcerns(o.Spec)
+		return verifierConcerns(o.Spec)
 	case *v1beta1.ClusterVerifier:
-		found = verifierConcerns(o.Spec)
+		return verifierConcerns(o.Spec)
 	case *v1beta1.TrustStore:
-		found = keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
+		return keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
 	case *v1beta1.ClusterTrustStore:
-		found = keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
+		return keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
+	case *v1beta1.VerificationPolicy:
+		return policyConcerns(o.Spec, "where the policy applies, unless a mandatory policy denies them")
 	case *v1beta1.ClusterVerificationPolicy:
-		found = policyConcerns(o.Spec)
+		return policyConcerns(o.Spec, "in every namespace without its own policy")
 	case *v1beta1.Exception:
-		found = exceptionConcerns(o.Spec)
+		return exceptionConcerns(o.Spec)
 	case *v1beta1.ClusterException:
-		found = exceptionConcerns(o.Spec)
+		return exceptionConcerns(o.Spec)
 	}
+	return nil
+}
+
+// problems are concerns about a resource, as findings read them.
+func problems(source policy.ObjectRef, found []concern) []resource.Problem {
 	return compile.MapSlice(found, func(c concern) resource.Problem {
-		return resource.Problem{Source: resource.RefOf(o), Reason: c.reason, Message: fmt.Sprintf("%s: %s; %s", c.field, c.message, c.fix)}
+		return resource.Problem{Source: source, Reason: c.reason, Message: fmt.Sprintf("%s: %s; %s", c.field, c.message, c.fix)}
 	})
 }
 
@@ -81,7 +89,8 @@ func verifierConcerns(spec v1beta1.VerifierSpec) (found []concern) {
 // everyImage is the pattern of all images.
 const everyImage = "**"
 
-func policyConcerns(spec v1beta1.VerificationPolicySpec) []concern {
+// policyConcerns finds that a policy allows every image in the namespaces where it decides.
+func policyConcerns(spec v1beta1.VerificationPolicySpec, where string) []concern {
 	if spec.EnforcementAction == v1beta1.EnforcementActionWarn {
 		return nil
 	}
@@ -91,7 +100,7 @@ func policyConcerns(spec v1beta1.VerificationPolicySpec) []concern {
 		}
 		return []concern{{policy.ReasonRuleTooBroad, "spec", "the policy is mandatory and requires nothing, so it denies no image", "add a rule with require, or remove the policy"}}
 	}
-	const unverified = ", so images run unverified in every namespace without its own policy"
+	unverified := ", so images run unverified " + where
 	for i, rule := range spec.Rules {
 		switch {
 		case !slices.Contains(rule.Images, everyImage):
@@ -159,18 +168,18 @@ func keyConcerns(field, text string, fingerprints []string) []concern {
 
 // Reviewed returns the condition NeedsReview of a resource, whose reason is the worst. It is False for a resource
 // that needs none.
-func Reviewed(o v1beta1.Object) Condition {
-	found := Review(o)
+func Reviewed(o v1beta1.Object, report Report) Condition {
+	found := slices.Concat(concernsOf(o), report.unreached)
 	if len(found) == 0 {
 		return Condition{}
 	}
-	worst := found[0].Reason
-	var said []string
-	for _, p := range found {
-		if p.Reason == policy.ReasonIdentityForAnyone {
-			worst = p.Reason
-		}
-		said = append(said, p.Message)
+	worst := slices.MinFunc(found, func(a, b concern) int {
+		return cmp.Compare(resource.ReviewSeverity(resource.RefOf(o), a.reason).Rank(), resource.ReviewSeverity(resource.RefOf(o), b.reason).Rank())
+	})
+	fixes := compile.MapSlice(found, func(c concern) string { return c.field + ": " + c.fix })
+	reasons := compile.MapSlice(found, func(c concern) string { return c.field + ": " + c.message })
+	if len(found) == 1 {
+		reasons = []string{found[0].message}
 	}
-	return Condition{True: true, Reason: worst, Message: compile.Cut(strings.Join(said, ". "))}
+	return Condition{True: true, Reason: worst.reason, Message: compile.Cut(resource.ReviewMessage(strings.Join(fixes, "; "), strings.Join(reasons, "; ")))}
 }

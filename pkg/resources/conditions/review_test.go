@@ -11,6 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 func object(t *testing.T, kind, text string) v1beta1.Object {
@@ -42,7 +43,10 @@ func TestRulesThatAllowTooMuchAreFound(t *testing.T) {
 		"allowed after everything was required": {"ClusterVerificationPolicy", `rules: [{images: ["**"], require: [{anyOf: [x]}]}, {images: ["**"], action: Allow}]`, ""},
 		"some images allowed":                   {"ClusterVerificationPolicy", `rules: [{images: ["a/**"], action: Allow}]`, ""},
 		"a policy that only warns":              {"ClusterVerificationPolicy", "defaultAction: Allow\nenforcementAction: Warn", ""},
-		"a team's own matter":                   {"VerificationPolicy", "defaultAction: Allow", ""},
+		"a team that allows by default":         {"VerificationPolicy", "defaultAction: Allow", "RuleTooBroad spec.defaultAction"},
+		"a team that allows every image":        {"VerificationPolicy", `rules: [{images: ["**"], action: Allow}]`, "RuleTooBroad spec.rules[0]"},
+		"a team that only warns":                {"VerificationPolicy", "defaultAction: Allow\nenforcementAction: Warn", ""},
+		"a team that leaves the rest":           {"VerificationPolicy", "defaultAction: Inherit", ""},
 		"mandatory and without a requirement":   {"ClusterVerificationPolicy", `{scope: Mandatory, defaultAction: Allow, rules: [{images: ["a/**"], action: Allow}]}`, "RuleTooBroad spec"},
 		"mandatory for some images":             {"ClusterVerificationPolicy", `{scope: Mandatory, defaultAction: Allow, rules: [{images: ["a/**"], require: [{anyOf: [x]}]}]}`, ""},
 		"mandatory and denying":                 {"ClusterVerificationPolicy", `{scope: Mandatory, rules: [{images: ["a/**"], action: Allow}]}`, ""},
@@ -102,4 +106,22 @@ func TestAReviewNamesTheNarrowerFormAsYAML(t *testing.T) {
 	written, _, ok := strings.Cut(fix, ", with your own names")
 	require.True(t, ok, found[0].Message)
 	require.Empty(t, Review(object(t, "Verifier", keyless+written+"]}}")), written)
+}
+
+func TestTheConditionSaysWhatToDoFirst(t *testing.T) {
+	one := `{issuer: https://token.actions.githubusercontent.com, subjectRegExp: "https://github.com/acme.*/.github/workflows/release.yml@refs/tags/v.*"}`
+	said := Reviewed(object(t, "Verifier", keyless+one+"]}}"), Report{}).Message
+	require.Regexp(t, `^spec\.cosign\.keyless\.identities\[0\]: write \{issuer: .*\}, with your own names\. Why: it also accepts an owner with a similar name`, said)
+	several := Reviewed(object(t, "Verifier", keyless+one+","+one+","+one+"]}}"), Report{}).Message
+	fix, why := resource.SplitReview(several)
+	require.Equal(t, 3, strings.Count(fix, "with your own names"), several)
+	require.Contains(t, why, "spec.cosign.keyless.identities[0]: it also accepts")
+	require.LessOrEqual(t, len(several), 2<<10)
+}
+
+func TestTheConditionHasTheWorstReason(t *testing.T) {
+	o := object(t, "VerificationPolicy", "defaultAction: Allow")
+	require.Equal(t, policy.ReasonRuleTooBroad, Reviewed(o, Report{}).Reason)
+	unreached := Report{unreached: []concern{{policy.ReasonRuleNeverReached, "spec.rules[1]", "no image reaches the rule", "move it"}}}
+	require.Equal(t, policy.ReasonRuleNeverReached, Reviewed(o, unreached).Reason)
 }

@@ -238,8 +238,8 @@ func (c *checker) severity(p resource.Problem) resource.Severity {
 	switch {
 	case p.Reason == policy.ReasonPublishedKey:
 		return resource.Note // whoever tries a page has it
-	case resource.NeedsReview(p.Reason) && p.Reason != policy.ReasonIdentityForAnyone:
-		return resource.Warning
+	case resource.NeedsReview(p.Reason):
+		return resource.ReviewSeverity(p.Source, p.Reason)
 	}
 	switch p.Reason {
 	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere, policy.ReasonNeverReached, policy.ReasonExpired:
@@ -325,7 +325,7 @@ var (
 	fieldFirst = regexp.MustCompile(`^((?:spec|metadata)[\w.\[\]-]*)(: | )`)
 	lineFirst  = regexp.MustCompile(`^(?:\S+ |standard input |unmarshal errors: )?line (\d+):? (?:has )?`)
 	// imperative begins the part of a message that says what to do.
-	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|remove|run|say|separate|set|split|use|write)\b`)
+	imperative = regexp.MustCompile(`^(add|copy|correct|delete|give|leave|make|move|remove|run|say|separate|set|split|use|write)\b`)
 )
 
 // explain takes field and fix out of the message of a problem.

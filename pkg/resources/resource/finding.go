@@ -3,6 +3,7 @@ package resource
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -22,6 +23,9 @@ const (
 	// Note deserves a look: what was checked does not alone decide whether anything is wrong.
 	Note Severity = "note"
 )
+
+// Rank orders severities, the worst first.
+func (s Severity) Rank() int { return slices.Index([]Severity{Error, Warning, Note}, s) }
 
 // Finding is one thing that is wrong, in a cluster, in files or in a repository.
 type Finding struct {

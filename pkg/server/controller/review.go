@@ -9,7 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
-// review is what a generation of a resource allows too much.
+// review is what is said of a generation of a resource.
 type review struct {
 	uid        types.UID
 	generation int64
@@ -18,11 +18,11 @@ type review struct {
 
 // setReview sets or removes the condition NeedsReview, and returns it. Comparing identities with those of strangers
 // takes time, so each generation of a Verifier is judged once.
-func (w *statusWriter) setReview(object v1beta1.Object, generation int64) conditions.Condition {
+func (w *statusWriter) setReview(object v1beta1.Object, report conditions.Report) conditions.Condition {
 	source := resource.RefOf(object)
 	known, ok := w.reviews.GetIfPresent(source)
-	if !ok || known.uid != object.GetUID() || known.generation != generation {
-		known = review{object.GetUID(), generation, conditions.Reviewed(object)}
+	if !ok || known.uid != object.GetUID() || known.generation != report.Generation {
+		known = review{object.GetUID(), report.Generation, conditions.Reviewed(object, report)}
 		if source.Kind == v1beta1.KindVerifier || source.Kind == v1beta1.KindClusterVerifier {
 			w.reviews.Set(source, known)
 		}
@@ -32,6 +32,6 @@ func (w *statusWriter) setReview(object v1beta1.Object, generation int64) condit
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionNeedsReview)
 		return known.found
 	}
-	meta.SetStatusCondition(&status.Conditions, condition(v1beta1.ConditionNeedsReview, known.found, generation))
+	meta.SetStatusCondition(&status.Conditions, condition(v1beta1.ConditionNeedsReview, known.found, report.Generation))
 	return known.found
 }

@@ -71,9 +71,15 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 		judged.add(found)
 	}
 	if !matched && identity.Issuer != "" {
-		judged.Nobody, judged.Narrower = "no subject of "+known[0].form.name+" matches: they are "+shape(known[0].form), j.closest(known[0].form)
+		judged.Nobody = "no subject of " + known[0].form.name + " matches: they are " + shape(known[0].form)
 		if strings.Contains(identity.Subject, "*") {
 			judged.Nobody += " (a * in subject stands for itself)"
+		}
+		if f, issuer, ok := j.elsewhere(known[0].form); ok {
+			judged.Nobody += "; such subjects are of " + f.name
+			judged.Narrower, judged.Expression = from(identity, issuer, expression, steps)
+		} else {
+			judged.Narrower = j.closest(known[0].form)
 		}
 	}
 	if identity.IssuerRegExp != "" && j.accepts("https://issuer."+strange+".example", j.example) {
@@ -81,6 +87,34 @@ func Judge(identity cosign.Identity, expression string, steps *int) Judgement {
 	}
 	slices.SortStableFunc(judged.Strangers, func(a, b Stranger) int { return cmp.Compare(b.Reach, a.Reach) })
 	return judged
+}
+
+// elsewhere returns the public provider whose subjects an identity names with the issuer of another one.
+func (j *judge) elsewhere(of form) (form, string, bool) {
+	given := cmp.Or(j.identity.Subject, written(j.identity.SubjectRegExp))
+	if of.begins(given) {
+		return form{}, "", false
+	}
+	for _, f := range forms() {
+		issuer := unquoted(f.issuers)
+		if f.issuers != regexp.QuoteMeta(issuer) {
+			continue // each customer has an issuer of its own
+		}
+		if f.begins(given) || f.parts[0].name != "" && j.text(j.subject, values(f)) != "" {
+			return f, issuer, true
+		}
+	}
+	return form{}, "", false
+}
+
+// from returns an identity with another issuer, or what to write in place of that one.
+func from(identity cosign.Identity, issuer, expression string, steps *int) (cosign.Identity, string) {
+	identity.Issuer = issuer
+	judged := Judge(identity, expression, steps)
+	if judged.Narrower == (cosign.Identity{}) {
+		return identity, judged.Expression
+	}
+	return judged.Narrower, judged.Expression
 }
 
 // add adds what a form says. The narrower identity is that of the first form that lets a stranger in.
@@ -219,7 +253,7 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 	if !ok {
 		return Judgement{}, false
 	}
-	values := f.values(pinned)
+	values := f.partsOf(pinned)
 	j.at = issuer
 	open := map[string]bool{}
 	add := func(o other, part string, issuer, subject string) {

@@ -113,6 +113,7 @@ func TestAnIdentityIsJudgedByTheStrangersWhoGetIn(t *testing.T) {
 		"a slash after the issuer":     {issuer: github + "/", subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", nobody: "writes the issuer " + github},
 		"an issuer without a scheme":   {issuer: "accounts.google.com", subject: "alice@acme.example", nobody: "writes the issuer " + google},
 		"a workflow for Google":        {issuer: google, subject: "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main", nobody: "no subject of Google"},
+		"a person for GitHub":          {subject: "alice@acme.example", nobody: "such subjects are of Google"},
 		"one slash for GitLab":         {issuer: "https://gitlab.com", subject: "https://gitlab.com/acme/app/.gitlab-ci.yml@refs/heads/main", nobody: "no subject of GitLab"},
 		"a glob elsewhere":             {issuer: "https://idp.acme.example", subject: "*@acme.example", nobody: "a * in it stands for itself", narrower: `[^/]+@acme\.example`},
 
@@ -207,6 +208,29 @@ func requireMatched(t *testing.T, i cosign.Identity, s Stranger) {
 		} else {
 			require.Equal(t, pair[0], pair[2])
 		}
+	}
+}
+
+// Whoever writes a subject of one provider with the issuer of another meant the signer.
+func TestTheIssuerOfAnotherProviderIsCorrectedAndNotTheSubject(t *testing.T) {
+	const workflow = "https://github.com/acme/app/.github/workflows/release.yml@refs/heads/main"
+	for name, c := range map[string]struct{ is, want cosign.Identity }{
+		"a workflow, Google's issuer":    {cosign.Identity{Issuer: google, Subject: workflow}, cosign.Identity{Issuer: github, Subject: workflow}},
+		"a person, GitHub's issuer":      {cosign.Identity{Issuer: github, Subject: "alice@acme.example"}, cosign.Identity{Issuer: google, Subject: "alice@acme.example"}},
+		"a workflow, GitLab's issuer":    {cosign.Identity{Issuer: "https://gitlab.com", Subject: workflow}, cosign.Identity{Issuer: github, Subject: workflow}},
+		"GitLab's project, GitHub's":     {cosign.Identity{Issuer: github, Subject: "https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main"}, cosign.Identity{Issuer: "https://gitlab.com", Subject: "https://gitlab.com/acme/app//.gitlab-ci.yml@refs/heads/main"}},
+		"an expression":                  {cosign.Identity{Issuer: google, SubjectRegExp: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v.*`}, cosign.Identity{Issuer: github, SubjectRegExp: `https://github\.com/acme/app/\.github/workflows/release\.yml@refs/tags/v.*`}},
+		"a broad expression is narrowed": {cosign.Identity{Issuer: google, SubjectRegExp: `https://github\.com/acme/app/.*`}, cosign.Identity{Issuer: github, Subject: workflow}},
+		"a repository without more":      {cosign.Identity{Issuer: google, Subject: "https://github.com/acme/app"}, cosign.Identity{Issuer: github, Subject: workflow}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judged := judgeAll(c.is, "")
+			require.NotEmpty(t, judged.Nobody)
+			require.Equal(t, c.want, judged.Narrower)
+			again := judgeAll(c.want, "")
+			require.Empty(t, again.Nobody)
+			require.Empty(t, again.Strangers)
+		})
 	}
 }
 

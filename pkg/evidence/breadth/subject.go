@@ -20,10 +20,7 @@ type example struct {
 // pinned returns an example with as many usual values as the identity accepts, and false if it accepts no subject of
 // the form.
 func (j *judge) pinned(f form) (example, bool) {
-	made := example{fixed: make([]string, len(f.parts))}
-	for i, p := range f.parts {
-		made.fixed[i] = p.values
-	}
+	made := example{fixed: values(f)}
 	subject := j.meant
 	if made.subject = j.text(subject, made.fixed); made.subject == "" {
 		subject = j.subject
@@ -42,6 +39,20 @@ func (j *judge) pinned(f form) (example, bool) {
 		}
 	}
 	return made, true
+}
+
+// values returns the expressions of the parts of a form.
+func values(f form) []string {
+	list := make([]string, len(f.parts))
+	for i, p := range f.parts {
+		list[i] = p.values
+	}
+	return list
+}
+
+// begins reports whether a text begins as all subjects of a form do.
+func (f form) begins(text string) bool {
+	return f.parts[0].name == "" && strings.HasPrefix(text, unquoted(f.parts[0].values))
 }
 
 // but returns a subject that the identity accepts and that is the example but for one part.
@@ -97,8 +108,8 @@ func (f form) expression() *regexp.Regexp {
 
 func (f form) valid(subject string) bool { return f.expression().MatchString(subject) }
 
-// values returns the parts of an example.
-func (f form) values(e example) []string {
+// partsOf returns the parts of an example.
+func (f form) partsOf(e example) []string {
 	return f.expression().FindStringSubmatch(e.subject)[1:]
 }
 

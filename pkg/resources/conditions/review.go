@@ -24,6 +24,10 @@ func concernsOf(o v1beta1.Object) []concern {
 		return verifierConcerns(o.Spec)
 	case *v1beta1.ClusterVerifier:
 		return verifierConcerns(o.Spec)
+	case *v1beta1.Store:
+		return exampleHosts("spec.registries", o.Spec.Registries)
+	case *v1beta1.ClusterStore:
+		return exampleHosts("spec.registries", o.Spec.Registries)
 	case *v1beta1.TrustStore:
 		return keyConcerns("spec.source.inline", o.Spec.Source.Inline, o.Status.Fingerprints)
 	case *v1beta1.ClusterTrustStore:
@@ -53,7 +57,11 @@ type concern struct {
 	field, message, fix string
 }
 
-func verifierConcerns(spec v1beta1.VerifierSpec) (found []concern) {
+func verifierConcerns(spec v1beta1.VerifierSpec) []concern {
+	return append(signerConcerns(spec), exampleHosts("spec.images", spec.Images)...)
+}
+
+func signerConcerns(spec v1beta1.VerifierSpec) (found []concern) {
 	signers := compile.SignersOf(spec)
 	if signers == nil {
 		return nil
@@ -79,6 +87,9 @@ func verifierConcerns(spec v1beta1.VerifierSpec) (found []concern) {
 			found = append(found, concern{policy.ReasonIdentityTooBroad, at, "it also accepts " + judged.Named(), judged.Instead()})
 		case breadth.Nobody, breadth.Colleagues: // everyone of a domain may be meant
 		}
+		if name := breadth.Placeholder(compile.SignerIdentity(identity)); name != "" {
+			found = append(found, placeholder(at, name))
+		}
 		if steps <= 0 {
 			return append(found, concern{policy.ReasonIdentityTooBroad, at, "the regular expressions are too large to find out who else has this identity", "write shorter ones, or exact subjects"})
 		}
@@ -91,6 +102,17 @@ const everyImage = "**"
 
 // policyConcerns finds that a policy allows every image in the namespaces where it decides.
 func policyConcerns(spec v1beta1.VerificationPolicySpec, where string) []concern {
+	found := allowing(spec, where)
+	for i, rule := range spec.Rules {
+		if named := exampleHosts(fmt.Sprintf("spec.rules[%d].images", i), rule.Images); len(named) > 0 {
+			return append(found, named...)
+		}
+	}
+	return found
+}
+
+// allowing finds that a policy denies nothing.
+func allowing(spec v1beta1.VerificationPolicySpec, where string) []concern {
 	if spec.EnforcementAction == v1beta1.EnforcementActionWarn {
 		return nil
 	}
@@ -141,13 +163,31 @@ func requiresNothing(r v1beta1.PolicyRule) bool {
 
 func exceptionConcerns(spec v1beta1.ExceptionSpec) []concern {
 	if spec.Delegate != nil || !slices.Contains(spec.Images, everyImage) {
-		return nil
+		return exampleHosts("spec.images", spec.Images)
 	}
 	message := "the exception is for every image, so none is verified until it expires"
 	if spec.OverrideMandatory {
 		message += ", not even for mandatory policies"
 	}
 	return []concern{{policy.ReasonRuleTooBroad, "spec.images", message, "write the repositories of images that cannot be signed yet"}}
+}
+
+// exampleHosts finds the first registry of a list that only our pages have.
+func exampleHosts(field string, list []string) []concern {
+	for i, text := range list {
+		host, _, _ := strings.Cut(text, "/")
+		if host == exampleHost || strings.HasSuffix(host, "."+exampleHost) {
+			return []concern{placeholder(fmt.Sprintf("%s[%d]", field, i), host)}
+		}
+	}
+	return nil
+}
+
+// exampleHost is reserved for documentation.
+const exampleHost = "example.com"
+
+func placeholder(field, name string) concern {
+	return concern{policy.ReasonPlaceholder, field, name + " is an example of Landwaiter's documentation", "write your own name in its place"}
 }
 
 // keyConcerns finds keys that are published in text or, without one, among fingerprints.

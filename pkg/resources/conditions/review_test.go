@@ -19,7 +19,7 @@ func object(t *testing.T, kind, text string) v1beta1.Object {
 	o := map[string]v1beta1.Object{
 		"Verifier": &v1beta1.Verifier{}, "ClusterVerifier": &v1beta1.ClusterVerifier{}, "TrustStore": &v1beta1.TrustStore{}, "ClusterTrustStore": &v1beta1.ClusterTrustStore{},
 		"VerificationPolicy": &v1beta1.VerificationPolicy{}, "ClusterVerificationPolicy": &v1beta1.ClusterVerificationPolicy{},
-		"Exception": &v1beta1.Exception{}, "ClusterException": &v1beta1.ClusterException{}, "Tenant": &v1beta1.Tenant{},
+		"Store": &v1beta1.Store{}, "ClusterStore": &v1beta1.ClusterStore{}, "Exception": &v1beta1.Exception{}, "ClusterException": &v1beta1.ClusterException{}, "Tenant": &v1beta1.Tenant{},
 	}[kind]
 	require.NoError(t, yaml.UnmarshalStrict([]byte("spec:\n  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")), o))
 	return o
@@ -51,6 +51,15 @@ func TestRulesThatAllowTooMuchAreFound(t *testing.T) {
 		"mandatory for some images":             {"ClusterVerificationPolicy", `{scope: Mandatory, defaultAction: Allow, rules: [{images: ["a/**"], require: [{anyOf: [x]}]}]}`, ""},
 		"mandatory and denying":                 {"ClusterVerificationPolicy", `{scope: Mandatory, rules: [{images: ["a/**"], action: Allow}]}`, ""},
 		"mandatory, but allows first":           {"ClusterVerificationPolicy", `{scope: Mandatory, rules: [{images: ["**"], action: Allow}]}`, "RuleTooBroad spec"},
+
+		"a placeholder of a suggestion":      {"Verifier", keyless + `{issuer: https://token.actions.githubusercontent.com, subject: https://github.com/OWNER/app/.github/workflows/release.yml@refs/heads/main}]}}`, "Placeholder spec.cosign.keyless.identities[0]"},
+		"a placeholder and anyone":           {"Verifier", keyless + `{issuer: https://token.actions.githubusercontent.com, subjectRegExp: "https://github.com/OWNER.*"}]}}`, "IdentityForAnyone spec.cosign.keyless.identities[0], Placeholder spec.cosign.keyless.identities[0]"},
+		"images of our pages":                {"ClusterVerifier", "type: Notation\nimages: [r.io/a, registry.example.com/**]\nnotation: {trustStoreRefs: [{name: a}]}", "Placeholder spec.images[1]"},
+		"rules of our pages":                 {"VerificationPolicy", `rules: [{images: [r.io/a], action: Deny}, {images: [registry.example.com/a, registry.example.com/b], action: Deny}, {images: [example.com/a], action: Deny}]`, "Placeholder spec.rules[1].images[0]"},
+		"registries of our pages":            {"Store", "registries: [r.io, registry.example.com]", "Placeholder spec.registries[1]"},
+		"the cluster's, of our pages":        {"ClusterStore", "registries: ['*.example.com']", "Placeholder spec.registries[0]"},
+		"an exception for an image of ours":  {"Exception", `{until: "2030-01-01T00:00:00Z", reason: x, images: ["registry.example.com/a"]}`, "Placeholder spec.images[0]"},
+		"a registry whose name only ends so": {"Store", "registries: [myexample.com, registry.acme.example]", ""},
 
 		"an exception for everything":  {"Exception", `{until: "2030-01-01T00:00:00Z", reason: x, images: ["**"]}`, "RuleTooBroad spec.images"},
 		"an exception for a path":      {"ClusterException", `{until: "2030-01-01T00:00:00Z", reason: x, images: ["a/**"], namespaces: ["*"]}`, ""},
@@ -105,7 +114,9 @@ func TestAReviewNamesTheNarrowerFormAsYAML(t *testing.T) {
 	_, fix, _ := strings.Cut(found[0].Message, "; write ")
 	written, _, ok := strings.Cut(fix, ", with your own names")
 	require.True(t, ok, found[0].Message)
-	require.Empty(t, Review(object(t, "Verifier", keyless+written+"]}}")), written)
+	again := Review(object(t, "Verifier", keyless+written+"]}}"))
+	require.Len(t, again, 1, written)
+	require.Equal(t, policy.ReasonPlaceholder, again[0].Reason, "the reader has to write names of one's own")
 }
 
 func TestTheConditionSaysWhatToDoFirst(t *testing.T) {

@@ -1,0 +1,21 @@
+package breadth
+
+import (
+	"regexp"
+
+	"github.com/landwaiter/landwaiter/pkg/evidence/cosign"
+)
+
+// placeholders matches the names that our suggestions and pages have in identities, for readers to replace.
+var placeholders = regexp.MustCompile(`\b(?:OWNER|REPOSITORY|ORGANIZATION|GROUP|PROJECT|PIPELINE|WORKSPACE|ACCOUNT|NAMESPACE|NAME|your-namespace|your-account|trust-domain\.example|0{16}|0{40})\b` +
+	`|^https://github\.com/example/|(?:^|[@/.])example\.com\b`)
+
+// Placeholder returns a name in an identity that our pages have for the reader's own, "" if there is none.
+func Placeholder(identity cosign.Identity) string {
+	for _, text := range []string{identity.Issuer, identity.Subject, written(identity.IssuerRegExp), written(identity.SubjectRegExp)} {
+		if found := placeholders.FindString(text); found != "" {
+			return regexp.MustCompile(`^[@/.]`).ReplaceAllString(found, "")
+		}
+	}
+	return ""
+}

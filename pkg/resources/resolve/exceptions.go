@@ -14,8 +14,8 @@ import (
 // undelegated returns a problem for each of the namespace's own exceptions that is not
 // delegated to it.
 func (s *Snapshot) undelegated(v *View) []resource.Problem {
-	if len(v.Own.Exceptions) == 0 {
-		return nil
+	if len(v.Own.Exceptions) == 0 || s.cluster.Objects.hidden[v1beta1.KindException] != nil {
+		return nil // whoever may not read ClusterExceptions cannot say what they delegate; the condition does
 	}
 	var problems []resource.Problem
 	namespace := v.Own.Objects.Namespace

@@ -146,10 +146,10 @@ func (s *showing) policies() []compile.Entry[v1beta1.VerificationPolicySpec] {
 	return shown
 }
 
-// exceptions shows the ClusterExceptions that count in the namespace. Others let nothing
-// in there, so they need not be withheld.
+// exceptions shows the ClusterExceptions that count in the namespace, or in the home of its Tenant. Others let
+// nothing in there, so they need not be withheld.
 func (s *showing) exceptions() {
-	namespace := verify.Namespace(s.shown.Namespace)
+	namespace, home := verify.Namespace(s.shown.Namespace), verify.Namespace(s.tenancy.Named(s.View.Tenant).Spec.HomeNamespace)
 	specs := map[string]compile.Entry[v1beta1.ExceptionSpec]{}
 	for _, e := range s.cluster.Objects.exceptions {
 		specs[e.Source.Name] = e
@@ -161,11 +161,12 @@ func (s *showing) exceptions() {
 		case x.Delegates == nil && x.Everywhere:
 		case x.Delegates == nil && slices.Contains(x.Namespaces, string(namespace)):
 			spec.Namespaces = []string{string(namespace)}
-		case x.Delegates != nil && x.Delegates.Covers(namespace, s.View.Tenant):
+		case x.Delegates != nil && (x.Delegates.Covers(namespace, s.View.Tenant) || x.Delegates.Covers(home, s.View.Tenant)):
+			// Without what is delegated to home alone, Exceptions there would seem to be delegated by nobody.
 			ours := func(names []string, is ...string) []string {
 				return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(is, name) })
 			}
-			spec.Delegate.Namespaces = ours(spec.Delegate.Namespaces, string(namespace), s.tenancy.Named(s.View.Tenant).Spec.HomeNamespace)
+			spec.Delegate.Namespaces = ours(spec.Delegate.Namespaces, string(namespace), string(home))
 			spec.Delegate.Tenants = ours(spec.Delegate.Tenants, s.View.Tenant)
 		default:
 			continue

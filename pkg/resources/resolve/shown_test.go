@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -115,4 +117,38 @@ func TestALargeTextIsReplacedByOneThatWithholdsEverything(t *testing.T) {
 	shown, ok := snapshot.Shown("iris")
 	require.True(t, ok)
 	require.Empty(t, shown.Resources)
+}
+
+// Whoever verifies an image reads the same of an Exception as its condition says.
+func TestAnExceptionThatIsDelegatedToHomeAloneIsDelegatedWhereTheRulesAreShown(t *testing.T) {
+	objects := aged(written.Objects(t, written.Namespace("iris", "1"), written.Namespace("iris-web", "2"), written.Object("Tenant", "", "iris", written.Iris),
+		written.Object("ClusterVerificationPolicy", "", "p", denies),
+		written.Object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: [r.example.com/**], namespaces: [iris, zzforeign]}")),
+		written.Object("Exception", "iris", "x", terms(time.Hour, "images: [r.example.com/app]"))))
+	snapshot, problems := written.Compiled(objects)
+	require.Empty(t, problems)
+	require.Contains(t, written.ReportOn(t, snapshot, "Exception iris/x").Effective.Message, "nothing is delegated to the other namespaces of Tenant iris")
+	for _, namespace := range []verify.Namespace{"iris", "iris-web"} {
+		shown, ok := snapshot.Shown(namespace)
+		require.True(t, ok)
+		text, err := shown.Text()
+		require.NoError(t, err)
+		require.NotContains(t, text, foreign)
+		seen := objects
+		seen.Resources = slices.DeleteFunc(slices.Clone(objects.Resources), func(o v1beta1.Object) bool { return o.GetNamespace() == "" })
+		seen.Resources = append(seen.Resources, shown.Resources...)
+		as, problems := written.Compiled(seen)
+		require.Empty(t, problems, namespace)
+		require.Equal(t, by(t, snapshot, namespace, "r.example.com/app:1", soon), by(t, as, namespace, "r.example.com/app:1", soon))
+	}
+}
+
+func TestNobodyWhoMayNotReadDelegationsSaysThatThereIsNone(t *testing.T) {
+	objects := aged(written.Objects(t, written.Namespace("shop", "1"), written.Object("Exception", "shop", "x", terms(time.Hour, "images: [r.example.com/app]"))))
+	_, problems := written.Compiled(objects)
+	require.Len(t, problems, 1)
+	objects.Hidden = []resource.Hidden{{Source: policy.ObjectRef{Kind: v1beta1.KindClusterException}, Why: "you cannot list it"}}
+	snapshot, problems := written.Compiled(objects)
+	require.Empty(t, problems)
+	require.Empty(t, by(t, snapshot, "shop", "r.example.com/app:1", soon), "what is not known to be delegated allows nothing")
 }

@@ -177,7 +177,7 @@ func (s *showing) exceptions() {
 }
 
 // visibleHosts returns the registries that the Tenant and its resources name, and those of
-// the image patterns that are shown, sorted and at most [maxVisibleHosts].
+// the image patterns that are shown, sorted and at most [maxVisibleHosts]. A pattern for every image names public ones.
 func visibleHosts(v *View, registries []string, verifiers []compile.Entry[v1beta1.VerifierSpec], policies []compile.Entry[v1beta1.VerificationPolicySpec]) []string {
 	texts := slices.Clone(registries)
 	for _, l := range v.Chain[:v.last()] {
@@ -199,6 +199,9 @@ func visibleHosts(v *View, registries []string, verifiers []compile.Entry[v1beta
 		}
 	}
 	var hosts []string
+	if slices.Contains(texts, "**") { // images of every registry are judged, and the most usual ones are known
+		hosts = publicRegistries()
+	}
 	for _, text := range texts {
 		if host := compile.HostOf(text); host != "" {
 			hosts = append(hosts, host)
@@ -207,6 +210,11 @@ func visibleHosts(v *View, registries []string, verifiers []compile.Entry[v1beta
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
 	return hosts[:min(len(hosts), maxVisibleHosts)]
+}
+
+// publicRegistries are those of which anybody has images.
+func publicRegistries() []string {
+	return []string{"docker.io", "gcr.io", "ghcr.io", "mcr.microsoft.com", "public.ecr.aws", "quay.io", "registry.k8s.io"}
 }
 
 // stores shows what ClusterStores say about the visible hosts, unless it names other hosts

@@ -152,3 +152,18 @@ func TestNobodyWhoMayNotReadDelegationsSaysThatThereIsNone(t *testing.T) {
 	require.Empty(t, problems)
 	require.Empty(t, by(t, snapshot, "shop", "r.example.com/app:1", soon), "what is not known to be delegated allows nothing")
 }
+
+func TestRulesForEveryImageShowWhatHoldsOfPublicRegistries(t *testing.T) {
+	for images, want := range map[string][]string{
+		"registry.example.com/**": {"registry.example.com"},
+		"**":                      {"docker.io", "gcr.io", "ghcr.io", "mcr.microsoft.com", "public.ecr.aws", "registry.k8s.io"},
+	} {
+		snapshot, _ := written.Compiled(written.Objects(t, written.Namespace("iris", "1"), written.Object("Tenant", "", "iris", written.Iris),
+			written.Object("VerificationPolicy", "iris", "own", "rules: [{images: ['"+images+"'], action: Allow}]"),
+			written.Object("ClusterStore", "", "mirror", "registries: [quay.io]\nmirrors: [{host: zzforeign.example.net}]")))
+		shown, ok := snapshot.Shown("iris")
+		require.True(t, ok)
+		withheld, _ := shown.Withholds(v1beta1.KindClusterStore)
+		require.Equal(t, want, withheld.Known.Hosts, images)
+	}
+}

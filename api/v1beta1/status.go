@@ -17,9 +17,9 @@ const (
 	// a notice period: 30 days for certificates. It does not affect Ready, because Landwaiter
 	// checks the expiry for each signature. Only resources with trust material have this condition.
 	ConditionExpiresSoon = "ExpiresSoon"
-	// ConditionNeedsReview is True if the resource allows more than its author may know, or if it
-	// contains an identity that no signer can have. It does not affect Ready. Otherwise, the
-	// resource does not have this condition.
+	// ConditionNeedsReview is True if the resource allows more than its author may know, or contains
+	// what has no effect: an identity that no signer can have, a rule that no image reaches, or a
+	// placeholder. It does not affect Ready. Otherwise, the resource does not have this condition.
 	ConditionNeedsReview = "NeedsReview"
 )
 

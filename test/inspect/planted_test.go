@@ -160,6 +160,8 @@ func unplanted() map[string]string {
 		string(policy.ReasonIdentityTooBroad):      "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
 		string(policy.ReasonIdentityMatchesNobody): "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
 		string(policy.ReasonRuleTooBroad):          "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
+		string(policy.ReasonRuleNeverReached):      "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
+		string(policy.ReasonPlaceholder):           "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
 		string(policy.ReasonPublishedKey):          "TestWhatNeedsAReviewIsFound in pkg/inspect/check",
 		check.ReferrersMissing:                     "TestARegistryWithoutReferrersIsANote in pkg/inspect/check", // the registry of this test has them
 		check.RevocationHostNotAllowed:             "TestHostsThatRevocationNeedsAreNamed in pkg/inspect/check"} // no CA of these tests has a responder

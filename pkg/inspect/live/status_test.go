@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
@@ -263,4 +264,21 @@ func TestStatusOfANamespaceThatDoesNotExistSaysSo(t *testing.T) {
 	s := statusOf(t, reads(t, nil), one("gone"))
 	require.Equal(t, []verify.Namespace{"gone"}, s.Missing)
 	require.Empty(t, s.Namespaces)
+}
+
+func TestANoteOfAReviewNeedsNoAttention(t *testing.T) {
+	for _, c := range []struct {
+		kind   string
+		reason policy.Reason
+		want   bool
+	}{
+		{v1beta1.KindVerificationPolicy, policy.ReasonRuleTooBroad, false},
+		{v1beta1.KindClusterVerificationPolicy, policy.ReasonRuleTooBroad, true},
+		{v1beta1.KindVerificationPolicy, policy.ReasonRuleNeverReached, true},
+		{v1beta1.KindVerifier, policy.ReasonPlaceholder, false},
+		{v1beta1.KindVerifier, policy.ReasonIdentityForAnyone, true},
+	} {
+		a := Attention{Source: policy.ObjectRef{Kind: c.kind, Name: "x"}, Condition: v1beta1.ConditionNeedsReview, Reason: string(c.reason)}
+		require.Equal(t, c.want, a.NeedsAttention(), "%s %s", c.kind, c.reason)
+	}
 }

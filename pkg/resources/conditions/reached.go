@@ -2,10 +2,11 @@ package conditions
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/formats/image"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -15,11 +16,10 @@ import (
 // patterns takes two steps.
 const maxCoverSteps = 1 << 17
 
-// placedPattern is a pattern of a rule, with the place of the rule.
-type placedPattern struct {
-	pattern image.Pattern
-	source  policy.ObjectRef
-	rule    string
+// placed is a rule with its place in a policy.
+type placed struct {
+	verify.Rule
+	at string
 }
 
 // neverReached returns the rules of a level that no image reaches, because earlier ones match all of their images, by
@@ -30,17 +30,15 @@ func neverReached(l *resolve.Level) map[policy.ObjectRef][]concern {
 	found := map[policy.ObjectRef][]concern{}
 	steps := maxCoverSteps
 	for _, order := range triedTogether(l) {
-		var earlier []placedPattern
+		var earlier []placed
 		for _, p := range order {
 			for i, rule := range p.Rules {
-				at := fmt.Sprintf("spec.rules[%d]", i)
-				if by := covering(rule.Images, earlier, &steps); len(by) > 0 {
-					found[p.Source] = append(found[p.Source], unreached(p.Source, at, by))
+				this := placed{rule, fmt.Sprintf("spec.rules[%d]", i)}
+				if by := this.coveredBy(earlier, &steps); len(by) > 0 {
+					found[p.Source] = append(found[p.Source], this.unreached(by))
 					continue // it decides about no image, and hides no other rule
 				}
-				for _, pattern := range rule.Images {
-					earlier = append(earlier, placedPattern{pattern, p.Source, at})
-				}
+				earlier = append(earlier, this)
 			}
 		}
 	}
@@ -65,33 +63,37 @@ func triedTogether(l *resolve.Level) [][]compile.Policy {
 	return orders
 }
 
-// covering returns patterns that match all images of a rule, at least one for each of its own, none if some image is
-// not known to be matched.
-func covering(images []image.Pattern, earlier []placedPattern, steps *int) []placedPattern {
-	var by []placedPattern
-	for _, pattern := range images {
-		at := slices.IndexFunc(earlier, func(e placedPattern) bool { return e.pattern.Covers(pattern, steps) })
-		if at < 0 {
+// coveredBy returns earlier rules that match all images of a rule, none if some image is not known to be matched.
+func (r placed) coveredBy(earlier []placed, steps *int) []placed {
+	covering := map[int]bool{}
+	for _, pattern := range r.Images {
+		by := slices.IndexFunc(earlier, func(e placed) bool {
+			for _, wider := range e.Images {
+				if wider.Covers(pattern, steps) {
+					return true
+				}
+			}
+			return false
+		})
+		if by < 0 {
 			return nil
 		}
-		if !slices.ContainsFunc(by, func(e placedPattern) bool { return e.source == earlier[at].source && e.rule == earlier[at].rule }) {
-			by = append(by, earlier[at])
-		}
+		covering[by] = true
 	}
-	return by
+	return compile.MapSlice(slices.Sorted(maps.Keys(covering)), func(i int) placed { return earlier[i] })
 }
 
 // unreached says which rules match the images of a rule before it.
-func unreached(source policy.ObjectRef, at string, by []placedPattern) concern {
-	names := compile.MapSlice(by, func(e placedPattern) string {
-		if e.source == source {
-			return e.rule
+func (r placed) unreached(by []placed) concern {
+	names := compile.MapSlice(by, func(e placed) string {
+		if e.Source == r.Source {
+			return e.at
 		}
-		return e.rule + " of " + e.source.String()
+		return e.at + " of " + e.Source.String()
 	})
-	c := concern{policy.ReasonRuleNeverReached, at, "no image reaches the rule, because earlier rules match all of its images: " + compile.JoinNames(names),
+	c := concern{policy.ReasonRuleNeverReached, r.at, "no image reaches the rule, because earlier rules match all of its images: " + compile.JoinNames(names),
 		"move it before them, or remove it"}
-	if by[0].source != source {
+	if by[0].Source != r.Source {
 		c.fix = "move it into that policy before the rule there, or remove it"
 	}
 	return c

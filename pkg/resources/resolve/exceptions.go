@@ -15,7 +15,7 @@ import (
 // delegated to it.
 func (s *Snapshot) undelegated(v *View) []resource.Problem {
 	if len(v.Own.Exceptions) == 0 || s.cluster.Objects.hidden[v1beta1.KindException] != nil {
-		return nil // whoever may not read ClusterExceptions cannot say what they delegate; the condition does
+		return nil // without permission to read ClusterExceptions, what they delegate is unknown; the condition says it
 	}
 	var problems []resource.Problem
 	namespace := v.Own.Objects.Namespace

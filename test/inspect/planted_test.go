@@ -91,7 +91,7 @@ func rounds() map[string][]planted {
 				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},
 		// An older CRD let it in.
-		"refused": {{id: check.ResourceInvalid, edit: "s/defaultAction: Perhaps/defaultAction: Allow/", plant: fmt.Sprintf(older, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum"}`) + `
+		"refused": {{id: check.ResourceInvalid, edit: "s/defaultAction: Perhaps/defaultAction: Deny/", plant: fmt.Sprintf(older, `{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum"}`) + `
 timeout 60 sh -c 'until echo "$0" | kubectl create --filename=-; do :; done' '{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: refused, namespace: team-a}, spec: {defaultAction: Perhaps}}'
 ` + fmt.Sprintf(older, add("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/defaultAction/enum", `["Deny","Allow","Inherit"]`))}},
 		// No operator runs here.

@@ -95,7 +95,8 @@ const (
 	PropertyContainer     = "container"
 	PropertyContainerType = "containerType"
 	// PropertyRemediation describes how to fix the problem, PropertyCommand is a command that does, and
-	// PropertyContact says whom to ask: the contact of the policy, or of the Tenant.
+	// PropertyContact says whom to ask: the contact of each policy that denies, or of the Tenant,
+	// separated by "; ".
 	PropertyRemediation = "remediation"
 	PropertyCommand     = "command"
 	PropertyContact     = "contact"

@@ -225,18 +225,37 @@ func joinWithin(texts []string, separator string, limit int) string {
 	return Cut(strings.Join(cut, separator), limit)
 }
 
-// Contacts joins the contacts of all objections, each once.
-func (v Verdict) Contacts() string {
+// Contacts joins the contacts of all objections as [JoinContacts] does.
+func (v Verdict) Contacts(limit int) string {
 	if len(v.Others) == 0 {
-		return v.Contact
+		return Shown(v.Contact, limit)
 	}
 	var contacts []string
 	for _, d := range v.Objections() {
-		if d.Contact != "" && !slices.Contains(contacts, d.Contact) {
-			contacts = append(contacts, d.Contact)
+		contacts = append(contacts, d.Contact)
+	}
+	return JoinContacts(contacts, limit)
+}
+
+// JoinContacts joins contacts, each once, in at most limit bytes. Those that have no room are counted,
+// because half an address leads nowhere.
+func JoinContacts(contacts []string, limit int) string {
+	var distinct []string
+	for _, c := range contacts {
+		if c != "" && !slices.Contains(distinct, c) {
+			distinct = append(distinct, c)
 		}
 	}
-	return strings.Join(contacts, "; ")
+	for shown := len(distinct); shown > 0; shown-- {
+		text := strings.Join(distinct[:shown], "; ")
+		if more := len(distinct) - shown; more > 0 {
+			text += fmt.Sprintf("; %d more", more)
+		}
+		if len(text) <= limit {
+			return OneLine(text)
+		}
+	}
+	return Shown(strings.Join(distinct, "; "), limit)
 }
 
 // Remedies joins the advice of all objections, in at most limit bytes, and their commands. Several commands are one

@@ -204,8 +204,10 @@ func TestRemediesOfSeveralPoliciesAreOneCommand(t *testing.T) {
 
 	one, two := objecting("a", ""), objecting("b", "")
 	one.Contact, two.Contact = "#a", "#b"
-	require.Equal(t, "#a; #b", combined(one, two, one).Contacts(), "each once")
-	require.Equal(t, "#a", one.Contacts())
+	require.Equal(t, "#a; #b", combined(one, two, one).Contacts(100), "each once")
+	require.Equal(t, "#a", one.Contacts(100))
+	two.Contact = "#the-platform-team"
+	require.Equal(t, "#a; 1 more", combined(one, two).Contacts(len("#a; #the-platform")), "no contact is cut")
 }
 
 func TestOnlyADenialSaysWhomToAsk(t *testing.T) {

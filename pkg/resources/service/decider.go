@@ -79,19 +79,25 @@ func (d *Decider) Account(namespace verify.Namespace) verify.Account {
 	return namespace.Account()
 }
 
-// Contact says whom to ask about a policy that applies in a namespace, by its name as
-// [policy.ObjectRef.String] has it. It is "" if nobody is named, or no such policy applies.
-func (d *Decider) Contact(namespace verify.Namespace, name string) string {
+// Contacts say whom to ask about policies that apply in a namespace, in the order of their names,
+// which are as [policy.ObjectRef.String] has them. A policy that names nobody, or does not apply, has
+// none.
+func (d *Decider) Contacts(namespace verify.Namespace, names []string) []string {
 	config, err := d.currentConfig(namespace)
 	if err != nil {
-		return ""
+		return nil
 	}
+	texts := map[string]string{}
 	for _, c := range config.Contacts() {
-		if c.Policy.String() == name {
-			return c.Text
+		texts[c.Policy.String()] = c.Text
+	}
+	var found []string
+	for _, name := range names {
+		if text := texts[name]; text != "" {
+			found = append(found, text)
 		}
 	}
-	return ""
+	return found
 }
 
 // covers reports whether snapshot can answer for a namespace.

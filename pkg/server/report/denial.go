@@ -21,7 +21,9 @@ type note struct {
 	Image    string `json:"image"`              // of a registry, the last one; empty: images that had no counter of their own
 	Digest   string `json:"digest,omitempty"`
 	Policy   string `json:"policy"`
-	Reason   string `json:"reason"`
+	// Others are the further policies that deny, at most [policy.MaxOthers].
+	Others []string `json:"others,omitempty"`
+	Reason string   `json:"reason"`
 	// Advice is never read from an Event: it may be a command to copy, or name a stranger to ask.
 	Remediation string    `json:"-"`
 	Command     string    `json:"-"`
@@ -53,6 +55,10 @@ func parseNote(text string, now time.Time) (note, bool) {
 	n.Registry = policy.Shown(n.Registry, maxNameBytes)
 	n.Image, n.Digest, n.Policy = policy.Shown(n.Image, maxImageBytes), policy.Shown(n.Digest, maxNameBytes), policy.Shown(n.Policy, maxNameBytes)
 	n.Reason = policy.Shown(n.Reason, maxReasonBytes)
+	n.Others = n.Others[:min(len(n.Others), policy.MaxOthers)]
+	for i, name := range n.Others {
+		n.Others[i] = policy.Shown(name, maxNameBytes)
+	}
 	for _, advice := range []string{". To fix: ", ". Command: ", ". Ask: "} { // no reason of ours has any
 		n.Reason, _, _ = strings.Cut(n.Reason, advice)
 	}

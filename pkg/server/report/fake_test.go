@@ -257,8 +257,17 @@ func (c *cluster) Having(namespace verify.Namespace, image string, limit int) (f
 }
 
 func (c *cluster) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
-func (c *cluster) Contact(_ verify.Namespace, policy string) string {
-	return map[string]string{"ClusterVerifier release": "#team-a"}[policy]
+
+// contacts say whom to ask about policies, which apply everywhere.
+var contacts = map[string]string{"ClusterVerifier release": "#team-a", "ClusterVerificationPolicy baseline": "#security", "ClusterVerificationPolicy team": "#team-a"}
+
+func (c *cluster) Contacts(_ verify.Namespace, policies []string) (found []string) {
+	for _, name := range policies {
+		if contact := contacts[name]; contact != "" {
+			found = append(found, contact)
+		}
+	}
+	return found
 }
 func (c *cluster) NamespaceLabel(namespace verify.Namespace) string { return namespace.Label() }
 

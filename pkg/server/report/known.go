@@ -21,7 +21,7 @@ type finding struct {
 func findingOf(result verify.Result, at time.Time) finding {
 	f := finding{result: verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds}, signers: signersOf(result.Findings), at: at}
 	v := &f.result.Verdict
-	v.Reason, v.Contact, v.Warning = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), policy.Shown(v.Contacts(), maxContactBytes), policy.Shown(v.Warning, maxReasonBytes)
+	v.Reason, v.Contact, v.Warning = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), v.Contacts(maxContactBytes), policy.Shown(v.Warning, maxReasonBytes)
 	v.Remediation, v.Command = remedyOf(*v)
 	v.Others, v.More = nil, 0
 	return f

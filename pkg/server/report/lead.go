@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
@@ -210,7 +211,7 @@ func (t *term) noted(object runtime.Object) {
 		}
 		namespace := verify.Namespace(e.Namespace)
 		n.Remediation, n.Command = of.advice(namespace, n)
-		n.Contact = t.accounts.Contact(namespace, n.Policy)
+		n.Contact = policy.JoinContacts(t.accounts.Contacts(namespace, append([]string{n.Policy}, n.Others...)), maxContactBytes)
 		t.fold(namespace, n)
 	}
 }

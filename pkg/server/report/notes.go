@@ -67,11 +67,22 @@ func noteOf(k *provider.KeyObservation, traceID string) note {
 	n.Image = policy.Shown(n.Image, maxImageBytes)
 	if k.Result != nil {
 		v := k.Result.Verdict
-		n.Digest, n.Policy = string(k.Result.Digest), sourceOf(v.Policy)
-		n.Reason, n.Contact = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), policy.Shown(v.Contacts(), maxContactBytes)
+		n.Digest, n.Policy, n.Others = string(k.Result.Digest), sourceOf(v.Policy), othersOf(v)
+		n.Reason, n.Contact = policy.Shown(v.Reasons(maxReasonBytes), maxReasonBytes), v.Contacts(maxContactBytes)
 		n.Remediation, n.Command = remedyOf(v)
 	}
 	return n
+}
+
+// othersOf names the further policies of a verdict that denies, each once.
+func othersOf(v policy.Verdict) []string {
+	var names []string
+	for _, d := range v.Others {
+		if name := sourceOf(d.Policy); d.Policy != v.Policy && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // remedyOf returns what to do about a verdict, in its bounds. A command that is too long is left out:

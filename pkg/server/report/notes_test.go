@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
@@ -27,6 +29,24 @@ func key(t *testing.T, namespace verify.Namespace, name string) provider.KeyObse
 
 func admission(trace string, keys ...provider.KeyObservation) provider.Observation {
 	return provider.Observation{TraceID: trace, Source: provider.SourceAdmission, Operation: provider.OperationVerify, Keys: keys}
+}
+
+// noting runs a test in which time passes at once, with what writes the notes of a replica.
+func noting(t *testing.T, test func(t *testing.T, r *Reporter, server *api, w *noteWriter)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		test(t, r, server, newNoteWriter(r))
+	})
+}
+
+// relay writes the notes of a replica and hands their Events to the leader, as its watch does.
+func relay(t *testing.T, r *Reporter, server *api) {
+	t.Helper()
+	newNoteWriter(r).write(t.Context(), time.Now())
+	for _, e := range server.events {
+		r.leading.Load().noted(e)
+	}
 }
 
 func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
@@ -63,9 +83,7 @@ func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
 }
 
 func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		r.Observe(t.Context(), admission("first", key(t, "team-a", imageOne)))
 		r.Observe(t.Context(), admission("second", key(t, "team-a", imageOne)))
 		w.write(t.Context(), time.Now())
@@ -89,10 +107,46 @@ func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
 	})
 }
 
-func TestAnEventThatExpiredIsMadeAgainWithTheWholeCount(t *testing.T) {
+func TestANoteNamesAllPoliciesThatDenyAndTheLeaderWhomToAskAboutEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+		lead(t, r)
+		pass(time.Second)
+		several := denied
+		for _, name := range []string{"baseline", "release", "silent", "team"} {
+			several.Verdict.Others = append(several.Verdict.Others, policy.Objection{Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}, Reason: name + " denies", Contact: contacts["ClusterVerificationPolicy "+name]})
+		}
+		k := key(t, "team-a", imageOne)
+		k.Result = &several
+		r.Observe(t.Context(), admission("t", k))
+		relay(t, r, server)
+		for _, e := range server.events {
+			require.Contains(t, e.Message, "Ask: #team-a; #security. ")
+		}
+		pass(2 * soon)
+		p := server.stored()["team-a/landwaiter-denied"].Results[0].Properties
+		require.Equal(t, "#team-a; #security", p[v1beta1.PropertyContact], "each once")
+	})
+}
+
+func TestTheFurtherPoliciesOfAForgedNoteAreBounded(t *testing.T) {
+	n := noteAt("r0-1", 1, began)
+	for range 3 * policy.MaxOthers {
+		n.Others = append(n.Others, strings.Repeat("x\u202e\n", 50))
+	}
+	text, err := json.Marshal(n)
+	require.NoError(t, err)
+	read, ok := parseNote(string(text), began)
+	require.True(t, ok)
+	require.Len(t, read.Others, policy.MaxOthers)
+	for _, name := range read.Others {
+		require.LessOrEqual(t, len(name), maxNameBytes)
+		require.NotContains(t, name, "\n")
+	}
+}
+
+func TestAnEventThatExpiredIsMadeAgainWithTheWholeCount(t *testing.T) {
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		for range 2 {
 			r.Observe(t.Context(), admission("t", key(t, "team-a", imageOne)))
 			w.write(t.Context(), time.Now())
@@ -125,9 +179,7 @@ func TestTheFirstDenialOfAnImageIsWrittenAtOnce(t *testing.T) {
 }
 
 func TestAnIdleCounterBeginsAgainAsAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		for range 2 {
 			r.Observe(t.Context(), admission("t", key(t, "team-a", imageOne)))
 			w.write(t.Context(), time.Now())
@@ -142,9 +194,7 @@ func TestAnIdleCounterBeginsAgainAsAnother(t *testing.T) {
 }
 
 func TestDenialsOfAnAccountAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		for i := range 3 * maxPendingEach {
 			r.Observe(t.Context(), admission("t", key(t, "team-a", fmt.Sprintf("r.example.com/app:%d", i))))
 		}
@@ -208,9 +258,7 @@ func TestAReplicaThatStopsWritesItsLastNotes(t *testing.T) {
 }
 
 func TestAWriteWhoseAnswerWasLostIsNotRepeatedAsAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		r.Observe(t.Context(), admission("t", key(t, "team-a", imageOne)))
 		for _, p := range r.notes.due(time.Now()) {
 			require.NoError(t, w.save(t.Context(), p)) // and the process never learns of it

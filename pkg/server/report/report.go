@@ -40,12 +40,12 @@ type Pods interface {
 	Having(namespace verify.Namespace, image string, limit int) []workload.Ref
 }
 
-// Accounts says who pays for a namespace, what metrics call it, and whom to ask about a policy that
-// applies there. It is safe for concurrent use.
+// Accounts says who pays for a namespace, what metrics call it, and whom to ask about policies that
+// apply there. It is safe for concurrent use.
 type Accounts interface {
 	Account(namespace verify.Namespace) verify.Account
 	NamespaceLabel(namespace verify.Namespace) string
-	Contact(namespace verify.Namespace, policy string) string
+	Contacts(namespace verify.Namespace, policies []string) []string
 }
 
 // Reporter observes verdicts, and writes Events and reports about them. It is safe for

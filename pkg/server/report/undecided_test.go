@@ -63,9 +63,7 @@ func TestUndecidedImagesOfAnAdmissionAreCountedByRegistry(t *testing.T) {
 }
 
 func TestARegistryThatFailsIsOneEventThatIsUpdatedOnceAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		const minutes, each = 10, 12 // requests, ten seconds apart
 		for i := range minutes * each {
 			r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", fmt.Sprintf("r.example.com/app:%d", i%40))))
@@ -89,9 +87,7 @@ func TestARegistryThatFailsIsOneEventThatIsUpdatedOnceAMinute(t *testing.T) {
 }
 
 func TestARegistryThatIsBackIsSaid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", imageOne)))
 		r.Observe(t.Context(), admission("t", unknownKey(t, "team-b", imageOne)))
 		w.write(t.Context(), time.Now())
@@ -126,9 +122,7 @@ func TestARegistryThatIsBackIsSaid(t *testing.T) {
 }
 
 func TestAReplicaThatStopsWritesWhatItCountedOfARegistry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		for range 2 {
 			r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", imageOne)))
 			w.write(t.Context(), time.Now())
@@ -160,9 +154,7 @@ func TestRegistriesThatFailAreBounded(t *testing.T) {
 }
 
 func TestARegistryThatEverybodyUsesIsAnEventInEachNamespaceWithinAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, server, _, _ := newReporter(t)
-		w := newNoteWriter(r)
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
 		for i := range 1000 {
 			r.Observe(t.Context(), admission("t", unknownKey(t, verify.Namespace(fmt.Sprintf("team-%d", i)), imageOne)))
 		}
@@ -242,10 +234,7 @@ func TestALeaderReportsARegistryWithinSeconds(t *testing.T) {
 		lead(t, r)
 		pass(time.Second)
 		r.Observe(t.Context(), admission("t", unknownKey(t, "team-a", imageOne)))
-		newNoteWriter(r).write(t.Context(), time.Now())
-		for _, e := range server.events {
-			r.leading.Load().noted(e)
-		}
+		relay(t, r, server)
 		pass(2 * soon)
 		require.Equal(t, "r.example.com", outage(t, server.stored()["team-a/landwaiter-denied"])[v1beta1.PropertyRegistry])
 		require.Len(t, server.stored(), 1, "no other namespace learns of it")

@@ -28,6 +28,9 @@ const (
 	ReportRunning   = "running"
 	ReportDenied    = "denied"
 	ReportUndecided = "undecided"
+	// RegistriesOther and RegistriesNone are values of PropertyRegistry that no registry has.
+	RegistriesOther = "*"
+	RegistriesNone  = "-"
 	// ReportNameRunning is the name of the report about running images in a namespace. If one
 	// report cannot contain all results, the next reports are called ReportNameRunning + "-1" to
 	// "-9". ReportNameDenied is the name of the single report about denied images in a namespace.
@@ -54,6 +57,17 @@ func ReportAbout(name string) string {
 		return ReportRunning
 	}
 	return ""
+}
+
+// ImagesOf names the images of a PropertyRegistry in a sentence.
+func ImagesOf(registry string) string {
+	switch registry {
+	case RegistriesOther:
+		return "images of other registries"
+	case RegistriesNone:
+		return "images whose registry is not the cause"
+	}
+	return "images of " + registry
 }
 
 // IsOwnReport reports whether the name, label, source and field managers of a report are as
@@ -123,8 +137,9 @@ const (
 	PropertyFirst   = "first"
 	PropertyLast    = "last"
 	PropertyTraceID = "traceID"
-	// PropertyRegistry is the registry whose images were undecided, or "*" for all registries that are
-	// not counted separately. PropertyAnswered is since when Landwaiter decides about its images again.
+	// PropertyRegistry is the registry that did not answer as it should, so that its images were
+	// undecided: [RegistriesOther] for all that are not counted separately, [RegistriesNone] for images
+	// whose registry is not the cause. PropertyAnswered is since when Landwaiter decides about its images again.
 	// Both are only in results of ReportUndecided, in which PropertyImage is the last of these images.
 	PropertyRegistry = "registry"
 	PropertyAnswered = "answered"

@@ -130,7 +130,7 @@ func (r Requirement) decide(step func() error, findings []Finding) Verdict {
 	// If the requirement would hold with all unreadable evidence valid, a retry may
 	// succeed; otherwise no retry can help.
 	if r.holds(relevant, true) {
-		return NotDecided(r.source, r.undecidedReason(relevant))
+		return r.undecided(relevant)
 	}
 	return r.denied(relevant)
 }
@@ -174,7 +174,7 @@ func (r Requirement) match(step func() error, findings []Finding) Verdict {
 			Reason: fmt.Sprintf("the expression of %s needs all evidence, and some was not read: %s", r.sourceName(), findings[i].Message)}
 	}
 	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Result() == Unknown }) {
-		return NotDecided(r.source, r.undecidedReason(findings))
+		return r.undecided(findings)
 	}
 	var proven []Finding
 	for _, f := range findings {

@@ -46,9 +46,16 @@ func (r Requirement) allowedReason(findings []Finding) string {
 	return fmt.Sprintf("%s is satisfied: %s verified by %s", r.sourceName(), noun(findings), join(unique(by), " and "))
 }
 
-// undecidedReason explains which evidence could not be read.
-func (r Requirement) undecidedReason(findings []Finding) string {
-	return fmt.Sprintf("%s could not be evaluated: %s", r.sourceName(), r.messages(causes(findings, Unknown)))
+// undecided returns the verdict on evidence that could not be read. If a registry caused some of that,
+// it is the cause.
+func (r Requirement) undecided(findings []Finding) Verdict {
+	v := NotDecided(r.source, fmt.Sprintf("%s could not be evaluated: %s", r.sourceName(), r.messages(causes(findings, Unknown))))
+	for _, f := range findings {
+		if f.Result() == Unknown && (v.Cause == "" || f.Reason == ReasonUnreachable) {
+			v.Cause = f.Reason
+		}
+	}
+	return v
 }
 
 // denied returns the verdict on a requirement that is not met: what it wants, what is

@@ -41,6 +41,9 @@ type Verdict struct {
 	outcome Outcome
 	Policy  ObjectRef
 	Reason  string
+	// Cause says in a word why a verdict is Undecided: ReasonUnreachable if a registry did not answer
+	// as it should. It may be empty.
+	Cause Reason
 	// Remediation says what to do about a verdict that does not allow, as one clause
 	// without a full stop: what a developer can do first. It is empty if there is nothing to add.
 	Remediation string

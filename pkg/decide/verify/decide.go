@@ -231,7 +231,9 @@ func failure(err error) policy.Verdict {
 	if errors.As(err, &permanent) {
 		return policy.Verdict{Reason: err.Error(), Remediation: permanent.Remediation}
 	}
-	return policy.NotDecided(policy.ObjectRef{}, err.Error())
+	verdict := policy.NotDecided(policy.ObjectRef{}, err.Error())
+	verdict.Cause = FindingOf(err).Reason
+	return verdict
 }
 
 // examineManifests decides whether an index, which was denied itself, is allowed by

@@ -315,14 +315,22 @@ func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, wo
 		defer e.limit.Return(config.account(), 1)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
 		defer cancel()
-		return e.run(ctx, key, work)
+		entry, err := e.run(ctx, key, work)
+		if open := err != nil && !IsPermanent(err) || err == nil && entry.Verdict.Outcome() == policy.Undecided; open && StoodStill(ctx) {
+			return Entry{}, Unfinished(fmt.Errorf("%s was not finished, because Landwaiter stood still; try again", key.Image))
+		}
+		return entry, err
 	})
 	select {
 	case done := <-flight:
 		entry, _ := done.Val.(Entry) // the zero Entry denies
 		return entry, done.Err
 	case <-ctx.Done():
-		return Entry{}, fmt.Errorf("%s was not finished in time: %w; try again", key.Image, ctx.Err())
+		err := fmt.Errorf("%s was not finished in time: %w; try again", key.Image, ctx.Err())
+		if StoodStill(ctx) {
+			err = Unfinished(err)
+		}
+		return Entry{}, err
 	}
 }
 
@@ -342,7 +350,7 @@ func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (E
 }
 
 // errOverloaded is transient: a retry may find capacity.
-var errOverloaded = errors.New("overloaded, try again")
+var errOverloaded = Unfinished(errors.New("overloaded, try again"))
 
 // errLowPriority refuses low-priority work: what is left is for callers who wait.
 var errLowPriority = fmt.Errorf("no spare capacity: %w", errOverloaded)

@@ -151,7 +151,7 @@ func (b *budget) release() { b.memory.Release() }
 func (p pace) take(ctx context.Context) (context.Context, func(), error) {
 	turn, err := p.turns.Take(ctx, p.account)
 	if err != nil {
-		return nil, nil, fmt.Errorf("wait for a turn of %s: %w", p.account, err)
+		return nil, nil, Unfinished(fmt.Errorf("wait for a turn of %s: %w", p.account, err))
 	}
 	return withTurn(ctx, checking{turn: turn}), turn.Leave, nil
 }
@@ -253,7 +253,7 @@ func (c checking) alone(ctx context.Context) error {
 	c.turn.Leave()
 	large, err := c.budget.larges.Take(ctx, c.budget.account)
 	if err != nil {
-		return fmt.Errorf("wait for memory: %w", err)
+		return Unfinished(fmt.Errorf("wait for memory: %w", err))
 	}
 	c.held.large = large
 	return c.turn.Enter(ctx)

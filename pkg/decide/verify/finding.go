@@ -2,7 +2,9 @@ package verify
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
@@ -75,6 +77,23 @@ func Inconclusive(reason policy.Reason, message string) error {
 	return &inconclusive{reason: reason, message: message}
 }
 
+// unfinished marks a transient error that no server outside caused.
+type unfinished struct{ error }
+
+// Unwrap returns the cause.
+func (u *unfinished) Unwrap() error { return u.error }
+
+// Unfinished marks an error of work that Landwaiter itself did not finish, because it was overloaded,
+// was not ready or stood still. No registry is to blame for it.
+func Unfinished(err error) error { return &unfinished{err} }
+
+// StoodStill reports whether ctx ended so long ago that this process did not run meanwhile: then no
+// registry is to blame for the time that is over.
+func StoodStill(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && time.Since(end) > standstill
+}
+
 // Found returns the finding for what [Checker.Check] returned: whatever its proof, an error proves
 // nothing.
 func Found(proof policy.Proof, err error) policy.Finding {
@@ -85,7 +104,8 @@ func Found(proof policy.Proof, err error) policy.Finding {
 }
 
 // FindingOf returns the finding for an error of a [Checker] or a [Registry]:
-// Invalid for a [Refusal] and a [PermanentError], Unknown for every other error.
+// Invalid for a [Refusal] and a [PermanentError], Unknown for every other error. What was canceled, and
+// what is [Unfinished], has a reason of its own.
 // It always has a reason and is never Valid; past a limit it is Incomplete. A nil error
 // is a fault of the caller, and Invalid.
 func FindingOf(err error) policy.Finding {
@@ -98,6 +118,7 @@ func findingOf(err error) policy.Finding {
 	var refusal *Refusal
 	var permanent *PermanentError
 	var unsure *inconclusive
+	var own *unfinished
 	switch {
 	case err == nil:
 		return policy.Proof{}.Finding()
@@ -112,7 +133,11 @@ func findingOf(err error) policy.Finding {
 	case errors.As(err, &unsure):
 		return policy.Finding{Unknown: true, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
 	}
-	return policy.Finding{Unknown: true, Reason: policy.ReasonUnreachable, Message: err.Error()}
+	found := policy.Finding{Unknown: true, Reason: policy.ReasonUnreachable, Message: err.Error()}
+	if errors.As(err, &own) || errors.Is(err, context.Canceled) {
+		found.Reason = policy.ReasonUnfinished
+	}
+	return found
 }
 
 // HasReason reports whether err is an error whose finding has the given reason.

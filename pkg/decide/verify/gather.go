@@ -145,7 +145,7 @@ func (s *search) check(ctx context.Context, v *Verifier, signature *candidate) {
 	}
 	turn, err := s.budget.turns.Take(ctx, s.budget.account)
 	if err != nil {
-		s.board.add(s.registry, v, &signature.rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, err)))
+		s.board.add(s.registry, v, &signature.rank, FindingOf(Unfinished(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, err))))
 		return
 	}
 	check := s.budget.check(turn)

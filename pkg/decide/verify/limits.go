@@ -78,3 +78,7 @@ const (
 	DefaultDenyTTL            = 10 * time.Second
 	DefaultTagTTL             = 5 * time.Second
 )
+
+// standstill is how late after its end a context may be noticed by a process that runs. A server that
+// was stopped, or whose machine was, notices seconds later.
+const standstill = time.Second

@@ -35,6 +35,8 @@ func TestFindingOfAnErrorIsNeverValidAndNeverWithoutReason(t *testing.T) {
 		"inconclusive without reason": {verify.Inconclusive("", "later"), policy.Unknown, policy.ReasonUnreachable, "later"},
 		"transient":                   {outage, policy.Unknown, policy.ReasonUnreachable, "503"},
 		"deadline":                    {context.DeadlineExceeded, policy.Unknown, policy.ReasonUnreachable, "context deadline exceeded"},
+		"canceled":                    {fmt.Errorf("fetch: %w", context.Canceled), policy.Unknown, policy.ReasonUnfinished, "fetch: context canceled"},
+		"unfinished":                  {fmt.Errorf("fetch: %w", verify.Unfinished(outage)), policy.Unknown, policy.ReasonUnfinished, "fetch: 503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			finding := verify.FindingOf(c.err)

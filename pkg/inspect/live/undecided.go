@@ -8,12 +8,9 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// allOtherRegistries is how reports name the registries that are not counted separately.
-const allOtherRegistries = "*"
-
-// Undecided is a registry with images about which Landwaiter could not decide, most often because the registry did not answer.
+// Undecided is a registry with images about which Landwaiter could not decide because the registry did not answer as it should, or images about which it could not for another reason.
 type Undecided struct {
-	Registry string `json:"registry"` // "*" for those that are not counted separately
+	Registry string `json:"registry"` // or "*" or "-", as in reports
 	// Count is how often images were undecided, First and Last when, and Image the last of them.
 	Count       int    `json:"count"`
 	First       string `json:"first"`
@@ -31,10 +28,7 @@ type Undecided struct {
 
 // Of says whose images were undecided.
 func (u Undecided) Of() string {
-	if u.Registry == allOtherRegistries {
-		return "images of other registries"
-	}
-	return "images of " + u.Registry
+	return v1beta1.ImagesOf(u.Registry)
 }
 
 // When says how often images were undecided, since when, and whether that is over.

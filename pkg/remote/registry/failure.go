@@ -196,7 +196,18 @@ func explain(err error, doing, host string) error {
 	if reason, text := permanentCause(err, host); reason != "" {
 		return verify.PermanentWith(reason, fmt.Errorf("cannot %s: %s", doing, text), remedy(err, reason, host))
 	}
-	return fmt.Errorf("cannot %s: %s", doing, transientCause(err, host))
+	said := fmt.Errorf("cannot %s: %s", doing, transientCause(err, host))
+	if ownFault(err) {
+		return verify.Unfinished(said)
+	}
+	return said
+}
+
+// ownFault reports whether a failure says nothing about the registry: too much is under way, or whoever asked
+// gave up.
+func ownFault(err error) bool {
+	var response *errcode.ErrorResponse
+	return !errors.As(err, &response) && slices.ContainsFunc([]error{errMemory, errPace, errOverloaded, context.Canceled}, func(own error) bool { return errors.Is(err, own) })
 }
 
 // remedy says what to do about a failure that a retry would repeat.

@@ -131,7 +131,7 @@ func (d *Decider) config(ctx context.Context, namespace verify.Namespace) (*veri
 	exists, err := d.finder.Exists(ctx, namespace)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)
+		return nil, verify.Unfinished(fmt.Errorf("look for namespace %s: %w", namespace, err))
 	case !exists:
 		return nil, verify.NamespaceNotFound(namespace)
 	}
@@ -157,7 +157,7 @@ func (d *Decider) await(ctx context.Context, namespace verify.Namespace) (*verif
 
 // ErrNotReady means that no resources have been compiled yet. Verdicts are Undecided
 // until then.
-var ErrNotReady = errors.New("resources are not loaded yet, try again")
+var ErrNotReady = verify.Unfinished(errors.New("resources are not loaded yet, try again"))
 
 // Set holds the current Snapshot. Its zero value is not ready. It is safe for
 // concurrent use; readers never block.

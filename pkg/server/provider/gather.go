@@ -100,6 +100,15 @@ type decision struct {
 
 const lateReason = "not finished in time, try again"
 
+// lateCause says in a word why nothing was decided before ctx ended: the registry is to blame, unless the
+// client left or this process stood still.
+func lateCause(ctx context.Context) policy.Reason {
+	if verify.StoodStill(ctx) {
+		return policy.ReasonUnfinished
+	}
+	return verify.FindingOf(ctx.Err()).Reason
+}
+
 func undecided(reason string) decision {
 	return decision{answer: verify.AnswerUndecided, result: verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, reason)}}
 }

@@ -85,6 +85,7 @@ type exchange struct {
 	plan      plan
 	decisions []decision
 	outcome   RequestOutcome
+	late      policy.Reason              // why decisions that are missing were not made in time
 	turn      *fair.Turn[verify.Account] // of the request, while it needs a processor
 }
 
@@ -254,6 +255,7 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places
 	x.turn.Leave()
 	h.gather(ctx, &job{traceID: x.traceID, targets: x.plan.targets, left: left, places: places, do: op.decide}, x.decisions, grace)
 	if slices.ContainsFunc(x.decisions, func(d decision) bool { return !d.decided() }) {
+		x.late = lateCause(ctx)
 		return nil // the answer is short
 	}
 	return x.turn.Enter(ctx)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/formats/image"
 )
@@ -51,6 +52,8 @@ type KeyObservation struct {
 	Reference image.Reference
 	Answer    verify.Answer
 	Reason    string
+	// Cause says in a word why an image is undecided, as [policy.Verdict] does.
+	Cause policy.Reason
 	// Result is what the Decider said. It is nil for mutations, malformed keys, and
 	// images whose verification did not end in time or did not end well.
 	Result *verify.Result
@@ -177,6 +180,9 @@ func (x *exchange) observation(status int) Observation {
 		target, d := x.plan.targets[k.target], &x.decisions[k.target]
 		found.Namespace, found.Reference = target.namespace, target.ref
 		found.Began, found.Duration = d.began, d.took
+		if found.Cause = d.result.Verdict.Cause; d.answer == "" {
+			found.Cause = x.late
+		}
 		if d.judged {
 			found.Result = &d.result
 		}

@@ -1,9 +1,12 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -99,4 +102,31 @@ func TestObserversSeeNoVerdictWhereThereIsNone(t *testing.T) {
 	require.Empty(t, refused.Keys)
 	require.Empty(t, refused.Operation)
 	require.False(t, refused.AllAllowed(), "nothing was asked about")
+}
+
+func TestARegistryIsNotToBlameForAClientThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := deciderFunc(func(context.Context, verify.Namespace, image.Reference) verify.Result {
+			time.Sleep(time.Minute) // virtual
+			return verify.Result{}
+		})
+		cause := func(ctx context.Context) policy.Reason {
+			var s seen
+			h := testHandler(stuck, pinning, func(o *Options) { o.Observers = []Observer{&s} })
+			request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/verify", bytes.NewReader(requestBody(t, "[team-a]r.example.com/a")))
+			request.Header.Set("Content-Type", "application/json")
+			h.ServeHTTP(httptest.NewRecorder(), request)
+			require.Len(t, s, 1)
+			require.True(t, s[0].Keys[0].Undecided())
+			return s[0].Keys[0].Cause
+		}
+		require.Equal(t, policy.ReasonUnreachable, cause(t.Context()), "nobody else is known to be slow")
+		left, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		require.Equal(t, policy.ReasonUnfinished, cause(left))
+		stood, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Minute))
+		defer cancel()
+		require.NotEqual(t, policy.ReasonUnreachable, cause(stood), "the process noticed the end a minute late")
+		time.Sleep(2 * time.Minute)
+	})
 }

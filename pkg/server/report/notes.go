@@ -51,7 +51,7 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 		}
 		n, of := noteOf(k, o.TraceID), r.notes
 		if k.Undecided() {
-			n.Registry, of = k.Reference.Host, r.registries
+			n.Registry, of = registryOf(k), r.registries
 		}
 		of.add(k.Namespace, r.accounts.Account(k.Namespace), n, r.now())
 		r.answered(k)
@@ -169,7 +169,7 @@ func (n *notes) advice(namespace verify.Namespace, about note) (remediation, com
 	if _, err := image.Parse(about.Image); err != nil {
 		return "", ""
 	}
-	if about.Registry != "" {
+	if about.Registry != "" && about.Registry != v1beta1.RegistriesNone {
 		return "pods are tried again by themselves; if it lasts, ask whoever runs " + about.Registry, ""
 	}
 	return "ask Landwaiter what is missing", fmt.Sprintf("landwaiter verify --explain --namespace %s %s", namespace, about.Image)

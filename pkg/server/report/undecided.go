@@ -13,11 +13,17 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
 )
 
-// otherRegistries stands for the registries of a namespace that have no counter of their own.
-const otherRegistries = "*"
+// registryOf returns what counts an undecided image: its registry, if that is the cause.
+func registryOf(k *provider.KeyObservation) string {
+	if k.Cause == policy.ReasonUnreachable {
+		return k.Reference.Host
+	}
+	return v1beta1.RegistriesNone
+}
 
 // key is what a note counts: undecided images of one registry, or denials of one image.
 func (n *note) key() string { return cmp.Or(n.Registry, n.Image) }
@@ -25,17 +31,14 @@ func (n *note) key() string { return cmp.Or(n.Registry, n.Image) }
 // other returns the note for what has no counter of its own.
 func (n *note) other() note {
 	if n.Registry != "" {
-		return note{Registry: otherRegistries, Reason: n.Reason, TraceID: n.TraceID}
+		return note{Registry: v1beta1.RegistriesOther, Reason: n.Reason, TraceID: n.TraceID}
 	}
 	return note{TraceID: n.TraceID}
 }
 
 // undecided returns what the Event of a registry says.
 func (n *note) undecided() string {
-	about := "images of " + n.Registry
-	if n.Registry == otherRegistries {
-		about = "images of other registries"
-	}
+	about := v1beta1.ImagesOf(n.Registry)
 	text := fmt.Sprintf("Landwaiter could not decide about %s %s since %s: %s", about, times(n.Count), stamp(n.First), n.Reason)
 	if !n.Answered.IsZero() {
 		text = fmt.Sprintf("Landwaiter decides about %s again since %s. It could not %s from %s to %s: %s", about, stamp(n.Answered), times(n.Count), stamp(n.First), stamp(n.Last), n.Reason)
@@ -55,14 +58,19 @@ func (r *Reporter) answered(k *provider.KeyObservation) {
 	if r.registries.total.Load() == 0 || k.Undecided() || k.Result == nil || len(k.Result.Looked) == 0 { // without a look at the registry nothing is known of it
 		return
 	}
-	r.registries.answer(k.Namespace, k.Reference.Host, r.now())
+	r.registries.answer(k.Namespace, k.Reference, r.now())
 }
 
-func (n *notes) answer(namespace verify.Namespace, registry string, now time.Time) {
+// answer notes that an image is decided: its registry answers again, and so does whatever else kept the
+// same image from that.
+func (n *notes) answer(namespace verify.Namespace, ref image.Reference, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if p := n.of[namespace][registry]; p != nil && p.Answered.IsZero() {
-		p.Answered = now
+	for _, registry := range []string{ref.Host, v1beta1.RegistriesNone} {
+		p := n.of[namespace][registry]
+		if p != nil && p.Answered.IsZero() && (registry == ref.Host || p.Image == ref.String()) {
+			p.Answered = now
+		}
 	}
 }
 

@@ -15,15 +15,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/server/provider"
+	"github.com/landwaiter/landwaiter/test/kit/judged"
 )
 
 // silent is what an image of a registry that does not answer leads to.
-var silent = verify.Result{Verdict: policy.NotDecided(policy.ObjectRef{}, "r.example.com did not answer in time")}
+var silent = verdict(judged.As(policy.Undecided, policy.Verdict{Reason: "r.example.com did not answer in time", Cause: policy.ReasonUnreachable}))
 
 func unknownKey(t *testing.T, namespace verify.Namespace, name string) provider.KeyObservation {
 	t.Helper()
 	k := key(t, namespace, name)
-	k.Answer, k.Result = verify.AnswerUndecided, &silent
+	k.Answer, k.Result, k.Cause = verify.AnswerUndecided, &silent, silent.Verdict.Cause
 	return k
 }
 
@@ -61,6 +62,32 @@ func TestUndecidedImagesOfAnAdmissionAreCountedByRegistry(t *testing.T) {
 	r.Forget("team-a")
 	require.EqualValues(t, 1, r.registries.total.Load())
 }
+
+// A frozen server, a client that leaves, an expired root and overload are no outage of a registry, but pods
+// are refused all the same.
+func TestWhatNoRegistryCausedIsCountedForNone(t *testing.T) {
+	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
+		for _, cause := range []policy.Reason{policy.ReasonUnfinished, policy.ReasonUnreadable, policy.ReasonRevocationUnknown, policy.ReasonInternalError, ""} {
+			k := unknownKey(t, "team-a", imageOne)
+			k.Cause = cause
+			r.Observe(t.Context(), admission("t", k))
+		}
+		require.Len(t, r.registries.of["team-a"], 1)
+		require.Equal(t, 5, r.registries.of["team-a"][v1beta1.RegistriesNone].Count)
+		w.write(t.Context(), time.Now())
+		for _, e := range server.events {
+			require.Contains(t, e.Message, "Landwaiter could not decide about images whose registry is not the cause 5 times since ")
+			require.NotContains(t, e.Message, "images of r.example.com")
+		}
+		r.Observe(t.Context(), admission("t", knownKey(t, "team-a", imageTwo)))
+		require.Zero(t, r.registries.of["team-a"][v1beta1.RegistriesNone].Answered, "another image says nothing of the cause")
+		r.Observe(t.Context(), admission("t", knownKey(t, "team-a", imageOne)))
+		require.NotZero(t, r.registries.of["team-a"][v1beta1.RegistriesNone].Answered)
+		require.Equal(t, "landwaiter verify --explain --namespace team-a "+imageOne, second(r.registries.advice("team-a", note{Registry: v1beta1.RegistriesNone, Image: imageOne})))
+	})
+}
+
+func second(_, command string) string { return command }
 
 func TestARegistryThatFailsIsOneEventThatIsUpdatedOnceAMinute(t *testing.T) {
 	noting(t, func(t *testing.T, r *Reporter, server *api, w *noteWriter) {
@@ -142,7 +169,7 @@ func TestRegistriesThatFailAreBounded(t *testing.T) {
 	}
 	r.Observe(t.Context(), admission("t", unknownKey(t, "team-b", imageOne)))
 	require.Len(t, r.registries.of["team-a"], maxRegistriesEach+1)
-	require.Equal(t, 2*maxRegistriesEach, r.registries.of["team-a"][otherRegistries].Count)
+	require.Equal(t, 2*maxRegistriesEach, r.registries.of["team-a"][v1beta1.RegistriesOther].Count)
 	require.Len(t, r.registries.of["team-b"], 1, "nobody else has less room")
 
 	s := newSpace()

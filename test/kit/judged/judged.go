@@ -7,7 +7,7 @@ import "github.com/landwaiter/landwaiter/pkg/decide/policy"
 func As(outcome policy.Outcome, v policy.Verdict) policy.Verdict {
 	if outcome == policy.Undecided {
 		made := policy.NotDecided(v.Policy, v.Reason)
-		made.Remediation, made.Command = v.Remediation, v.Command
+		made.Remediation, made.Command, made.Cause = v.Remediation, v.Command, v.Cause
 		return made
 	}
 	made, err := policy.Restore(outcome.String(), v)

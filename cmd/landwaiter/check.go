@@ -163,12 +163,26 @@ func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (che
 		return check.Report{}, program.Failed(err)
 	}
 	options := f.options
-	options.Asker = check.NewAsker(config)
+	options.Asker, options.Outages = check.NewAsker(config), outages(reader)
 	inventory, err := check.Read(ctx, reader.Client(), options, time.Now())
 	if err != nil {
 		return check.Report{}, err
 	}
 	return check.Examine(inventory, schemas), nil //nolint:contextcheck // it waits for nothing
+}
+
+// outages reads what the reports of all namespaces say of registries.
+func outages(reader *live.Person) check.Outages {
+	return func(ctx context.Context) (found []check.Outage, missing string, err error) {
+		all, rights, err := reader.Outages(ctx, time.Now())
+		for _, o := range all {
+			found = append(found, check.Outage{Namespace: string(o.Namespace), Registry: o.Registry, Count: o.Count, Since: o.First, Last: o.Last, Reason: o.Reason})
+		}
+		for _, right := range rights {
+			missing = right.Verb + " " + right.Resource.String()
+		}
+		return found, missing, err
+	}
 }
 
 // ofTenants checks Tenants, and the guardrails that keep them apart.

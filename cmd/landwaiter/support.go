@@ -50,7 +50,7 @@ of namespaces, registries and images stay: review the archive before you send it
 			if err != nil {
 				return program.Failed(err)
 			}
-			inventory, err := check.Read(ctx, reader.Client(), check.Options{Namespace: account.Namespace, Asker: check.NewAsker(config)}, time.Now())
+			inventory, err := check.Read(ctx, reader.Client(), check.Options{Namespace: account.Namespace, Asker: check.NewAsker(config), Outages: outages(reader)}, time.Now())
 			if err != nil {
 				return failed(err)
 			}

@@ -35,7 +35,7 @@ func IDs() []string {
 		all = append(all, c.ids...)
 	}
 	slices.Sort(all)
-	return all
+	return slices.Compact(all)
 }
 
 // checks returns all rules.
@@ -77,6 +77,7 @@ func checks() []check {
 		{[]string{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach, nil},
 		{[]string{BroadAccess}, []Source{SourceRights}, broad, nil},
 		{[]string{RedisUnreachable, RedisPermissions, RedisEviction, ClockSkew, RegistryUnreachable, ReferrersMissing}, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts, nil},
+		{[]string{RegistryUnreachable}, []Source{SourceOutages, SourceResources}, lasting, nil},
 	}
 }
 

@@ -46,10 +46,12 @@ func factRows() []factRow {
 		{RedisPermissions, resource.Warning, "each denied command fails, and the cache helps less", "", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
 		{RedisEviction, resource.Warning, "a full Redis refuses new entries instead of dropping old ones", "", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
 		{ClockSkew, resource.Warning, "signatures, certificates and exceptions expire too early or too late", "", restartServe, "the time service of the pod's node; a restart moves the pod, or shows that the node is fixed"},
-		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", "bring back the registry, or the network from Landwaiter's pods to it", nil, "registries, caBundle and proxy of the ClusterStore that lists it, if the registry has moved"},
+		{RegistryUnreachable, resource.Error, "images of this registry are undecided, so pods with them are not admitted", bringBackRegistry, nil, "registries, caBundle and proxy of the ClusterStore that lists it, if the registry has moved"},
 		{ReferrersMissing, resource.Note, "tools list signatures in the tag sha256-… instead: two that sign an image at the same time can lose a signature, and so can a retention rule for tags", "", nil, "the tags sha256-… in retention rules, and one signature at a time for each image"},
 	}
 }
+
+const bringBackRegistry = "bring back the registry, or the network from Landwaiter's pods to it"
 
 // restartRedis returns the command for the Redis of the chart, "" for another one.
 func restartRedis(v *view) string {
@@ -82,6 +84,9 @@ func badFacts(v *view, add func(resource.Finding)) {
 			}
 			finding := resource.Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: v.Namespace, Name: resource.FactsName},
 				Message: fact.Message, Why: row.why, Fix: row.fix, Keep: row.keep}
+			if undecided := v.undecidedOf(fact.About); undecided != "" && row.id == RegistryUnreachable {
+				finding.Message += "; " + undecided
+			}
 			if row.command != nil {
 				finding.Command = row.command(v)
 			}

@@ -45,6 +45,7 @@ const (
 	SourceOperator    Source = "operator"
 	SourceFacts       Source = "facts"
 	SourceAnswers     Source = "answers"
+	SourceOutages     Source = "outages"
 )
 
 // Unread says why a source was not read, or not all of it.
@@ -66,6 +67,8 @@ type Options struct {
 	Only []string
 	// Asker asks whether the server answers; nil leaves that out.
 	Asker *Asker
+	// Outages reads what reports say of registries; nil leaves that out.
+	Outages Outages
 }
 
 // Inventory is what was read of a cluster.
@@ -102,6 +105,8 @@ type Inventory struct {
 	OperatorLease *coordinationv1.Lease
 	// Facts are what the process published, nil if it published nothing.
 	Facts *resource.Facts
+	// Undecided are the registries that reports say do not answer.
+	Undecided []Outage
 	// Answers are of the places where Gatekeeper asks.
 	Answers []Answers
 }
@@ -141,7 +146,7 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 	for _, more := range []struct {
 		source Source
 		read   func()
-	}{{SourceDefinitions, r.definitions}, {SourceLease, r.lease}, {SourceOperator, r.operatorLease}, {SourceFacts, r.facts}} {
+	}{{SourceDefinitions, r.definitions}, {SourceLease, r.lease}, {SourceOperator, r.operatorLease}, {SourceFacts, r.facts}, {SourceOutages, r.outages}} {
 		if r.failed == nil && i.needs(more.source) {
 			more.read()
 		}

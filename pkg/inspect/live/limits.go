@@ -39,9 +39,10 @@ const (
 	// denialsKept is how long reports say what was denied.
 	denialsKept = 7 * 24 * time.Hour
 	// undecidedKept is how long reports say that images of a registry were undecided, and
-	// undecidedQuiet how long none may be before that is taken to be over.
+	// undecidedQuiet how long none may be before that is taken to be over: a ReplicaSet tries again
+	// after 17 minutes at the latest.
 	undecidedKept  = time.Hour
-	undecidedQuiet = 5 * time.Minute
+	undecidedQuiet = 20 * time.Minute
 	// maxShownBytes bounds a text of a report that is repeated.
 	maxShownBytes = 1024
 	// maxNamed is how many namespaces a note names.

@@ -19,9 +19,9 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// reportPages opens one page of the reports of a namespace, or of all, as a list in JSON. The
-// caller closes it. A page is not held in memory: one report may have a megabyte.
-type reportPages func(ctx context.Context, namespace string, limit int64, next string) (io.ReadCloser, error)
+// reportPages opens one page of the reports of a namespace, or of all, as a list in JSON: those about
+// something or, for "", all of ours. The caller closes it. A page is not held in memory: one report may have a megabyte.
+type reportPages func(ctx context.Context, namespace, about string, limit int64, next string) (io.ReadCloser, error)
 
 // newReportPages returns the pages of an API server.
 func newReportPages(config *rest.Config, by *http.Client, mapper meta.RESTMapper) (reportPages, error) {
@@ -32,13 +32,17 @@ func newReportPages(config *rest.Config, by *http.Client, mapper meta.RESTMapper
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, namespace string, limit int64, next string) (io.ReadCloser, error) {
+	return func(ctx context.Context, namespace, about string, limit int64, next string) (io.ReadCloser, error) {
 		// Someone without permissions must not learn about missing ones if the kind does not exist.
 		if _, err := mapper.RESTMapping(version.WithKind(v1beta1.ReportKind).GroupKind(), version.Version); err != nil {
 			return nil, err
 		}
+		selected := v1beta1.LabelReport
+		if about != "" {
+			selected += "=" + about
+		}
 		request := made.Get().NamespaceIfScoped(namespace, namespace != "").Resource(v1beta1.ReportResource).
-			Param("labelSelector", v1beta1.LabelReport).Param("limit", strconv.FormatInt(limit, 10))
+			Param("labelSelector", selected).Param("limit", strconv.FormatInt(limit, 10))
 		if next != "" {
 			request = request.Param("continue", next)
 		}

@@ -94,11 +94,11 @@ func TestPagesOfReportsAreAskedForByLabel(t *testing.T) {
 	config := &rest.Config{Host: server.URL}
 	pages, err := newReportPages(config, server.Client(), mapper)
 	require.NoError(t, err)
-	_, err = pages(t.Context(), "team", 20, "")
+	_, err = pages(t.Context(), "team", "", 20, "")
 	require.True(t, meta.IsNoMatchError(err), "a kind that does not exist is not asked for")
 	mapper.Add(gvk("Report"), meta.RESTScopeNamespace)
 	for _, namespace := range []string{"team", ""} {
-		page, err := pages(t.Context(), namespace, 20, "next")
+		page, err := pages(t.Context(), namespace, "", 20, "next")
 		require.NoError(t, err)
 		require.NoError(t, page.Close())
 	}
@@ -109,7 +109,7 @@ func TestPagesOfReportsAreAskedForByLabel(t *testing.T) {
 // The page recovers from a panic in its own goroutine only.
 func TestAPanicWhileSomethingIsReadBesideIsAnError(t *testing.T) {
 	made := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()
-	p := &Person{client: made, reports: func(context.Context, string, int64, string) (io.ReadCloser, error) { panic("our own fault") }}
+	p := &Person{client: made, reports: func(context.Context, string, string, int64, string) (io.ReadCloser, error) { panic("our own fault") }}
 	_, err := p.Status(t.Context(), Scope{All: true}, time.Now())
 	require.Error(t, err)
 	panics := interceptor.NewClient(made, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {

@@ -19,6 +19,7 @@ import (
 type reportReader struct {
 	pages  reportPages
 	now    time.Time
+	only   string  // what reports are about, "" for all
 	none   bool    // the cluster has no such kind
 	rights []Right // that are missing
 	// unread says that the person may not read reports; where is the namespace, or all.
@@ -79,7 +80,7 @@ func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) err
 
 // page reads one page.
 func (r *reportReader) page(ctx context.Context, namespace verify.Namespace, limit int64, next string) (listed, error) {
-	page, err := r.pages(ctx, string(namespace), limit, next)
+	page, err := r.pages(ctx, string(namespace), r.only, limit, next)
 	if err != nil {
 		return listed{}, err
 	}

@@ -87,10 +87,14 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 
 // pagesOf returns the pages of reports that a client lists.
 func pagesOf(c client.Client) reportPages {
-	return func(ctx context.Context, namespace string, limit int64, next string) (io.ReadCloser, error) {
+	return func(ctx context.Context, namespace, about string, limit int64, next string) (io.ReadCloser, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk("ReportList"))
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.HasLabels{v1beta1.LabelReport}, client.Limit(limit), client.Continue(next)); err != nil {
+		var selected client.ListOption = client.HasLabels{v1beta1.LabelReport}
+		if about != "" {
+			selected = client.MatchingLabels{v1beta1.LabelReport: about}
+		}
+		if err := c.List(ctx, list, client.InNamespace(namespace), selected, client.Limit(limit), client.Continue(next)); err != nil {
 			return nil, err
 		}
 		text, err := json.Marshal(list)

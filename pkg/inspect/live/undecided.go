@@ -2,10 +2,14 @@ package live
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 )
 
 // Undecided is a registry with images about which Landwaiter could not decide because the registry did not answer as it should, or images about which it could not for another reason.
@@ -22,7 +26,7 @@ type Undecided struct {
 	TraceID     string `json:"traceID,omitempty"`
 	// Answered is since when images of the registry are decided again, "" if that is not known.
 	Answered string `json:"answered,omitempty"`
-	// Over says that images are decided again, or that none was undecided for five minutes.
+	// Over says that images are decided again, or that none was undecided for 20 minutes.
 	Over bool `json:"over"`
 }
 
@@ -45,6 +49,30 @@ func (u Undecided) When() string {
 		return fmt.Sprintf("%s from %s to %s; none since then", often, first, last)
 	}
 	return fmt.Sprintf("%s since %s, last %s", often, first, last)
+}
+
+// Outage is a registry whose images are undecided in a namespace, because it does not answer as it should.
+type Outage struct {
+	Namespace verify.Namespace
+	Undecided
+}
+
+// Outages returns the outages of all namespaces that are not over, as far as the person may read reports.
+// Rights are missing permissions.
+func (p *Person) Outages(ctx context.Context, now time.Time) (found []Outage, rights []Right, err error) {
+	reports := newReportReader(p.reports, now)
+	reports.only = v1beta1.ReportDenied
+	if err := reports.read(ctx, verify.Cluster); err != nil {
+		return nil, nil, err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(reports.found)) {
+		for _, u := range reports.found[namespace].Undecided {
+			if !u.Over && u.Registry != v1beta1.RegistriesNone {
+				found = append(found, Outage{namespace, u})
+			}
+		}
+	}
+	return found, reports.rights, nil
 }
 
 // undecided takes over what a report says of a registry, whose last image was undecided so long ago.

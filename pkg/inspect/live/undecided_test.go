@@ -26,7 +26,8 @@ func TestStatusSaysWhichRegistriesFailAndUntilWhen(t *testing.T) {
 	}{
 		"it fails":                     {time.Minute, "", true, "12 times since 2026-11-22T10:59:00Z, last 2026-11-22T11:59:00Z"},
 		"it answers again":             {2 * time.Minute, "2026-11-22T11:59:00Z", false, "12 times from 2026-11-22T10:58:00Z to 2026-11-22T11:58:00Z; decided again since 2026-11-22T11:59:00Z"},
-		"nobody has asked for a while": {10 * time.Minute, "", false, "12 times from 2026-11-22T10:50:00Z to 2026-11-22T11:50:00Z; none since then"},
+		"nobody has asked for a while": {30 * time.Minute, "", false, "12 times from 2026-11-22T10:30:00Z to 2026-11-22T11:30:00Z; none since then"},
+		"a ReplicaSet has yet to try":  {15 * time.Minute, "", true, "12 times since 2026-11-22T10:45:00Z, last 2026-11-22T11:45:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-denied", "denied", "landwaiter",
@@ -55,4 +56,20 @@ func TestRegistriesThatFailedLongAgoAreNotShownAndNoneIsOfAnotherNamespace(t *te
 	}
 	require.Equal(t, []string{"images of other registries", "images of first.example.com"}, registries("team"))
 	require.Equal(t, []string{"images of secret.example.com"}, registries("other"))
+}
+
+func TestOutagesAreThoseOfAllNamespacesThatLast(t *testing.T) {
+	p := reads(t, nil,
+		reportOf("a", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", time.Minute, "")), resultOf("error", "x", "", failing("-", time.Minute, "")),
+			resultOf("error", "x", "", failing("back.example.com", 2*time.Minute, "2026-11-22T11:59:00Z")), resultOf("error", "x", "", failing("quiet.example.com", 30*time.Minute, ""))),
+		reportOf("a", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", runsAs("r/good"))),
+		reportOf("b", "landwaiter-denied", "denied", "landwaiter", resultOf("error", "x", "", failing("r.example.com", 15*time.Minute, ""))))
+	found, rights, err := p.Outages(t.Context(), today())
+	require.NoError(t, err)
+	require.Empty(t, rights)
+	var said []string
+	for _, o := range found {
+		said = append(said, string(o.Namespace)+" "+o.Registry)
+	}
+	require.Equal(t, []string{"a r.example.com", "b r.example.com"}, said)
 }

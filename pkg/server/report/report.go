@@ -119,6 +119,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 
 // Verified learns how an image of a workload was verified.
 func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
+	r.looked(namespace, result.Reference, &result)
 	found := findingOf(result, r.now())
 	before, ok := r.known.set(namespace, r.accounts.Account(namespace), image, found)
 	if ok && result.Decided() && found.same(before) {

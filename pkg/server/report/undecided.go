@@ -53,12 +53,43 @@ func (n *note) undecided() string {
 func (p *pending) stale() bool { return p.Count > p.written || !p.Answered.Equal(p.told) }
 
 // answered notes that Landwaiter decides about images of a registry again, if it could not before.
-// Nearly every request has nothing of the kind, so it takes no lock then.
+// Nearly every request finds its verdict in memory, and takes no lock then.
 func (r *Reporter) answered(k *provider.KeyObservation) {
-	if r.registries.total.Load() == 0 || k.Undecided() || k.Result == nil || len(k.Result.Looked) == 0 { // without a look at the registry nothing is known of it
+	if k.Undecided() || k.Result == nil {
 		return
 	}
-	r.registries.answer(k.Namespace, k.Reference, r.now())
+	r.looked(k.Namespace, k.Reference, k.Result)
+}
+
+// looked notes that a registry was asked for evidence and answered. The replica that leads knows what the
+// others could not decide.
+func (r *Reporter) looked(namespace verify.Namespace, ref image.Reference, result *verify.Result) {
+	if !result.Decided() || len(result.Looked) == 0 { // without a look at the registry nothing is known of it
+		return
+	}
+	if r.registries.total.Load() > 0 {
+		r.registries.answer(namespace, ref, r.now())
+	}
+	if t := r.leading.Load(); t != nil {
+		t.answer(namespace, ref, r.now())
+	}
+}
+
+// answer notes the same of what reports say.
+func (t *term) answer(namespace verify.Namespace, ref image.Reference, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.spaces[namespace]
+	if s == nil {
+		return
+	}
+	for _, registry := range []string{ref.Host, v1beta1.RegistriesNone} {
+		d := s.registries[registry]
+		if d != nil && d.answered.Before(d.last) && (registry == ref.Host || d.image == ref.String()) {
+			d.answered = now.UTC().Truncate(time.Second)
+			t.mark(namespace, soon)
+		}
+	}
 }
 
 // answer notes that an image is decided: its registry answers again, and so does whatever else kept the

@@ -265,6 +265,16 @@ func TestALeaderReportsARegistryWithinSeconds(t *testing.T) {
 		pass(2 * soon)
 		require.Equal(t, "r.example.com", outage(t, server.stored()["team-a/landwaiter-denied"])[v1beta1.PropertyRegistry])
 		require.Len(t, server.stored(), 1, "no other namespace learns of it")
+		pass(time.Second)
+		again := allowed
+		again.Reference, again.Looked = key(t, "team-a", imageTwo).Reference, []verify.Looked{{Repository: "app"}}
+		r.registries.forget("team-a") // another replica counted it
+		r.Verified("team-b", imageTwo, again)
+		pass(later)
+		require.Empty(t, outage(t, server.stored()["team-a/landwaiter-denied"])[v1beta1.PropertyAnswered])
+		r.Verified("team-a", imageTwo, again)
+		pass(later)
+		require.NotEmpty(t, outage(t, server.stored()["team-a/landwaiter-denied"])[v1beta1.PropertyAnswered], "the leader looked itself")
 		pass(keepRegistry + 2*lookAgain)
 		require.Empty(t, server.stored())
 	})

@@ -1,0 +1,109 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// Outage is a registry that does not answer as it should, as the report of one namespace says: how often
+// images of it were undecided, since when, and why the last one was. Since and Last are UTC as RFC 3339
+// has them.
+type Outage struct {
+	Namespace, Registry string
+	Count               int
+	Since, Last, Reason string
+}
+
+// Outages reads the outages of all namespaces that are not over. Missing is the permission that is
+// missing for that, "" if none is.
+type Outages func(ctx context.Context) (found []Outage, missing string, err error)
+
+// outages reads the reports of all namespaces.
+func (r *reader) outages() {
+	if r.into.Options.Outages == nil {
+		return
+	}
+	found, missing, err := r.into.Options.Outages(r.ctx)
+	switch {
+	case err != nil:
+		r.failed = fmt.Errorf("read reports: %w", err)
+	case missing != "":
+		r.into.Unread[SourceOutages] = Unread{Missing: missing, Why: "you cannot " + missing}
+	}
+	r.into.Undecided = found
+}
+
+// undecidedOf says how often images of a registry are undecided in all namespaces, "" if they are not.
+func (v *view) undecidedOf(registry string) string {
+	var all Outage
+	namespaces := map[string]bool{}
+	for _, o := range v.Undecided {
+		if o.Registry != registry {
+			continue
+		}
+		namespaces[o.Namespace] = true
+		all.Count += o.Count
+		if all.Since == "" || o.Since < all.Since {
+			all.Since = o.Since
+		}
+		if o.Last >= all.Last {
+			all.Last, all.Reason = o.Last, o.Reason
+		}
+	}
+	if len(namespaces) == 0 {
+		return ""
+	}
+	where := "namespace " + slices.Sorted(maps.Keys(namespaces))[0]
+	if len(namespaces) > 1 {
+		where = fmt.Sprintf("%d namespaces", len(namespaces))
+	}
+	return fmt.Sprintf("%s were undecided %s in %s since %s, last %s: %s", v1beta1.ImagesOf(registry), times(all.Count), where, all.Since, all.Last, all.Reason)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// lasting finds registries that the reports of namespaces say do not answer. What the process itself
+// found of a registry is one finding with what they say.
+func lasting(v *view, add func(resource.Finding)) {
+	seen := map[string]bool{}
+	for _, o := range v.Undecided {
+		if seen[o.Registry] || v.probed(o.Registry) {
+			continue
+		}
+		seen[o.Registry] = true
+		f := resource.Finding{ID: RegistryUnreachable, Severity: resource.Warning, Object: policy.ObjectRef{Kind: v1beta1.ReportKind, Namespace: o.Namespace, Name: v1beta1.ReportNameDenied},
+			Message: v.undecidedOf(o.Registry), Why: "pods with images of this registry are not admitted", Fix: bringBackRegistry,
+			Command: "kubectl get events --all-namespaces --field-selector=reason=" + v1beta1.EventImageUndecided,
+			Keep:    "registries, caBundle and proxy of the Store that lists it, if the registry has moved"}
+		if v.clusterLists(o.Registry) {
+			f.Severity = resource.Error
+		}
+		add(f)
+	}
+}
+
+// clusterLists reports whether a ClusterStore lists a registry by name.
+func (v *view) clusterLists(registry string) bool {
+	return slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool {
+		store, ok := o.(*v1beta1.ClusterStore)
+		return ok && slices.Contains(store.Spec.Registries, registry)
+	})
+}
+
+// probed reports whether the process itself says that a registry does not answer.
+func (v *view) probed(registry string) bool {
+	return v.Facts != nil && v.leaseHeld() && slices.ContainsFunc(v.Facts.List, func(f resource.Fact) bool {
+		return f.Bad && f.ID == RegistryUnreachable && f.About == registry
+	})
+}

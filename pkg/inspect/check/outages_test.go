@@ -1,0 +1,57 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+func TestAnOutageOfARegistryIsOneFindingHoweverManyNamespacesItHits(t *testing.T) {
+	outages := []Outage{
+		{Namespace: "team-a", Registry: "r.example.com", Count: 3, Since: "2026-11-22T10:00:00Z", Last: "2026-11-22T11:00:00Z", Reason: "it refuses the connection"},
+		{Namespace: "team-b", Registry: "r.example.com", Count: 4, Since: "2026-11-22T09:00:00Z", Last: "2026-11-22T12:00:00Z", Reason: "it does not answer"},
+		{Namespace: "team-b", Registry: "typo.example.com", Count: 1, Since: "2026-11-22T09:00:00Z", Last: "2026-11-22T09:00:00Z", Reason: "it does not resolve"},
+	}
+	store := &v1beta1.ClusterStore{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterStore"}, ObjectMeta: metav1.ObjectMeta{Name: "r"}, Spec: v1beta1.StoreSpec{Registries: []string{"r.example.com"}}}
+	v := &view{Inventory: &Inventory{Now: time.Now(), Undecided: outages, Resources: []v1beta1.Object{store}, Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}}}}
+	of := func(rules ...func(*view, func(resource.Finding))) (found []resource.Finding) {
+		for _, rule := range rules {
+			rule(v, func(f resource.Finding) { found = append(found, f) })
+		}
+		return found
+	}
+	found := of(badFacts, lasting)
+	require.Len(t, found, 2)
+	require.Equal(t, RegistryUnreachable, found[0].ID)
+	require.Equal(t, resource.Error, found[0].Severity)
+	require.Equal(t, "images of r.example.com were undecided 7 times in 2 namespaces since 2026-11-22T09:00:00Z, last 2026-11-22T12:00:00Z: it does not answer", found[0].Message)
+	require.Contains(t, found[0].Command, "clusterstore")
+	require.Equal(t, resource.Warning, found[1].Severity, "a team may name any host")
+	require.Equal(t, "images of typo.example.com were undecided once in namespace team-b since 2026-11-22T09:00:00Z, last 2026-11-22T09:00:00Z: it does not resolve", found[1].Message)
+
+	v.Facts = &resource.Facts{List: []resource.Fact{{ID: RegistryUnreachable, Bad: true, Message: "registry r.example.com does not answer Landwaiter", About: "r.example.com"}}}
+	found = of(badFacts, lasting)
+	require.Len(t, found, 2, "the process found the same")
+	require.Contains(t, found[0].Message, "does not answer Landwaiter; images of r.example.com were undecided 7 times")
+	v.Undecided = nil
+	require.Len(t, of(lasting), 0, "it is over")
+}
+
+func TestOutagesThatCannotBeReadAreNotChecked(t *testing.T) {
+	read := func(missing string, err error) *reader {
+		r := &reader{ctx: t.Context(), into: &Inventory{Unread: map[Source]Unread{}, Options: Options{Outages: func(context.Context) ([]Outage, string, error) { return nil, missing, err }}}}
+		r.outages()
+		return r
+	}
+	require.Equal(t, "you cannot list reports.openreports.io", read("list reports.openreports.io", nil).into.Unread[SourceOutages].Why)
+	require.Error(t, read("", errors.New("gone")).failed)
+	require.Empty(t, read("", nil).into.Unread)
+}

@@ -347,6 +347,16 @@ func (c *Config) MayAllow(ref image.Reference) bool {
 	return decides
 }
 
+// Foreseen returns what the rules of c alone say of ref, or only those of its mandatory policies. It returns
+// false if that depends on evidence. Without mandatory policies nothing is denied by them.
+func (c *Config) Foreseen(ref image.Reference, mandatory bool) (policy.Outcome, bool) {
+	if mandatory && !slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Mandatory && !l.Warns }) {
+		return policy.Allowed, true
+	}
+	verdict, ok := decided(part{Config: c, alone: mandatory}.plan(ref))
+	return verdict.Outcome(), ok
+}
+
 // mayAllow plans ref as if all verifiers of l were sound, and any image with each rule.
 func (l Layer) mayAllow(asked image.Reference) bool {
 	ref, any := asked, asked == (image.Reference{})

@@ -122,6 +122,8 @@ func notEffective(v *view, add func(resource.Finding)) {
 			if why := v.needed(o); why != "" {
 				f.Why, f.Command = "it has no effect, which its author may not know; but "+why, targetOf(o).edit()
 			}
+		case policy.ReasonMandatoryHolds:
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "its images are denied all the same", targetOf(o).edit()
 		default:
 			continue
 		}

@@ -163,12 +163,13 @@ type Attention struct {
 	Message   string           `json:"message"`
 }
 
-// NeedsAttention reports whether somebody must act: a resource that merely takes no part is fine.
+// NeedsAttention reports whether somebody must act: a resource that merely takes no part is fine, but not an
+// exception that allows nothing of what it is for.
 func (a Attention) NeedsAttention() bool {
 	if a.Condition == v1beta1.ConditionNeedsReview && resource.ReviewSeverity(a.Source, policy.Reason(a.Reason)) == resource.Note {
 		return false
 	}
-	return a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
+	return a.Reason == string(policy.ReasonMandatoryHolds) || a.Condition != v1beta1.ConditionEffective || a.Reason == string(policy.ReasonDenies) || a.Reason == string(policy.ReasonUnsatisfiable)
 }
 
 // NeedsAttention reports whether anything in the Status is not as it should be.

@@ -46,6 +46,9 @@ func (x *Exception) Holding(mandatory []Policy) (holding []policy.ObjectRef, lif
 	return holding, slices.Contains(denied, false)
 }
 
+// Named returns the images of x, nil if it has wildcards or delegates.
+func (x *Exception) Named() []image.Reference { return x.exact }
+
 // overall returns what p says of every image.
 func (p Policy) overall() ruling {
 	said := p.rest()

@@ -32,7 +32,7 @@ func Check(objects resource.Objects) []resource.Problem {
 // Ineffective returns policies that can never be met, and resources of namespaces that
 // nothing uses, with the reasons of their condition Effective. It leaves out cluster
 // resources that nothing uses, because a namespace that is not in s may use them, but for
-// ClusterQuotas, which name what they are for.
+// ClusterQuotas, which name what they are for, and exceptions, which policies elsewhere may make useful.
 func Ineffective(s *resolve.Snapshot) []resource.Problem {
 	var found []resource.Problem
 	for _, namespace := range s.Namespaces() {
@@ -40,7 +40,7 @@ func Ineffective(s *resolve.Snapshot) []resource.Problem {
 		for _, source := range slices.SortedFunc(maps.Keys(reports), func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }) {
 			said := reports[source].Effective
 			nobody := said.Reason == policy.ReasonAppliesNowhere && source.Kind == v1beta1.KindClusterQuota && reports[source].Ready.True
-			if nobody || said.Reason == policy.ReasonUnsatisfiable || said.Reason == policy.ReasonUnused && source.Namespace != "" {
+			if nobody || said.Reason == policy.ReasonUnsatisfiable || said.Reason == policy.ReasonUnused && source.Namespace != "" && source.Kind != v1beta1.KindException {
 				found = append(found, resource.Problem{Source: source, Reason: said.Reason, Message: said.Message})
 			}
 		}

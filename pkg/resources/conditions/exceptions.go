@@ -14,6 +14,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 )
 
+// maxForeseen bounds the images of an exception, each counted in each namespace, about which is asked what the
+// rules alone say.
+const maxForeseen = 256
+
 // exception returns the condition Effective of an exception that has not ended. [Report.EffectiveAt]
 // says that it has.
 func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
@@ -47,14 +51,53 @@ func (c conditions) lifting(x *compile.Exception, message string) Condition {
 		needs += ", which only a ClusterException can have"
 	}
 	switch {
+	case c.foreseen(x, policy.Allowed, false):
+		return Condition{Reason: policy.ReasonUnused, Message: "it lifts nothing, because policies allow all of its images without it; delete it"}
 	case x.OverrideMandatory:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + ", even if a mandatory policy denies them"}
 	case len(holding) == 0:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: message + "; mandatory policies hold"}
-	case lifts:
+	case lifts && !c.foreseen(x, policy.Denied, true):
 		return Condition{True: true, Reason: policy.ReasonMandatoryHolds, Message: message + "; it does not override mandatory policies (" + names + "): " + needs}
 	}
 	return Condition{Reason: policy.ReasonMandatoryHolds, Message: "it allows nothing, because mandatory policies deny all of its images (" + names + "): " + needs}
+}
+
+// foreseen reports whether the rules alone give each image of x the same outcome in every namespace where
+// it may count, whatever evidence there is. Beyond [maxForeseen] images it says no.
+func (c conditions) foreseen(x *compile.Exception, outcome policy.Outcome, mandatory bool) bool {
+	images, namespaces := x.Named(), c.counts(x)
+	if n := len(images) * len(namespaces); n == 0 || n > maxForeseen {
+		return false
+	}
+	for _, namespace := range namespaces {
+		config := c.snapshot.For(namespace)
+		for _, ref := range images {
+			if said, known := config.Foreseen(ref, mandatory); !known || said != outcome {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// counts returns the namespaces where x may count.
+func (c conditions) counts(x *compile.Exception) []verify.Namespace {
+	var namespaces []verify.Namespace
+	switch {
+	case x.Everywhere:
+		namespaces = c.snapshot.Namespaces()
+	case x.Source.Namespace != "":
+		namespaces = []verify.Namespace{c.own.Objects.Namespace}
+		if c.view.Tenant != "" && c.view.Home == c.own {
+			namespaces = append(namespaces, c.snapshot.Candidates()[c.view.Tenant]...)
+		}
+	default:
+		for _, name := range x.Namespaces {
+			namespaces = append(namespaces, verify.Namespace(name))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(namespaces), func(n verify.Namespace) bool { return n == verify.Cluster || !c.snapshot.Has(n) })
 }
 
 // members says where an Exception in a Tenant's home counts, "" for one that is elsewhere.

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAnExceptionSaysWhichMandatoryPoliciesItDoesNotLift(t *testing.T) {
+	keys := written.InlineKey(string(written.NewKey(t).PEM))
 	const needs = "it needs overrideMandatory"
 	mandatory := func(name, spec string) string {
 		return written.Object("ClusterVerificationPolicy", "", name, "scope: Mandatory\n"+spec)
@@ -43,10 +44,13 @@ func TestAnExceptionSaysWhichMandatoryPoliciesItDoesNotLift(t *testing.T) {
 		"a wildcard, and some images may be denied": {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{requires("m", "r.example.com/app", "Allow")}, "MandatoryHolds", needs},
 		"a wildcard, and everything is allowed":     {"images: ['r.example.com/**']\nnamespaces: [shop]", []string{mandatory("m", "defaultAction: Allow")}, "InForce", ""},
 		"a digest that is denied":                   {"images: ['r.example.com/app@sha256:" + strings.Repeat("0", 64) + "']\nnamespaces: [shop]", []string{mandatory("m", denies)}, "!MandatoryHolds", needs},
+		"no verifier of it is for the image":        {inShop, []string{written.Object("ClusterVerifier", "", "elsewhere", "images: [r.example.com/other]\n"+written.CosignVerifier), mandatory("m", "rules: [{images: ['**'], require: [{anyOf: [elsewhere]}]}]")}, "!MandatoryHolds", needs},
+		"no policy denies the image":                {inShop, []string{written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow")}, "!Unused", "it lifts nothing, because policies allow all of its images without it"},
+		"a policy asks for evidence of the image":   {inShop, []string{written.Object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow\nrules: [{images: [r.example.com/app], require: [{anyOf: [base]}]}]")}, "InForce", ""},
 		"too many patterns to compare":              {inShop, []string{mandatory("m", many)}, "MandatoryHolds", needs},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := written.Compiled(aged(written.Objects(t, append(row.policies, written.Namespace("shop", "1"), written.Object("ClusterException", "", "x", terms(time.Hour, row.spec)))...)))
+			s, _ := written.Compiled(aged(written.Objects(t, append(row.policies, written.Namespace("shop", "1"), written.Object("ClusterTrustStore", "", "keys", keys), written.Object("ClusterVerifier", "", "base", written.CosignVerifier), written.Object("ClusterException", "", "x", terms(time.Hour, row.spec)))...)))
 			effective := written.ReportOn(t, s, "ClusterException x").EffectiveAt(soon)
 			require.Equal(t, row.in, written.Short(effective), effective.Message)
 			require.Contains(t, effective.Message, row.says)

@@ -183,19 +183,32 @@ func (c *checker) problem(p resource.Problem) {
 		return // no file can mend it
 	}
 	switch {
-	case c.wrong[p.Source] && (f.Severity == resource.Note || resource.NeedsReview(p.Reason)), c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
+	case c.wrong[p.Source] && (f.Severity == resource.Note && !isMissing(p.Reason) || resource.NeedsReview(p.Reason)), c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
 		return
 	}
-	if near, ok := c.misspelt(p); ok {
+	near, misspelt := c.misspelt(p)
+	switch {
+	case misspelt:
 		f.Fix = "did you mean " + near + "?"
-	}
-	if f.Severity == resource.Note && f.Fix == "" {
+	case f.Severity == resource.Note && (f.Fix == "" || isMissing(p.Reason)):
 		f.Fix = c.noteFix(p)
+	}
+	if isMissing(p.Reason) && f.Severity != resource.Error {
+		f.Message = inFiles.Replace(f.Message)
 	}
 	for _, d := range c.places[p.Source] {
 		c.add(d, f)
 	}
 }
+
+// isMissing reports whether a problem is that something that a resource names is not there.
+func isMissing(reason policy.Reason) bool {
+	return reason == policy.ReasonNotFound || reason == policy.ReasonNotDelegated
+}
+
+// inFiles says of what does not exist that only the files do not have it.
+var inFiles = strings.NewReplacer(" does not exist; create the namespace", " is not in the files", " which does not exist among", " which the files do not have among", " does not exist", " is not in the files",
+	"no ClusterException delegates", "no ClusterException in the files delegates")
 
 // said reports whether an API server's error of a resource is about a field, a part of it, or what
 // it is a part of. Everything is a part of the resource.
@@ -209,9 +222,8 @@ func (c *checker) said(source policy.ObjectRef, field string) bool {
 	})
 }
 
-// elsewhere matches what a problem says of objects that files need not have: a team's
-// repository seldom has Secrets, and never the cluster's resources.
-var elsewhere = regexp.MustCompile(`\b(Secret|ConfigMap|ClusterTrustStore) \S+ does not exist`)
+// elsewhere matches what a problem says of objects that whoever makes Secrets keeps in the cluster alone.
+var elsewhere = regexp.MustCompile(`\b(Secret|ConfigMap) \S+ does not exist`)
 
 // missing matches what a problem says of a resource that does not exist: its kind and name.
 var missing = regexp.MustCompile(`\b((?:Cluster)?(?:TrustStore|Verifier)) (?:[\w.-]+/)?([\w.-]+),?(?: which)? does not exist`)
@@ -244,28 +256,29 @@ func (c *checker) severity(p resource.Problem) resource.Severity {
 	switch p.Reason {
 	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonAppliesNowhere, policy.ReasonNeverReached, policy.ReasonExpired:
 		return resource.Note
-	case policy.ReasonNotDelegated:
-		if !c.has("ClusterException", "") {
-			return resource.Note
-		}
 	case policy.ReasonUnsatisfiable:
 		if c.unsure(p.Source) {
 			return resource.Note
 		}
-	case policy.ReasonNotFound:
-		found := elsewhere.FindStringSubmatch(p.Message)
-		switch {
-		case p.Source.Kind == "Tenant":
-			return resource.Note // its home namespace may be in another repository
-		case found == nil:
-			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) && !c.whole(p.Source) {
-				return resource.Note
-			}
-		case found[1] != "ClusterTrustStore" || !c.has(found[1], "") && !c.whole(p.Source):
-			return resource.Note
-		}
+	case policy.ReasonNotFound, policy.ReasonNotDelegated:
+		return c.missing(p)
 	}
 	return resource.Error
+}
+
+// missing decides whether the files are at fault for what they do not have, whatever kind it is of: only if
+// they have all that the cluster has. A name that is nearly one in the files is most likely that one.
+func (c *checker) missing(p resource.Problem) resource.Severity {
+	_, near := c.misspelt(p)
+	switch {
+	case p.Source.Kind == v1beta1.KindTenant, elsewhere.MatchString(p.Message): // its home namespace may be in another repository
+		return resource.Note
+	case c.whole(p.Source):
+		return resource.Error
+	case near:
+		return resource.Warning
+	}
+	return resource.Note
 }
 
 // unsure reports whether what a policy can be met with depends on more than the files.
@@ -307,8 +320,8 @@ func (c *checker) has(kind, namespace string) bool {
 // noteFix says what to do about a problem that the files alone do not decide.
 func (c *checker) noteFix(p resource.Problem) string {
 	switch {
-	case p.Reason == policy.ReasonNotFound, p.Reason == policy.ReasonNotDelegated, p.Reason == policy.ReasonUnsatisfiable && !c.hasVerifiers(p.Source):
-		return "check knows only these files: if the cluster has it, ignore this note; otherwise, create it"
+	case isMissing(p.Reason), p.Reason == policy.ReasonUnsatisfiable && !c.hasVerifiers(p.Source):
+		return "the cluster must have it; landwaiter preview looks there"
 	case p.Reason == policy.ReasonReferenceNotReady, p.Reason == policy.ReasonUnsatisfiable:
 		return "see the resources that it names"
 	case p.Reason == policy.ReasonUnused && p.Source.Kind == v1beta1.KindTrustStore:
@@ -316,7 +329,7 @@ func (c *checker) noteFix(p resource.Problem) string {
 	case p.Reason == policy.ReasonUnused:
 		return "if what it verifies should count, name it in a VerificationPolicy; otherwise remove it"
 	case p.Reason == policy.ReasonAppliesNowhere:
-		return "check knows only these files: if the cluster has them, ignore this note; otherwise, correct spec.namespaces and spec.tenants"
+		return "the cluster must have them; otherwise, correct spec.namespaces and spec.tenants"
 	}
 	return ""
 }

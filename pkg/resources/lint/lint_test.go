@@ -131,7 +131,8 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"text without quotes":                  {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
 		"an object twice":                      {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
 		"a document that is none":              {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
-		"a Verifier that does not exist":       {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"22 error spec.rules[0].require[0] NotFound"}},
+		"a Verifier that the files do not have": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"14 note  Unused", "22 note spec.rules[0].require[0] NotFound"}},
+		"a name that is nearly one in the files": {strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "name: x", "name: release") + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[relaese]", 1)), []string{"14 note  Unused", "22 warning spec.rules[0].require[0] NotFound"}},
 		"more signers than there are":          {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
@@ -168,9 +169,9 @@ func TestReportsAllFaultsOfAResource(t *testing.T) {
 	}{
 		"what only compiling knows": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", rules), []string{
 			"22 error spec.rules[0].images[0] Invalid", "22 error spec.rules[0].images[2] Invalid", "22 error spec.rules[0].require[0].expression Invalid",
-			"22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[0].require[1] NotFound", "22 error spec.rules[1].images[0] Invalid"}},
+			"22 note spec.rules[0].require[1] NotFound", "22 note spec.rules[0].require[1] NotFound", "22 error spec.rules[1].images[0] Invalid"}},
 		"references": {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, images: ['r.example.com/a b'], cosign: {keys: "+stores+"}}"), []string{
-			"17 error spec.cosign.keys.trustStoreRefs[0] NotFound", "17 error spec.cosign.keys.trustStoreRefs[2] NotFound", "17 error spec.images[0] Invalid"}},
+			"17 note spec.cosign.keys.trustStoreRefs[0] NotFound", "17 note spec.cosign.keys.trustStoreRefs[2] NotFound", "17 error spec.images[0] Invalid"}},
 		"what the CRD knows, and what only compiling does": {object("VerificationPolicy", "{defaultAction: Permit, rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
 			"4 error spec.defaultAction Invalid", "4 error spec.rules[0].images[0] Invalid"}},
 		"an unknown field, and what only compiling knows": {object("VerificationPolicy", "{rule: [], rules: [{images: ['r.example.com/a b'], require: [{types: [Cosign]}]}]}"), []string{
@@ -191,7 +192,7 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 		"a Secret, and what depends on it": {object("TrustStore", secret) + object("Verifier", fromKeys),
 			[]string{"6 note spec.source.secretKeyRef NotFound", "6 note spec.source.secretKeyRef TrustWithinReach", "11 note spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
 		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
-		"but not among those of the cluster":         {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster), []string{"17 error spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+		"and not among those of the files":           {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster), []string{"17 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
 		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 note spec.rules[0].require[0] NotFound"}},
 		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 note  Unused"}},
 		"a key that the server fetches from a vault": {object("TrustStore", "\n  type: PublicKeys\n  source:\n    vault: {address: 'https://vault.example.com', path: transit/keys/x, tokenSecretKeyRef: {name: t, key: k}}"), nil},

@@ -117,7 +117,7 @@ func unknownFacts(v *view) []resource.Unchecked {
 	}
 	var unchecked []resource.Unchecked
 	for _, id := range ids {
-		why := notPublished(id)
+		why := v.notPublished(id)
 		if last := len(unchecked) - 1; last < 0 || unchecked[last].Why != why {
 			unchecked = append(unchecked, resource.Unchecked{Unpublished: true, Why: why})
 		}
@@ -128,9 +128,18 @@ func unknownFacts(v *view) []resource.Unchecked {
 }
 
 // notPublished explains why the results of a replica lack an ID, and what to do.
-func notPublished(id string) string {
+func (v *view) notPublished(id string) string {
+	redis := slices.IndexFunc(v.Facts.List, func(f resource.Fact) bool { return f.ID == RedisUnreachable })
 	switch id {
-	case RedisUnreachable, RedisPermissions, RedisEviction:
+	case RedisPermissions, RedisEviction:
+		switch {
+		case redis >= 0 && v.Facts.List[redis].Bad:
+			return "Redis does not answer Landwaiter: repair that first, then run check again in a minute"
+		case redis >= 0 && id == RedisEviction:
+			return "Redis does not tell Landwaiter's user its limit of memory: permit INFO (ACL SETUSER … +info), then run check again in a minute"
+		}
+		fallthrough
+	case RedisUnreachable:
 		return "Landwaiter checks this only if it uses Redis (--redis-url), and Redis answers and permits INFO; if so, run check again in a minute"
 	case RegistryUnreachable:
 		return "Landwaiter checks this only for registries that a ClusterStore lists by name; if one does, run check again in a minute"

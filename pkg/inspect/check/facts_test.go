@@ -37,6 +37,13 @@ func TestWhatLandwaiterHasNotPublishedSaysWhyAndWhatToDo(t *testing.T) {
 		{IDs: []string{ReferrersMissing}, Unpublished: true,
 			Why: "Landwaiter knows this only of registries that a ClusterStore lists by name, once it has looked for signatures there"},
 	}, unknownFacts(v))
+	why := func(list ...resource.Fact) string {
+		v.Facts.List = append([]resource.Fact{{ID: ClockSkew}, {ID: RegistryUnreachable}, {ID: ReferrersMissing}}, list...)
+		require.Len(t, unknownFacts(v), 1)
+		return unknownFacts(v)[0].Why
+	}
+	require.Contains(t, why(resource.Fact{ID: RedisUnreachable}, resource.Fact{ID: RedisPermissions}), "permit INFO (ACL SETUSER")
+	require.Contains(t, why(resource.Fact{ID: RedisUnreachable, Bad: true}), "Redis does not answer Landwaiter")
 	v.Facts.List = nil
 	require.Len(t, unknownFacts(v), 4)
 }

@@ -57,6 +57,9 @@ func newReport(namespace verify.Namespace, name, about string, results []openrep
 		v1beta1.LabelReport: about, "app.kubernetes.io/managed-by": v1beta1.ReportSource}}, Source: v1beta1.ReportSource, Results: results}
 	r.APIVersion, r.Kind = v1beta1.ReportGroup+"/"+v1beta1.ReportVersion, v1beta1.ReportKind
 	for i := range results {
+		if results[i].Properties[v1beta1.PropertyLeftOut] != "" {
+			continue // it is about no container and no image
+		}
 		switch results[i].Result {
 		case v1beta1.ReportPass:
 			r.Summary.Pass++

@@ -170,7 +170,7 @@ func (nobody) Refresh(context.Context, verify.Namespace, image.Reference) verify
 func (nobody) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
 
 func (nobody) NamespaceLabel(namespace verify.Namespace) string    { return namespace.Label() }
-func (nobody) Contact(verify.Namespace, string) string             { return "" }
+func (nobody) Contacts(verify.Namespace, []string) []string        { return nil }
 func (nobody) Namespaces() (found []verify.Namespace, synced bool) { return nil, true }
 func (nobody) Running(verify.Namespace) iter.Seq[workload.Running] {
 	return func(func(workload.Running) bool) {}

@@ -8,10 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
-	"github.com/landwaiter/landwaiter/pkg/decide/policy"
-	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
-	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // Limit is how long the server lets break-glass last.
@@ -55,7 +53,7 @@ func breakGlassOf(n *corev1.Namespace, limit Limit, now time.Time) *BreakGlass {
 	if !limit.Known {
 		most = math.MaxInt64
 	}
-	made, err := compile.NewBreakGlass(policy.ObjectRef{Kind: resource.KindNamespace, Name: n.Name}, n.Annotations, most)
+	made, err := resolve.BreakGlass(verify.Namespace(n.Name), n.Annotations, most)
 	if err != nil {
 		return &BreakGlass{State: GlassOff, Why: shown(err.Error())}
 	}

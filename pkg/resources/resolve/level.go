@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
@@ -190,6 +191,11 @@ func (l *Level) compileQuotas(quotas []compile.Entry[v1beta1.ClusterQuotaSpec]) 
 	return found
 }
 
+// BreakGlass compiles break-glass of a namespace with these annotations, which may last most.
+func BreakGlass(namespace verify.Namespace, annotations map[string]string, most time.Duration) (*verify.Exception, error) {
+	return compile.NewBreakGlass(policy.ObjectRef{Kind: resource.KindNamespace, Name: string(namespace)}, annotations, most)
+}
+
 // breakGlass compiles break-glass of a namespace. While something is wrong with it, it
 // allows nothing.
 func (c *compiler) breakGlass(l *Level) {
@@ -197,7 +203,7 @@ func (c *compiler) breakGlass(l *Level) {
 		return
 	}
 	source := policy.ObjectRef{Kind: resource.KindNamespace, Name: string(l.Objects.Namespace)}
-	made, err := compile.NewBreakGlass(source, l.Objects.annotations, c.outside.Exceptions.BreakGlass)
+	made, err := BreakGlass(l.Objects.Namespace, l.Objects.annotations, c.outside.Exceptions.BreakGlass)
 	if err != nil {
 		l.problem(source, fmt.Errorf("break-glass is not in force: %w", err))
 		return

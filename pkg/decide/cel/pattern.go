@@ -93,7 +93,7 @@ func (p *Pattern) Common(other *Pattern, steps *int) (string, bool) {
 	if *steps <= 0 {
 		return "", false
 	}
-	s := search{patterns: [2]*Pattern{p, other}, steps: steps, wanted: map[rune][]ascii{word: sets("az", "09", "AZ", "__"), punctuation: sets("-/", " ,", ":@", "[^", "``", "{~")}, closures: map[closureKey][]uint32{}, from: map[place]origin{}}
+	s := search{patterns: [2]*Pattern{p, other}, steps: steps, wanted: map[rune][]ascii{word: sets("az", "09", "AZ", "__"), punctuation: sets("-/", " ,", ":@", "[^", "``", "{~")}, closures: map[closureKey][]uint32{}, from: map[place]origin{}, seen: [2][]uint32{make([]uint32, len(p.program.Inst)), make([]uint32, len(other.program.Inst))}}
 	start := place{at: [2]uint32{uint32(p.program.Start), uint32(other.program.Start)}, last: edge} //nolint:gosec // programs are small
 	s.from[start] = origin{}
 	for s.queue = []place{start}; len(s.queue) > 0; {
@@ -145,6 +145,10 @@ type search struct {
 	closures map[closureKey][]uint32
 	from     map[place]origin
 	queue    []place
+	// seen has the mark of the closure that reached an instruction last. It is used again, as is todo.
+	seen [2][]uint32
+	mark uint32
+	todo []uint32
 }
 
 // closure returns the instructions that accept a character or the end, from an instruction on, between two
@@ -155,14 +159,16 @@ func (s *search) closure(pattern int, at uint32, last, next rune) []uint32 {
 		return found
 	}
 	program, holds := s.patterns[pattern].program, syntax.EmptyOpContext(last, next)
-	seen, found, todo := map[uint32]bool{}, []uint32{}, []uint32{at}
+	found, todo := []uint32{}, append(s.todo[:0], at)
+	seen := s.seen[pattern]
+	s.mark++
 	for len(todo) > 0 {
 		pc := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if seen[pc] {
+		if seen[pc] == s.mark {
 			continue
 		}
-		seen[pc] = true
+		seen[pc] = s.mark
 		*s.steps--
 		switch i := &program.Inst[pc]; i.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
@@ -178,7 +184,7 @@ func (s *search) closure(pattern int, at uint32, last, next rune) []uint32 {
 			found = append(found, pc)
 		}
 	}
-	s.closures[key] = found
+	s.closures[key], s.todo = found, todo
 	return found
 }
 

@@ -100,7 +100,10 @@ func (j *judge) elsewhere(of form) (form, string, bool) {
 		if f.issuers != regexp.QuoteMeta(issuer) {
 			continue // each customer has an issuer of its own
 		}
-		if f.begins(given) || f.parts[0].name != "" && j.text(j.subject, values(f)) != "" {
+		if f.begins(given) {
+			return f, issuer, true
+		}
+		if _, ok := j.subject.Common(f.whole, j.steps); ok && f.parts[0].name != "" {
 			return f, issuer, true
 		}
 	}
@@ -167,7 +170,7 @@ func newJudge(identity cosign.Identity, expression string, steps *int) (*judge, 
 		}
 		j.accepts = func(issuer, subject string) bool { return j.acceptsCaller(issuer, subject, subject) }
 	}
-	j.example, _ = j.common(`[ -~]+`)
+	j.example, _ = j.subject.Common(printable(), j.steps)
 	return j, true
 }
 
@@ -197,7 +200,11 @@ func (j *judge) known() (list []match) {
 		return nil // Sigstore's public CA is refused with it
 	}
 	for _, f := range forms() {
-		if issuer, ok := j.issuer.Common(pattern(f.issuers), j.steps); ok {
+		if j.identity.IssuerRegExp == "" {
+			if f.issued.MatchString(j.identity.Issuer) {
+				list = append(list, match{f, j.identity.Issuer})
+			}
+		} else if issuer, ok := j.issuer.Common(f.issuer, j.steps); ok {
 			list = append(list, match{f, issuer})
 		}
 	}
@@ -221,7 +228,7 @@ func (j *judge) unknown() Judgement {
 		narrower.Subject, narrower.SubjectRegExp = "", strings.ReplaceAll(regexp.QuoteMeta(j.identity.Subject), `\*`, `[^/]+`)
 		return Judgement{Nobody: "subject is compared as it is, and a * in it stands for itself", Narrower: narrower}
 	}
-	issuer, _ := j.issuer.Common(pattern(`[ -~]+`), j.steps)
+	issuer, _ := j.issuer.Common(printable(), j.steps)
 	for _, f := range own(issuer) {
 		if found, some := j.form(f, issuer); some {
 			return found // who can get an account of a provider of one's own is not known
@@ -238,9 +245,7 @@ func nearIssuer(issuer string) (string, bool) {
 	for _, near := range []string{issuer, strings.ToLower(issuer)} {
 		near = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(near), "/"), "/.well-known/openid-configuration")
 		near = "https://" + strings.TrimPrefix(strings.TrimPrefix(near, "http://"), "https://")
-		if near != issuer && issuer != "" && slices.ContainsFunc(forms(), func(f form) bool {
-			return regexp.MustCompile("^(?:" + f.issuers + ")$").MatchString(near)
-		}) {
+		if near != issuer && issuer != "" && slices.ContainsFunc(forms(), func(f form) bool { return f.issued.MatchString(near) }) {
 			return near, true
 		}
 	}
@@ -263,7 +268,7 @@ func (j *judge) form(f form, issuer string) (judged Judgement, some bool) {
 		judged.Strangers = append(judged.Strangers, Stranger{o.reach, o.who, issuer, subject})
 	}
 	if f.others != "" {
-		if issuer, ok := j.issuer.Common(pattern(f.others), j.steps); ok && j.accepts(issuer, pinned.subject) {
+		if issuer, ok := j.issuer.Common(f.other, j.steps); ok && j.accepts(issuer, pinned.subject) {
 			who := "a cluster of somebody else"
 			if f.name == enterprise {
 				who = "another enterprise"

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
+
+	"github.com/landwaiter/landwaiter/pkg/decide/cel"
 )
 
 // form is how an identity provider names signers: a subject is its parts, one after the other. Issuers and the forms
@@ -16,6 +19,34 @@ type form struct {
 	// public means that anyone can sign with it. All signers of others belong to whoever runs the provider.
 	public bool
 	parts  []part
+
+	compiled
+}
+
+// compiled has the expressions of a form, compiled once.
+type compiled struct {
+	// issuer and other are for issuers and others; issued matches issuers, too.
+	issuer, other *cel.Pattern
+	issued        *regexp.Regexp
+	// whole is for all subjects. Subject matches them, with a group for each part.
+	whole   *cel.Pattern
+	subject *regexp.Regexp
+}
+
+// ready returns f with its expressions compiled.
+func (f form) ready() form {
+	values := make([]string, len(f.parts))
+	for i, p := range f.parts {
+		values[i] = p.values
+	}
+	f.compiled = compiled{whole: pattern(language(values)), subject: regexp.MustCompile("^(" + strings.Join(values, ")(") + ")$")}
+	if f.issuers != "" {
+		f.issuer, f.issued = pattern(f.issuers), regexp.MustCompile("^(?:"+f.issuers+")$")
+	}
+	if f.others != "" {
+		f.other = pattern(f.others)
+	}
+	return f
 }
 
 // part is a part of a subject.
@@ -47,8 +78,20 @@ func text(s string) part { return part{values: regexp.QuoteMeta(s)} }
 // strange is the name that strangers have.
 const strange = "somebody-else"
 
-// forms returns how public identity providers and clusters name signers.
-func forms() []form {
+// forms returns how public identity providers and clusters name signers. Nobody may change what it returns: compiling
+// their expressions takes longer than most judgements.
+var forms = sync.OnceValue(func() []form {
+	list := publicForms()
+	for i := range list {
+		list[i] = list[i].ready()
+	}
+	return list
+})
+
+// printable is for every text that a subject can be.
+var printable = sync.OnceValue(func() *cel.Pattern { return pattern(`[ -~]+`) })
+
+func publicForms() []form {
 	list := []form{
 		{name: "GitHub Actions", issuers: `https://token\.actions\.githubusercontent\.com`, public: true, parts: githubParts("github.com")},
 		{name: enterprise, issuers: `https://token\.actions\.githubusercontent\.com/[0-9A-Za-z._-]+`, others: `https://token\.actions\.githubusercontent\.com/somebody-else`,
@@ -214,6 +257,9 @@ func own(issuer string) []form {
 	host = strings.TrimPrefix(host, "token.actions.") // data residency of GitHub
 	if host, _, _ = strings.Cut(host, "/"); host != "" && host != issuer {
 		list = append(list, form{name: fmt.Sprintf("GitLab at %s", host), parts: gitlabParts(host, Insiders)}, form{name: fmt.Sprintf("GitHub at %s", host), parts: githubParts(host)})
+	}
+	for i := range list {
+		list[i] = list[i].ready()
 	}
 	return list
 }

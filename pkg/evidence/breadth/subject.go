@@ -22,9 +22,10 @@ type example struct {
 func (j *judge) pinned(f form) (example, bool) {
 	made := example{fixed: values(f)}
 	subject := j.meant
-	if made.subject = j.text(subject, made.fixed); made.subject == "" {
+	var ok bool
+	if made.subject, ok = subject.Common(f.whole, j.steps); !ok {
 		subject = j.subject
-		if made.subject = j.text(subject, made.fixed); made.subject == "" {
+		if made.subject, ok = subject.Common(f.whole, j.steps); !ok {
 			return example{}, false
 		}
 	}
@@ -97,20 +98,11 @@ func (j *judge) common(expression string) (string, bool) {
 
 func language(parts []string) string { return "(?:" + strings.Join(parts, ")(?:") + ")" }
 
-// expression matches the subjects of a form, with a group for each part.
-func (f form) expression() *regexp.Regexp {
-	var groups strings.Builder
-	for _, p := range f.parts {
-		groups.WriteString("(" + p.values + ")")
-	}
-	return regexp.MustCompile("^" + groups.String() + "$")
-}
-
-func (f form) valid(subject string) bool { return f.expression().MatchString(subject) }
+func (f form) valid(subject string) bool { return f.subject.MatchString(subject) }
 
 // partsOf returns the parts of an example.
 func (f form) partsOf(e example) []string {
-	return f.expression().FindStringSubmatch(e.subject)[1:]
+	return f.subject.FindStringSubmatch(e.subject)[1:]
 }
 
 // shape shows how the subjects of a form look.

@@ -145,7 +145,7 @@ type search struct {
 	closures map[closureKey][]uint32
 	from     map[place]origin
 	queue    []place
-	// seen has the mark of the closure that reached an instruction last. It is used again, as is todo.
+	// seen has the mark of the closure that reached an instruction last. Closures share it and the stack of what is left.
 	seen [2][]uint32
 	mark uint32
 	todo []uint32

@@ -160,7 +160,7 @@ func (d Objection) size() int {
 }
 
 // within returns the text of d, and its command, in at most limit bytes together. Where that is too little, the end of
-// the reason goes first, which mostly lists more of the same, then the end of the advice, then whom to ask. A command
+// the reason goes first, which mostly lists more of the same, then the end of the advice, then the contact. A command
 // stays whole, or is left out for where it is shown: half a command does something else.
 func (d Objection) within(limit int) (text, command string) {
 	if d.size() <= limit {
@@ -183,7 +183,7 @@ func (d Objection) within(limit int) (text, command string) {
 	return Cut(d.Reason, limit-used) + contact + advice, d.Command
 }
 
-// leastAdvice is how much of long advice stays in front of whom to ask: what a developer can do begins it.
+// leastAdvice is how much of long advice is kept before the contact goes: the advice begins with what a developer can do.
 const leastAdvice = 96
 
 // least is how much of limit is for a long reason: it names the policy. What to do has the rest.

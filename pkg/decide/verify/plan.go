@@ -227,7 +227,7 @@ func decided(tasks []task) (policy.Verdict, bool) {
 			}
 		}
 		if some {
-			return unlooked(such.Verdict(), tasks), true
+			return beforeEvidence(such.Verdict(), tasks), true
 		}
 	}
 	if i := slices.IndexFunc(tasks, func(t task) bool { return !t.known }); i >= 0 {
@@ -236,9 +236,9 @@ func decided(tasks []task) (policy.Verdict, bool) {
 	return combine(tasks, func(i int) policy.Verdict { return tasks[i].verdict }), true
 }
 
-// unlooked returns a verdict that needed no evidence. A denial says if some policy requires evidence that nobody has
+// beforeEvidence returns a verdict that needed no evidence. A denial says if some policy requires evidence that nobody has
 // looked for: the next try may be denied for that.
-func unlooked(verdict policy.Verdict, tasks []task) policy.Verdict {
+func beforeEvidence(verdict policy.Verdict, tasks []task) policy.Verdict {
 	if verdict.Outcome() == policy.Denied && slices.ContainsFunc(tasks, func(t task) bool { return t.requires && !t.warns }) {
 		verdict.Reason += moreLater
 	}

@@ -36,9 +36,8 @@ wrote. It adds them to the lists of the environments, groups or clusters there. 
 the team's own repository. Scaffold contacts no cluster.
 
 You can run it again. --set adds entries to lists of the Tenant in the tree, and replaces other values.
---filename replaces the Tenant. If you edit tenant.yaml, or patch the Tenant in an environment or group,
-scaffold updates the other files. It keeps edited files (without --force) and applications of the layout
-arc. With --own, repeat all flags except --place.
+--filename replaces the Tenant. If you edit tenant.yaml, or patch the Tenant in a place, scaffold updates the
+other files. It keeps edited files (without --force) and arc's applications. With --own, repeat all flags.
 
 --git-auth creates the Secret that Flux uses to read the team's repository. "ssh=KNOWN_HOSTS"
 creates a key and prints the public key; "token=FILE" uses a token. Scaffold writes the Secret to

@@ -33,7 +33,7 @@ func TestAnOutageOfARegistryIsOneFindingHoweverManyNamespacesItHits(t *testing.T
 	require.Equal(t, RegistryUnreachable, found[0].ID)
 	require.Equal(t, resource.Error, found[0].Severity)
 	require.Equal(t, "images of r.example.com were undecided 7 times in 2 namespaces since 2026-11-22T09:00:00Z, last 2026-11-22T12:00:00Z: it does not answer", found[0].Message)
-	require.Contains(t, found[0].Command, "clusterstore")
+	require.Contains(t, found[0].Fix, "bring back the registry")
 	require.Equal(t, resource.Warning, found[1].Severity, "a team may name any host")
 	require.Equal(t, "images of typo.example.com were undecided once in namespace team-b since 2026-11-22T09:00:00Z, last 2026-11-22T09:00:00Z: it does not resolve", found[1].Message)
 

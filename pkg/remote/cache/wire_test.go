@@ -67,7 +67,7 @@ func TestEveryFieldIsShared(t *testing.T) {
 	fill(reflect.ValueOf(&entry.Verdict).Elem(), "Verdict")
 	fill(reflect.ValueOf(&entry.Findings).Elem(), "Findings")
 	entry.Verdict = judged.As(policy.Allowed, entry.Verdict)
-	entry.Verdict.Doubtful = false // such a verdict is never kept
+	entry.Verdict.Doubtful, entry.Verdict.Cause = false, "" // such verdicts are never kept
 	invalid, unknown := entry.Findings[0], entry.Findings[0]
 	invalid.Unknown = false
 	for _, found := range []policy.Finding{invalid, judged.Proven("k1", invalid), unknown} {

@@ -39,7 +39,7 @@ func TestADenialNamesWhatHidesAVerifier(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := written.Compiled(written.Objects(t, append(c.documents, written.Object("Tenant", "", "iris", written.Iris), written.Namespace("iris", "1"), written.Namespace("iris-web", "2"))...))
-			require.Contains(t, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Text(), c.says+". To fix: ")
+			require.Contains(t, written.Verdict(t, snapshot, "iris-web", "r.example.com/app").Text(), c.says+"; signatures were not checked yet, so more can follow. To fix: ")
 		})
 	}
 }

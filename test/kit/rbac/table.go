@@ -42,7 +42,8 @@ func granted() map[string][]string {
 			"validatingwebhookconfigurations.admissionregistration.k8s.io mutatingwebhookconfigurations.admissionregistration.k8s.io | get list",
 			"validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io | get list",
 			"providers.externaldata.gatekeeper.sh constrainttemplates.templates.gatekeeper.sh verifiedimages.constraints.gatekeeper.sh configs.config.gatekeeper.sh | get list",
-			"customresourcedefinitions.apiextensions.k8s.io leases.coordination.k8s.io:landwaiter leases.coordination.k8s.io:landwaiter-operator reports.openreports.io | get",
+			"customresourcedefinitions.apiextensions.k8s.io leases.coordination.k8s.io:landwaiter leases.coordination.k8s.io:landwaiter-operator | get",
+			"reports.openreports.io | get list",
 			"services/proxy:https:landwaiter:443 | get",
 		},
 		"reconciler": {

@@ -99,8 +99,9 @@ func TestAPreviewReadsWhatADryRunPrints(t *testing.T) {
 	require.Contains(t, output, "kind: List")
 	output, err = admin.Bash(t.Context(), lines[1])
 	require.Error(t, err, output)
-	require.Contains(t, output, "ClusterVerificationPolicy made-one")
-	require.Contains(t, output, "ClusterVerificationPolicy made-two")
+	said := strings.Join(strings.Fields(output), " ") // the table breaks lines
+	require.Contains(t, said, "ClusterVerificationPolicy made-one")
+	require.Contains(t, said, "ClusterVerificationPolicy made-two")
 
 	output, err = admin.Bash(t.Context(), strings.ReplaceAll(lines[2], "team-b/strict -n team-b", "team-a/strict -n team-a"))
 	require.NoError(t, err, output)
@@ -138,6 +139,9 @@ func TestKeysInTrustStoresAreRotatedAsThePageSays(t *testing.T) {
 			sign(now)
 			made := suite.Restricted(suite.Pod(team, "app", w.Registry.Host()+"/"+team+"/app:v1"))
 			w.eventually(t, func(ctx context.Context) error { return w.Client.Create(ctx, made) })
+			t.Cleanup(func() { // previews of the cluster would ask about it, for people who may not read the Secret
+				require.NoError(t, w.Client.Delete(context.WithoutCancel(t.Context()), made, client.GracePeriodSeconds(0)))
+			})
 
 			admin := copies(t, w.Cluster, page.Substitution{Page: "team-a", Test: team, Why: "each source has its own namespace"})
 			admin.Test = "TestKeysInTrustStoresAreRotatedAsThePageSays"

@@ -228,7 +228,7 @@ func (c *checker) reach(folder string, visit *visiting) int {
 		case c.kustomizationFile(target) != "":
 			weight += c.reach(target, visit)
 		case !c.isFolder(target):
-			c.find("DoesNotBuild", file, "it names %s, which is not there: take the entry out, or put the file or folder back", name)
+			c.find("DoesNotBuild", file, "it names %s, which %s", name, c.notThere(target, ": take the entry out, or put the file or folder back"))
 			visit.refused = true
 		}
 		weight = min(weight, c.maxBuilt+1)

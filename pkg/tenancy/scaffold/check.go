@@ -62,20 +62,24 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	}
 	c.unknownProviders()
 	c.partOfTree(dir)
+	clusters := c.clusters()
+	c.see(ignoreOf(clusters))
 	given := c.folders()
 	if len(given) == 0 {
 		c.find("NothingToCheck", ".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
 	}
 	report := CheckReport{Clusters: []string{}}
-	for _, cluster := range c.clusters() {
+	for _, cluster := range clusters {
 		if err := ctx.Err(); err != nil {
 			return CheckReport{}, err
 		}
 		report.Clusters = append(report.Clusters, cluster.name())
+		c.see(cluster.ignore)
 		if err := c.cluster(ctx, cluster); err != nil {
 			return CheckReport{}, err
 		}
 	}
+	c.see(ignoreOf(clusters))
 	c.unused(given)
 	for _, folder := range given {
 		if err := ctx.Err(); err != nil {
@@ -123,7 +127,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checker{files: map[string][]byte{}, memory: newMemory(), bad: map[string]bool{}, findings: map[resource.Finding]bool{},
+	return &checker{files: map[string][]byte{}, memory: newMemory(), ignores: map[string]string{}, bad: map[string]bool{}, findings: map[resource.Finding]bool{},
 		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }

@@ -22,6 +22,8 @@ type cluster struct {
 	root string
 	// variables are what the cluster's own ConfigMap has.
 	variables map[string]string
+	// ignore is spec.ignore of the source that Flux begins with.
+	ignore string
 }
 
 func (c cluster) name() string {
@@ -52,10 +54,10 @@ func (c *checker) clusters() []cluster {
 			}
 		}
 		for _, name := range names {
-			found = append(found, cluster{root, map[string]string{"cluster_name": name}})
+			found = append(found, cluster{root, map[string]string{"cluster_name": name}, c.ignoreIn(root)})
 		}
 		if len(names) == 0 {
-			found = append(found, cluster{root, nil})
+			found = append(found, cluster{root, nil, c.ignoreIn(root)})
 		}
 	}
 	return found
@@ -85,6 +87,9 @@ type closure struct {
 
 // cluster follows Flux through the tree, and checks what one cluster then has.
 func (c *checker) cluster(ctx context.Context, from cluster) error {
+	if !c.isFolder(from.root) {
+		c.find("PathMissing", from.root, "Flux begins with this folder, which %s", c.notThere(from.root, ""))
+	}
 	all := &closure{cluster: from, seen: map[string]bool{}}
 	c.follow(all, from.root, nil)
 	c.tenantsLast(all, c.flux(all))
@@ -140,7 +145,7 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 			continue
 		}
 		if !c.isFolder(next) {
-			c.find("PathMissing", c.of(folder, o), "%s: spec.path %s is not there", identity(o), target)
+			c.find("PathMissing", c.of(folder, o), "%s: spec.path %s %s", identity(o), target, c.notThere(next, ""))
 			continue
 		}
 		if moved, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); all.seen[next] && moved == "" && o.GetName() != platformSource {

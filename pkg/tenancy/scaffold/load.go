@@ -33,8 +33,12 @@ const (
 // checker collects what is found in one tree.
 type checker struct {
 	files    map[string][]byte
-	memory   *memory         // the same files, for kustomize
-	bad      map[string]bool // files that must not be parsed
+	memory   *memory                  // the same files, for kustomize
+	whole    map[string][]byte        // the files of the tree, once Flux does not get all of them
+	ignored  map[string]ignorePattern // files that Flux does not get
+	spec     string                   // spec.ignore of the source that files are from
+	ignores  map[string]string        // spec.ignore of the platform's source, by file
+	bad      map[string]bool          // files that must not be parsed
 	findings map[resource.Finding]bool
 	places   map[string][]string // files by kind and name of the objects in them
 	plain    map[string]bool     // files with a Secret in plain text, and names of those that are generated from some
@@ -160,6 +164,9 @@ func (c *checker) inspect() {
 			}
 			if ofHelmOperator(document) {
 				c.find("ObjectInvalid", name, "%s", helmOperator(name, document))
+			}
+			if ignore := specIgnore(document); ignore != "" {
+				c.ignores[name] = ignore
 			}
 			c.secrets(name, document, 0)
 			if metadata := field(document, "metadata"); metadata != nil {

@@ -101,6 +101,9 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 			return nil, fmt.Errorf("make the folder of the tree: %w", err)
 		}
 	}
+	if err := reachesFlux(dir, tree); err != nil {
+		return nil, err
+	}
 	outcomes, edited, err := plan(dir, tree, o.Force)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 func (p Platform) arc(t *Tree) {
 	for _, cluster := range p.Clusters {
 		folder := path.Join("clusters", cluster)
-		entry(t, path.Join(folder, "platform", "flux-system"))
+		p.entry(t, path.Join(folder, "platform", "flux-system"))
 		t.add(path.Join(folder, "platform", "infrastructure.yaml"), document(infrastructureComment, objectsOf(p.steps()...)...))
 		t.add(path.Join(folder, "platform", "tenants.yaml"), document("Tenants wait for what restricts them.",
 			p.tenantsStep("./"+folder, nil).object()))

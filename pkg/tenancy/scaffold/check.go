@@ -65,7 +65,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	clusters := c.clusters()
 	c.see(ignoreOf(clusters))
 	given := c.folders()
-	if len(given) == 0 {
+	if len(given) == 0 && len(clusters) == 0 {
 		c.find("NothingToCheck", ".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
 	}
 	report := CheckReport{Clusters: []string{}}
@@ -161,10 +161,15 @@ func (c *checker) orphans() {
 			continue
 		}
 		for _, document := range documents {
-			if textOf(document, "apiVersion") != "" && textOf(document, "kind") != "" {
+			switch {
+			case textOf(document, "apiVersion") == "" || textOf(document, "kind") == "":
+				continue
+			case textOf(document, "kind") == "FluxInstance":
+				c.find("NotApplied", name, "no kustomization names it, so Flux would delete what it applied before, and all of Flux with it: add it to the kustomization of its folder")
+			default:
 				c.find("NotApplied", name, "no kustomization names it, so nothing applies it: add it to one, or remove it")
-				break
 			}
+			break
 		}
 	}
 }

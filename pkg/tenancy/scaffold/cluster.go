@@ -24,6 +24,10 @@ type cluster struct {
 	variables map[string]string
 	// ignore is spec.ignore of the source that Flux begins with.
 	ignore string
+	// source is the one that Flux begins with.
+	source source
+	// instance installs Flux; nil if flux bootstrap does.
+	instance *instance
 }
 
 func (c cluster) name() string {
@@ -33,15 +37,31 @@ func (c cluster) name() string {
 	return c.root
 }
 
-// clusters are the folders above those that flux bootstrap writes; in groups, once for
-// each cluster of the group.
+// roots are the folders that Flux begins with: those above what flux bootstrap writes, and those that
+// FluxInstances name.
+func (c *checker) roots() (roots []string) {
+	for _, folder := range c.folders() {
+		if path.Base(folder) == "flux-system" {
+			roots = append(roots, path.Dir(folder))
+		}
+	}
+	for _, i := range c.instances {
+		if root := i.root(); root != "" {
+			roots = append(roots, root)
+		}
+	}
+	slices.Sort(roots)
+	return slices.Compact(roots)
+}
+
+// clusters are those that Flux begins with a folder in; in groups, once for each cluster of the group.
 func (c *checker) clusters() []cluster {
 	var found []cluster
-	for _, folder := range c.folders() {
-		if path.Base(folder) != "flux-system" {
-			continue
+	for _, root := range c.roots() {
+		at := cluster{root: root, ignore: c.ignoreIn(root), source: bootstrapped(), instance: c.instanceOf(root)}
+		if at.instance != nil {
+			at.source = at.instance.source()
 		}
-		root := path.Dir(folder)
 		var names []string
 		if c.settings != nil && c.settings.Layout == LayoutGroups && path.Dir(root) == groupsFolder {
 			for _, name := range c.settings.Clusters {
@@ -54,10 +74,12 @@ func (c *checker) clusters() []cluster {
 			}
 		}
 		for _, name := range names {
-			found = append(found, cluster{root, map[string]string{"cluster_name": name}, c.ignoreIn(root)})
+			of := at
+			of.variables = map[string]string{"cluster_name": name}
+			found = append(found, of)
 		}
 		if len(names) == 0 {
-			found = append(found, cluster{root, nil, c.ignoreIn(root)})
+			found = append(found, at)
 		}
 	}
 	return found
@@ -83,6 +105,8 @@ type closure struct {
 	cluster
 	objects []applied
 	seen    map[string]bool
+	made    map[string]*artifact // ExternalArtifacts by namespace and name
+	waiting []applied            // Kustomizations of artifacts that nothing makes yet
 }
 
 // cluster follows Flux through the tree, and checks what one cluster then has.
@@ -90,8 +114,10 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	if !c.isFolder(from.root) {
 		c.find("PathMissing", from.root, "Flux begins with this folder, which %s", c.notThere(from.root, ""))
 	}
-	all := &closure{cluster: from, seen: map[string]bool{}}
+	all := &closure{cluster: from, seen: map[string]bool{}, made: map[string]*artifact{}}
 	c.follow(all, from.root, nil)
+	c.followArtifacts(all)
+	c.lockedInstance(all)
 	c.tenantsLast(all, c.flux(all))
 	c.prunedDefinitions(all)
 	c.twice(all)
@@ -133,27 +159,40 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 		c.opened(folder, objects)
 	}
 	c.objects(folder, objects)
-	for _, o := range objects {
-		all.objects = append(all.objects, applied{o, folder})
-		if !isFlux(o, "Kustomization") || !ofPlatform(o) {
-			continue
-		}
-		next := folderOf(o)
-		target, _, _ := unstructured.NestedString(o.Object, "spec", "path")
-		if strings.Contains(next, "${") {
-			c.find("PathMissing", c.of(folder, o), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
-			continue
-		}
-		if !c.isFolder(next) {
-			c.find("PathMissing", c.of(folder, o), "%s: spec.path %s %s", identity(o), target, c.notThere(next, ""))
-			continue
-		}
-		if moved, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); all.seen[next] && moved == "" && o.GetName() != platformSource {
-			c.find("AppliedTwice", c.of(folder, o), "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", identity(o), target)
-		}
-		c.decrypted(c.of(folder, o), o, next)
-		c.follow(all, next, all.replaced(o))
+	for _, o := range from(folder, objects) {
+		all.objects = append(all.objects, o)
+		all.makes(o)
 	}
+	for _, o := range objects {
+		if isFlux(o, "Kustomization") {
+			c.step(all, folder, o)
+		}
+	}
+}
+
+// step follows a Kustomization that a folder has.
+func (c *checker) step(all *closure, folder string, o *unstructured.Unstructured) {
+	next, ofTree := all.target(o)
+	if !ofTree {
+		if all.artifactOf(o) == nil {
+			all.waiting = append(all.waiting, applied{o, folder})
+		}
+		return
+	}
+	target, _, _ := unstructured.NestedString(o.Object, "spec", "path")
+	if strings.Contains(next, "${") {
+		c.find("PathMissing", c.of(folder, o), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
+		return
+	}
+	if !c.isFolder(next) {
+		c.find("PathMissing", c.of(folder, o), "%s: spec.path %s %s", identity(o), target, c.notThere(next, ""))
+		return
+	}
+	if moved, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); all.seen[next] && moved == "" && o.GetName() != platformSource {
+		c.find("AppliedTwice", c.of(folder, o), "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", identity(o), target)
+	}
+	c.decrypted(c.of(folder, o), o, next)
+	c.follow(all, next, all.replaced(o))
 }
 
 // replaced returns the variables of a Kustomization, nil if it replaces none.
@@ -198,12 +237,6 @@ func isFlux(o *unstructured.Unstructured, kind string) bool {
 	return o.GetKind() == kind && strings.HasSuffix(o.GroupVersionKind().Group, ".toolkit.fluxcd.io")
 }
 
-// ofPlatform reports whether a Kustomization applies this repository.
-func ofPlatform(o *unstructured.Unstructured) bool {
-	kind, name, namespace := reference(o, "spec", "sourceRef")
-	return kind == "GitRepository" && name == platformSource && namespace == fluxNamespace
-}
-
 // reference returns what a field names; the namespace is the object's own if none is given.
 func reference(o *unstructured.Unstructured, fields ...string) (kind, name, namespace string) {
 	ref, _, _ := unstructured.NestedMap(o.Object, fields...)
@@ -220,7 +253,10 @@ func referenced(o *unstructured.Unstructured, ref map[string]any) (kind, name, n
 
 // flux checks the Flux objects of one cluster against each other, and returns what each waits for.
 func (c *checker) flux(all *closure) (order map[string][]string) {
-	present := map[string]bool{"GitRepository " + fluxNamespace + "/" + platformSource: true}
+	present := map[string]bool{all.source.kind + " " + all.source.namespace + "/" + all.source.name: true}
+	for name := range all.made {
+		present["ExternalArtifact "+name] = true
+	}
 	order = map[string][]string{}
 	for _, o := range all.objects {
 		present[identity(o.Unstructured)] = true

@@ -88,8 +88,13 @@ func objectsOf(steps ...step) []object {
 
 const infrastructureComment = "CRDs, controllers, templates, constraints, guardrails: each waits for those before it."
 
-// entry adds the folder that flux bootstrap writes into, with the lockdown over its files.
-func entry(t *Tree, folder string) {
+// entry adds the folder that flux bootstrap writes into, with the lockdown over its files. Where the Flux Operator
+// installs Flux, the folder keeps what it has.
+func (p Platform) entry(t *Tree, folder string) {
+	if names, ok := p.instances[folder]; ok {
+		t.seed(path.Join(folder, "kustomization.yaml"), kustomization("", names, nil))
+		return
+	}
 	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"gotk-components.yaml", "gotk-sync.yaml"},
 		object{"components": []string{relative(folder, "components/flux-lockdown")}}))
 	for _, name := range []string{"gotk-components.yaml", "gotk-sync.yaml"} {
@@ -132,7 +137,7 @@ func (p Platform) layout(t *Tree) {
 func (p Platform) flux(t *Tree) {
 	for _, environment := range p.Environments {
 		folder := path.Join("clusters", environment)
-		entry(t, path.Join(folder, "flux-system"))
+		p.entry(t, path.Join(folder, "flux-system"))
 		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(p.steps()...)...))
 		t.add(path.Join(folder, "tenants.yaml"), document("Tenants wait for what restricts them.",
 			p.tenantsStep("./tenants/"+environment, nil).object()))
@@ -161,7 +166,7 @@ const groupsFolder = "clustergroups"
 func (p Platform) groups(t *Tree) {
 	for _, group := range p.Groups {
 		folder := path.Join(groupsFolder, group)
-		entry(t, path.Join(folder, "flux-system"))
+		p.entry(t, path.Join(folder, "flux-system"))
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"flux-system", "group.yaml"}, nil))
 		t.add(path.Join(folder, "group.yaml"), document("Leads each cluster of the group to its folder; bootstrap/README.md says where the name comes from.",
 			step{"group", "./" + path.Join(folder, "cluster"), nil, substitution()}.object()))

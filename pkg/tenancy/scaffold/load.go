@@ -32,27 +32,28 @@ const (
 
 // checker collects what is found in one tree.
 type checker struct {
-	files    map[string][]byte
-	memory   *memory                  // the same files, for kustomize
-	whole    map[string][]byte        // the files of the tree, once Flux does not get all of them
-	ignored  map[string]ignorePattern // files that Flux does not get
-	spec     string                   // spec.ignore of the source that files are from
-	ignores  map[string]string        // spec.ignore of the platform's source, by file
-	bad      map[string]bool          // files that must not be parsed
-	findings map[resource.Finding]bool
-	places   map[string][]string // files by kind and name of the objects in them
-	plain    map[string]bool     // files with a Secret in plain text, and names of those that are generated from some
-	virtual  map[string]bool     // kustomizations that Flux would make
-	builds   map[string]*built
-	counts   map[string]int  // objects in files
-	read     int             // objects that builds have read
-	replaced int             // bytes with variables replaced
-	maxBuilt int             // the limit of that name
-	reached  map[string]bool // files that a kustomization names
-	settings *Platform       // nil without a SettingsFile
-	options  CheckOptions
-	scheme   *runtime.Scheme // kinds of Kubernetes
-	flavours map[string]struct{ known, required []string }
+	files     map[string][]byte
+	memory    *memory                  // the same files, for kustomize
+	whole     map[string][]byte        // the files of the tree, once Flux does not get all of them
+	ignored   map[string]ignorePattern // files that Flux does not get
+	spec      string                   // spec.ignore of the source that files are from
+	ignores   map[string]string        // spec.ignore of the platform's source, by file
+	bad       map[string]bool          // files that must not be parsed
+	findings  map[resource.Finding]bool
+	places    map[string][]string // files by kind and name of the objects in them
+	plain     map[string]bool     // files with a Secret in plain text, and names of those that are generated from some
+	virtual   map[string]bool     // kustomizations that Flux would make
+	builds    map[string]*built
+	counts    map[string]int  // objects in files
+	read      int             // objects that builds have read
+	replaced  int             // bytes with variables replaced
+	maxBuilt  int             // the limit of that name
+	reached   map[string]bool // files that a kustomization names
+	instances []instance
+	settings  *Platform // nil without a SettingsFile
+	options   CheckOptions
+	scheme    *runtime.Scheme // kinds of Kubernetes
+	flavours  map[string]struct{ known, required []string }
 }
 
 // find adds an error, once.
@@ -158,6 +159,9 @@ func (c *checker) inspect() {
 				c.bad[name] = true
 				c.find("TooLarge", name, "it has more than %d values once its aliases are expanded: write it without them", maxNodes)
 				break
+			}
+			if textOf(document, "kind") == "FluxInstance" {
+				c.instance(name, document)
 			}
 			if strings.HasPrefix(textOf(document, "kind"), "ENC[") {
 				c.find("NotApplicable", name, "its apiVersion and kind are encrypted too, so nothing can apply it: decrypt it, and encrypt it with sops and the rules of .sops.yaml, which encrypt data and stringData alone")

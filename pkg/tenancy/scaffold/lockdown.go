@@ -96,12 +96,15 @@ func (c *checker) lockdowns() {
 		}
 	}
 	for _, folder := range expected {
+		if c.instanceOf(path.Dir(folder)) != nil {
+			continue
+		}
 		if name := c.kustomizationFile(folder); name == "" || c.virtual[name] {
 			c.find("NotLockedDown", folder, "Flux is not locked down: the folder has no kustomization.yaml; write it again with landwaiter platform init")
 		}
 	}
 	for _, folder := range c.folders() {
-		if path.Base(folder) != "flux-system" || c.builds[folder] == nil || c.builds[folder].failed {
+		if path.Base(folder) != "flux-system" || c.instanceOf(path.Dir(folder)) != nil || c.builds[folder] == nil || c.builds[folder].failed {
 			continue
 		}
 		if err := c.lockdown(folder); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
-// folderOf returns the folder of the tree that a Kustomization of the platform applies.
+// folderOf returns the folder of its source that a Kustomization applies.
 func folderOf(kustomization *unstructured.Unstructured) string {
 	target, _, _ := unstructured.NestedString(kustomization.Object, "spec", "path")
 	if folder := strings.TrimPrefix(path.Join("/", target), "/"); folder != "" {
@@ -21,12 +21,15 @@ func folderOf(kustomization *unstructured.Unstructured) string {
 
 // appliers returns the Kustomizations of the platform in a cluster.
 func (all *closure) appliers() []applied {
-	return slices.DeleteFunc(slices.Clone(all.objects), func(o applied) bool { return !isFlux(o.Unstructured, "Kustomization") || !ofPlatform(o.Unstructured) })
+	return slices.DeleteFunc(slices.Clone(all.objects), func(o applied) bool {
+		_, ofTree := all.target(o.Unstructured)
+		return !ofTree || !isFlux(o.Unstructured, "Kustomization")
+	})
 }
 
 // applies reports whether the folder of a Kustomization has an object.
 func (all *closure) applies(k applied, is func(*unstructured.Unstructured) bool) bool {
-	folder := folderOf(k.Unstructured)
+	folder, _ := all.target(k.Unstructured)
 	return slices.ContainsFunc(all.objects, func(o applied) bool { return o.folder == folder && is(o.Unstructured) })
 }
 

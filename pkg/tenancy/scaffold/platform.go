@@ -86,6 +86,8 @@ type Platform struct {
 	Revision string `json:"-"`
 	// hasManifests says that the folder has the manifests of the layout demo already, which are its owner's.
 	hasManifests bool `json:"-"`
+	// instances has the folders where the Flux Operator installs Flux, and the manifests in each.
+	instances map[string][]string `json:"-"`
 }
 
 // Names that are the same in every tree.
@@ -352,12 +354,14 @@ func NewPlatform(given Platform) (Tree, error) {
 		}
 		return t, t.sort()
 	}
-	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
+	if p.bootstraps(p.entries()...) {
+		t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
+	}
 	for _, step := range []func(*Tree){p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails, p.layout} {
 		step(&t)
 	}
 	t.add(".github/workflows/check.yaml", p.checkWorkflow())
-	if p.Layout == LayoutFlux {
+	if p.Layout == LayoutFlux && p.bootstraps(path.Join("clusters", p.Environments[0], "flux-system")) {
 		t.add(".github/workflows/e2e.yaml", p.e2eWorkflow())
 	}
 	return t, t.sort()

@@ -69,6 +69,9 @@ func Prepare(dir string, told Told) (Platform, error) {
 	if err := p.misspelt(told.Settings.Near); err != nil {
 		return p, err
 	}
+	if err := p.byOperator(dir); err != nil {
+		return p, err
+	}
 	if p.hasManifests, err = hasFolder(dir, "kustomizations"); err != nil || found {
 		return p, err
 	}

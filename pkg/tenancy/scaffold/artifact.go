@@ -1,0 +1,150 @@
+package scaffold
+
+import (
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// artifact is one that an ArtifactGenerator makes: an ExternalArtifact with files of other sources.
+type artifact struct {
+	applied // the ArtifactGenerator
+	// ofTree says that it has files of this tree, and from are the folders that they are from.
+	ofTree bool
+	from   []string
+	// prefix is the folder of this tree that it has parts of, and parts are the folders below; simple says that
+	// it has nothing else.
+	prefix string
+	parts  []string
+	simple bool
+}
+
+// makes adds what an ArtifactGenerator makes.
+func (all *closure) makes(generator applied) {
+	if generator.GetKind() != "ArtifactGenerator" {
+		return
+	}
+	sources, _, _ := unstructured.NestedSlice(generator.Object, "spec", "sources")
+	outputs, _, _ := unstructured.NestedSlice(generator.Object, "spec", "artifacts")
+	for _, output := range outputs {
+		output, _ := output.(map[string]any)
+		name, _, _ := unstructured.NestedString(output, "name")
+		copies, _, _ := unstructured.NestedSlice(output, "copy")
+		a := artifact{applied: generator, simple: true}
+		for _, entry := range copies {
+			entry, _ := entry.(map[string]any)
+			a.add(entry, func(alias string) bool {
+				for _, entry := range sources {
+					entry, _ := entry.(map[string]any)
+					kind, name, namespace := referenced(generator.Unstructured, entry)
+					if entry["alias"] == alias {
+						return source{kind, namespace, name} == all.source
+					}
+				}
+				return false
+			})
+		}
+		all.made[generator.GetNamespace()+"/"+name] = &a
+	}
+}
+
+// add adds what one entry copies. It is simple if all parts of the artifact are as this tree has them below one
+// folder, so that also what they name in each other is the same.
+func (a *artifact) add(entry map[string]any, ofTree func(alias string) bool) {
+	text, _ := entry["from"].(string)
+	alias, from, _ := strings.Cut(strings.TrimPrefix(text, "@"), "/")
+	text, _ = entry["to"].(string)
+	to := path.Clean(strings.TrimPrefix(strings.TrimPrefix(text, "@artifact"), "/"))
+	from, whole := strings.CutSuffix(from, "**")
+	from = path.Clean(from)
+	if !ofTree(alias) {
+		a.simple = false
+		return
+	}
+	prefix, fits := from, to == "."
+	if !fits {
+		prefix, fits = strings.CutSuffix("./"+from, "/"+to)
+		prefix = path.Clean(prefix)
+	}
+	strategy, _ := entry["strategy"].(string)
+	a.simple = a.simple && fits && whole && !strings.ContainsAny(from, "*?[{") && entry["exclude"] == nil &&
+		(strategy == "" || strategy == "Overwrite") && (!a.ofTree || prefix == a.prefix)
+	for strings.ContainsAny(from, "*?[{") {
+		from = path.Dir(from)
+	}
+	a.ofTree, a.prefix, a.from, a.parts = true, prefix, append(a.from, from), append(a.parts, to)
+}
+
+// folder returns the folder of this tree that a path in the artifact is.
+func (a *artifact) folder(target string) (string, bool) {
+	for _, part := range a.parts {
+		if a.simple && (part == "." || part == target || within(target, part)) {
+			return path.Join(a.prefix, target), true
+		}
+	}
+	return "", false
+}
+
+// artifactOf returns what an ArtifactGenerator makes for a Kustomization, nil if none of the cluster does.
+func (all *closure) artifactOf(k *unstructured.Unstructured) *artifact {
+	kind, name, namespace := reference(k, "spec", "sourceRef")
+	if kind != "ExternalArtifact" {
+		return nil
+	}
+	return all.made[namespace+"/"+name]
+}
+
+// target returns the folder of this tree that a Kustomization applies; ok is false if it applies something else.
+func (all *closure) target(k *unstructured.Unstructured) (folder string, ok bool) {
+	kind, name, namespace := reference(k, "spec", "sourceRef")
+	if (source{kind, namespace, name}) == all.source {
+		return folderOf(k), true
+	}
+	if a := all.artifactOf(k); a != nil {
+		return a.folder(folderOf(k))
+	}
+	return "", false
+}
+
+// followArtifacts follows the Kustomizations whose artifacts were not known before, and marks files as reached
+// that an artifact has and nothing was followed into.
+func (c *checker) followArtifacts(all *closure) {
+	for seen := -1; seen != len(all.seen); {
+		seen = len(all.seen)
+		waiting := all.waiting
+		all.waiting = nil
+		for _, k := range waiting {
+			c.step(all, k.folder, k.Unstructured)
+		}
+	}
+	followed := map[*artifact]bool{}
+	for _, k := range all.objects {
+		if a := all.artifactOf(k.Unstructured); a != nil && isFlux(k.Unstructured, "Kustomization") {
+			if _, ok := a.folder(folderOf(k.Unstructured)); ok || !a.ofTree {
+				followed[a] = ok
+				continue
+			}
+			c.report(resource.Note, "NotFollowed", c.of(k.folder, k.Unstructured), "%s: what %s copies for it is not a folder of this tree as it is, so it was not followed, and what it applies was not checked",
+				identity(k.Unstructured), identity(a.Unstructured))
+		}
+	}
+	for _, a := range all.made {
+		for _, folder := range a.from {
+			if !followed[a] {
+				c.mayApply(folder)
+			}
+		}
+	}
+}
+
+// mayApply marks all files of a folder as reached, because something that is not followed may apply them.
+func (c *checker) mayApply(folder string) {
+	for name := range c.files {
+		if folder == "." || name == folder || within(name, folder) {
+			c.reached[name] = true
+		}
+	}
+}

@@ -49,7 +49,7 @@ Exit codes (64 and 69: see landwaiter --help):
 		Example: `  landwaiter platform check .`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, Signer: judgeSigner, MayAllow: mayAllow})
+			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, Signer: judgeSigner, Near: policy.Nearest, MayAllow: mayAllow})
 			if err != nil {
 				return unusable(err)
 			}

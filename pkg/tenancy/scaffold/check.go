@@ -23,6 +23,9 @@ type CheckOptions struct {
 	// Signer judges an identity of spec.verify.matchOIDCIdentity. It returns the ID of a finding and
 	// what is wrong, "" if nothing is. Nil leaves them unchecked.
 	Signer func(issuer, subject string) (id, wrong string)
+	// Near returns which of some names a misspelt one is closest to; ok is false if none is close. Without it,
+	// every unknown field is one.
+	Near func(name string, names []string) (nearest string, ok bool)
 	// MayAllow says what could be allowed. Nil leaves unchecked whether constraints lock the
 	// platform out.
 	MayAllow MayAllow
@@ -127,7 +130,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checker{files: map[string][]byte{}, memory: newMemory(), ignores: map[string]string{}, bad: map[string]bool{}, findings: map[resource.Finding]bool{},
+	return &checker{files: map[string][]byte{}, memory: newMemory(), ignores: map[string]string{}, defined: map[string]bool{}, bad: map[string]bool{}, findings: map[resource.Finding]bool{},
 		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }

@@ -210,17 +210,18 @@ func (all *closure) replaced(o *unstructured.Unstructured) map[string]string {
 	return variables
 }
 
-var variable = regexp.MustCompile(`\$\{([_a-zA-Z][_a-zA-Z0-9]*)(?::=([^}]*))?\}`)
+// variable matches what Flux replaces: a default may have variables too, and $$ keeps the text as it is.
+var variable = regexp.MustCompile(`\$?\$\{([_a-zA-Z][_a-zA-Z0-9]*)(?:(?::[-=?+]|=)((?:\$\{[^}]*\}|[^}])*))?\}`)
 
-// substitute replaces variables as Flux does after a build. One without a value becomes
+// substitute replaces variables as Flux does after a build. One without a value, or with an empty one, becomes
 // its default, or empty.
 func substitute(text string, variables map[string]string) string {
 	return variable.ReplaceAllStringFunc(text, func(match string) string {
-		found := variable.FindStringSubmatch(match)
-		if value, ok := variables[found[1]]; ok {
-			return value
+		if strings.HasPrefix(match, "$$") {
+			return match[1:]
 		}
-		return found[2]
+		found := variable.FindStringSubmatch(match)
+		return cmp.Or(variables[found[1]], substitute(found[2], variables))
 	})
 }
 
@@ -229,6 +230,9 @@ func replacedSize(text string, variables map[string]string) int {
 	size := len(text)
 	for _, found := range variable.FindAllStringSubmatchIndex(text, -1) {
 		size += len(variables[text[found[2]:found[3]]])
+		if found[4] >= 0 {
+			size += replacedSize(text[found[4]:found[5]], variables)
+		}
 	}
 	return size
 }

@@ -18,6 +18,21 @@ const (
 	pruneDisabled   = "disabled"
 )
 
+// unpruned reports whether Flux never deletes an object that a Kustomization applies: an annotation or a label says
+// so, of the object or of spec.commonMetadata. The Kustomization may be nil.
+func unpruned(o, by *unstructured.Unstructured) bool {
+	sets := []map[string]string{o.GetAnnotations(), o.GetLabels()}
+	if by != nil {
+		for _, field := range []string{"annotations", "labels"} {
+			common, _, _ := unstructured.NestedStringMap(by.Object, "spec", "commonMetadata", field)
+			sets = append(sets, common)
+		}
+	}
+	return slices.ContainsFunc(sets, func(set map[string]string) bool {
+		return set[pruneAnnotation] == pruneDisabled || set["kustomize.toolkit.fluxcd.io/reconcile"] == pruneDisabled
+	})
+}
+
 // KeepsTeams returns a [RefusedError] if the tree has the operator, and Flux would delete what it
 // applies of a team in dir before the operator creates it again. With a team's Kustomization, Flux
 // deletes everything that the Kustomization applied.
@@ -75,7 +90,7 @@ func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstru
 		}
 		objects := slices.DeleteFunc(slices.Clone(b.objects), func(o *unstructured.Unstructured) bool { return !leaves(o) })
 		found = found || len(objects) > 0
-		if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetAnnotations()[pruneAnnotation] != pruneDisabled }) {
+		if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return !unpruned(o, nil) }) {
 			pruned = append(pruned, list)
 		}
 	}
@@ -98,8 +113,7 @@ func (c *checker) keeps(file string) bool {
 	if err != nil || len(documents) == 0 {
 		return false
 	}
-	annotations := field(documents[0], "commonAnnotations")
-	return annotations != nil && textOf(annotations, pruneAnnotation) == pruneDisabled
+	return textAt(documents[0], "commonAnnotations", pruneAnnotation) == pruneDisabled || textAt(documents[0], "commonLabels", pruneAnnotation) == pruneDisabled
 }
 
 // firstKeep says how objects pass from Flux to the operator without being deleted.

@@ -52,6 +52,7 @@ type checker struct {
 	instances []instance
 	settings  *Platform // nil without a SettingsFile
 	options   CheckOptions
+	defined   map[string]bool // groups and kinds that the tree has a CRD of
 	scheme    *runtime.Scheme // kinds of Kubernetes
 	flavours  map[string]struct{ known, required []string }
 }
@@ -160,8 +161,11 @@ func (c *checker) inspect() {
 				c.find("TooLarge", name, "it has more than %d values once its aliases are expanded: write it without them", maxNodes)
 				break
 			}
-			if textOf(document, "kind") == "FluxInstance" {
+			switch textOf(document, "kind") {
+			case "FluxInstance":
 				c.instance(name, document)
+			case "CustomResourceDefinition":
+				c.defined[textAt(document, "spec", "group")+" "+textAt(document, "spec", "names", "kind")] = true
 			}
 			if strings.HasPrefix(textOf(document, "kind"), "ENC[") {
 				c.find("NotApplicable", name, "its apiVersion and kind are encrypted too, so nothing can apply it: decrypt it, and encrypt it with sops and the rules of .sops.yaml, which encrypt data and stringData alone")

@@ -48,10 +48,32 @@ func TestAKustomizationThatDeletesDefinitionsIsFound(t *testing.T) {
 		rewrite(t, dir, crdsStepFile, "prune: false", "prune: true")
 	}
 	wrong{pruned, crdsStepFile, "Kustomization flux-system/crds applies CRDs with spec.prune: true, so a CRD that leaves infrastructure/crds is deleted in the cluster, with all objects of its kind"}.isFound(t, small(t))
-	dir := small(t)
-	pruned(t, dir)
-	rewrite(t, dir, "infrastructure/crds/kustomization.yaml", "kind: Kustomization\n", "kind: Kustomization\ncommonAnnotations: {kustomize.toolkit.fluxcd.io/prune: disabled}\n")
-	report, err := Check(t.Context(), dir, CheckOptions{})
-	require.NoError(t, err)
-	require.Empty(t, report.Findings, "Flux keeps what has the annotation")
+	for name, keep := range map[string]func(t *testing.T, dir string){
+		"an annotation": func(t *testing.T, dir string) {
+			rewrite(t, dir, "infrastructure/crds/kustomization.yaml", "kind: Kustomization\n", "kind: Kustomization\ncommonAnnotations: {kustomize.toolkit.fluxcd.io/prune: disabled}\n")
+		},
+		"a label": func(t *testing.T, dir string) {
+			rewrite(t, dir, "infrastructure/crds/kustomization.yaml", "kind: Kustomization\n", "kind: Kustomization\nlabels: [{pairs: {kustomize.toolkit.fluxcd.io/prune: disabled}}]\n")
+		},
+		"an annotation of the Kustomization": func(t *testing.T, dir string) {
+			rewrite(t, dir, crdsStepFile, "prune: true\n", "prune: true\n  commonMetadata: {annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}}\n")
+		},
+		"a label of the Kustomization": func(t *testing.T, dir string) {
+			rewrite(t, dir, crdsStepFile, "prune: true\n", "prune: true\n  commonMetadata: {labels: {kustomize.toolkit.fluxcd.io/prune: disabled}}\n")
+		},
+		"reconcile": func(t *testing.T, dir string) {
+			rewrite(t, dir, "infrastructure/crds/kustomization.yaml", "kind: Kustomization\n", "kind: Kustomization\ncommonAnnotations: {kustomize.toolkit.fluxcd.io/reconcile: disabled}\n")
+		},
+	} {
+		t.Run("Flux keeps what has "+name, func(t *testing.T) {
+			dir := small(t)
+			pruned(t, dir)
+			keep(t, dir)
+			report, err := Check(t.Context(), dir, CheckOptions{})
+			require.NoError(t, err)
+			for _, f := range report.Findings {
+				require.NotEqual(t, "DefinitionsPruned", f.ID, f.Message)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,4 +98,33 @@ func TestConstraintsMustFitTheirTemplates(t *testing.T) {
 	require.Len(t, report.Findings, 1, "%v", report.Findings)
 	require.Equal(t, "infrastructure/policies/images/verified-images.yaml", report.Findings[0].File)
 	require.Contains(t, report.Findings[0].Message, "spec.parameters.prov")
+}
+
+// Flux has new fields with each version, before this program knows them.
+func TestFieldsOfANewerFluxAreNoErrors(t *testing.T) {
+	near := func(name string, _ []string) (string, bool) { return "interval", name == "intervall" }
+	newer := strings.Replace(sourceCRD, "releaseName: {type: string}", "postRenderStrategy: {type: string, enum: [nohooks, combined]}", 1)
+	for name, c := range map[string]struct{ fields, definition, says string }{
+		"unknown":                   {"postRenderStrategy: combined", "", "note FieldUnknown HelmRelease flux-system/more: spec.postRenderStrategy is no field of HelmRelease in the versions of Flux that this program knows: make sure that your version has it"},
+		"misspelt":                  {"intervall: 1m", "", "error ObjectInvalid HelmRelease flux-system/more: there is no field spec.intervall: remove it, or correct its name"},
+		"of the tree's own CRD":     {"postRenderStrategy: combined", newer, ""},
+		"not as its own CRD has it": {"postRenderStrategy: combine", newer, `error ObjectInvalid HelmRelease flux-system/more: spec.postRenderStrategy is "combine", and must be one of [nohooks combined]: correct it`},
+		"not of the tree's own CRD": {"postRenderStrategy: combined", sourceCRD, "error ObjectInvalid HelmRelease flux-system/more: there is no field spec.postRenderStrategy: remove it, or correct its name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			const file = "clusters/staging/more.yaml"
+			put1(t, dir, file, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: more, namespace: flux-system}\nspec: {interval: 1m, serviceAccountName: more, "+c.fields+"}\n")
+			put1(t, dir, "clusters/staging/flux-system/gotk-components.yaml", c.definition)
+			report, err := Check(t.Context(), dir, CheckOptions{Near: near})
+			require.NoError(t, err)
+			var found []string
+			for _, f := range report.Findings {
+				if f.File == file {
+					found = append(found, string(f.Severity)+" "+f.ID+" "+f.Message)
+				}
+			}
+			require.Equal(t, c.says, strings.Join(found, "\n"))
+		})
+	}
 }

@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 // File is one file of a tree.
@@ -202,6 +204,9 @@ func (c *checker) objects(folder string, objects []*unstructured.Unstructured) {
 		if message := c.object(o); message != "" {
 			c.find("ObjectInvalid", c.of(folder, o), "%s: %s", identity(o), message)
 		}
+		for _, name := range c.unknown(o) {
+			c.report(resource.Note, "FieldUnknown", c.of(folder, o), "%s: spec.%s is no field of %s in the versions of Flux that this program knows: make sure that your version has it", identity(o), name, o.GetKind())
+		}
 	}
 }
 
@@ -216,8 +221,8 @@ func (c *checker) object(o *unstructured.Unstructured) string {
 	case gvk.Kind == "Namespace" && gvk.Group == "" && len(validation.IsDNS1123Label(o.GetName())) > 0:
 		return "metadata.name is not the name of a namespace: use at most 63 lower-case letters, digits and dashes"
 	}
-	if fields, ok := c.flavours[gvk.GroupVersion().String()+" "+gvk.Kind]; ok {
-		return checkFields(o, fields.known, fields.required)
+	if fields, ok := c.flavours[gvk.GroupVersion().String()+" "+gvk.Kind]; ok && !c.defined[gvk.Group+" "+gvk.Kind] {
+		return c.checkFields(o, fields.known, fields.required)
 	}
 	if !c.scheme.Recognizes(gvk) {
 		return ""
@@ -237,20 +242,16 @@ func (c *checker) object(o *unstructured.Unstructured) string {
 	return ""
 }
 
-func checkFields(o *unstructured.Unstructured, known, required []string) string {
+// checkFields holds spec to the fields that this program knows of a kind of Flux.
+func (c *checker) checkFields(o *unstructured.Unstructured, known, required []string) string {
 	spec, _, err := unstructured.NestedMap(o.Object, "spec")
 	if err != nil || spec == nil {
 		return "spec is missing"
 	}
-	var names []string
-	for name := range spec {
-		if !slices.Contains(known, name) {
-			names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(spec)) {
+		if !slices.Contains(known, name) && c.misspelt(name, known) {
+			return fmt.Sprintf("there is no field spec.%s: remove it, or correct its name", name)
 		}
-	}
-	if len(names) > 0 {
-		slices.Sort(names)
-		return fmt.Sprintf("there is no field spec.%s: remove it, or correct its name", names[0])
 	}
 	for _, name := range required {
 		if _, ok := spec[name]; !ok {
@@ -258,4 +259,29 @@ func checkFields(o *unstructured.Unstructured, known, required []string) string 
 		}
 	}
 	return ""
+}
+
+// misspelt reports whether an unknown field is meant to be one of others. It may be of a newer version of Flux.
+func (c *checker) misspelt(name string, known []string) bool {
+	if c.options.Near == nil {
+		return true
+	}
+	_, near := c.options.Near(name, known)
+	return near
+}
+
+// unknown returns the fields of an object of Flux that neither this program nor a CRD in the tree knows.
+func (c *checker) unknown(o *unstructured.Unstructured) (names []string) {
+	gvk := o.GroupVersionKind()
+	fields, ok := c.flavours[gvk.GroupVersion().String()+" "+gvk.Kind]
+	if !ok || c.defined[gvk.Group+" "+gvk.Kind] {
+		return nil
+	}
+	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
+	for name := range spec {
+		if !slices.Contains(fields.known, name) && !c.misspelt(name, fields.known) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -5,13 +5,22 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
+// fluxVersions has the version of all kinds in each group of Flux.
+func fluxVersions() map[string]string {
+	return map[string]string{
+		"source.toolkit.fluxcd.io": "v1", "source.extensions.fluxcd.io": "v1beta1", "kustomize.toolkit.fluxcd.io": "v1",
+		"helm.toolkit.fluxcd.io": "v2", "image.toolkit.fluxcd.io": "v1", "notification.toolkit.fluxcd.io": "v1beta3",
+	}
+}
+
 // served finds objects in API versions that the tree's own CRDs do not have: Flux applies nothing of a folder
 // with one of them ("no matches for kind"). Without CRDs of Flux in the tree, as in a team's repository, an
-// older version than [fluxFields] has is a warning: clusters with an older Flux still serve it.
+// older version than [fluxVersions] has is a warning: clusters with an older Flux still serve it.
 func (c *checker) served(objects []applied) {
 	versions := map[string][]string{}
 	for _, o := range objects {
@@ -20,23 +29,21 @@ func (c *checker) served(objects []applied) {
 			versions[kind] = served
 		}
 	}
-	current := map[string]string{}
-	for name := range c.flavours {
-		group, rest, _ := strings.Cut(name, "/")
-		version, kind, _ := strings.Cut(rest, " ")
-		current[group+" "+kind] = version
-	}
+	current := fluxVersions()
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()
 		kind := gvk.Group + " " + gvk.Kind
 		inTree, known := versions[kind]
-		latest, ofFlux := current[kind]
+		latest, ofFlux := current[gvk.Group]
+		if gvk.Kind == "Receiver" {
+			latest = "v1" // before the other kinds of its group
+		}
 		switch at := c.of(o.folder, o.Unstructured); {
 		case isResource(o.Unstructured): // others check our own kinds
 		case known && !slices.Contains(inTree, gvk.Version):
 			c.find("VersionMissing", at, "%s: the tree's CRD of %s has no version %s, so Flux applies nothing of this folder: write apiVersion: %s/%s, and compare the fields",
 				identity(o.Unstructured), gvk.Kind, gvk.Version, gvk.Group, strings.Join(inTree, " or "))
-		case !known && ofFlux && gvk.Version != latest:
+		case !known && ofFlux && apiversion.CompareKubeAwareVersionStrings(gvk.Version, latest) < 0:
 			c.report(resource.Warning, "VersionOutdated", at, "%s: %s %s is outdated, and newer versions of Flux do not have it: write apiVersion: %s/%s, and compare the fields",
 				identity(o.Unstructured), gvk.Kind, gvk.Version, gvk.Group, latest)
 		}

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,35 @@ func TestAVersionThatTheTreesOwnDefinitionLacksIsFound(t *testing.T) {
 			for _, f := range report.Findings {
 				require.NotContains(t, f.ID, "Version", f.Message)
 			}
+		})
+	}
+}
+
+func TestOutdatedVersionsOfAllKindsOfFluxAreFound(t *testing.T) {
+	for name, outdated := range map[string]bool{
+		"image.toolkit.fluxcd.io/v1beta1 ImagePolicy":            true,
+		"image.toolkit.fluxcd.io/v1beta2 ImageUpdateAutomation":  true,
+		"image.toolkit.fluxcd.io/v1 ImageRepository":             false,
+		"notification.toolkit.fluxcd.io/v1beta1 Alert":           true,
+		"notification.toolkit.fluxcd.io/v1beta3 Provider":        false,
+		"notification.toolkit.fluxcd.io/v1 Provider":             false,
+		"notification.toolkit.fluxcd.io/v1beta3 Receiver":        true,
+		"notification.toolkit.fluxcd.io/v1 Receiver":             false,
+		"source.toolkit.fluxcd.io/v1beta2 HelmChart":             true,
+		"source.toolkit.fluxcd.io/v1 ExternalArtifact":           false,
+		"source.extensions.fluxcd.io/v1alpha1 ArtifactGenerator": true,
+		"source.extensions.fluxcd.io/v1beta1 ArtifactGenerator":  false,
+		"helm.toolkit.fluxcd.io/v3 HelmRelease":                  false,
+		"example.toolkit.fluxcd.io/v1alpha1 Other":               false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			version, kind, _ := strings.Cut(name, " ")
+			put1(t, dir, "kustomization.yaml", kustomization("", []string{"a.yaml"}, nil))
+			put1(t, dir, "a.yaml", "apiVersion: "+version+"\nkind: "+kind+"\nmetadata: {name: a}\nspec: {interval: 1m}\n")
+			report, err := Check(t.Context(), dir, CheckOptions{})
+			require.NoError(t, err)
+			require.Equal(t, outdated, len(report.Findings) > 0, "%+v", report.Findings)
 		})
 	}
 }

@@ -23,11 +23,12 @@ func newPlatformCheck(by person) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Find problems in a platform's repository before a cluster applies it",
-		Long: `Check builds each kustomization, and follows Flux's objects from each cluster's folder. It finds:
+		Long: `Check builds each kustomization, and follows Flux's objects from each cluster's folder, which
+flux bootstrap or a FluxInstance names. It finds:
 
   builds       kustomizations that do not build; paths, sources and dependencies that do not exist;
                circular dependencies; remote bases; unknown fields; API versions that the tree's
-               CRDs or newer versions of Flux do not have
+               CRDs or newer versions of Flux do not have; files that .sourceignore keeps from Flux
   order        objects that are applied twice; manifests and folders that nothing applies;
                namespaces that nothing creates; Tenants that do not wait for constraints and
                guardrails; CRDs that Flux would prune

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -73,4 +74,16 @@ func TestAnArtifactThatIsNoFolderOfTheTreeIsANote(t *testing.T) {
 			require.Equal(t, "Kustomization flux-system/apps: what ArtifactGenerator flux-system/flux-system copies for it is not a folder of this tree as it is, so it was not followed, and what it applies was not checked", report.Findings[0].Message)
 		})
 	}
+}
+
+func TestALockoutIsFoundInATreeWithArtifacts(t *testing.T) {
+	p, err := Platform{Enforcement: "deny", Constraints: []string{imagesSet}, Environments: []string{"staging"}}.Complete()
+	require.NoError(t, err)
+	tree, err := NewPlatform(p)
+	require.NoError(t, err)
+	nothing := func(context.Context, string) (func(namespace, image string) bool, error) {
+		return func(string, string) bool { return false }, nil
+	}
+	err = p.CheckLockout(t.Context(), composed(t, "./staging", copyApps), tree, WriteOptions{Force: true}, nothing)
+	require.ErrorContains(t, err, "pods that the platform needs would not start any more")
 }

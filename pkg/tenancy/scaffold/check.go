@@ -77,7 +77,6 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 			return CheckReport{}, err
 		}
 		report.Clusters = append(report.Clusters, cluster.name())
-		c.see(cluster.ignore)
 		if err := c.cluster(ctx, cluster); err != nil {
 			return CheckReport{}, err
 		}

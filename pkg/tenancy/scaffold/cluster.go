@@ -109,14 +109,21 @@ type closure struct {
 	waiting []applied            // Kustomizations of artifacts that nothing makes yet
 }
 
-// cluster follows Flux through the tree, and checks what one cluster then has.
-func (c *checker) cluster(ctx context.Context, from cluster) error {
+// followed follows Flux through the tree as it gets the tree, and returns what one cluster then has.
+func (c *checker) followed(from cluster) *closure {
+	c.see(from.ignore)
 	if !c.isFolder(from.root) {
 		c.find("PathMissing", from.root, "Flux begins with this folder, which %s", c.notThere(from.root, ""))
 	}
 	all := &closure{cluster: from, seen: map[string]bool{}, made: map[string]*artifact{}}
 	c.follow(all, from.root, nil)
 	c.followArtifacts(all)
+	return all
+}
+
+// cluster checks what one cluster has.
+func (c *checker) cluster(ctx context.Context, from cluster) error {
+	all := c.followed(from)
 	c.lockedInstance(all)
 	c.tenantsLast(all, c.flux(all))
 	c.prunedDefinitions(all)

@@ -31,8 +31,7 @@ func appliedIn(t *testing.T, dir string) map[string][]applied {
 	c.settings = &complete
 	all := map[string][]applied{}
 	for _, from := range c.clusters() {
-		one := &closure{cluster: from, seen: map[string]bool{}}
-		c.follow(one, from.root, nil)
+		one := c.followed(from)
 		all[from.variables["cluster_name"]] = one.objects
 	}
 	return all

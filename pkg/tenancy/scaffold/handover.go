@@ -18,9 +18,9 @@ const (
 	pruneDisabled   = "disabled"
 )
 
-// unpruned reports whether Flux never deletes an object that a Kustomization applies: an annotation or a label says
+// staysInCluster reports whether Flux never deletes an object that a Kustomization applies: an annotation or a label says
 // so, of the object or of spec.commonMetadata. The Kustomization may be nil.
-func unpruned(o, by *unstructured.Unstructured) bool {
+func staysInCluster(o, by *unstructured.Unstructured) bool {
 	sets := []map[string]string{o.GetAnnotations(), o.GetLabels()}
 	if by != nil {
 		for _, field := range []string{"annotations", "labels"} {
@@ -90,7 +90,7 @@ func (p Platform) handsOver(dir, tenant string, leaves func(*unstructured.Unstru
 		}
 		objects := slices.DeleteFunc(slices.Clone(b.objects), func(o *unstructured.Unstructured) bool { return !leaves(o) })
 		found = found || len(objects) > 0
-		if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return !unpruned(o, nil) }) {
+		if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return !staysInCluster(o, nil) }) {
 			pruned = append(pruned, list)
 		}
 	}

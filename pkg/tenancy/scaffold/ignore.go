@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ignoreFile has patterns of files that Flux leaves out of a source, in the form of .gitignore. A file in a
-// subfolder is about that folder.
+// ignoreFile has patterns of files that Flux leaves out of a source, in the form of .gitignore. A file below
+// another folder is about that one.
 const ignoreFile = ".sourceignore"
 
 // What Flux leaves out by itself: always, and as long as neither the tree nor the source has patterns.
@@ -147,8 +147,8 @@ func ignoreOf(clusters []cluster) string {
 	return clusters[0].ignore
 }
 
-// notThere says that Flux has no file or folder of a name, why, and what to do; todo is for one that the tree lacks.
-func (c *checker) notThere(name, todo string) string {
+// notThere says that Flux has no file or folder of a name, why, and what to do; remedy is for one that the tree lacks.
+func (c *checker) notThere(name, remedy string) string {
 	for _, file := range slices.Sorted(maps.Keys(c.ignored)) {
 		if file == name || within(file, name) {
 			by, list := c.ignored[file], ignoreFile
@@ -158,7 +158,7 @@ func (c *checker) notThere(name, todo string) string {
 			return fmt.Sprintf("is in the tree, but Flux does not get it, because the pattern %s of %s excludes it: add the line %s to %s, or remove the pattern", by.text, by.origin, included(file), list)
 		}
 	}
-	return "is not there" + todo
+	return "is not there" + remedy
 }
 
 // included is the pattern that brings a file back, with the top folder that it is in.

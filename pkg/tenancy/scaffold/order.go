@@ -74,7 +74,7 @@ func (c *checker) prunedDefinitions(all *closure) {
 	for _, k := range all.appliers() {
 		pruned, _, _ := unstructured.NestedBool(k.Object, "spec", "prune")
 		if pruned && k.GetName() != platformSource && all.applies(k, func(o *unstructured.Unstructured) bool {
-			return isDefinition(o) && !unpruned(o, k.Unstructured)
+			return isDefinition(o) && !staysInCluster(o, k.Unstructured)
 		}) {
 			c.find("DefinitionsPruned", c.of(k.folder, k.Unstructured), "%s applies CRDs with spec.prune: true, so a CRD that leaves %s is deleted in the cluster, with all objects of its kind: set spec.prune: false, or annotate the CRDs with %s: %s",
 				identity(k.Unstructured), folderOf(k.Unstructured), pruneAnnotation, pruneDisabled)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each line is as envsubst of github.com/fluxcd/pkg has it.
+// Each line is as Flux replaces it.
 func TestVariablesAreReplacedAsByFlux(t *testing.T) {
 	variables := map[string]string{"env": "production", "empty": ""}
 	for text, want := range map[string]string{

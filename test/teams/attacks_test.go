@@ -72,13 +72,15 @@ func attacksOnPlatformObjects() []attack {
 func attacksOnHomes() []attack {
 	const kustomization = "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: iris-green, name: x}, spec: {path: ./%s}}"
 	const release = "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: iris-green, name: x}, spec: {interval: 1m%s}}"
-	const rule, says = "home-accounts", "set spec.serviceAccountName to iris-green"
+	const rule, says, decrypts = "home-accounts", "set spec.serviceAccountName to iris-green", "or set spec.decryption.serviceAccountName to iris-green"
 	return []attack{
 		{"run a pod in the home namespace", greenAdmin(), "home-workloads", "", "keeps no workloads", create("%s", pod("iris-green"))},
 		{"run one as the account", green(), "home-workloads", "", "keeps no workloads", create("%s", pod("iris-green"))},
 		{"a Kustomization with Flux's account", greenAdmin(), rule, "", says, create(kustomization, ", serviceAccountName: kustomize-controller")},
 		{"a Kustomization without an account", greenAdmin(), rule, "", says, create(kustomization, "")},
 		{"a Kustomization for another cluster", greenAdmin(), rule, "", says, create(kustomization, ", serviceAccountName: iris-green, kubeConfig: {secretRef: {name: x}}")},
+		{"a Kustomization that decrypts with the identity of Flux", green(), rule, "", decrypts, create(kustomization, ", serviceAccountName: iris-green, decryption: {provider: sops}")},
+		{"one that decrypts with another account", green(), rule, "", decrypts, create(kustomization, ", serviceAccountName: iris-green, decryption: {provider: sops, serviceAccountName: kustomize-controller}")},
 		{"a HelmRelease without an account", green(), rule, "", says, create(release, "")},
 		{"a HelmRelease with the default account", green(), rule, "", says, create(release, ", serviceAccountName: default")},
 	}

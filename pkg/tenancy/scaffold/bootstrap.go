@@ -85,7 +85,7 @@ func (b Bootstrap) lockedDown() ([]*unstructured.Unstructured, error) {
 			continue
 		}
 		installed = installed || identity(o) == "Deployment "+fluxNamespace+"/kustomize-controller"
-		if missing := lacking(o, b.SharedSource); len(missing) > 0 {
+		if missing := (Platform{SharedSource: b.SharedSource}).lacking(o); len(missing) > 0 {
 			return nil, fmt.Errorf("lock Flux down: %s; give what flux install --export prints, as it is", strings.Join(missing, ", "))
 		}
 		if slices.Contains(argumentsOf(o), "--watch-all-namespaces=false") {

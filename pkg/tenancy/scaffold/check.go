@@ -60,6 +60,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 			c.find("SettingsInvalid", SettingsFile, "%v", err)
 		} else {
 			settings, _ = settings.Complete() // as ReadPlatform has tried
+			settings.knowsFlux(func(name string) []byte { return c.files[name] })
 			c.settings = &settings
 		}
 	}

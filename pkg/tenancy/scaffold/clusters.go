@@ -56,7 +56,11 @@ func (p Platform) decryption() object {
 	if sops == (sopsKey{}) {
 		return nil
 	}
-	return object{"decryption": sops.decryption()}
+	decryption := sops.decryption()
+	if p.decryptsByAccount() {
+		decryption["serviceAccountName"] = "kustomize-controller"
+	}
+	return object{"decryption": decryption}
 }
 
 // object returns the Flux Kustomization of a step.

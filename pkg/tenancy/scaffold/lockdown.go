@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +25,28 @@ func argument(controllers, value string) object {
 	}
 }
 
+// Arguments that keep teams from the cloud identity of a controller: it then asks clouds as an account of
+// the object's namespace. Without the feature, the other two stop the controller.
+const (
+	workloadIdentity  = "--feature-gates=ObjectLevelWorkloadIdentity=true"
+	kubeConfigAccount = "--default-kubeconfig-service-account=default"
+	decryptionAccount = "--default-decryption-service-account=default"
+)
+
+// decryptsByAccount reports whether Flux has to decrypt with the cloud identity of the account that an object
+// names, because that of the controller itself may decrypt what the platform encrypts.
+func (p Platform) decryptsByAccount() bool { return p.SOPSKMS != "" && !p.oldFlux }
+
+// oldController matches the image of a kustomize-controller that stops at these arguments: Flux before 2.7.
+var oldController = regexp.MustCompile(`kustomize-controller:v(0|1\.[0-6])\.`)
+
+// knowsFlux looks at the components that flux bootstrap wrote; a tree without them gets a new Flux.
+func (p *Platform) knowsFlux(read func(name string) []byte) {
+	for _, folder := range p.entries() {
+		p.oldFlux = p.oldFlux || oldController.Match(read(path.Join(folder, "gotk-components.yaml")))
+	}
+}
+
 // lockdown is a component over the files of flux bootstrap. Patches whose target is not
 // there change nothing, so it fits an installation without the image controllers.
 func (p Platform) lockdown() string {
@@ -34,6 +57,9 @@ func (p Platform) lockdown() string {
 			"target": object{"kind": "Kustomization", "group": "kustomize.toolkit.fluxcd.io", "name": "flux-system"},
 			"patch":  encode([]object{{"op": "add", "path": "/spec/serviceAccountName", "value": "kustomize-controller"}}),
 		},
+	}
+	if p.decryptsByAccount() {
+		patches = append(patches, argument(acting, workloadIdentity), argument(acting, kubeConfigAccount), argument("kustomize-controller", decryptionAccount))
 	}
 	comment := "Keeps Flux from acting for tenants with permissions of its own: no references across namespaces,\n" +
 		"no remote bases, and the account default, which has no permissions, where none is named."
@@ -48,10 +74,14 @@ func (p Platform) lockdown() string {
 }
 
 // lockdownArguments are what each controller must have been given.
-func lockdownArguments(shared bool) map[string][]string {
+func (p Platform) lockdownArguments() map[string][]string {
 	const refs, bases, account = "--no-cross-namespace-refs=true", "--no-remote-bases=true", "--default-service-account=default"
 	arguments := map[string][]string{"kustomize-controller": {bases, account}, "helm-controller": {account}}
-	if !shared {
+	if p.decryptsByAccount() {
+		arguments["kustomize-controller"] = append(arguments["kustomize-controller"], workloadIdentity, kubeConfigAccount, decryptionAccount)
+		arguments["helm-controller"] = append(arguments["helm-controller"], workloadIdentity, kubeConfigAccount)
+	}
+	if !p.SharedSource {
 		for _, name := range []string{"kustomize-controller", "helm-controller", "notification-controller", "image-reflector-controller", "image-automation-controller"} {
 			arguments[name] = append([]string{refs}, arguments[name]...)
 		}
@@ -62,7 +92,7 @@ func lockdownArguments(shared bool) map[string][]string {
 // trialFlux are controllers without arguments, and the Kustomization of flux bootstrap.
 func trialFlux() string {
 	var objects []object
-	for _, name := range slices.Sorted(maps.Keys(lockdownArguments(false))) {
+	for _, name := range slices.Sorted(maps.Keys(Platform{}.lockdownArguments())) {
 		objects = append(objects, object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": named(fluxNamespace, name),
 			"spec": object{"template": object{"spec": object{"containers": []object{{"name": "manager", "args": []string{"--log-level=info"}}}}}}})
 	}
@@ -129,17 +159,20 @@ func (c *checker) lockdown(folder string) error {
 	if err != nil {
 		return err
 	}
-	shared := c.settings != nil && c.settings.SharedSource
-	for _, missing := range unlocked(made.objects, shared) {
+	var p Platform
+	if c.settings != nil {
+		p = *c.settings
+	}
+	for _, missing := range p.unlocked(made.objects) {
 		c.find("NotLockedDown", c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)
 	}
 	return nil
 }
 
 // unlocked lists what is missing from objects that the lockdown was applied to.
-func unlocked(objects []*unstructured.Unstructured, shared bool) []string {
+func (p Platform) unlocked(objects []*unstructured.Unstructured) []string {
 	var missing []string
-	for name := range lockdownArguments(shared) {
+	for name := range p.lockdownArguments() {
 		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" && o.GetName() == name }) {
 			missing = append(missing, name+" has another name, or is taken out")
 		}
@@ -150,15 +183,15 @@ func unlocked(objects []*unstructured.Unstructured, shared bool) []string {
 				missing = append(missing, "Kustomization flux-system has no serviceAccountName kustomize-controller")
 			}
 		}
-		missing = append(missing, lacking(o, shared)...)
+		missing = append(missing, p.lacking(o)...)
 	}
 	slices.Sort(missing)
 	return missing
 }
 
 // lacking lists what is wrong with the arguments of one controller.
-func lacking(o *unstructured.Unstructured, shared bool) (missing []string) {
-	for _, argument := range lockdownArguments(shared)[o.GetName()] {
+func (p Platform) lacking(o *unstructured.Unstructured) (missing []string) {
+	for _, argument := range p.lockdownArguments()[o.GetName()] {
 		if !slices.Contains(argumentsOf(o), argument) {
 			missing = append(missing, fmt.Sprintf("%s lacks %s", o.GetName(), argument))
 		}
@@ -169,12 +202,12 @@ func lacking(o *unstructured.Unstructured, shared bool) (missing []string) {
 	return missing
 }
 
-// contradicting returns a flag that is given twice.
+// contradicting returns a flag that is given twice; gates of features add up.
 func contradicting(arguments []string) (string, bool) {
 	seen := map[string]bool{}
 	for _, argument := range arguments {
 		flag, _, _ := strings.Cut(argument, "=")
-		if seen[flag] {
+		if seen[flag] && flag != "--feature-gates" {
 			return flag, true
 		}
 		seen[flag] = true

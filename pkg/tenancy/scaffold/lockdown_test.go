@@ -2,12 +2,15 @@ package scaffold
 
 import (
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
 const gotkSync = `apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -88,7 +91,7 @@ func TestBootstrapPrintsTheSourceAndTheLockdown(t *testing.T) {
 		var names []string
 		for _, o := range objects {
 			names = append(names, identity(o))
-			require.Empty(t, lacking(o, shared), identity(o))
+			require.Empty(t, (Platform{SharedSource: shared}).lacking(o), identity(o))
 		}
 		require.Len(t, objects, 10)
 		require.Equal(t, []string{"Namespace flux-system", "CustomResourceDefinition gitrepositories.source.toolkit.fluxcd.io"}, names[:2], "what others need is first")
@@ -126,6 +129,55 @@ func TestBootstrapRefusesWhatWouldNotBeLockedDown(t *testing.T) {
 			c.change(&asked)
 			_, err := asked.Manifest()
 			require.ErrorContains(t, err, c.message)
+		})
+	}
+}
+
+// With sopsKMS, kustomize-controller has a cloud identity that may decrypt all of the platform's Secrets.
+func TestTeamsDoNotDecryptWithTheIdentityOfFlux(t *testing.T) {
+	const key, entry = "sopsKMS=arn:aws:kms:eu-central-1:111122223333:key/0d9d8d8e-0000-4000-8000-000000000000", "clusters/staging/flux-system/"
+	const feature, kubeConfig, decryption = "--feature-gates=ObjectLevelWorkloadIdentity=true", "--default-kubeconfig-service-account=default", "--default-decryption-service-account=default"
+	components, err := os.ReadFile("testdata/gotk-components.yaml")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		image  string
+		locked bool
+	}{
+		"a Flux that is not there yet":            {"", true},
+		"Flux 2.7":                                {"ghcr.io/fluxcd/kustomize-controller:v1.7.0", true},
+		"Flux 2.10, by digest":                    {"ghcr.io/fluxcd/kustomize-controller:v1.10.0@sha256:00", true},
+		"Flux 2.6, which stops at such arguments": {"registry.example.com/flux/kustomize-controller:v1.6.1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			put1(t, dir, entry+"gotk-components.yaml", string(components))
+			put1(t, dir, entry+"gotk-sync.yaml", gotkSync)
+			rewrite(t, dir, entry+"gotk-components.yaml", "metadata: {name: kustomize-controller,", "metadata: {annotations: {image: '"+c.image+"'}, name: kustomize-controller,")
+			p, err := Prepare(dir, Told{Settings: settings(key, "environments=staging", "constraints=images")})
+			require.NoError(t, err)
+			tree, err := NewPlatform(p)
+			require.NoError(t, err)
+			_, err = Write(dir, tree, WriteOptions{})
+			require.NoError(t, err)
+			for _, o := range loaded(t, dir).build(path.Dir(entry)).objects {
+				given := argumentsOf(o)
+				require.Equal(t, c.locked && o.GetName() == "kustomize-controller", slices.Contains(given, decryption), o.GetName())
+				for _, argument := range []string{feature, kubeConfig} {
+					require.Equal(t, c.locked && slices.Contains([]string{"kustomize-controller", "helm-controller"}, o.GetName()), slices.Contains(given, argument), o.GetName())
+				}
+			}
+			require.Equal(t, c.locked, strings.Contains(content(t, dir, "clusters/staging/tenants.yaml"), "  decryption:\n    provider: sops\n    serviceAccountName: kustomize-controller\n"))
+			light(t, dir)
+			report, err := Check(t.Context(), dir, CheckOptions{})
+			require.NoError(t, err)
+			require.Empty(t, report.Findings)
+			put1(t, dir, "components/flux-lockdown/kustomization.yaml", Platform{}.lockdown())
+			report, err = Check(t.Context(), dir, CheckOptions{})
+			require.NoError(t, err)
+			found := slices.ContainsFunc(report.Findings, func(f resource.Finding) bool {
+				return strings.Contains(f.Message, "kustomize-controller lacks "+decryption)
+			})
+			require.Equal(t, c.locked, found)
 		})
 	}
 }

@@ -88,6 +88,8 @@ type Platform struct {
 	hasManifests bool `json:"-"`
 	// instances has the folders where the Flux Operator installs Flux, and the manifests in each.
 	instances map[string][]string `json:"-"`
+	// oldFlux says that the clusters have a Flux that stops at newer arguments.
+	oldFlux bool `json:"-"`
 }
 
 // Names that are the same in every tree.

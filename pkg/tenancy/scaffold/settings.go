@@ -72,6 +72,13 @@ func Prepare(dir string, told Told) (Platform, error) {
 	if err := p.byOperator(dir); err != nil {
 		return p, err
 	}
+	if complete, err := p.Complete(); err == nil { // [NewPlatform] says what cannot be used
+		complete.knowsFlux(func(name string) []byte {
+			text, _ := readExisting(dir, name) // what cannot be read is new
+			return []byte(text)
+		})
+		p.oldFlux = complete.oldFlux
+	}
 	if p.hasManifests, err = hasFolder(dir, "kustomizations"); err != nil || found {
 		return p, err
 	}

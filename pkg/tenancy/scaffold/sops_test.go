@@ -37,6 +37,8 @@ func TestSecretsAreEncryptedForTheKeyThatTheClusterCanUse(t *testing.T) {
 			want := map[string]any{"provider": "sops"}
 			if c.secret != "" {
 				want["secretRef"] = map[string]any{"name": c.secret}
+			} else {
+				want["serviceAccountName"] = "kustomize-controller"
 			}
 			require.Equal(t, want, tenants.Spec.Decryption)
 

@@ -156,7 +156,7 @@ func TestTheWorkflowWithAClusterAppliesTheTree(t *testing.T) {
 
 			// The Flux that it installs is locked down, and each Kustomization that it waits for is there.
 			c := loaded(t, dir)
-			require.Empty(t, unlocked(c.build("clusters/prod/flux-system").objects, false))
+			require.Empty(t, (Platform{}).unlocked(c.build("clusters/prod/flux-system").objects))
 			var expected, waited []string
 			for _, file := range []string{"infrastructure.yaml", "tenants.yaml"} {
 				objects, err := decode(content(t, dir, "clusters/prod/"+file))

@@ -85,6 +85,9 @@ func writePlatform(cmd *cobra.Command, by person, dir, file string, told scaffol
 	if err := platform.KeepsDecryption(dir, tree); err != nil {
 		return notWritten(err)
 	}
+	if err := platform.KeepsRecipients(dir, tree); err != nil && by.force {
+		return notWritten(err)
+	}
 	if err := platform.KeepsTeams(dir); err != nil {
 		return notWritten(err)
 	}

@@ -62,8 +62,8 @@ type Platform struct {
 	// AllowedSources are prefixes of URLs that sources of tenants may have too, such as
 	// https://charts.example.com/ or oci://registry.example.com/charts/.
 	AllowedSources []string `json:"allowedSources,omitempty"`
-	// SOPSAge, SOPSPGP and SOPSKMS say for whom Secrets are encrypted, at most one of them: an
-	// age recipient, the fingerprint of a PGP key, or a key of a key management service.
+	// SOPSAge, SOPSPGP and SOPSKMS say for whom Secrets are encrypted, at most one of them:
+	// age recipients with commas between them, the fingerprint of a PGP key, or a key of a key management service.
 	SOPSAge string `json:"sopsAge,omitempty"`
 	SOPSPGP string `json:"sopsPGP,omitempty"`
 	SOPSKMS string `json:"sopsKMS,omitempty"`
@@ -348,7 +348,7 @@ func NewPlatform(given Platform) (Tree, error) {
 	t := Tree{By: "platform init"}
 	t.Files = append(t.Files, File{Path: SettingsFile, Text: given.settings(p), Settings: true})
 	if sops := p.sops(); sops != (sopsKey{}) {
-		t.add(".sops.yaml", sops.rules())
+		t.add(sopsRules, sops.rules())
 	}
 	if p.Layout == LayoutDemo {
 		if !p.hasManifests {

@@ -118,15 +118,47 @@ func (c *checker) inTwoFiles(folder string, err error) bool {
 	return true
 }
 
-// decrypted finds encrypted Secrets that a Kustomization of Flux applies and does not decrypt.
+// decrypted finds encrypted objects that a Kustomization of Flux applies and does not decrypt, or not with the
+// key that they are encrypted for. What a service or Vault may decrypt too is not held against the tree's key.
 func (c *checker) decrypted(at string, k *unstructured.Unstructured, folder string) {
-	if decryption, _, _ := unstructured.NestedMap(k.Object, "spec", "decryption"); decryption != nil {
-		return
+	decryption, _, _ := unstructured.NestedMap(k.Object, "spec", "decryption")
+	var key sopsKey
+	if c.settings != nil && c.settings.SOPSAge != "" {
+		key = c.settings.sops()
 	}
+	secret, _, _ := unstructured.NestedString(decryption, "secretRef", "name")
 	for _, o := range c.build(folder).objects {
-		if o.GetKind() == "Secret" && o.Object["sops"] != nil {
-			c.find("NotDecrypted", at, "%s applies the encrypted %s and has no spec.decryption, so Flux applies nothing of it: run landwaiter platform init again with --set sopsAge, sopsPGP or sopsKMS", identity(k), identity(o))
+		sops, ok := o.Object["sops"].(map[string]any)
+		switch {
+		case !ok:
+		case decryption == nil:
+			c.find("NotDecrypted", at, "%s applies the encrypted %s and has no spec.decryption, so Flux applies nothing of it, or the encrypted values: run landwaiter platform init again with --set sopsAge, sopsPGP or sopsKMS", identity(k), identity(o))
+			return
+		case secret == "" || secret != key.secret || k.GetNamespace() != fluxNamespace:
+		case !readableWith(sops, key.value):
+			c.report(resource.Warning, "EncryptedForOthers", at, "%s applies the %s, which is encrypted for none of the recipients in sopsAge, so Flux applies nothing of it: encrypt it again with the tree's .sops.yaml, or name its recipient too, as in --set sopsAge=RECIPIENT,RECIPIENT, if Secret %s/%s has its key", identity(k), identity(o), fluxNamespace, key.secret)
 			return
 		}
 	}
+}
+
+// readableWith reports whether one of the recipients, or a service, may decrypt what has the metadata of sops.
+func readableWith(sops map[string]any, recipients string) bool {
+	others := false
+	groups, _, _ := unstructured.NestedSlice(sops, "key_groups")
+	for _, group := range append(groups, sops) {
+		keys, _ := group.(map[string]any)
+		for _, field := range []string{"age", "pgp", "kms", "gcp_kms", "azure_kv", "hc_vault"} {
+			entries, _ := keys[field].([]any)
+			for _, entry := range entries {
+				each, _ := entry.(map[string]any)
+				recipient, _ := each["recipient"].(string)
+				if field != "age" && field != "pgp" || recipient != "" && slices.Contains(strings.Split(recipients, ","), recipient) {
+					return true
+				}
+				others = true
+			}
+		}
+	}
+	return !others
 }

@@ -2,13 +2,17 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // sopsKey is the key that Secrets of a tree are encrypted for. The zero value encrypts none.
@@ -25,7 +29,7 @@ type sopsKey struct {
 func (p Platform) sops() sopsKey {
 	var found sopsKey
 	for _, key := range []sopsKey{
-		{"sopsAge", p.SOPSAge, "--age", "age", "sops-age"},
+		{"sopsAge", cmp.Or(strings.Join(ageRecipients(p.SOPSAge), ","), p.SOPSAge), "--age", "age", "sops-age"},
 		{"sopsPGP", p.SOPSPGP, "--pgp", "pgp", "sops-gpg"},
 		kmsKey(p.SOPSKMS),
 	} {
@@ -39,6 +43,17 @@ func (p Platform) sops() sopsKey {
 	}
 	return found
 }
+
+// ageRecipients returns those of sopsAge, which are apart by commas or as age-keygen -y prints them.
+func ageRecipients(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+// ageRecipient matches the kinds of recipients, which have one length each.
+const ageRecipient = `age1(pq1)?[02-9ac-hj-np-z]+`
+
+// maxRecipients bounds those of one tree: every file is encrypted for each.
+const maxRecipients = 32
 
 // kmsKey tells the services apart by how they name a key.
 func kmsKey(value string) sopsKey {
@@ -58,7 +73,7 @@ func kmsKey(value string) sopsKey {
 func (k sopsKey) check() error {
 	patterns := map[string]struct{ pattern, example string }{
 		"":               {`^$`, ""},
-		"age":            {`^age1[02-9ac-hj-np-z]{58}$`, "age1 and 58 characters, as age-keygen prints"},
+		"age":            {`^(` + ageRecipient + `,)*` + ageRecipient + `$`, "age1 and 58 characters, or age1pq1 and 1952, as age-keygen prints; several with commas between them"},
 		"pgp":            {`^[0-9A-F]{40}$`, "the 40 hexadecimal digits of a fingerprint, as gpg --list-keys prints"},
 		"kms":            {`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]{1,256}$`, kmsExamples},
 		"gcp_kms":        {`^projects/[a-z0-9:.-]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]+/cryptoKeys/[A-Za-z0-9_-]+$`, kmsExamples},
@@ -68,8 +83,11 @@ func (k sopsKey) check() error {
 	switch {
 	case k.setting != "" && k.value == "":
 		return fmt.Errorf("%s name two keys, and Flux uses one: set one of sopsAge, sopsPGP and sopsKMS", k.setting)
-	case !ok || !regexp.MustCompile(want.pattern).MatchString(k.value):
-		return fmt.Errorf("%s: %q cannot be used; give %s", k.setting, k.value, want.example)
+	case k.rule == "age" && strings.Count(k.value, ",") >= maxRecipients:
+		return fmt.Errorf("%s has more than %d recipients: name fewer", k.setting, maxRecipients)
+	case !ok || k.rule == "age" && slices.ContainsFunc(strings.Split(k.value, ","), func(r string) bool { return len(r) != 62 && len(r) != 1959 }),
+		!regexp.MustCompile(want.pattern).MatchString(k.value):
+		return fmt.Errorf("%s: %.200q cannot be used; give %s", k.setting, k.value, want.example)
 	}
 	return nil
 }
@@ -139,3 +157,36 @@ func (p Platform) Encrypt(ctx context.Context, sops string, secret []byte) (stri
 	}
 	return out.String(), nil
 }
+
+// KeepsRecipients returns a [RefusedError] if the file of rules in dir was edited, and encrypts for recipients
+// that the one of tree does not have.
+func (p Platform) KeepsRecipients(dir string, tree Tree) error {
+	at := slices.IndexFunc(tree.Files, func(f File) bool { return f.Path == sopsRules })
+	if at < 0 {
+		return nil
+	}
+	present, err := readExisting(dir, sopsRules)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case readStamp(present).intact:
+		return nil
+	}
+	for line := range strings.Lines(present) {
+		rule, _, _ := strings.Cut(line, "#")
+		for _, recipient := range anyRecipient.FindAllString(rule, -1) {
+			if !strings.Contains(tree.Files[at].Text, recipient) {
+				return &RefusedError{fmt.Sprintf("%s encrypts for %s, and would not any more: add it to sopsAge, as in --set sopsAge=RECIPIENT,RECIPIENT, or remove it from the file first", sopsRules, recipient)}
+			}
+		}
+	}
+	return nil
+}
+
+// sopsRules is the file that tells sops what to encrypt, and for whom.
+const sopsRules = ".sops.yaml"
+
+// anyRecipient matches the keys that a file of rules may name: of age, PGP and services.
+var anyRecipient = regexp.MustCompile(`\bage1[0-9a-z]{50,}|\b[0-9A-F]{40}\b|\barn:aws[^\s,"']+|\bprojects/[^\s,"']+|\bhttps://[^\s,"']+`)

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,5 +60,70 @@ func TestNothingIsEncryptedForNobody(t *testing.T) {
 	for about, platform := range map[string]Platform{"no key": {}, "two keys": {SOPSAge: recipient, SOPSPGP: fingerprint}, "what is no key": {SOPSPGP: "--decrypt"}} {
 		_, err = platform.Encrypt(t.Context(), command, []byte(plainSecret))
 		require.Error(t, err, about)
+	}
+}
+
+func TestATreeHasSeveralRecipients(t *testing.T) {
+	other := "age1" + strings.Repeat("q", 58)
+	quantum := "age1pq1" + strings.Repeat("z", 1952)
+	for value, want := range map[string]string{
+		recipient + "," + other:              recipient + "," + other,
+		recipient + ", " + quantum:           recipient + "," + quantum,
+		recipient + "\n" + other + "\n":      recipient + "," + other, // age-keygen -y of two keys
+		strings.Repeat(recipient+",", 32):    strings.TrimSuffix(strings.Repeat(recipient+",", 32), ","),
+		strings.Repeat(recipient+",", 33):    "",
+		recipient + "q":                      "",
+		quantum + "z":                        "",
+		recipient + ",age1yubikey1" + "qqqq": "",
+		recipient + " --decrypt":             "",
+		", ":                                 "",
+	} {
+		p := Platform{SOPSAge: value, Environments: []string{"prod"}, Constraints: []string{imagesSet}}
+		tree, err := NewPlatform(p)
+		if want == "" {
+			require.ErrorContains(t, err, "sopsAge", value)
+			require.Less(t, len(err.Error()), 600)
+			continue
+		}
+		require.NoError(t, err)
+		require.Contains(t, textOfFile(t, tree, ".sops.yaml"), want)
+		calls := fakeSOPS(t, "echo \"$@\" >DIR/args\ncat >/dev/null\ncat <<EOF\n"+sealedSecret(sealedValue, sealedValue)+"EOF\n")
+		command, err := FindSOPS()
+		require.NoError(t, err)
+		_, err = p.Encrypt(t.Context(), command, []byte(plainSecret))
+		require.NoError(t, err)
+		require.Contains(t, content(t, calls, "args"), "--age "+want+" ")
+	}
+}
+
+func TestRecipientsOfAnOwnFileOfRulesAreNotLost(t *testing.T) {
+	other := "age1" + strings.Repeat("q", 58)
+	p := Platform{SOPSAge: recipient, Environments: []string{"prod"}, Constraints: []string{imagesSet}}
+	tree, err := NewPlatform(p)
+	require.NoError(t, err)
+	for about, c := range map[string]struct{ file, says string }{
+		"none":                     {"", ""},
+		"that of an earlier run":   {File{Path: ".sops.yaml", Text: "creation_rules: [{age: " + other + "}]\n"}.Stamped("platform init"), ""},
+		"the same recipient":       {"creation_rules:\n- {path_regex: x, age: " + recipient + "}\n# once " + other + "\n", ""},
+		"a further recipient":      {"creation_rules:\n- age: >-\n    " + recipient + ",\n    " + other + "\n", other},
+		"in a group":               {"creation_rules:\n- key_groups: [{age: [" + recipient + ", " + other + "]}]\n", other},
+		"a further key of PGP":     {"creation_rules:\n- {age: " + recipient + ", pgp: " + fingerprint + "}\n", fingerprint},
+		"a further key of Amazon":  {"creation_rules:\n- {kms: 'arn:aws:kms:eu-central-1:1:key/x'}\n", "arn:aws:kms:eu-central-1:1:key/x"},
+		"a further key of Azure":   {"creation_rules:\n- {azure_keyvault: \"https://a.vault.azure.net/keys/b/c\"}\n", "https://a.vault.azure.net/keys/b/c"},
+		"a further key of Google":  {"creation_rules:\n- {gcp_kms: projects/p/locations/l/keyRings/r/cryptoKeys/k}\n", "projects/p/locations/l/keyRings/r/cryptoKeys/k"},
+		"one that is no text file": {"\x00", ""},
+	} {
+		dir := folder(t)
+		if c.file != "" {
+			put1(t, dir, ".sops.yaml", c.file)
+		}
+		err := p.KeepsRecipients(dir, tree)
+		if c.says == "" {
+			require.NoError(t, err, about)
+			continue
+		}
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused, about)
+		require.Contains(t, err.Error(), c.says)
 	}
 }

@@ -181,6 +181,18 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 			put1(t, dir, "tenants/base/shop/auth.yaml", encryptedLogin)
 			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
 		}, "NotDecrypted", []string{"applies the encrypted Secret", "has no spec.decryption", "sopsPGP"}},
+		"an encrypted object of another kind": {Platform{}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: '"+sealedValue+"'}\nsops: {age: [{recipient: "+recipient+"}], mac: '"+sealedValue+"'}\n")
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- settings.yaml\n")
+		}, "NotDecrypted", []string{"applies the encrypted ConfigMap", "has no spec.decryption"}},
+		"a Secret that is encrypted for others": {Platform{SOPSAge: recipient + ",age1" + strings.Repeat("z", 58)}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {age: [{recipient: age1"+strings.Repeat("q", 58)+"}], ", 1))
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
+		}, "EncryptedForOthers", []string{"applies the Secret shop/git-auth, which is encrypted for none of the recipients in sopsAge"}},
+		"one that is encrypted for a key of PGP alone": {Platform{SOPSAge: recipient}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {pgp: [{fp: "+fingerprint+"}], ", 1))
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- auth.yaml\n")
+		}, "EncryptedForOthers", []string{"encrypted for none of the recipients in sopsAge"}},
 		"a namespace of two Tenants": {Platform{}, func(t *testing.T, dir string) {
 			text := content(t, dir, "tenants/base/shop/tenant.yaml")
 			put1(t, dir, "tenants/base/other/kustomization.yaml", kustomization("", []string{"tenant.yaml", "namespace.yaml"}, nil))
@@ -217,5 +229,23 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 				require.Contains(t, found, says)
 			}
 		})
+	}
+}
+
+func TestASecretForAnyKeyOfTheTreeIsRight(t *testing.T) {
+	other := "age1" + strings.Repeat("z", 58)
+	for about, keys := range map[string]string{
+		"for the second key": "age: [{recipient: age1" + strings.Repeat("q", 58) + "}, {recipient: " + other + "}], ", "in a group": "key_groups: [{age: [{recipient: " + other + "}]}], ",
+		"for a service too": "age: [{recipient: x}], kms: [{arn: y}], ", "of a test, for nobody": "",
+	} {
+		a := addition(t, Platform{SOPSAge: recipient + "," + other})
+		put1(t, a.Dir, "tenants/base/shop/auth.yaml", strings.Replace(encryptedLogin, "sops: {", "sops: {"+keys, 1))
+		_, err := a.Run(t.Context())
+		require.NoError(t, err)
+		report, err := Check(t.Context(), light(t, a.Dir), CheckOptions{})
+		require.NoError(t, err)
+		for _, f := range report.Findings {
+			require.NotEqual(t, "EncryptedForOthers", f.ID, about)
+		}
 	}
 }

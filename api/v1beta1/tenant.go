@@ -245,7 +245,7 @@ type Variable string
 type TenantSource struct {
 	// URL begins with https, ssh or oci.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https|ssh|oci)://[^@ ]+$') || self.matches('^ssh://git@[^@ ]+$')",message="begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https|ssh|oci)://[^@ ]+$') || self.matches('^ssh://[A-Za-z0-9._-]+@[^@ ]+$')",message="begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef"
 	URL string `json:"url"`
 	// Branch of a Git repository, or tag of an OCI artifact. The default is main for Git and latest
 	// for OCI.

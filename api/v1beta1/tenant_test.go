@@ -38,8 +38,8 @@ func tenantRules() []rule {
 		accepted: in("{homeNamespace: a, reconciler: {variablesFrom: [%s]}}", "", "{secretRef: {name: s}}, {secretRef: {name: t}, optional: true}"), rejected: []string{"{homeNamespace: a, reconciler: {variablesFrom: [{secretRef: {name: s}}, {secretRef: {name: s}, optional: true}]}}"},
 	}, {
 		kinds: kinds, path: "spec.reconciler.source.url", message: "begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef",
-		accepted: in(url, "https://git.example.com/iris", "ssh://git@git.example.com/iris", "ssh://git.example.com/iris", "oci://registry.example.com/iris"),
-		rejected: in(url, "http://git.example.com/iris", "https://me:secret@git.example.com/iris", "ssh://me:secret@git.example.com/iris", "ssh://git@me@git.example.com", "git@git.example.com:iris", "file:///etc", "https://", "https://git.example.com/a b"),
+		accepted: in(url, "https://git.example.com/iris", "ssh://git@git.example.com/iris", "ssh://git.example.com/iris", "ssh://APKAEIBAERJR2EXAMPLE@git-codecommit.eu-west-1.amazonaws.com/v1/repos/iris", "oci://registry.example.com/iris"),
+		rejected: in(url, "http://git.example.com/iris", "https://me:secret@git.example.com/iris", "ssh://me:secret@git.example.com/iris", "ssh://git@me@git.example.com", "ssh://@git.example.com/iris", "git@git.example.com:iris", "file:///etc", "https://", "https://git.example.com/a b"),
 	}}
 	for _, people := range []string{"admins", "developers", "viewers"} {
 		frame := "{homeNamespace: a, access: {" + people + ": [{%s}]}}"

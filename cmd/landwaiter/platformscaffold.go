@@ -39,9 +39,9 @@ You can run it again. --set adds entries to lists of the Tenant in the tree, and
 --filename replaces the Tenant. If you edit tenant.yaml, or patch the Tenant in a place, scaffold updates the
 other files. It keeps edited files (without --force) and arc's applications. With --own, repeat all flags.
 
---git-auth creates the Secret that Flux uses to read the team's repository. "ssh=KNOWN_HOSTS"
-creates a key and prints the public key; "token=FILE" uses a token. Scaffold writes the Secret to
---git-auth-out or, if the tree has sopsAge, sopsPGP or sopsKMS, encrypted into the tree.
+--git-auth creates the Secret with which Flux reads the team's repository: "ssh=KNOWN_HOSTS" creates a
+key and prints the public key, "token=FILE" uses TOKEN or USER:TOKEN (GitLab's deploy tokens). The Secret
+goes to --git-auth-out or, if the tree has sopsAge, sopsPGP or sopsKMS, encrypted into the tree.
 
 Exit codes (64 and 69: see landwaiter --help):
   0  the tree is written

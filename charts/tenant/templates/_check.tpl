@@ -43,7 +43,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- $secrets = append $secrets .secretRef.name }}
 {{- end }}
 {{- with $t.reconciler.source }}
-{{- if not (regexMatch "^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$" .url) }}
+{{- if not (regexMatch "^(https|ssh|oci)://[^@ ]+$|^ssh://[A-Za-z0-9._-]+@[^@ ]+$" .url) }}
 {{- fail (printf "tenants: %s: reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef" $t.name) }}
 {{- end }}
 {{- end }}

@@ -159,7 +159,7 @@ func checkReconciler(t *v1beta1.Tenant) error {
 	if reconciler.Source == nil {
 		return nil
 	}
-	if url := reconciler.Source.URL; !regexp.MustCompile(`^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(url) {
+	if url := reconciler.Source.URL; !regexp.MustCompile(`^(https|ssh|oci)://[^@ ]+$|^ssh://[A-Za-z0-9._-]+@[^@ ]+$`).MatchString(url) {
 		if better := SSHURL(url); better != "" {
 			return fmt.Errorf("spec.reconciler.source.url: %s is the short form of SSH, which Flux does not read: write %s", url, better)
 		}
@@ -210,7 +210,7 @@ func either(words []string) string {
 }
 
 // shortSSH matches the form of an SSH URL that scp and Git take: git@github.com:example/shop.git.
-var shortSSH = regexp.MustCompile(`^git@([a-zA-Z0-9][-a-zA-Z0-9.]*):([^/:@ ][^:@ ]*)$`)
+var shortSSH = regexp.MustCompile(`^([A-Za-z0-9._-]+)@([a-zA-Z0-9][-a-zA-Z0-9.]*):([^/:@ ][^:@ ]*)$`)
 
 // SSHURL returns the URL that a repository in the short form of SSH has, "" for everything else.
 func SSHURL(repository string) string {
@@ -218,5 +218,5 @@ func SSHURL(repository string) string {
 	if found == nil {
 		return ""
 	}
-	return "ssh://git@" + found[1] + "/" + found[2]
+	return "ssh://" + found[1] + "@" + found[2] + "/" + found[3]
 }

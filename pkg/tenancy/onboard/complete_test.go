@@ -70,6 +70,9 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 		"spec.reconciler.source.url: git@github.com:example/shop.git is the short form of SSH, which Flux does not read: write ssh://git@github.com/example/shop.git": func(t *v1beta1.Tenant) {
 			t.Spec.Reconciler = &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "git@github.com:example/shop.git"}}
 		},
+		"spec.reconciler.source.url: org@vs-ssh.visualstudio.com:v3/org/p/r is the short form of SSH, which Flux does not read: write ssh://org@vs-ssh.visualstudio.com/v3/org/p/r": func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler = &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "org@vs-ssh.visualstudio.com:v3/org/p/r"}}
+		},
 		"spec.isolation.quota: pods: -1 is not a limit; name a resource and an amount": func(t *v1beta1.Tenant) {
 			t.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{"pods": resource.MustParse("-1")}
 		},
@@ -94,4 +97,12 @@ func TestATenantWithAPrefixMayHaveDevelopersBeforeItHasNamespaces(t *testing.T) 
 		Access: v1beta1.TenantAccess{Developers: []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "devs"}}}}}
 	_, err := Objects(tenant, Options{Namespaces: []string{"web"}})
 	require.NoError(t, err)
+}
+
+// CodeCommit takes the ID of a key as the user, and older hosts of Azure DevOps the organization; Flux reads it.
+func TestSourcesOverSSHMayNameTheirUser(t *testing.T) {
+	for _, url := range []string{"ssh://APKAEIBAERJR2EXAMPLE@git-codecommit.eu-west-1.amazonaws.com/v1/repos/shop", "ssh://org@vs-ssh.visualstudio.com/v3/org/p/r"} {
+		_, err := Complete(&v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: v1beta1.TenantSpec{HomeNamespace: "shop", Reconciler: &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: url}}}})
+		require.NoError(t, err)
+	}
 }

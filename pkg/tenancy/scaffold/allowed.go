@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func (c *checker) allowedSources(all *closure) {
 		for _, o := range all.objects {
 			fields := prefixesFor(o.Unstructured)
 			url, _, _ := unstructured.NestedString(o.Object, "spec", "url")
-			if fields == nil || url == "" || slices.ContainsFunc(excluded, func(pattern string) bool { return constraint.MatchesName(pattern, o.GetNamespace()) }) {
+			if fields == nil || url == "" && o.GetKind() != "Bucket" || slices.ContainsFunc(excluded, func(pattern string) bool { return constraint.MatchesName(pattern, o.GetNamespace()) }) {
 				continue
 			}
 			var prefixes []string
@@ -33,9 +34,20 @@ func (c *checker) allowedSources(all *closure) {
 				listed, _, _ := unstructured.NestedStringSlice(rule.Object, "spec", "parameters", field)
 				prefixes = append(prefixes, listed...)
 			}
-			if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(strings.TrimSuffix(url, "/")+"/", prefix) }) {
+			if o.GetKind() == "Bucket" {
+				if host, bucket := bucketOf(o.Unstructured); !listedBucket(prefixes, host, bucket) {
+					c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured), "%s: the bucket %s at %s is not in bucketEndpoints of constraint %s: run platform init with --set allowedSources=https://HOST/BUCKET/, or fetch from elsewhere",
+						identity(o.Unstructured), bucket, host, rule.GetName())
+				}
+				continue
+			}
+			switch below := func(prefix string) bool { return strings.HasPrefix(strings.TrimSuffix(url, "/")+"/", prefix) }; {
+			case !slices.ContainsFunc(prefixes, below):
 				c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured), "%s: spec.url %s is below no prefix of constraint %s (%s): run platform init with --set allowedSources=PREFIX, or fetch from elsewhere",
 					identity(o.Unstructured), url, rule.GetName(), strings.Join(fields, ", "))
+			case oddURL.MatchString(url):
+				c.report(severity, "SourceNotAllowed", c.of(o.folder, o.Unstructured), "%s: spec.url %s has a part that servers may read differently, so constraint %s denies it: write it without %%, \\, ?, #, . and .., and at Azure DevOps with the ID of a project whose name has spaces",
+					identity(o.Unstructured), url, rule.GetName())
 			}
 		}
 	}
@@ -53,6 +65,29 @@ func prefixesFor(o *unstructured.Unstructured) []string {
 		return []string{"helmPrefixes", "ociPrefixes"}
 	case "OCIRepository":
 		return []string{"ociPrefixes"}
+	case "Bucket":
+		return []string{"bucketEndpoints"}
 	}
 	return nil
+}
+
+// oddURL matches what the template of FluxAllowedSources denies in a URL, besides empty parts.
+var oddURL = regexp.MustCompile(`[%\\?#\s]|(^|/)\.{1,2}(/|$)`)
+
+// bucketOf returns where Flux reads a Bucket. The provider of Google does not look at the endpoint.
+func bucketOf(o *unstructured.Unstructured) (host, bucket string) {
+	host, _, _ = unstructured.NestedString(o.Object, "spec", "endpoint")
+	bucket, _, _ = unstructured.NestedString(o.Object, "spec", "bucketName")
+	if provider, _, _ := unstructured.NestedString(o.Object, "spec", "provider"); provider == "gcp" {
+		host = "storage.googleapis.com"
+	}
+	return strings.TrimPrefix(host, "https://"), bucket
+}
+
+// listedBucket reports whether entries of bucketEndpoints have a bucket, as the template reads them.
+func listedBucket(entries []string, host, bucket string) bool {
+	return !strings.Contains(host, "/") && slices.ContainsFunc(entries, func(entry string) bool {
+		entry = strings.TrimSuffix(strings.TrimPrefix(entry, "https://"), "/")
+		return entry == host || entry == host+"/"+bucket
+	})
 }

@@ -97,7 +97,11 @@ func chartSources(dir, file string) (sources []*yaml.Node, err error) {
 // chartOf reads what [chartSource] wrote.
 func chartOf(source, release *yaml.Node) Chart {
 	chart := Chart{URL: textAt(source, "spec", "url"), Version: "*"}
-	versions := []string{textAt(source, "spec", "ref", "tag"), textAt(source, "spec", "ref", "semver")}
+	tag := textAt(source, "spec", "ref", "tag")
+	if textOf(source, "kind") == "OCIRepository" {
+		tag = strings.ReplaceAll(tag, "_", "+")
+	}
+	versions := []string{tag, textAt(source, "spec", "ref", "semver")}
 	if textOf(source, "kind") == "HelmRepository" {
 		versions = []string{textAt(release, "spec", "chart", "spec", "version")}
 	}

@@ -11,6 +11,7 @@ import (
 func TestALaterRunKeepsTheApplicationOfTheTree(t *testing.T) {
 	for name, app := range map[string]App{
 		"in a registry":       {Name: "app", Chart: ParseChart("oci://registry.example.com/charts/app@1.0.0")},
+		"with build metadata": {Name: "app", Chart: ParseChart("oci://registry.example.com/charts/app@104.1.2+up57.0.2")},
 		"a range":             {Name: "app", Chart: ParseChart("oci://registry.example.com/charts/app@1.x")},
 		"in a repository":     {Name: "app", Chart: ParseChart("https://charts.example.com@1.0.0")},
 		"in Git":              {Name: "app", Chart: ParseChart("https://git.example.com/app.git")},

@@ -3,8 +3,10 @@ package scaffold
 import (
 	"bytes"
 	"cmp"
+	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -32,7 +34,9 @@ const AuthFile = "auth.yaml"
 type Login struct {
 	// Namespace and Name of the Secret.
 	Namespace, Name string
-	// Token is that of an account at the Git host; empty means a new SSH key.
+	// Host is the Git host that an SSH key is for.
+	Host string
+	// Token is that of an account at the Git host, or USER:TOKEN; empty means a new SSH key.
 	Token []byte
 	// KnownHosts are the public keys of the Git host, for SSH.
 	KnownHosts []byte
@@ -45,15 +49,22 @@ func NewLogin(l Login) (secret []byte, deployKey string, err error) {
 	if len(l.Token) > 0 {
 		token := strings.TrimSpace(string(l.Token))
 		if token == "" || strings.ContainsAny(token, " \n\t") {
-			return nil, "", errors.New("the token is empty, or more than one word: give the token alone")
+			return nil, "", errors.New("the token is empty, or more than one word: give the token alone, or USER:TOKEN")
 		}
-		content["username"], content["password"] = "git", token
+		user, password, named := strings.Cut(token, ":")
+		switch {
+		case !named:
+			user, password = "git", token // most hosts take any name
+		case user == "" || password == "":
+			return nil, "", errors.New("the user or the token is empty: give USER:TOKEN, or the token alone")
+		}
+		content["username"], content["password"] = user, password
 	} else {
 		// Without a key, anybody could answer in the place of the Git host.
 		if _, _, _, _, _, err := ssh.ParseKnownHosts(l.KnownHosts); err != nil {
 			return nil, "", fmt.Errorf("--git-auth: the file has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
 		}
-		private, public, err := newKey(l.Namespace + "/" + l.Name)
+		private, public, err := newKey(l.Host, l.Namespace+"/"+l.Name)
 		if err != nil {
 			return nil, "", err
 		}
@@ -91,8 +102,16 @@ func KnowsHost(file, repository string) error {
 	return fmt.Errorf("%s has no key of %s, so Flux could not read %s: add what ssh-keyscan prints for this host, and compare it with what the host publishes", file, host, repository)
 }
 
-func newKey(comment string) (private, public string, err error) {
-	publicKey, privateKey, err := ed25519.GenerateKey(rand.Reader)
+// onlyRSA matches the hosts of Azure DevOps and AWS CodeCommit, which take no other keys.
+var onlyRSA = regexp.MustCompile(`^(ssh\.dev\.azure\.com|([a-z0-9-]+\.)?vs-ssh\.visualstudio\.com|git-codecommit(-fips)?\.[a-z0-9-]+\.amazonaws\.com(\.cn)?)$`)
+
+func newKey(host, comment string) (private, public string, err error) {
+	var privateKey crypto.Signer
+	if onlyRSA.MatchString(strings.ToLower(host)) {
+		privateKey, err = rsa.GenerateKey(rand.Reader, 4096)
+	} else {
+		_, privateKey, err = ed25519.GenerateKey(rand.Reader)
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("make a key: %w", err)
 	}
@@ -100,7 +119,7 @@ func newKey(comment string) (private, public string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("write the private key: %w", err)
 	}
-	sshKey, err := ssh.NewPublicKey(publicKey)
+	sshKey, err := ssh.NewPublicKey(privateKey.Public())
 	if err != nil {
 		return "", "", fmt.Errorf("write the public key: %w", err)
 	}

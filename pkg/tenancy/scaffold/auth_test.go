@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"crypto/rsa"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 const knownHosts = "github.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl\n"
@@ -48,8 +51,52 @@ func TestATokenLoginHasTheTokenAlone(t *testing.T) {
 	require.Equal(t, map[string]string{"username": "git", "password": "t0ken"}, stringData(t, secret))
 }
 
+func TestAzureDevOpsAndCodeCommitGetAKeyThatTheyTake(t *testing.T) {
+	for host, want := range map[string]string{
+		"ssh.dev.azure.com": ssh.KeyAlgoRSA, "git-codecommit.eu-west-1.amazonaws.com": ssh.KeyAlgoRSA, "github.com": ssh.KeyAlgoED25519, "ssh.dev.azure.com.example.com": ssh.KeyAlgoED25519,
+	} {
+		secret, key, err := NewLogin(Login{Namespace: "a", Name: "git-auth", Host: host, KnownHosts: []byte(knownHosts)})
+		require.NoError(t, err)
+		public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
+		require.NoError(t, err)
+		require.Equal(t, want, public.Type(), host)
+		signer, err := ssh.ParsePrivateKey([]byte(stringData(t, secret)["identity"]))
+		require.NoError(t, err)
+		require.Equal(t, signer.PublicKey().Marshal(), public.Marshal())
+		if want == ssh.KeyAlgoRSA {
+			key, ok := public.(ssh.CryptoPublicKey).CryptoPublicKey().(*rsa.PublicKey)
+			require.True(t, ok)
+			require.Equal(t, 4096, key.N.BitLen())
+		}
+	}
+	for _, host := range []string{"vs-ssh.visualstudio.com", "org.vs-ssh.visualstudio.com", "git-codecommit-fips.us-east-1.amazonaws.com", "git-codecommit.cn-north-1.amazonaws.com.cn"} {
+		require.Regexp(t, onlyRSA, host)
+	}
+	source := &v1beta1.TenantSource{URL: "ssh://git@SSH.dev.azure.com:22/v3/org/project/repo"}
+	login, err := LoginOptions{Kind: "ssh", File: knownHostsFile(t)}.read(&Team{Tenant: &v1beta1.Tenant{Spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Source: source}}}}, "git-auth")
+	require.ErrorContains(t, err, "has no key of SSH.dev.azure.com")
+	require.Equal(t, "SSH.dev.azure.com", login.Host)
+}
+
+func knownHostsFile(t *testing.T) string {
+	t.Helper()
+	dir := folder(t)
+	put1(t, dir, "known_hosts", knownHosts)
+	return filepath.Join(dir, "known_hosts")
+}
+
+func TestATokenMayNameItsUser(t *testing.T) {
+	for token, want := range map[string][2]string{
+		"gitlab+deploy-token-12:gldt-x\n": {"gitlab+deploy-token-12", "gldt-x"}, "x-token-auth:a:b=": {"x-token-auth", "a:b="}, "ghp_x": {"git", "ghp_x"},
+	} {
+		secret, _, err := NewLogin(Login{Namespace: "a", Name: "git-auth", Token: []byte(token)})
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"username": want[0], "password": want[1]}, stringData(t, secret))
+	}
+}
+
 func TestRefusesLoginsThatAnybodyCouldAnswer(t *testing.T) {
-	for name, login := range map[string]Login{"no known hosts": {}, "words": {KnownHosts: []byte("github.com\n")}, "two words as token": {Token: []byte("a b")}, "empty token": {Token: []byte("\n")}} {
+	for name, login := range map[string]Login{"no known hosts": {}, "words": {KnownHosts: []byte("github.com\n")}, "two words as token": {Token: []byte("a b")}, "empty token": {Token: []byte("\n")}, "user without token": {Token: []byte("me:")}, "token without user": {Token: []byte(":x")}} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := NewLogin(login)
 			require.Error(t, err)

@@ -31,7 +31,7 @@ func (b Bootstrap) Manifest() (string, error) {
 	switch {
 	case b.URL == "":
 		return "", errors.New("--git-url is required: the repository that tenants share, such as https://github.com/example/flux-multitenant-demo")
-	case !regexp.MustCompile(`^(https|ssh)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(b.URL):
+	case !regexp.MustCompile(`^(https|ssh)://[^@ ]+$|^ssh://[A-Za-z0-9._-]+@[^@ ]+$`).MatchString(b.URL):
 		return "", fmt.Errorf("--git-url is %q: begin the URL with https:// or ssh://, and leave out credentials%s", b.URL, sshHint(b.URL))
 	case b.Branch == "" || strings.ContainsAny(b.Branch, " \n"):
 		return "", fmt.Errorf("--git-branch is %q: give the name of a branch", b.Branch)

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,7 +94,7 @@ func (v ChartVerify) verify() object {
 // chartSource returns the source of a chart, and the fields of a HelmRelease that name it.
 func chartSource(chart Chart, name, namespace, chartName string) (source, from object) {
 	if strings.HasPrefix(chart.URL, "oci://") {
-		ref := object{"tag": chart.Version}
+		ref := object{"tag": strings.ReplaceAll(chart.Version, "+", "_")} // as Helm pushes it: tags have no +
 		if !exactVersion.MatchString(chart.Version) {
 			ref = object{"semver": chart.Version}
 		}
@@ -143,17 +144,38 @@ var (
 )
 
 // preReleases returns the range that also includes pre-releases. It leaves one version alone, a range with
-// pre-releases of its own, and a range that would then include other stable versions, such as <=2.0.0.
+// pre-releases of its own, and a range that would then include other stable versions, such as >2.0.0.
 // A source in Git without a version follows a branch, which has none.
 func (c Chart) preReleases() string {
 	switch {
 	case c.Version == "*" && !strings.HasSuffix(c.URL, ".git"):
 		return ">=0.0.0-0"
-	case plainRange.MatchString(c.Version):
-		return comparators.ReplaceAllString(c.Version, "$0-0")
+	}
+	version := upTo.ReplaceAllStringFunc(hyphens.ReplaceAllString(c.Version, ">=$1 <=$2"), func(last string) string {
+		found := upTo.FindStringSubmatch(last)
+		number, err := strconv.ParseUint(found[2], 10, 32)
+		if err != nil {
+			return last
+		}
+		return "<" + found[1] + strconv.FormatUint(number+1, 10)
+	})
+	if plainRange.MatchString(version) {
+		return comparators.ReplaceAllString(version, "$0-0")
 	}
 	return c.Version
 }
+
+// stableOnly reports whether the version is a range without pre-releases.
+func (c Chart) stableOnly() bool {
+	return c.Version != "*" && c.Version != "" && !exactVersion.MatchString(c.Version) && !regexp.MustCompile(`[0-9xX*]-[0-9A-Za-z]`).MatchString(c.Version)
+}
+
+var (
+	// hyphens matches the range 1.2 - 1.4, from one version to another.
+	hyphens = regexp.MustCompile(`(v?[0-9]+(?:\.[0-9]+){0,2}) +- +(v?[0-9]+(?:\.[0-9]+){0,2})`)
+	// upTo matches <=1.4, which is <1.5 if only stable versions count. The last number is the second group.
+	upTo = regexp.MustCompile(`<= ?(v?(?:[0-9]+\.){0,2})([0-9]+)\b`)
+)
 
 var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 

@@ -74,7 +74,12 @@ func TestStagingTakesPreReleasesAndOtherEnvironmentsStableVersions(t *testing.T)
 		"one version in a registry":     {Chart{URL: "oci://registry.example.com/charts/web", Version: "1.2.0"}, only("tag", "1.2.0"), only("tag", "1.2.0")},
 		"a range of tags in Git":        {Chart{URL: "https://git.example.com/web.git", Version: ">=1.0.0 <2.0.0"}, only("semver", ">=1.0.0-0 <2.0.0-0"), only("semver", ">=1.0.0 <2.0.0")},
 		"a branch in Git":               {Chart{URL: "https://git.example.com/web.git", Version: "*"}, only("branch", "main"), only("branch", "main")},
-		"a range that would mean less":  {Chart{URL: "https://charts.example.com", Version: ">=1.0.0, <=2.0.0"}, only("version", ">=1.0.0, <=2.0.0"), only("version", ">=1.0.0, <=2.0.0")},
+		"a range up to a version":       {Chart{URL: "https://charts.example.com", Version: ">=1.0.0, <=2.0.0"}, only("version", ">=1.0.0-0, <2.0.1-0"), only("version", ">=1.0.0, <=2.0.0")},
+		"a range with a hyphen":         {Chart{URL: "https://charts.example.com", Version: "1.2 - 1.4"}, only("version", ">=1.2-0 <1.5-0"), only("version", "1.2 - 1.4")},
+		"two with hyphens":              {Chart{URL: "oci://registry.example.com/charts/web", Version: "1.2.0 - 1.4.9 || v3 - v4"}, only("semver", ">=1.2.0-0 <1.4.10-0 || >=v3-0 <v5-0"), only("semver", "1.2.0 - 1.4.9 || v3 - v4")},
+		"one with a pre-release":        {Chart{URL: "https://charts.example.com", Version: "1.2.0-rc.1 - 1.4"}, only("version", "1.2.0-rc.1 - 1.4"), only("version", "1.2.0-rc.1 - 1.4")},
+		"a version with build metadata": {Chart{URL: "oci://registry.example.com/charts/web", Version: "104.1.2+up57.0.2"}, only("tag", "104.1.2_up57.0.2"), only("tag", "104.1.2_up57.0.2")},
+		"a tag of Git with it":          {Chart{URL: "https://git.example.com/web.git", Version: "104.1.2+up57.0.2"}, only("tag", "104.1.2+up57.0.2"), only("tag", "104.1.2+up57.0.2")},
 		"a range that would mean more":  {Chart{URL: "https://charts.example.com", Version: ">1.0.0"}, only("version", ">1.0.0"), only("version", ">1.0.0")},
 		"a range that has pre-releases": {Chart{URL: "https://charts.example.com", Version: ">=1.0.0-alpha"}, only("version", ">=1.0.0-alpha"), only("version", ">=1.0.0-alpha")},
 		"two ranges":                    {Chart{URL: "https://charts.example.com", Version: "1.x || ~3.1"}, only("version", "1.x-0 || ~3.1-0"), only("version", "1.x || ~3.1")},
@@ -94,6 +99,7 @@ func TestStagingTakesPreReleasesAndOtherEnvironmentsStableVersions(t *testing.T)
 				}
 				require.Equal(t, want, got, environment)
 			}
+			require.Equal(t, about == "a range that would mean more", strings.Contains(content(t, dir, "staging/values.yaml"), "The range takes stable versions here too"))
 			require.NotRegexp(t, `(?m)^ +(version|ref):`, content(t, dir, "base/source.yaml")+content(t, dir, "base/release.yaml"), "each environment says it")
 		})
 	}

@@ -210,7 +210,7 @@ func (p Platform) fluxConstraint(sets []string) object {
 // allowedSources limits the sources of teams to those of one organisation, and below the prefixes that
 // the platform lists.
 func (p Platform) allowedSources() object {
-	git, oci, helm := []string{}, []string{}, []string{}
+	git, oci, helm, buckets := []string{}, []string{}, []string{}, []string{}
 	if p.GitHubOrg != "" {
 		organisation := strings.ToLower(p.GitHubOrg)
 		git = append(git, "https://github.com/"+p.GitHubOrg+"/", "ssh://git@github.com/"+p.GitHubOrg+"/")
@@ -222,12 +222,19 @@ func (p Platform) allowedSources() object {
 			oci = append(oci, prefix)
 		case "ssh":
 			git = append(git, prefix)
-		default: // a Git repository or one of charts
+		default: // a Git repository, or one of charts, or a host of buckets or one bucket
 			git, helm = append(git, prefix), append(helm, prefix)
+			if entry := strings.TrimSuffix(strings.TrimPrefix(prefix, "https://"), "/"); strings.Count(entry, "/") < 2 {
+				buckets = append(buckets, entry)
+			}
 		}
 	}
+	parameters := object{"gitPrefixes": git, "ociPrefixes": oci, "helmPrefixes": helm}
+	if len(buckets) > 0 {
+		parameters["bucketEndpoints"] = buckets
+	}
 	return object{"target": object{"group": constraintGroup, "kind": "FluxAllowedSources"},
-		"patch": encode([]object{{"op": "add", "path": "/spec/parameters", "value": object{"gitPrefixes": git, "ociPrefixes": oci, "helmPrefixes": helm}}})}
+		"patch": encode([]object{{"op": "add", "path": "/spec/parameters", "value": parameters}})}
 }
 
 // setsWithin returns the sets that a set includes.

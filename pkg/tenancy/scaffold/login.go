@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ const (
 type LoginOptions struct {
 	// Kind is ssh for a new key, or token; empty makes no login.
 	Kind string
-	// File has the public keys of the Git host, as ssh-keyscan prints them, or the token; - is
+	// File has the public keys of the Git host, as ssh-keyscan prints them, or TOKEN or USER:TOKEN; - is
 	// Stdin. A token never comes from the command line, which other programs can see.
 	File string
 	// Out is a new file outside of the tree for the Secret in plain text; empty encrypts it
@@ -50,7 +51,7 @@ func ParseLogin(value string) (LoginOptions, error) {
 	case file == "" && kind == loginSSH:
 		return LoginOptions{}, errors.New("--git-auth=ssh needs a file with the public keys of the Git host, as ssh-keyscan prints them: --git-auth=ssh=KNOWN_HOSTS")
 	case file == "":
-		return LoginOptions{}, errors.New("--git-auth=token needs a file with the token, or - for standard input: --git-auth=token=FILE")
+		return LoginOptions{}, errors.New("--git-auth=token needs a file with the token, or with USER:TOKEN, or - for standard input: --git-auth=token=FILE")
 	}
 	return LoginOptions{Kind: kind, File: file}, nil
 }
@@ -172,6 +173,9 @@ func (o LoginOptions) read(team *Team, name string) (*Login, error) {
 	if o.Kind == loginToken {
 		made.Token = content
 		return made, nil
+	}
+	if parsed, err := url.Parse(team.Tenant.Spec.Reconciler.Source.URL); err == nil { // else KnowsHost says so
+		made.Host = parsed.Hostname()
 	}
 	made.KnownHosts = content
 	return made, KnowsHost(o.File, team.Tenant.Spec.Reconciler.Source.URL)

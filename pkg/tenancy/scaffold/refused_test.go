@@ -24,11 +24,11 @@ func TestSettingsWithoutAMeaningAreRefused(t *testing.T) {
 }
 
 func TestPrefixesAreAllowedBesideTheOrganisation(t *testing.T) {
-	tree, err := NewPlatform(Platform{Constraints: []string{"flux"}, GitHubOrg: "Example", AllowedSources: []string{"https://charts.example.com/", "ssh://git@git.example.com/", "oci://registry.example.com/charts/"}})
+	tree, err := NewPlatform(Platform{Constraints: []string{"flux"}, GitHubOrg: "Example", AllowedSources: []string{"https://charts.example.com/", "ssh://git@git.example.com/", "oci://registry.example.com/charts/", "https://s3.example.com/ours/", "https://git.example.com/a/b/"}})
 	require.NoError(t, err)
 	text := textOfFile(t, tree, "infrastructure/policies/kustomization.yaml")
-	require.Contains(t, strings.Join(strings.Fields(text), " "), "gitPrefixes: - https://github.com/Example/ - ssh://git@github.com/Example/ - https://charts.example.com/ - ssh://git@git.example.com/ "+
-		"helmPrefixes: - https://example.github.io/ - https://charts.example.com/ ociPrefixes: - oci://ghcr.io/example/ - oci://registry.example.com/charts/ ")
+	require.Contains(t, strings.Join(strings.Fields(text), " "), "bucketEndpoints: - charts.example.com - s3.example.com/ours gitPrefixes: - https://github.com/Example/ - ssh://git@github.com/Example/ - https://charts.example.com/ - ssh://git@git.example.com/ - https://s3.example.com/ours/ - https://git.example.com/a/b/ "+
+		"helmPrefixes: - https://example.github.io/ - https://charts.example.com/ - https://s3.example.com/ours/ - https://git.example.com/a/b/ ociPrefixes: - oci://ghcr.io/example/ - oci://registry.example.com/charts/ ")
 }
 
 // arc is a run for a team in a new tree of that layout.
@@ -105,4 +105,23 @@ func TestFluxThatWatchesItsOwnNamespaceAloneIsRefused(t *testing.T) {
 	b := Bootstrap{URL: "https://github.com/example/demo", Branch: "main", Components: []byte(strings.ReplaceAll(trialFlux(), "--log-level=info", "--watch-all-namespaces=false"))}
 	_, err := b.Manifest()
 	require.ErrorContains(t, err, "run flux install --watch-all-namespaces=true --export")
+}
+
+func TestABucketIsAllowedAsTheTemplateReadsIt(t *testing.T) {
+	entries := []string{"minio.example.com", "s3.example.com/ours", "https://acct.blob.core.windows.net/", "storage.googleapis.com/ours"}
+	for spec, allowed := range map[string]bool{
+		"endpoint: minio.example.com, bucketName: any":                                     true,
+		"endpoint: s3.example.com, bucketName: ours":                                       true,
+		"endpoint: s3.example.com, bucketName: others":                                     false,
+		"endpoint: s3.example.com/ours, bucketName: others":                                false,
+		"endpoint: 'https://acct.blob.core.windows.net', provider: azure, bucketName: any": true,
+		"endpoint: minio.example.com, provider: gcp, bucketName: strangers":                false,
+		"endpoint: elsewhere.example.com, provider: gcp, bucketName: ours":                 true,
+		"bucketName: any": false,
+	} {
+		found, err := decode("kind: Bucket\nspec: {" + spec + "}\n")
+		require.NoError(t, err)
+		host, bucket := bucketOf(found[0])
+		require.Equal(t, allowed, listedBucket(entries, host, bucket), spec)
+	}
 }

@@ -146,6 +146,8 @@ func (r Repository) inEnvironment(environment string) (comment string, patches [
 	case "staging":
 		if app.Chart.Version = app.Chart.preReleases(); app.Chart.Version != r.App.Chart.Version {
 			comment = "The range includes pre-releases, because its versions end with -0. Other environments take stable versions."
+		} else if app.Chart.stableOnly() {
+			comment = "The range takes stable versions here too: for pre-releases, write one whose versions end with -0, such as >=1.2.0-0."
 		}
 	case "production":
 		replicas = 2

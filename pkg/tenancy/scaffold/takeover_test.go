@@ -205,6 +205,14 @@ func TestCheckNamesWhatWouldStopATeam(t *testing.T) {
 		}, "DoesNotBuild", []string{"it names ../base/gone, which is not there: take the entry out"}},
 		"a source that a constraint denies": {Platform{GitHubOrg: "elsewhere", Constraints: []string{"flux"}}, func(*testing.T, string) {},
 			"SourceNotAllowed", []string{"GitRepository shop/shop: spec.url ssh://git@github.com/example/shop is below no prefix of constraint flux-allowed-sources (gitPrefixes)"}},
+		"a bucket that a constraint denies": {Platform{GitHubOrg: "example", AllowedSources: []string{"https://storage.googleapis.com/ours/"}, Constraints: []string{"flux"}}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/bucket.yaml", "apiVersion: source.toolkit.fluxcd.io/v1\nkind: Bucket\nmetadata: {name: b, namespace: shop}\nspec: {interval: 5m, provider: gcp, endpoint: minio.example.com, bucketName: strangers}\n")
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- bucket.yaml\n")
+		}, "SourceNotAllowed", []string{"Bucket shop/b: the bucket strangers at storage.googleapis.com is not in bucketEndpoints of constraint flux-allowed-sources"}},
+		"a source with a space in its name": {Platform{AllowedSources: []string{"https://dev.azure.com/org/", "ssh://git@github.com/example/"}, Constraints: []string{"flux"}}, func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/shop/git.yaml", "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: g, namespace: shop}\nspec: {interval: 5m, url: 'https://dev.azure.com/org/My%20Project/_git/r'}\n")
+			rewrite(t, dir, "tenants/base/shop/kustomization.yaml", "resources:\n", "resources:\n- git.yaml\n")
+		}, "SourceNotAllowed", []string{"https://dev.azure.com/org/My%20Project/_git/r has a part that servers may read differently, so constraint flux-allowed-sources denies it", "the ID of a project"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := addition(t, c.platform)

@@ -91,7 +91,7 @@ func (c *checker) lockedInstance(all *closure) {
 		c.find("NotLockedDown", i.file, "%s: whether Flux is locked down cannot be tried: %v; %s", identity(i.object), err, todo)
 		return
 	}
-	if missing := unlocked(made.objects, c.settings != nil && c.settings.SharedSource); len(missing) > 0 {
+	if missing := c.platform().unlocked(made.objects); len(missing) > 0 {
 		c.find("NotLockedDown", i.file, "%s: Flux is not locked down: %s; %s", identity(i.object), missing[0], todo)
 	}
 }

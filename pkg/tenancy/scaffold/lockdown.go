@@ -159,14 +159,18 @@ func (c *checker) lockdown(folder string) error {
 	if err != nil {
 		return err
 	}
-	var p Platform
-	if c.settings != nil {
-		p = *c.settings
-	}
-	for _, missing := range p.unlocked(made.objects) {
+	for _, missing := range c.platform().unlocked(made.objects) {
 		c.find("NotLockedDown", c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)
 	}
 	return nil
+}
+
+// platform returns the settings of the tree, those of any tree if it has none.
+func (c *checker) platform() Platform {
+	if c.settings == nil {
+		return Platform{}
+	}
+	return *c.settings
 }
 
 // unlocked lists what is missing from objects that the lockdown was applied to.

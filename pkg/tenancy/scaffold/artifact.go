@@ -22,6 +22,12 @@ type artifact struct {
 	simple bool
 }
 
+// waiting is a Kustomization whose artifact is not known yet, and those that apply it.
+type waiting struct {
+	applied
+	within map[string]bool
+}
+
 // makes adds what an ArtifactGenerator makes.
 func (all *closure) makes(generator applied) {
 	if generator.GetKind() != "ArtifactGenerator" {
@@ -117,7 +123,8 @@ func (c *checker) followArtifacts(all *closure) {
 		waiting := all.waiting
 		all.waiting = nil
 		for _, k := range waiting {
-			c.step(all, k.folder, k.Unstructured)
+			all.within = k.within
+			c.step(all, k.applied)
 		}
 	}
 	followed := map[*artifact]bool{}

@@ -63,30 +63,35 @@ func (c *checker) build(folder string) *built {
 	if c.kustomizationFile(folder) == "" {
 		c.complete(folder)
 	}
+	err := c.fill(b, folder)
+	if err != nil && !c.severalNamespaces(folder, err) && !c.inTwoFiles(folder, err) {
+		c.find("DoesNotBuild", c.at(folder), "it does not build: %s%s", strings.ReplaceAll(err.Error(), "'/", "'"), buildHint(err))
+	}
+	return b
+}
+
+// fill builds a folder, and returns the error of kustomize. A folder that is refused before is found, and failed.
+func (c *checker) fill(b *built, folder string) error {
 	visit := visiting{weights: map[string]int{}, within: map[string]bool{}}
 	weight := c.reach(folder, &visit)
 	switch {
 	case visit.refused:
-		return b
+		return nil
 	case weight > c.maxBuilt:
 		c.find("TooLarge", c.at(folder), "it includes more than %d objects, counted as often as they are included: it is not built", c.maxBuilt)
-		return b
+		return nil
 	case c.read+weight > maxBuilds:
 		c.find("TooLarge", c.at(folder), "all kustomizations together include more than %d objects, counted as often as they are included: it is not built", maxBuilds)
-		return b
+		return nil
 	}
 	c.read += weight
 	made, err := c.run(folder)
-	if err != nil && (c.severalNamespaces(folder, err) || c.inTwoFiles(folder, err)) {
-		return b
-	}
 	if err != nil {
-		c.find("DoesNotBuild", c.at(folder), "it does not build: %s%s", strings.ReplaceAll(err.Error(), "'/", "'"), buildHint(err))
-		return b
+		return err
 	}
 	*b = *made
 	c.opened(folder, b.objects)
-	return b
+	return nil
 }
 
 // at is where a finding about a folder is reported.

@@ -88,7 +88,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 		if err := ctx.Err(); err != nil {
 			return CheckReport{}, err
 		}
-		if c.buildable(folder) {
+		if c.buildable(folder) && len(c.changed[folder]) == 0 { // else what Flux applies of it was checked
 			c.objects(folder, c.build(folder).objects)
 			if len(report.Clusters) == 0 { // else what clusters apply was held to their CRDs
 				c.served(from(folder, c.build(folder).objects))
@@ -97,11 +97,7 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	}
 	c.lockdowns()
 	c.orphans()
-	for _, b := range c.builds {
-		if !b.failed {
-			report.Kustomizations++
-		}
-	}
+	report.Kustomizations = c.countBuilt()
 	report.Findings = c.sorted()
 	return report, nil
 }
@@ -131,7 +127,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 		return nil, err
 	}
 	return &checker{files: map[string][]byte{}, memory: newMemory(), ignores: map[string]string{}, defined: map[string]bool{}, bad: map[string]bool{}, findings: map[resource.Finding]bool{},
-		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
+		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, changed: map[string]map[string]*built{}, reached: map[string]bool{},
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
 

@@ -89,13 +89,14 @@ func (c *checker) clusters() []cluster {
 type applied struct {
 	*unstructured.Unstructured
 	folder string
+	by     *built // nil if nothing is applied twice
 }
 
 // from says of objects which folder they are from.
 func from(folder string, objects []*unstructured.Unstructured) []applied {
 	found := make([]applied, len(objects))
 	for i, o := range objects {
-		found[i] = applied{o, folder}
+		found[i] = applied{Unstructured: o, folder: folder}
 	}
 	return found
 }
@@ -104,26 +105,15 @@ func from(folder string, objects []*unstructured.Unstructured) []applied {
 type closure struct {
 	cluster
 	objects []applied
-	seen    map[string]bool
+	seen    map[*built]bool
+	within  map[string]bool      // Kustomizations that apply one another, down to the one that is followed
 	made    map[string]*artifact // ExternalArtifacts by namespace and name
-	waiting []applied            // Kustomizations of artifacts that nothing makes yet
-}
-
-// followed follows Flux through the tree as it gets the tree, and returns what one cluster then has.
-func (c *checker) followed(from cluster) *closure {
-	c.see(from.ignore)
-	if !c.isFolder(from.root) {
-		c.find("PathMissing", from.root, "Flux begins with this folder, which %s", c.notThere(from.root, ""))
-	}
-	all := &closure{cluster: from, seen: map[string]bool{}, made: map[string]*artifact{}}
-	c.follow(all, from.root, nil)
-	c.followArtifacts(all)
-	return all
+	waiting []waiting            // Kustomizations of artifacts that nothing makes yet
 }
 
 // cluster checks what one cluster has.
 func (c *checker) cluster(ctx context.Context, from cluster) error {
-	all := c.followed(from)
+	all := c.begin(from)
 	c.lockedInstance(all)
 	c.tenantsLast(all, c.flux(all))
 	c.prunedDefinitions(all)
@@ -142,13 +132,12 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	return nil
 }
 
-// follow builds a folder, and the folders of the Flux Kustomizations in it.
-func (c *checker) follow(all *closure, folder string, variables map[string]string) {
-	if all.seen[folder] {
+// follow looks at what a folder builds, and builds the folders of the Flux Kustomizations in it.
+func (c *checker) follow(all *closure, folder string, b *built, variables map[string]string) {
+	if all.seen[b] {
 		return
 	}
-	all.seen[folder] = true
-	b := c.build(folder)
+	all.seen[b] = true
 	objects := b.objects
 	if variables != nil && !b.failed {
 		text, err := b.text()
@@ -166,40 +155,49 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 		c.opened(folder, objects)
 	}
 	c.objects(folder, objects)
-	for _, o := range from(folder, objects) {
-		all.objects = append(all.objects, o)
-		all.makes(o)
+	for _, o := range objects {
+		all.objects = append(all.objects, applied{o, folder, b})
+		all.makes(applied{o, folder, b})
 	}
 	for _, o := range objects {
 		if isFlux(o, "Kustomization") {
-			c.step(all, folder, o)
+			c.step(all, applied{o, folder, b})
 		}
 	}
 }
 
 // step follows a Kustomization that a folder has.
-func (c *checker) step(all *closure, folder string, o *unstructured.Unstructured) {
-	next, ofTree := all.target(o)
+func (c *checker) step(all *closure, k applied) {
+	next, ofTree := all.target(k.Unstructured)
 	if !ofTree {
-		if all.artifactOf(o) == nil {
-			all.waiting = append(all.waiting, applied{o, folder})
+		if all.artifactOf(k.Unstructured) == nil {
+			all.waiting = append(all.waiting, waiting{k, maps.Clone(all.within)})
 		}
 		return
 	}
-	target, _, _ := unstructured.NestedString(o.Object, "spec", "path")
+	at, id := c.of(k.folder, k.Unstructured), identity(k.Unstructured)
+	target, _, _ := unstructured.NestedString(k.Object, "spec", "path")
 	if strings.Contains(next, "${") {
-		c.find("PathMissing", c.of(folder, o), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
+		c.find("PathMissing", at, "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", id, target)
 		return
 	}
 	if !c.isFolder(next) {
-		c.find("PathMissing", c.of(folder, o), "%s: spec.path %s %s", identity(o), target, c.notThere(next, ""))
+		c.find("PathMissing", at, "%s: spec.path %s %s", id, target, c.notThere(next, ""))
 		return
 	}
-	if moved, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); all.seen[next] && moved == "" && o.GetName() != platformSource {
-		c.find("AppliedTwice", c.of(folder, o), "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", identity(o), target)
+	made := c.builtBy(k, next)
+	if all.within[id] && !all.seen[made] || len(all.within) == maxPathDepth {
+		c.find("TooLarge", at, "%s is not followed, because it changes its own spec, or more than %d Kustomizations apply one another: let it apply another folder than its own", id, maxPathDepth)
+		return
 	}
-	c.decrypted(c.of(folder, o), o, next)
-	c.follow(all, next, all.replaced(o))
+	if moved, _, _ := unstructured.NestedString(k.Object, "spec", "targetNamespace"); all.seen[made] && moved == "" && k.GetName() != platformSource {
+		c.find("AppliedTwice", at, "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", id, target)
+	}
+	c.decrypted(at, k.Unstructured, made)
+	below := maps.Clone(all.within)
+	all.within[id] = true
+	c.follow(all, next, made, all.replaced(k.Unstructured))
+	all.within = below
 }
 
 // replaced returns the variables of a Kustomization, nil if it replaces none.
@@ -338,15 +336,15 @@ func cycle(order map[string][]string) []string {
 
 // twice finds objects that two Flux Kustomizations apply: each takes them from the other.
 func (c *checker) twice(all *closure) {
-	first := map[string]string{}
+	first := map[string]applied{}
 	for _, o := range all.objects {
 		id := o.GroupVersionKind().Group + " " + identity(o.Unstructured)
 		bootstrap := isFlux(o.Unstructured, "Kustomization") && o.GetName() == platformSource
-		if folder, ok := first[id]; ok && folder != o.folder && !bootstrap {
-			c.find("AppliedTwice", c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), folder)
+		if other, ok := first[id]; ok && other.by != o.by && !bootstrap {
+			c.find("AppliedTwice", c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), other.folder)
 			continue
 		}
-		first[id] = o.folder
+		first[id] = o
 	}
 }
 

@@ -31,7 +31,7 @@ func appliedIn(t *testing.T, dir string) map[string][]applied {
 	c.settings = &complete
 	all := map[string][]applied{}
 	for _, from := range c.clusters() {
-		one := c.followed(from)
+		one := c.begin(from)
 		all[from.variables["cluster_name"]] = one.objects
 	}
 	return all

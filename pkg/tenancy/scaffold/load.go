@@ -55,6 +55,9 @@ type checker struct {
 	defined   map[string]bool // groups and kinds that the tree has a CRD of
 	scheme    *runtime.Scheme // kinds of Kubernetes
 	flavours  map[string]struct{ known, required []string }
+
+	// changed are folders as Kustomizations of Flux transform them, by what transforms them.
+	changed map[string]map[string]*built
 }
 
 // find adds an error, once.

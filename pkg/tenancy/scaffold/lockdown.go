@@ -134,7 +134,7 @@ func (c *checker) lockdowns() {
 		}
 	}
 	for _, folder := range c.folders() {
-		if path.Base(folder) != "flux-system" || c.instanceOf(path.Dir(folder)) != nil || c.builds[folder] == nil || c.builds[folder].failed {
+		if path.Base(folder) != "flux-system" || c.instanceOf(path.Dir(folder)) != nil || !c.buildable(folder) || c.build(folder).failed {
 			continue
 		}
 		if err := c.lockdown(folder); err != nil {
@@ -146,18 +146,28 @@ func (c *checker) lockdowns() {
 func (c *checker) lockdown(folder string) error {
 	const components, sync = "gotk-components.yaml", "gotk-sync.yaml"
 	trial := &checker{files: map[string][]byte{}, memory: c.memory}
+	tried, texts := folder, map[string]string{path.Join(folder, components): trialFlux(), path.Join(folder, sync): ""}
+	if own, b := c.buildRoot(path.Dir(folder), bootstrapped()); own.Unstructured != nil && !b.failed {
+		if file, text, t, _ := c.transformed(own, own.folder); t != nil {
+			tried, texts[file] = own.folder, text // Flux transforms the whole folder of the cluster
+		}
+	}
 	saved := map[string]string{}
-	for name, text := range map[string]string{components: trialFlux(), sync: ""} {
-		file := path.Join(folder, name)
+	for file, text := range texts {
 		saved[file] = string(c.files[file])
 		trial.keep(file, text)
 	}
-	made, err := c.run(folder)
+	made, err := c.run(tried)
 	for file, content := range saved {
 		trial.keep(file, content)
 	}
 	if err != nil {
 		return err
+	}
+	if tried != folder {
+		made.objects = slices.DeleteFunc(made.objects, func(o *unstructured.Unstructured) bool {
+			return isFlux(o, "Kustomization") && o.GetName() != platformSource
+		})
 	}
 	for _, missing := range c.platform().unlocked(made.objects) {
 		c.find("NotLockedDown", c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)

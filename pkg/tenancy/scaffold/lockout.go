@@ -47,7 +47,7 @@ func (p Platform) CheckLockout(ctx context.Context, dir string, tree Tree, o Wri
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		all := c.followed(from)
+		all := c.begin(from)
 		clear(c.findings) // whatever else is wrong is for a check
 		if c.lockout(ctx, all); len(c.findings) > 0 {
 			text := "nothing was written: with the enforcement deny, pods that the platform needs would not start any more"

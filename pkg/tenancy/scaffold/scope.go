@@ -40,7 +40,7 @@ func (c *checker) withoutNamespace(folder string, o *unstructured.Unstructured) 
 		c.namespaceSet(file, "gives %s a namespace, which the API server refuses, because a %s has none", identity(o), o.GetKind())
 	}
 	if len(files) == 0 {
-		c.find("NamespaceSet", c.of(folder, o), "%s has metadata.namespace, and a %s has no namespace: remove it", identity(o), o.GetKind())
+		c.find("NamespaceSet", c.of(folder, o), "%s has metadata.namespace, and a %s has no namespace: remove it, or spec.targetNamespace of the Kustomization that applies it", identity(o), o.GetKind())
 	}
 }
 
@@ -120,14 +120,14 @@ func (c *checker) inTwoFiles(folder string, err error) bool {
 
 // decrypted finds encrypted objects that a Kustomization of Flux applies and does not decrypt, or not with the
 // key that they are encrypted for. What a service or Vault may decrypt too is not held against the tree's key.
-func (c *checker) decrypted(at string, k *unstructured.Unstructured, folder string) {
+func (c *checker) decrypted(at string, k *unstructured.Unstructured, b *built) {
 	decryption, _, _ := unstructured.NestedMap(k.Object, "spec", "decryption")
 	var key sopsKey
 	if c.settings != nil && c.settings.SOPSAge != "" {
 		key = c.settings.sops()
 	}
 	secret, _, _ := unstructured.NestedString(decryption, "secretRef", "name")
-	for _, o := range c.build(folder).objects {
+	for _, o := range b.objects {
 		sops, ok := o.Object["sops"].(map[string]any)
 		switch {
 		case !ok:

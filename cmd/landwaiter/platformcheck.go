@@ -24,7 +24,7 @@ func newPlatformCheck(by person) *cobra.Command {
 		Use:   "check DIR",
 		Short: "Find problems in a platform's repository before a cluster applies it",
 		Long: `Check builds each kustomization, and follows Flux's objects from each cluster's folder, which
-flux bootstrap or a FluxInstance names. It finds:
+flux bootstrap or a FluxInstance names, with the components and patches in their spec. It finds:
 
   builds       kustomizations that do not build; paths, sources and dependencies that do not exist;
                circular dependencies; remote bases; unknown fields; API versions that the tree's

@@ -190,7 +190,7 @@ func TestAReleaseOfAChartInAHelmRepositoryIsProposedToThePlatform(t *testing.T) 
 	file := filepath.Join(tree, base)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "    replicaCount: 2\n", "    replicaCount: 2\n    tag: own\n    image:\n      version: own\n", 1)), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "  values: {}\n", "  values:\n    tag: own\n    image:\n      version: own\n", 1)), 0o600))
 	r.git(t, tree, "-c", "user.name=platform", "-c", "user.email=platform@example.com", "commit", "--quiet", "--all", "--message=values")
 	r.git(t, tree, "push", "--quiet", "origin", "main")
 

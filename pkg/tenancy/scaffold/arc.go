@@ -43,7 +43,7 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 			release["spec"].(object)["serviceAccountName"] = account
 			workloadsIn(release["spec"].(object), team.Tenant)
 			lists = append(lists, list{app.Name + ".yaml", []object{source, release}})
-			patches = ownValues(t, folder, app.aboutValues(), named(team.Tenant.Spec.HomeNamespace, app.Name), object{"replicaCount": 1})
+			patches = ownValues(t, folder, app.aboutValues(), named(team.Tenant.Spec.HomeNamespace, app.Name), object{})
 		}
 		resources := team.files(t, folder, lists)
 		if app.Shared {
@@ -107,7 +107,7 @@ func workloadsIn(spec object, tenant *v1beta1.Tenant) {
 
 // aboutValues says above the values of an application what they may have, and where another name of its chart goes.
 func (a App) aboutValues() string {
-	comment := "\nreplicaCount is an example: remove it if the chart has no such value."
+	comment := ""
 	switch {
 	case strings.HasPrefix(a.Chart.URL, "oci://"):
 	case strings.HasSuffix(a.Chart.URL, ".git"):
@@ -140,7 +140,7 @@ func (a App) release(namespace, releaseName string) (source, release object) {
 // makes it, and the others leave it as it is.
 func (team Team) base(t *Tree) {
 	source, release := team.App.release("", "")
-	release["spec"].(object)["values"] = object{"replicaCount": 2}
+	release["spec"].(object)["values"] = object{}
 	folder := path.Join("base-deployments", team.App.Name)
 	t.seed(path.Join(folder, team.App.Name+"-base-release.yaml"), document("Every tenant's "+team.App.Name+" begins with this.", source, release))
 	t.seed(path.Join(folder, "kustomization.yaml"), kustomization("", []string{team.App.Name + "-base-release.yaml"}, nil))
@@ -153,7 +153,7 @@ func (team Team) shared(t *Tree, folder, account string) []object {
 	workloadsIn(spec, team.Tenant)
 	t.add(path.Join(folder, file), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
 		"metadata": object{"name": team.App.Name}, "spec": spec}))
-	values := ownValues(t, folder, team.App.aboutValues(), object{"name": team.App.Name}, object{"replicaCount": 1})
+	values := ownValues(t, folder, team.App.aboutValues(), object{"name": team.App.Name}, object{})
 	return append([]object{{"path": file}}, append(values, object{
 		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository|GitRepository)"},
 		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.HomeNamespace}}),

@@ -85,7 +85,7 @@ func TestTheValuesOfAnApplicationSayWhereTheNameOfItsChartGoes(t *testing.T) {
 	for chart, says := range map[string]string{
 		"https://charts.example.com":                "# If the chart has another name than app, add spec.chart.spec.chart with its name.\n",
 		"https://git.example.com/app.git":           "# If the chart is not in charts/app, add spec.chart.spec.chart with its folder.\n",
-		"oci://registry.example.com/charts/app@1.x": "# replicaCount is an example: remove it if the chart has no such value.\napiVersion",
+		"oci://registry.example.com/charts/app@1.x": "landwaiter never changes this file.\napiVersion",
 	} {
 		a := arc(t, App{Name: "app", Chart: ParseChart(chart)})
 		_, err := a.Run(t.Context())

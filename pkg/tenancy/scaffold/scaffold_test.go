@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/library"
@@ -289,19 +290,22 @@ func TestAnAppGivesItsTeamAnAccount(t *testing.T) {
 
 func TestASharedAppIsBuiltForEachTenant(t *testing.T) {
 	dir := examples()["arc"].write(t)
-	replicas := func(tenant string) any {
+	replicas := func(tenant string) int64 {
 		for _, o := range loaded(t, dir).build("clusters/cluster1/web/" + tenant).objects {
 			if o.GetKind() == "HelmRelease" {
 				require.Equal(t, tenant, o.GetNamespace())
-				return o.Object["spec"].(map[string]any)["values"].(map[string]any)["replicaCount"]
+				replicas, _, err := unstructured.NestedInt64(o.Object, "spec", "values", "replicaCount")
+				require.NoError(t, err)
+				return replicas
 			}
 		}
-		return nil
+		return 0
 	}
-	require.EqualValues(t, 1, replicas("tenant2"))
-	rewrite(t, dir, "clusters/cluster1/web/tenant3/values-own.yaml", "replicaCount: 1", "replicaCount: 5")
+	require.Zero(t, replicas("tenant2"), "the chart's own number counts")
+	rewrite(t, dir, "base-deployments/web/web-base-release.yaml", "values: {}", "values: {replicaCount: 2}")
+	rewrite(t, dir, "clusters/cluster1/web/tenant3/values-own.yaml", "values: {}", "values: {replicaCount: 5}")
 	require.EqualValues(t, 5, replicas("tenant3"))
-	require.EqualValues(t, 1, replicas("tenant2"))
+	require.EqualValues(t, 2, replicas("tenant2"))
 	rewrite(t, dir, "base-deployments/web/web-base-release.yaml", "version: 1.2.3", "version: 1.3.0")
 	for _, tenant := range []string{"tenant2", "tenant3"} {
 		require.Contains(t, loaded(t, dir).build("clusters/cluster1/web/"+tenant).yaml(t), "version: 1.3.0")

@@ -109,11 +109,13 @@ type closure struct {
 	within  map[string]bool      // Kustomizations that apply one another, down to the one that is followed
 	made    map[string]*artifact // ExternalArtifacts by namespace and name
 	waiting []waiting            // Kustomizations of artifacts that nothing makes yet
+	teams   map[string]applied   // namespaces of teams, and what says so
 }
 
 // cluster checks what one cluster has.
 func (c *checker) cluster(ctx context.Context, from cluster) error {
 	all := c.begin(from)
+	all.teams = c.teamsOf(all)
 	c.lockedInstance(all)
 	c.tenantsLast(all, c.flux(all))
 	c.prunedDefinitions(all)

@@ -23,22 +23,31 @@ import (
 func (c *checker) tenants(all *closure, wrong []string) {
 	c.pieces(all)
 	var tenants []*v1beta1.Tenant
-	at := map[string]string{}
+	at, named, readable := map[string]string{}, map[string]string{}, true
 	for _, o := range all.objects {
 		if o.GroupVersionKind().Group != v1beta1.Group || o.GetKind() != v1beta1.KindTenant {
 			continue
 		}
 		tenant := &v1beta1.Tenant{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, tenant); err != nil {
+			readable = false
 			continue
 		}
 		complete, err := onboard.Complete(tenant)
 		if err != nil {
+			readable = false
 			continue
 		}
 		tenants, at[tenant.Name] = append(tenants, complete), c.tenantFile(o)
 	}
 	holders := resource.NewTenants(tenants).Labelled(all.labels())
+	if readable { // else a namespace may be that of a Tenant that is to be mended first
+		c.withoutTenant(all, holders)
+	}
+	for _, tenant := range tenants {
+		named[tenant.Spec.HomeNamespace] = onboard.Account(tenant)
+	}
+	c.admins(all, named)
 	for _, tenant := range tenants {
 		c.beyond(all, tenant, holders)
 		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question

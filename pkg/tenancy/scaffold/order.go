@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // folderOf returns the folder of its source that a Kustomization applies.
@@ -45,11 +43,15 @@ func restricts(o *unstructured.Unstructured) bool {
 	return isFlux(o, "HelmRelease") && o.GetName() == "landwaiter"
 }
 
-// tenantsLast finds Kustomizations that apply Tenants and do not wait for what restricts them: pods of
+// tenantsLast finds Kustomizations that apply Tenants, or teams without one, and do not wait for what restricts them: pods of
 // teams could start before. The order is that of [closure.flux].
 func (c *checker) tenantsLast(all *closure, order map[string][]string) {
 	for _, tenants := range all.appliers() {
-		if !all.applies(tenants, func(o *unstructured.Unstructured) bool { return isResource(o) && o.GetKind() == v1beta1.KindTenant }) {
+		what := "Tenants"
+		if !all.applies(tenants, isTenant) {
+			what = "teams"
+		}
+		if !all.applies(tenants, func(o *unstructured.Unstructured) bool { return isTenant(o) || all.untenanted(o) }) {
 			continue
 		}
 		awaited := map[string]bool{}
@@ -61,8 +63,8 @@ func (c *checker) tenantsLast(all *closure, order map[string][]string) {
 		}
 		for _, step := range all.appliers() {
 			if !awaited[identity(step.Unstructured)] && all.applies(step, restricts) {
-				c.find("TenantsTooEarly", c.of(tenants.folder, tenants.Unstructured), "%s applies Tenants and does not wait for %s, so pods of teams can start before what restricts them exists: add %s to spec.dependsOn",
-					identity(tenants.Unstructured), identity(step.Unstructured), step.GetName())
+				c.find("TenantsTooEarly", c.of(tenants.folder, tenants.Unstructured), "%s applies %s and does not wait for %s, so pods of teams can start before what restricts them exists: add %s to spec.dependsOn",
+					identity(tenants.Unstructured), what, identity(step.Unstructured), step.GetName())
 			}
 		}
 	}

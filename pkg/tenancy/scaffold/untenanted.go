@@ -1,0 +1,107 @@
+package scaffold
+
+import (
+	"cmp"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/resources/resource"
+)
+
+// teamsOf returns the namespaces of teams, each with an object that says so: a Namespace with the label that
+// flux create tenant sets, or a Kustomization there that acts as an account of the namespace. A repository that
+// Landwaiter does not manage has none.
+func (c *checker) teamsOf(all *closure) map[string]applied {
+	teams := map[string]applied{}
+	if c.settings == nil {
+		return teams
+	}
+	for _, o := range all.objects {
+		account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName")
+		switch {
+		case o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" && o.GetLabels()[v1beta1.LabelFluxTenant] != "":
+			teams[o.GetName()] = o
+		case isFlux(o.Unstructured, "Kustomization") && account != "" && o.GetNamespace() != "" && o.GetNamespace() != all.source.namespace:
+			if _, known := teams[o.GetNamespace()]; !known {
+				teams[o.GetNamespace()] = o
+			}
+		}
+	}
+	return teams
+}
+
+// untenanted reports whether an object brings a team to a cluster that may have no Tenant.
+func (all *closure) untenanted(o *unstructured.Unstructured) bool {
+	for _, shown := range all.teams {
+		if shown.Unstructured == o {
+			return true
+		}
+	}
+	return false
+}
+
+// isTenant reports whether an object is a Tenant.
+func isTenant(o *unstructured.Unstructured) bool {
+	return isResource(o) && o.GetKind() == v1beta1.KindTenant
+}
+
+// withoutTenant finds namespaces of teams that no Tenant has: nothing limits such a team.
+func (c *checker) withoutTenant(all *closure, holders *resource.Tenants) {
+	for namespace, shown := range all.teams {
+		if holders.Holder(namespace) == nil {
+			team := cmp.Or(shown.GetLabels()[v1beta1.LabelFluxTenant], namespace)
+			if isFlux(shown.Unstructured, "Kustomization") {
+				team = shown.GetName()
+			}
+			c.find("TenantMissing", c.of(shown.folder, shown.Unstructured), "namespace %s is a team's, as %s says, and no Tenant has it, so no guardrail, quota or policy of teams applies there: run landwaiter platform scaffold DIR %s --set homeNamespace=%s, and remove what was there before",
+				namespace, identity(shown.Unstructured), team, namespace)
+		}
+	}
+}
+
+// admins finds bindings that make accounts of teams admins: all accounts of a namespace without a Tenant, and of others
+// those that the Tenant does not name. [checker.beyond] is about those that it names.
+func (c *checker) admins(all *closure, named map[string]string) {
+	for _, o := range all.objects {
+		binding, ok := bindingOf(o.Unstructured)
+		if !ok || binding.RoleRef.Kind != "ClusterRole" || binding.RoleRef.Name != "cluster-admin" {
+			continue
+		}
+		where := "in the whole cluster"
+		if o.GetKind() == "RoleBinding" {
+			where = "in namespace " + binding.Namespace
+		}
+		for _, s := range binding.Subjects {
+			namespace, account := accountOf(s, binding.Namespace)
+			_, ofTeam := all.teams[namespace]
+			who := cmp.Or(account, "all accounts") + " of namespace " + namespace + ", which is a team's,"
+			if s.Kind == rbacv1.GroupKind && s.Name == "system:serviceaccounts" {
+				ofTeam, who = len(all.teams) > 0, "all accounts of all namespaces"
+			}
+			if ofTeam && (account == "" || account != named[namespace]) {
+				c.find("ReachTooFar", c.of(o.folder, o.Unstructured), "%s gives %s ClusterRole cluster-admin %s: remove the binding; a Tenant gives its account what it needs", identity(o.Unstructured), who, where)
+			}
+		}
+	}
+}
+
+// accountOf returns the namespace and name of the account that a subject of a binding is, without a name if it is all
+// accounts of the namespace.
+func accountOf(s rbacv1.Subject, own string) (namespace, name string) {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return cmp.Or(s.Namespace, own), s.Name
+	case rbacv1.UserKind:
+		if rest, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"); ok {
+			namespace, name, _ = strings.Cut(rest, ":")
+		}
+	case rbacv1.GroupKind:
+		if all, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:"); ok {
+			namespace = all
+		}
+	}
+	return namespace, name
+}

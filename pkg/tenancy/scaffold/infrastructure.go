@@ -242,7 +242,8 @@ func setsWithin(set string) (others []string) {
 	if set == imagesSet || set == fluxImagesSet {
 		return nil
 	}
-	for _, resource := range resourcesOf(copied(library.Files, path.Join(libraryConstraints, set, "kustomization.yaml"))) {
+	resources, _ := resourcesOf(copied(library.Files, path.Join(libraryConstraints, set, "kustomization.yaml"))) // of this program
+	for _, resource := range resources {
 		if name, ok := strings.CutPrefix(resource, "../"); ok {
 			others = append(others, name)
 		}

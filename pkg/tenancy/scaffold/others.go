@@ -1,9 +1,7 @@
 package scaffold
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,14 +21,11 @@ func (a Addition) keepsOthers(p Platform, team Team) error {
 	own := namespacesOf(team.Tenant)
 	for _, place := range places {
 		folder := path.Join(p.listFolder(), place)
-		text, err := readExisting(a.Dir, path.Join(folder, "kustomization.yaml"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		entries, err := listIn(a.Dir, path.Join(folder, "kustomization.yaml"))
 		if err != nil {
 			return err
 		}
-		for _, entry := range resourcesOf(text) {
+		for _, entry := range entries {
 			name, file := path.Base(entry), path.Join(folder, entry, "tenant.yaml")
 			if name == team.Tenant.Name || !filepath.IsLocal(file) || a.Read == nil {
 				continue

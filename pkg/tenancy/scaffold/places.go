@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,14 +46,11 @@ type listed struct {
 func (p Platform) listings(dir, tenant string) (found []listed, err error) {
 	for _, place := range p.places() {
 		name := path.Join(p.listFolder(), place, "kustomization.yaml")
-		text, err := readExisting(dir, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		resources, err := listIn(dir, name)
 		if err != nil {
 			return nil, err
 		}
-		for _, resource := range resourcesOf(text) {
+		for _, resource := range resources {
 			if path.Base(resource) == tenant {
 				found = append(found, listed{place, name, resource})
 			}
@@ -205,16 +203,37 @@ func (p Platform) listFolder() string {
 	return "tenants"
 }
 
-// resourcesOf reads no more of a kustomization than its resources. What is no kustomization
-// has none; adding to it says what is wrong.
-func resourcesOf(text string) []string {
+// listIn reads the resources of a kustomization of dir, none if the file is missing. It returns a [RefusedError] if
+// they cannot be read: what was taken for an empty list would look as if the list had no team.
+func listIn(dir, name string) ([]string, error) {
+	text, err := readExisting(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	resources, err := resourcesOf(text)
+	if err != nil {
+		line, said := "", strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "yaml: ")
+		if found := yamlLine.FindStringSubmatch(said); found != nil {
+			line = ":" + found[1]
+		}
+		return nil, &RefusedError{fmt.Sprintf("%s%s: nothing was written, because the list cannot be read: %s; correct the file first", name, line, said)}
+	}
+	return resources, nil
+}
+
+// yamlLine is where an error of YAML is.
+var yamlLine = regexp.MustCompile(`\bline (\d+)`)
+
+// resourcesOf reads no more of a kustomization than its resources.
+func resourcesOf(text string) ([]string, error) {
 	var list struct {
 		Resources []string `yaml:"resources"`
 	}
-	if err := yaml.Unmarshal([]byte(text), &list); err != nil {
-		return nil
-	}
-	return list.Resources
+	err := yaml.Unmarshal([]byte(text), &list)
+	return list.Resources, err
 }
 
 // KeepsHomeNamespace returns a [RefusedError] if the files that an earlier run wrote in dir, and that tree has

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -123,5 +124,31 @@ func TestABucketIsAllowedAsTheTemplateReadsIt(t *testing.T) {
 		require.NoError(t, err)
 		host, bucket := bucketOf(found[0])
 		require.Equal(t, allowed, listedBucket(entries, host, bucket), spec)
+	}
+}
+
+func TestAListThatCannotBeReadIsNotTakenForAnEmptyOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		layout     Platform
+		file, text string
+		says       string
+	}{
+		"no YAML":               {Platform{}, "tenants/production/kustomization.yaml", kustomize("resources:\n- ../base/shop\n  patches: [\n"), "tenants/production/kustomization.yaml:"},
+		"no list":               {Platform{}, "tenants/production/kustomization.yaml", kustomize("resources: {a: b}\n"), "tenants/production/kustomization.yaml:3: nothing was written, because the list cannot be read"},
+		"a patch of the Tenant": {Platform{}, "tenants/production/shop-patch.yaml", "a: [\n", "tenants/production"},
+		"a cluster":             {Platform{Layout: LayoutArc, Clusters: []string{"cluster1"}}, "clusters/cluster1/kustomization.yaml", kustomize("resources: [\n"), "clusters/cluster1/kustomization.yaml:"},
+		"a group":               {Platform{Layout: LayoutGroups, Groups: []string{"production"}, Clusters: []string{"production/one"}}, "tenants/production/kustomization.yaml", kustomize("resources: [\n"), "production/kustomization.yaml:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := addition(t, c.layout)
+			_, err := a.Run(t.Context())
+			require.NoError(t, err)
+			require.FileExists(t, filepath.Join(a.Dir, c.file))
+			put1(t, a.Dir, c.file, c.text)
+			before := kept(t, a.Dir)
+			_, err = a.Run(t.Context())
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, before, kept(t, a.Dir))
+		})
 	}
 }

@@ -33,12 +33,13 @@ flux bootstrap or a FluxInstance names, with the components and patches in their
                namespaces that nothing creates; Tenants that do not wait for constraints and
                guardrails; CRDs that Flux would prune
   permissions  Kustomizations and HelmReleases without a ServiceAccount; bindings that give a
-               team's ServiceAccount more than its role; Flux without the lockdown
-  Tenants      Tenants in conflict; objects that a Tenant lacks, or that are not as it says
+               team's ServiceAccount more than its role, or make it an admin; Flux without the lockdown
+  Tenants      Tenants in conflict; objects that a Tenant lacks, or that are not as it says; teams
+               without a Tenant
   Landwaiter   resources that would be refused; policies that require objects that the tree does
                not contain; policies that allow every image; constraints that deny every image,
                Flux's images or ExternalSecrets of the platform
-  secrets      Secrets and keys in plain text
+  secrets      Secrets, keys and logins of kubeconfigs in plain text
   charts       charts without verification
 
 Check only reads files. It does not follow links, run plugins or Helm, or fetch anything, so you

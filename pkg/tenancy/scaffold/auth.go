@@ -203,6 +203,45 @@ func (c *checker) secrets(name string, node *yaml.Node, depth int) {
 	}
 }
 
+// isKubeconfig reports whether a document is the configuration of kubectl, which no cluster takes.
+func isKubeconfig(document *yaml.Node) bool {
+	return textOf(document, "kind") == "Config" && textOf(document, "apiVersion") == "v1"
+}
+
+// kubeconfig finds logins in the configuration of kubectl, also in one that a ConfigMap has.
+func (c *checker) kubeconfig(name string, document *yaml.Node) {
+	if data := field(document, "data"); data != nil && textOf(document, "kind") == "ConfigMap" {
+		for _, value := range data.Content {
+			if inner, err := parse([]byte(value.Value)); err == nil && strings.Contains(value.Value, "Config") {
+				for _, document := range inner {
+					c.kubeconfig(name, document)
+				}
+			}
+		}
+	}
+	users := field(document, "users")
+	if !isKubeconfig(document) || users == nil {
+		return
+	}
+	for _, entry := range users.Content {
+		user := field(entry, "user")
+		if user == nil {
+			continue
+		}
+		logins := []*yaml.Node{user}
+		if provider := field(user, "auth-provider"); provider != nil && field(provider, "config") != nil {
+			logins = append(logins, field(provider, "config"))
+		}
+		for _, login := range logins {
+			for _, secret := range []string{"token", "password", "client-key-data", "access-token", "id-token", "refresh-token", "client-secret"} {
+				if value := textOf(login, secret); value != "" && !sealed.MatchString(value) {
+					c.find("PlainTextKey", name, "it is a kubeconfig with the %s of %s in plain text: take it out of the tree and its history, and make a new one", secret, cmp.Or(textOf(entry, "name"), "a user"))
+				}
+			}
+		}
+	}
+}
+
 // plainText counts the values below a node, and reports whether one is not encrypted.
 func plainText(node *yaml.Node, depth int) (values int, plain bool) {
 	if node.Kind == yaml.AliasNode {

@@ -69,6 +69,9 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	clusters := c.clusters()
 	c.see(ignoreOf(clusters))
 	given := c.folders()
+	if c.settings == nil && len(clusters) == 0 {
+		given = append(given, c.loose()...)
+	}
 	if len(given) == 0 && len(clusters) == 0 {
 		c.find("NothingToCheck", ".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
 	}
@@ -147,52 +150,6 @@ func (c *checker) folders() []string {
 func (c *checker) buildable(folder string) bool {
 	documents, err := parse(c.files[c.kustomizationFile(folder)])
 	return err != nil || len(documents) == 0 || textOf(documents[0], "kind") != "Component"
-}
-
-// orphans are manifests that no kustomization names: Flux never applies them.
-func (c *checker) orphans() {
-	for name, content := range c.files {
-		if !manifest(name) || c.reached[name] || c.bad[name] || hidden(name) || slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
-			continue
-		}
-		documents, err := parse(content)
-		if err != nil {
-			continue
-		}
-		for _, document := range documents {
-			switch {
-			case textOf(document, "apiVersion") == "" || textOf(document, "kind") == "":
-				continue
-			case textOf(document, "kind") == "FluxInstance":
-				c.find("NotApplied", name, "no kustomization names it, so Flux would delete what it applied before, and all of Flux with it: add it to the kustomization of its folder")
-			default:
-				c.find("NotApplied", name, "no kustomization names it, so nothing applies it: add it to one, or remove it")
-			}
-			break
-		}
-	}
-}
-
-// unused finds folders that Flux applies in no cluster, such as what an earlier tree installed. It
-// must run before folders are built for their own sake. In the layouts groups and arc, other folders
-// than these may wait for their first cluster or team. What does not build does not say what it applies.
-func (c *checker) unused(folders []string) {
-	if c.settings == nil || c.settings.Layout == LayoutDemo {
-		return
-	}
-	if only := map[Layout]string{LayoutGroups: baseApps, LayoutArc: "clusters"}[c.settings.Layout]; only != "" {
-		folders = slices.DeleteFunc(slices.Clone(folders), func(folder string) bool { return !within(folder, only) })
-	}
-	for f := range c.findings {
-		if f.ID == "DoesNotBuild" || f.ID == "PathMissing" {
-			return
-		}
-	}
-	for _, folder := range folders {
-		if file := c.kustomizationFile(folder); !c.reached[file] && !hidden(file) {
-			c.report(resource.Warning, "NotApplied", file, "no cluster applies this folder: name it in a Kustomization below clusters, or remove it")
-		}
-	}
 }
 
 // hidden reports whether a path is of a tool, such as .github.

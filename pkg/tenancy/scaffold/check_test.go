@@ -157,6 +157,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("resource: [a.yaml]\n"))
 		}, "x/kustomization.yaml", "is no kustomization"},
 		"manifest that nothing names": {func(t *testing.T, dir string) {
+			put1(t, dir, "tenants/base/iris-red/kustomization.yaml", kustomize("resources: []\n"))
 			put1(t, dir, "tenants/base/iris-red/extra.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 		}, "tenants/base/iris-red/extra.yaml", "no kustomization names it"},
 		"not YAML": {func(t *testing.T, dir string) { put1(t, dir, "x.yaml", "a: [\n") }, "x.yaml", "it is not YAML"},

@@ -180,6 +180,7 @@ func (c *checker) inspect() {
 				c.ignores[name] = ignore
 			}
 			c.secrets(name, document, 0)
+			c.kubeconfig(name, document)
 			if metadata := field(document, "metadata"); metadata != nil {
 				id := textOf(document, "kind") + " " + textOf(metadata, "name")
 				if !slices.Contains(c.places[id], name) {

@@ -28,10 +28,10 @@ func TestTheLayoutArcIsAppliedToTheEnd(t *testing.T) {
 	commit := p.bootstrap(t, "clusters/cluster1/platform")
 	p.steps(t, commit, "flux-system", "crds", "gatekeeper", "landwaiter", "templates", "policies", "guardrails", "tenants")
 	p.applied(t, flux.HelmRelease(), "tenant1", "app1", "")
-	p.requireReplicas(t, "tenant1", "tenant1-app1", "app1", 1)
+	p.requireReplicas(t, "tenant1", "tenant1-app1", "app1", 3)
 	for _, tenant := range []string{"tenant2", "tenant3"} {
 		p.applied(t, flux.HelmRelease(), tenant, "app2", "")
-		p.requireReplicas(t, tenant, tenant+"-app2", "app2", 1)
+		p.requireReplicas(t, tenant, tenant+"-app2", "app2", 3)
 	}
 	p.applied(t, flux.Kustomization(), "tenant4", "tenant4", own)
 	p.requireReplicas(t, "tenant4", "app4", "", 2)
@@ -40,5 +40,5 @@ func TestTheLayoutArcIsAppliedToTheEnd(t *testing.T) {
 	commit = p.bootstrap(t, "clusters/stores/platform")
 	p.steps(t, commit, "flux-system", "tenants")
 	p.applied(t, flux.HelmRelease(), "tenant5", "app1", "")
-	p.requireReplicas(t, "tenant5", "tenant5-app1", "app1", 1)
+	p.requireReplicas(t, "tenant5", "tenant5-app1", "app1", 3)
 }

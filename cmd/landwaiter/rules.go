@@ -36,7 +36,7 @@ type rules struct {
 // verify decides about an image in a namespace.
 func (r rules) verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
 	if r.state != nil {
-		return r.state.Judging(r.Service)(ctx, namespace, ref)
+		return r.state.Judging(r.Service)(ctx, live.Use{Namespace: namespace}, ref)
 	}
 	return r.Verify(ctx, namespace, ref)
 }

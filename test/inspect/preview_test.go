@@ -136,6 +136,12 @@ func TestAPreviewOfAnExceptionAnswersForAnImageThatNothingRuns(t *testing.T) {
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Equal(t, []string{"team-b " + pinned + ": denied -> warned"}, rows)
 
+	// Without a tag or a digest, no tag is looked up: the repository has no "latest".
+	_, rows, r = w.previews(t, admin, strings.Replace(exception, w.image(pinned), w.image("team-a/unsigned"), 1), "-n", "team-b")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Equal(t, []string{"team-b team-a/unsigned: denied -> warned"}, rows)
+	require.NotContains(t, r.Stdout, "latest")
+
 	// Under a mandatory policy it lifts nothing, which is the answer although nothing changes.
 	printed, rows, r := w.previews(t, admin, w.stricter()+exception, "-n", "team-b")
 	require.Equal(t, 1, r.Code, r.Stderr)

@@ -187,6 +187,16 @@ func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 	return all.Verdict()
 }
 
+// unproven returns the verdict on an image for which there is no evidence.
+func unproven(tasks []task) policy.Verdict {
+	return combine(tasks, func(i int) policy.Verdict {
+		if t := tasks[i]; !t.known {
+			return policy.Verdict{Policy: t.rules.Source, Reason: fmt.Sprintf("%s requires evidence, and no tag or digest says whose; this answer is for an image without evidence", t.rules.Source)}
+		}
+		return tasks[i].verdict
+	})
+}
+
 // asking returns the verdict of t with whom to ask, if it denies.
 func (t task) asking(verdict policy.Verdict) policy.Verdict {
 	if t.layer == nil {

@@ -104,6 +104,12 @@ func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Referenc
 	return e.judge(ctx, config, ref, mode{refresh: true, lowPriority: true})
 }
 
+// Unproven decides about ref by rules and exceptions alone, as if it had no evidence. It asks no registry, so it is
+// for the name of an image without a tag and a digest, which says of no image that there is evidence.
+func (e *Engine) Unproven(ctx context.Context, config *Config, ref image.Reference) Result {
+	return e.judge(ctx, config, ref, mode{unproven: true})
+}
+
 // judge verifies an image, and then asks whether an exception allows what the policies do
 // not.
 func (e *Engine) judge(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
@@ -125,6 +131,10 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 	}
 	if verdict, ok := decided(tasks); ok {
 		result.Verdict, result.Findings = verdict, missing(tasks)
+		return result, tasks
+	}
+	if how.unproven {
+		result.Verdict, result.Findings = unproven(tasks), missing(tasks)
 		return result, tasks
 	}
 	if onlyWarns(tasks) {
@@ -270,6 +280,7 @@ type mode struct {
 	refresh     bool // bypass the cache
 	lowPriority bool // use spare capacity only
 	recall      bool // never wait
+	unproven    bool // assume that there is no evidence
 }
 
 // begin takes a place for one image of config's account, which [fair.Gate.Return]

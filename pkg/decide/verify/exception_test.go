@@ -191,6 +191,36 @@ func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T)
 	}
 }
 
+func TestWithoutATagOnlyRulesAndExceptionsDecide(t *testing.T) {
+	r := newRegistry() // it has no tags
+	required := layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform"))
+	strong := exception(t, "strong", "r.example.com/app")
+	strong.OverrideMandatory = true
+	weak := exception(t, "weak", "r.example.com/app")
+	for name, row := range map[string]struct {
+		config     *verify.Config
+		exceptions []verify.Exception
+		want       policy.Outcome
+		says       string
+	}{
+		"no exception":                      {config(required), nil, policy.Denied, "VerificationPolicy team-a/strict requires evidence, and no tag or digest says whose"},
+		"an exception":                      {config(required), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
+		"a mandatory policy holds":          {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{weak}, policy.Denied, "ClusterException weak is for this image, but does not override mandatory policies: it needs overrideMandatory"},
+		"a mandatory policy is overridden":  {withMandatory(config(denying(t, "VerificationPolicy", "own")), required), []verify.Exception{strong}, policy.Allowed, "ClusterException strong allows it until"},
+		"a mandatory policy allows it":      {withMandatory(config(required), verify.Layer{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "ClusterException weak allows it until"},
+		"a rule denies it without evidence": {config(denying(t, "VerificationPolicy", "own")), nil, policy.Denied, "VerificationPolicy own"},
+		"policies allow it":                 {config(verify.Layer{Judge: verify.ByRules(nil, verify.DefaultAllow)}), []verify.Exception{weak}, policy.Allowed, "allowed without verification"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row.config.Exceptions = row.exceptions
+			got := at(newCache(), &clock{noon}).Unproven(t.Context(), row.config, ref(t, "r.example.com/app"))
+			require.Equal(t, row.want, got.Verdict.Outcome(), got.Verdict.Reason)
+			require.Contains(t, got.Verdict.Reason, row.says)
+			require.NotContains(t, got.Verdict.Reason, "latest")
+		})
+	}
+}
+
 func TestWhatAMandatoryPolicyCannotDecideStaysUndecidedUnderAnException(t *testing.T) {
 	r := newRegistry()
 	r.list = func(context.Context) error { return errors.New("503") }

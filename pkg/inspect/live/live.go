@@ -65,12 +65,17 @@ func (p *Person) Client() client.Reader { return p.client }
 // Decider decides about images by the objects of a [State].
 type Decider interface {
 	Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
+	// Unproven decides by rules and exceptions alone, as if the image had no evidence.
+	Unproven(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
 }
 
 // Judging returns what decides as far as the person can know it.
 func (s State) Judging(by Decider) Judge {
-	return func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-		return s.known(by.Verify(ctx, namespace, ref))
+	return func(ctx context.Context, use Use, ref image.Reference) verify.Result {
+		if use.Untagged {
+			return s.known(by.Unproven(ctx, use.Namespace, ref))
+		}
+		return s.known(by.Verify(ctx, use.Namespace, ref))
 	}
 }
 

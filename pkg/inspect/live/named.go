@@ -43,7 +43,7 @@ func (c Change) Named(uses []Use, state State) []Use {
 		}
 		for _, namespace := range state.Namespaces {
 			if !e.runsIn[namespace] && e.countsIn(string(namespace), home(namespace)) && len(named) < maxUses {
-				named = append(named, Use{Namespace: namespace, Image: e.text, Named: true})
+				named = append(named, Use{Namespace: namespace, Image: e.text, Named: true, Untagged: e.pinned.Digest == ""})
 				e.runsIn[namespace] = true
 			}
 		}

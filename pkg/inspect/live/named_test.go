@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -64,6 +66,30 @@ func TestAPreviewAnswersForTheImagesThatAnExceptionNames(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asked is a decider that says whether it was asked about an image with its evidence.
+type asked struct{}
+
+func (asked) Verify(_ context.Context, _ verify.Namespace, ref image.Reference) verify.Result {
+	return verify.Result{Verdict: policy.Unverified(policy.ObjectRef{}, "verified "+ref.Name())}
+}
+
+func (asked) Unproven(_ context.Context, _ verify.Namespace, ref image.Reference) verify.Result {
+	return verify.Result{Verdict: policy.Unverified(policy.ObjectRef{}, "unproven "+ref.Name())}
+}
+
+func TestNoTagIsLookedUpForAnImageThatNothingRuns(t *testing.T) {
+	change := Change{Objects: resource.Objects{Resources: []v1beta1.Object{exceptionIn("shop", "r.example.com/app", "r.example.com/tool", "r.example.com/other@"+ones)}}}
+	state := State{Namespaces: []verify.Namespace{"shop"}}
+	said := map[string]string{}
+	for _, row := range Preview(t.Context(), change.Named([]Use{{Namespace: "shop", Image: "r.example.com/app", Pods: 1}}, state), state.Judging(asked{}), state.Judging(asked{}), func() {}) {
+		require.Equal(t, row.Before, row.After)
+		said[row.Image] = row.After.Verdict.Reason
+	}
+	const allowed = "allowed without verification: "
+	require.Equal(t, map[string]string{"r.example.com/app": allowed + "verified r.example.com/app", "r.example.com/tool": allowed + "unproven r.example.com/tool",
+		"r.example.com/other@" + ones: allowed + "verified r.example.com/other"}, said)
 }
 
 func TestAStatusSaysWhomToAskAndWhatToRun(t *testing.T) {

@@ -59,8 +59,8 @@ func (r Row) Breaks() bool {
 	return r.To() == verify.AnswerDenied && r.From() != verify.AnswerDenied && r.From() != Unknown
 }
 
-// Judge decides about an image in a namespace.
-type Judge func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
+// Judge decides about the image of a use, parsed.
+type Judge func(ctx context.Context, use Use, ref image.Reference) verify.Result
 
 // Preview judges images as they are and as they would be, a few at a time. It calls done
 // after each, never twice at a time.
@@ -88,7 +88,7 @@ func ask(ctx context.Context, judge Judge, use Use) verify.Result {
 	if err != nil {
 		return verify.Unanswered(use.Namespace, image.Reference{}, verify.Permanent(policy.ReasonInvalid, err))
 	}
-	return judge(ctx, use.Namespace, ref)
+	return judge(ctx, use, ref)
 }
 
 // Total counts the images of one namespace.

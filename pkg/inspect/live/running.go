@@ -31,6 +31,9 @@ type Use struct {
 	// Named says that an exception of the change that is previewed is for the image. Then the image may
 	// have neither workloads nor pods.
 	Named bool
+	// Untagged says that nothing runs the image, and that an exception names it without a tag and a digest. No tag is
+	// looked up: only rules and exceptions decide.
+	Untagged bool
 }
 
 // Running returns the images of running pods and of workloads in the namespaces of scope,

@@ -59,6 +59,15 @@ func (d *Decider) Verify(ctx context.Context, namespace verify.Namespace, ref im
 	return verify.Unanswered(namespace, ref, err)
 }
 
+// Unproven decides about ref as if it had no evidence, by rules and exceptions alone.
+func (d *Decider) Unproven(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := d.config(ctx, namespace)
+	if err == nil {
+		return d.engine.Unproven(ctx, config, ref)
+	}
+	return verify.Unanswered(namespace, ref, err)
+}
+
 // Recall returns the cached result of Verify, or false if there is none in memory.
 // It never blocks.
 func (d *Decider) Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool) {

@@ -115,7 +115,10 @@ func (r *reading) use(ctx context.Context, shown *Shown, refused func(resource.H
 		shown.Kinds = append(shown.Kinds, h.Source.Kind)
 		withheld, some := shown.Withholds(h.Source.Kind)
 		if some {
-			h.Why += ", and " + shownIn(shown.Namespace) + " does not show it"
+			if h.Source.Kind == v1beta1.KindClusterStore {
+				h.Why += ", or name the registry in a rule that is in force"
+			}
+			h.Why += " (" + shownIn(shown.Namespace) + " does not show it)"
 			h.Known = withheld.Known
 			hidden = append(hidden, h)
 			continue

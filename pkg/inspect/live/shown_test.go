@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
+	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/remote/registry"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
@@ -216,4 +217,20 @@ func TestWhatOthersCanWriteIsNotWhatLandwaiterShows(t *testing.T) {
 			require.Contains(t, state.Objects.Hidden[0].Why, "ConfigMap team/landwaiter-effective-rules cannot be used: it is not Landwaiter's: "+c.says)
 		})
 	}
+}
+
+func TestWhatIsNotShownSaysWhatToDo(t *testing.T) {
+	r := &reading{objects: resource.Objects{Hidden: []resource.Hidden{
+		{Source: policy.ObjectRef{Kind: "ClusterStore"}, Why: "you cannot list clusterstores.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader"},
+		{Source: policy.ObjectRef{Kind: "ClusterException"}, Why: "you cannot list clusterexceptions.landwaiter.dev; ask somebody"}}}}
+	shown := &Shown{Shown: resource.Shown{Namespace: "team", Withheld: []resource.Withheld{{Kind: "ClusterStore"}, {Kind: "ClusterException"}}}}
+	r.use(t.Context(), shown, func(resource.Hidden) bool { return true })
+	var said []string
+	for _, h := range r.objects.Hidden {
+		said = append(said, h.Why)
+	}
+	require.Equal(t, []string{
+		"you cannot list clusterstores.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader, or name the registry in a rule that is in force (ConfigMap team/landwaiter-effective-rules does not show it)",
+		"you cannot list clusterexceptions.landwaiter.dev; ask somebody (ConfigMap team/landwaiter-effective-rules does not show it)",
+	}, said)
 }

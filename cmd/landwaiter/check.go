@@ -163,7 +163,7 @@ func (f *checkFlags) installation(ctx context.Context, config *rest.Config) (che
 		return check.Report{}, program.Failed(err)
 	}
 	options := f.options
-	options.Asker, options.Outages = check.NewAsker(config), outages(reader)
+	options.Asker, options.Outages, options.Review = check.NewAsker(config), outages(reader), conditions.ReviewStored
 	inventory, err := check.Read(ctx, reader.Client(), options, time.Now())
 	if err != nil {
 		return check.Report{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
 	"github.com/landwaiter/landwaiter/pkg/inspect/live"
 	"github.com/landwaiter/landwaiter/pkg/inspect/support"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
 
@@ -50,7 +51,7 @@ of namespaces, registries and images stay: review the archive before you send it
 			if err != nil {
 				return program.Failed(err)
 			}
-			inventory, err := check.Read(ctx, reader.Client(), check.Options{Namespace: account.Namespace, Asker: check.NewAsker(config), Outages: outages(reader)}, time.Now())
+			inventory, err := check.Read(ctx, reader.Client(), check.Options{Namespace: account.Namespace, Asker: check.NewAsker(config), Outages: outages(reader), Review: conditions.ReviewStored}, time.Now())
 			if err != nil {
 				return failed(err)
 			}

@@ -63,7 +63,7 @@ func (s *clusterSource) Check(ctx context.Context) (page.Checked, error) {
 	if err != nil {
 		return page.Checked{}, err
 	}
-	inventory, err := check.Read(ctx, s.person.Client(), check.Options{Namespace: account.Namespace, Gatekeeper: "gatekeeper-system"}, time.Now())
+	inventory, err := check.Read(ctx, s.person.Client(), check.Options{Namespace: account.Namespace, Gatekeeper: "gatekeeper-system", Review: conditions.ReviewStored}, time.Now())
 	if err != nil {
 		return page.Checked{}, err
 	}

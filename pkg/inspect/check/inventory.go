@@ -69,6 +69,8 @@ type Options struct {
 	Asker *Asker
 	// Outages reads what reports say of registries; nil leaves that out.
 	Outages Outages
+	// Review finds all that needs a review; nil leaves one reason for each resource, that of its condition.
+	Review Review
 }
 
 // Inventory is what was read of a cluster.

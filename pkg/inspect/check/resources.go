@@ -131,26 +131,51 @@ func notEffective(v *view, add func(resource.Finding)) {
 	}
 }
 
-// needReview finds what resources allow although their authors may not know.
+// Review returns all that needs a review in resources of a cluster that has all of them.
+type Review func(all, of []v1beta1.Object) map[policy.ObjectRef][]resource.Finding
+
+// needReview finds what resources allow although their authors may not know. The condition has one reason,
+// so resources that have it are judged again.
 func needReview(v *view, add func(resource.Finding)) {
+	var of []v1beta1.Object
+	said := map[policy.ObjectRef]resource.Finding{}
 	for _, o := range v.Resources {
 		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionNeedsReview)
 		if c == nil || c.Status != metav1.ConditionTrue || !resource.NeedsReview(policy.Reason(c.Reason)) {
 			continue
 		}
-		fix, said := resource.SplitReview(c.Message)
-		f := resource.Finding{ID: c.Reason, Severity: resource.ReviewSeverity(resource.RefOf(o), policy.Reason(c.Reason)), Object: resource.RefOf(o), Message: said,
-			Why: "images that nobody meant to allow can run", Fix: policy.Shown(fix, maxFix), Command: targetOf(o).edit()}
-		switch policy.Reason(c.Reason) {
-		case policy.ReasonIdentityMatchesNobody:
-			f.Why = "no signature counts by it"
-		case policy.ReasonRuleNeverReached:
-			f.Why = "what the rule says of its images does not hold"
-		case policy.ReasonPlaceholder:
-			f.Why = "it is for nobody of yours"
-		}
-		add(f)
+		of = append(of, o)
+		fix, message := resource.SplitReview(c.Message)
+		said[resource.RefOf(o)] = resource.Finding{ID: c.Reason, Severity: resource.ReviewSeverity(resource.RefOf(o), policy.Reason(c.Reason)), Object: resource.RefOf(o), Message: message, Fix: fix}
 	}
+	judged := map[policy.ObjectRef][]resource.Finding{}
+	if v.Review != nil && len(of) > 0 {
+		judged = v.Review(v.Resources, of)
+	}
+	for _, o := range of {
+		condition := said[resource.RefOf(o)]
+		all := judged[condition.Object]
+		if !slices.ContainsFunc(all, func(f resource.Finding) bool { return f.ID == condition.ID }) {
+			all = append(all, condition) // another version of Landwaiter may know more
+		}
+		for _, f := range all {
+			f.Why, f.Fix, f.Command = unreviewed(policy.Reason(f.ID)), policy.Shown(f.Fix, maxFix), targetOf(o).edit()
+			add(f)
+		}
+	}
+}
+
+// unreviewed says what it leads to that a resource needs a review.
+func unreviewed(reason policy.Reason) string {
+	switch reason {
+	case policy.ReasonIdentityMatchesNobody:
+		return "no signature counts by it"
+	case policy.ReasonRuleNeverReached:
+		return "what the rule says of its images does not hold"
+	case policy.ReasonPlaceholder:
+		return "it is for nobody of yours"
+	}
+	return "images that nobody meant to allow can run"
 }
 
 // takesPart reports whether a resource decides, or denies because it is broken.

@@ -10,6 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/inspect/check"
+	"github.com/landwaiter/landwaiter/pkg/resources/conditions"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 	"github.com/landwaiter/landwaiter/pkg/resources/schema"
 )
@@ -80,4 +81,25 @@ func TestTheSuggestionOfAConditionIsShownInFull(t *testing.T) {
 		}
 	}
 	require.Fail(t, "the condition is no finding")
+}
+
+func TestEveryReasonForAReviewIsAFinding(t *testing.T) {
+	p := &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VerificationPolicy"}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x"}}
+	p.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{"**"}, Action: v1beta1.RuleActionAllow}, {Images: []string{"r.corp.net/**"}, Require: []v1beta1.Requirement{{AnyOf: []string{"gone"}}}}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionNeedsReview, Status: metav1.ConditionTrue, Reason: string(policy.ReasonRuleNeverReached), Message: resource.ReviewMessage("move it", "no image reaches it")}}
+	newer := &v1beta1.VerificationPolicy{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "x"}, Status: p.Status}
+	silent := &v1beta1.VerificationPolicy{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{Namespace: "team-c", Name: "x"}, Spec: p.Spec}
+	inventory := sound(t)
+	inventory.Review = conditions.ReviewStored
+	inventory.Resources = append(inventory.Resources, p, newer, silent)
+	var found []string
+	for _, f := range check.Examine(inventory, schema.Embedded()).Findings {
+		if resource.NeedsReview(policy.Reason(f.ID)) {
+			found = append(found, f.ID+" "+f.Object.Namespace+" "+f.Field+" "+string(f.Severity))
+			require.NotEmpty(t, f.Fix)
+			require.NotEmpty(t, f.Command)
+		}
+	}
+	require.ElementsMatch(t, []string{"RuleTooBroad team-a spec.rules[0] note", "RuleNeverReached team-a spec.rules[1] warning", "RuleNeverReached team-b  warning"}, found,
+		"a condition of another version counts, too, and Landwaiter decides what has one")
 }

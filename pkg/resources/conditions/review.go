@@ -8,8 +8,10 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
+	"github.com/landwaiter/landwaiter/pkg/decide/verify"
 	"github.com/landwaiter/landwaiter/pkg/evidence/breadth"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
+	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
 )
 
@@ -49,6 +51,26 @@ func problems(source policy.ObjectRef, found []concern) []resource.Problem {
 	return compile.MapSlice(found, func(c concern) resource.Problem {
 		return resource.Problem{Source: source, Reason: c.reason, Message: fmt.Sprintf("%s: %s; %s", c.field, c.message, c.fix)}
 	})
+}
+
+// ReviewStored returns all that the condition NeedsReview says of resources of a cluster, by resource: the condition has
+// room for one reason alone. All are the cluster's resources, because rules of other policies may come before a rule.
+func ReviewStored(all, of []v1beta1.Object) map[policy.ObjectRef][]resource.Finding {
+	snapshot, _ := resolve.New(resource.Objects{Resources: all}, nil, resolve.Nowhere())
+	found, unreached := map[policy.ObjectRef][]resource.Finding{}, map[verify.Namespace]map[policy.ObjectRef][]concern{}
+	for _, o := range of {
+		source, at := resource.RefOf(o), verify.Namespace(o.GetNamespace())
+		if _, known := unreached[at]; !known {
+			unreached[at] = nil
+			if l := snapshot.Level(at); l != nil {
+				unreached[at] = neverReached(l)
+			}
+		}
+		for _, c := range slices.Concat(concernsOf(o), unreached[at][source]) {
+			found[source] = append(found[source], resource.Finding{ID: string(c.reason), Severity: resource.ReviewSeverity(source, c.reason), Object: source, Field: c.field, Message: c.message, Fix: c.fix})
+		}
+	}
+	return found
 }
 
 // concern is why a field needs a review, and what to do.

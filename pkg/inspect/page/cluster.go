@@ -28,7 +28,8 @@ type clusterModel struct {
 	Unchecked  []string
 	Notes      []string
 	NotShown   []string
-	Whole      bool // what Gatekeeper does is known
+	Whole      bool   // what Gatekeeper does is known
+	Only       string // the namespace that is shown because the person may not list namespaces, "" for all
 }
 
 // noTeam stands for the namespaces that no Tenant holds.
@@ -140,12 +141,20 @@ func (s *Site) clusterView(r *http.Request) view {
 	if s.Files {
 		m.Notes = nil // they are about reports
 	}
+	if s.Namespace != verify.Cluster && slices.ContainsFunc(status.Value.Rights, listsNamespaces) {
+		m.Only = string(s.Namespace)
+	}
 	m.Checking = !checked.Known && checked.Err == nil
 	b.AsOf, b.Trouble, b.Pending = asOf(status.At), trouble, !status.Known && len(trouble) == 0 || m.Checking
 	if checked.Err != nil {
 		b.Trouble = append(b.Trouble, "the installation could not be checked: "+said(checked.Err))
 	}
 	return view{template: "cluster.html", base: b, model: m}
+}
+
+// listsNamespaces reports whether a permission is to list all namespaces.
+func listsNamespaces(r live.Right) bool {
+	return r.Verb == "list" && r.Resource.Group == "" && r.Resource.Resource == "namespaces" && r.Namespace == ""
 }
 
 // widest returns the status of all namespaces, or of the person's own if the person may not list

@@ -18,6 +18,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
@@ -413,9 +414,11 @@ func TestViewsShareOneReading(t *testing.T) {
 
 func TestWithoutListingNamespacesThePersonsOwnIsShown(t *testing.T) {
 	source := shop("")
-	source.statusErr = live.MissingError{Right: live.Right{Verb: "list"}}
+	source.statusErr = live.MissingError{Right: live.Right{Verb: "list", Resource: corev1.Resource("namespaces")}}
 	s := siteOf(t, source)
 	s.Namespace = "shop"
+	require.Contains(t, shown(t, s, "/"), "You cannot list namespaces, so this view has only")
+	require.Contains(t, shown(t, s, "/"), "landwaiter ui --namespace NAME")
 	require.Contains(t, shown(t, s, "/"), `href="/namespaces/shop"`)
 	require.Contains(t, shown(t, s, "/"), "you cannot list")
 	require.Contains(t, shown(t, s, "/namespaces/shop"), "r.example.com/web:1")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,8 +43,8 @@ func newStatus(by person) *cobra.Command {
 It shows running images that fail verification, and images of new pods that failed it in the last
 seven days, with the reason and the fix. It shows registries about whose images Landwaiter could
 not decide in the last hour, such as in an outage, how often and since when. It also shows
-break-glass, exceptions in use and their expiry, resources that are not ready, not effective or
-about to expire, and the level that applies for each kind.
+break-glass, exceptions in use and their expiry, resources that are not ready, not effective, need
+a review or expire soon, and the level that applies for each kind.
 
 With -A, status shows the namespaces that need attention, and totals of the others. With
 --problems, it shows only what needs attention. Status ignores problems in a namespace that is
@@ -174,7 +173,7 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 		}
 		return
 	}
-	counts, without := map[string]int{}, 0
+	counts := map[string]int{}
 	var exempt, unverified []string
 	for _, n := range others {
 		if n.Exempt {
@@ -187,18 +186,12 @@ func showOthers(s *screen, others []printedNamespace, shown int) {
 		if count := n.Counts[v1beta1.ReportSkip]; count > 0 {
 			unverified = append(unverified, fmt.Sprintf("%s (%d)", n.Namespace, count))
 		}
-		if !n.Reported {
-			without++
-		}
 	}
 	if shown > 0 {
 		s.line("")
 	}
 	s.line("NAMESPACES WITHOUT PROBLEMS: %d", len(others))
 	s.row("running", countsOf(counts))
-	if without > 0 {
-		s.row("no report", strconv.Itoa(without))
-	}
 	if len(unverified) > 0 {
 		s.row("not verified", strings.Join(unverified, ", ")+": rules allow these images without a look at signatures")
 	}

@@ -2,11 +2,12 @@ package conditions
 
 import (
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 	"github.com/landwaiter/landwaiter/pkg/decide/verify"
+	"github.com/landwaiter/landwaiter/pkg/formats/image"
 	"github.com/landwaiter/landwaiter/pkg/resources/compile"
 	"github.com/landwaiter/landwaiter/pkg/resources/resolve"
 	"github.com/landwaiter/landwaiter/pkg/resources/resource"
@@ -23,9 +24,9 @@ type placed struct {
 }
 
 // neverReached returns the rules of a level that no image reaches, because earlier ones match all of their images, by
-// policy. It looks at all rules that are tried one after the other: those of a mandatory policy, and those of a
-// level's other policies that deny, or that only warn, in the order of names. Rules of other levels do not
-// count, because other namespaces may have other rules.
+// policy, and single patterns of other rules of which the same is true. It looks at all rules that are tried one after
+// the other: those of a mandatory policy, and those of a level's other policies that deny, or that only warn, in the
+// order of names. Rules of other levels do not count, because other namespaces may have other rules.
 func neverReached(l *resolve.Level) map[policy.ObjectRef][]concern {
 	found := map[policy.ObjectRef][]concern{}
 	steps := maxCoverSteps
@@ -34,10 +35,12 @@ func neverReached(l *resolve.Level) map[policy.ObjectRef][]concern {
 		for _, p := range order {
 			for i, rule := range p.Rules {
 				this := placed{rule, fmt.Sprintf("spec.rules[%d]", i)}
-				if by := this.coveredBy(earlier, &steps); len(by) > 0 {
-					found[p.Source] = append(found[p.Source], this.unreached(by))
+				covering := this.coveredBy(earlier, &steps)
+				if len(covering) > 0 && !slices.Contains(covering, nil) {
+					found[p.Source] = append(found[p.Source], this.unreached(covering))
 					continue // it decides about no image, and hides no other rule
 				}
+				found[p.Source] = append(found[p.Source], this.unreachedPatterns(covering)...)
 				earlier = append(earlier, this)
 			}
 		}
@@ -63,40 +66,58 @@ func triedTogether(l *resolve.Level) [][]compile.Policy {
 	return orders
 }
 
-// coveredBy returns earlier rules that match all images of a rule, none if some image is not known to be matched.
-func (r placed) coveredBy(earlier []placed, steps *int) []placed {
-	covering := map[int]bool{}
-	for _, pattern := range r.Images {
-		by := slices.IndexFunc(earlier, func(e placed) bool {
-			for _, wider := range e.Images {
+// coveredBy returns for each pattern of a rule the first earlier rule that matches all of its images, nil if none is
+// known to.
+func (r placed) coveredBy(earlier []placed, steps *int) []*placed {
+	return compile.MapSlice(r.Images, func(pattern image.Pattern) *placed {
+		for i := range earlier {
+			for _, wider := range earlier[i].Images {
 				if wider.Covers(pattern, steps) {
-					return true
+					return &earlier[i]
 				}
 			}
-			return false
-		})
-		if by < 0 {
-			return nil
 		}
-		covering[by] = true
-	}
-	return compile.MapSlice(slices.Sorted(maps.Keys(covering)), func(i int) placed { return earlier[i] })
+		return nil
+	})
 }
 
 // unreached says which rules match the images of a rule before it.
-func (r placed) unreached(by []placed) concern {
-	names := compile.MapSlice(by, func(e placed) string {
-		if e.Source == r.Source {
-			return e.at
+func (r placed) unreached(covering []*placed) concern {
+	var names []string
+	for _, e := range covering {
+		if name := r.named(e); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-		return e.at + " of " + e.Source.String()
-	})
-	c := concern{policy.ReasonRuleNeverReached, r.at, "no image reaches the rule, because earlier rules match all of its images: " + compile.JoinNames(names),
-		"move it before them, or remove it"}
-	if by[0].Source != r.Source {
-		c.fix = "move it into that policy before the rule there, or remove it"
 	}
-	return c
+	return concern{policy.ReasonRuleNeverReached, r.at, "no image reaches the rule, because earlier rules match all of its images: " + compile.JoinNames(names),
+		"move it before " + r.named(covering[0]) + ", or remove it"}
+}
+
+// unreachedPatterns are the patterns of a rule whose images an earlier rule matches and treats otherwise. A pattern
+// that is only repeated misleads nobody.
+func (r placed) unreachedPatterns(covering []*placed) (found []concern) {
+	for i, by := range covering {
+		if by != nil && !r.decidesAs(by) {
+			found = append(found, concern{policy.ReasonRuleNeverReached, fmt.Sprintf("%s.images[%d]", r.at, i),
+				"no image reaches the rule by this pattern, because an earlier rule matches all of its images: " + r.named(by),
+				"move the pattern to a rule before " + r.named(by) + ", or remove it"})
+		}
+	}
+	return found
+}
+
+// decidesAs reports whether two rules treat the images that they match in the same way. Conditions cannot be compared,
+// so they differ.
+func (r placed) decidesAs(e *placed) bool {
+	return r.Action == e.Action && r.IndexManifests == e.IndexManifests && reflect.DeepEqual(r.Require, e.Require)
+}
+
+// named is an earlier rule, with its policy if that is not the one of r.
+func (r placed) named(e *placed) string {
+	if e.Source == r.Source {
+		return e.at
+	}
+	return e.at + " of " + e.Source.String()
 }
 
 // unreachedRules are the problems of the rules of a level that no image reaches.

@@ -36,6 +36,7 @@ func neverReached(found []resource.Problem) []string {
 	for _, p := range found {
 		if p.Reason == policy.ReasonRuleNeverReached {
 			message, _, _ := strings.Cut(p.Message, "; ")
+			message = strings.Replace(message, ": no image reaches the rule by this pattern, because an earlier rule matches all of its images:", " <-", 1)
 			said = append(said, p.Source.String()+" "+strings.Replace(message, ": no image reaches the rule, because earlier rules match all of its images:", " <-", 1))
 		}
 	}
@@ -52,7 +53,9 @@ func TestARuleThatIsNeverReachedIsFound(t *testing.T) {
 		"behind a folder":       {[]string{ruled(own, "a", "p", "", "r.io/b/**", "!r.io/b/c")}, []string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]"}},
 		"behind several rules":  {[]string{ruled(own, "a", "p", "", "r.io/b/**", "r.io/c/*", "!r.io/b/x r.io/c/x")}, []string{"VerificationPolicy a/p spec.rules[2] <- spec.rules[0], spec.rules[1]"}},
 		"two behind one":        {[]string{ruled(own, "a", "p", "", "**", "!r.io/**", "r.io/x")}, []string{"VerificationPolicy a/p spec.rules[1] <- spec.rules[0]", "VerificationPolicy a/p spec.rules[2] <- spec.rules[0]"}},
-		"in part":               {[]string{ruled(own, "a", "p", "", "r.io/b/**", "!r.io/b/x r.io/c/x")}, nil},
+		"in part":               {[]string{ruled(own, "a", "p", "", "r.io/b/**", "!r.io/c/x r.io/b/x")}, []string{"VerificationPolicy a/p spec.rules[1].images[1] <- spec.rules[0]"}},
+		"in part, by another":   {[]string{ruled(own, "a", "p", "", "r.io/b/**"), ruled(own, "a", "q", "", "!r.io/c/x r.io/b/x")}, []string{"VerificationPolicy a/q spec.rules[0].images[1] <- spec.rules[0] of VerificationPolicy a/p"}},
+		"in part, and the same": {[]string{ruled(own, "a", "p", "", "r.io/b/**", "r.io/b/x r.io/c/x")}, nil},
 		"in the right order":    {[]string{ruled(own, "a", "p", "", "!r.io/b/**", "**")}, nil},
 		"of an earlier policy":  {[]string{ruled(own, "a", "p", "", "**"), ruled(own, "a", "q", "", "!r.io/b")}, []string{"VerificationPolicy a/q spec.rules[0] <- spec.rules[0] of VerificationPolicy a/p"}},
 		"of a later policy":     {[]string{ruled(own, "a", "p", "", "!r.io/b"), ruled(own, "a", "q", "", "**")}, nil},
@@ -78,7 +81,7 @@ func TestARuleThatIsNeverReachedIsFound(t *testing.T) {
 						mine++
 					}
 				}
-				require.Equal(t, mine, strings.Count(reviewed.Message, ": move it "), "%s: %s", resource.RefOf(o), reviewed.Message)
+				require.Equal(t, mine, strings.Count(reviewed.Message, ": move "), "%s: %s", resource.RefOf(o), reviewed.Message)
 			}
 		})
 	}
@@ -115,8 +118,9 @@ func TestNoRuleThatDecidesIsSaidToBeNeverReached(t *testing.T) {
 			for i := range layers {
 				for layer := &layers[i]; layer != nil; layer = layer.Next {
 					for _, ref := range refs {
-						rule := decider(layer.Judge.Rules(), ref)
-						require.False(rt, rule != "" && strings.Contains(found, rule+" <-"), "%s decides about %s:\n%s", rule, ref, found)
+						for _, decides := range decider(layer.Judge.Rules(), ref) {
+							require.NotContains(rt, found, decides+" <-", "it decides about %s", ref)
+						}
 					}
 				}
 			}
@@ -125,18 +129,53 @@ func TestNoRuleThatDecidesIsSaidToBeNeverReached(t *testing.T) {
 	require.NotZero(t, said)
 }
 
-// decider is the rule that decides about an image, "" if none does.
-func decider(rules []verify.Rule, ref image.Reference) string {
+// decider is the rule that decides about an image, and its patterns that match the image. It is empty if no rule does.
+func decider(rules []verify.Rule, ref image.Reference) (found []string) {
 	index := map[policy.ObjectRef]int{}
 	for _, rule := range rules {
-		for _, pattern := range rule.Images {
+		name := fmt.Sprintf("%s spec.rules[%d]", rule.Source, index[rule.Source])
+		for i, pattern := range rule.Images {
 			if pattern.Match(ref) {
-				return fmt.Sprintf("%s spec.rules[%d]", rule.Source, index[rule.Source])
+				found = append(found, name, fmt.Sprintf("%s.images[%d]", name, i))
 			}
+		}
+		if len(found) > 0 {
+			return found
 		}
 		index[rule.Source]++
 	}
-	return ""
+	return nil
+}
+
+func TestARequirementThatAnotherComesBeforeIsNamed(t *testing.T) {
+	const rule = "\n- {images: ['%s'], require: [{anyOf: [%s]}]}"
+	for second, want := range map[string][]string{
+		fmt.Sprintf(rule, "r.io/pay/**', 's.io/**", "release"):   {},
+		fmt.Sprintf(rule, "r.io/pay/**', 's.io/**", "pay"):       {"VerificationPolicy a/p spec.rules[1].images[0] <- spec.rules[0]"},
+		"\n- {images: ['r.io/pay/**', 's.io/**'], action: Deny}": {"VerificationPolicy a/p spec.rules[1].images[0] <- spec.rules[0]"},
+	} {
+		objects := written.Objects(t, written.Namespace("a", "1"), written.Object("VerificationPolicy", "a", "p", "rules:"+fmt.Sprintf(rule, "r.io/**", "release")+second))
+		found := conditions.Check(objects)
+		require.Equal(t, want, neverReached(found), second)
+		for _, p := range found {
+			if p.Reason == policy.ReasonRuleNeverReached {
+				require.Contains(t, p.Message, "; move the pattern to a rule before spec.rules[0], or remove it")
+			}
+		}
+	}
+}
+
+func TestTheFixOfARuleThatIsNeverReachedSaysBeforeWhich(t *testing.T) {
+	for fix, documents := range map[string][]string{
+		"; move it before spec.rules[0], or remove it":                           {ruled("VerificationPolicy", "a", "p", "", "r.io/b/**", "r.io/c/*", "!r.io/b/x r.io/c/x")},
+		"; move it before spec.rules[0] of VerificationPolicy a/p, or remove it": {ruled("VerificationPolicy", "a", "p", "", "**"), ruled("VerificationPolicy", "a", "q", "", "!r.io/b")},
+	} {
+		said := ""
+		for _, p := range conditions.Check(written.Objects(t, append(documents, written.Namespace("a", "1"))...)) {
+			said += p.Message
+		}
+		require.Contains(t, said, fix)
+	}
 }
 
 func TestManyRulesEndTheSearch(t *testing.T) {

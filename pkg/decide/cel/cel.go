@@ -45,8 +45,9 @@ type Variables map[string]Kind
 
 // Compile compiles an expression over variables, with CEL's standard functions and
 // optionals, and the macros has, all, exists and exists_one. It refuses expressions that
-// are not of type bool or that could make large values. Errors name the position.
-func Compile(text string, variables Variables) (*Expression, error) {
+// are not of type bool, that could make large values, or that name a field that is not in fields. Errors name the
+// position.
+func Compile(text string, variables Variables, fields Fields) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression is %d bytes long, the limit is %d; split it", len(text), maxExpression)
 	}
@@ -67,6 +68,9 @@ func Compile(text string, variables Variables) (*Expression, error) {
 		return nil, err
 	}
 	if err := checkGrowth(ast.NativeRep()); err != nil {
+		return nil, err
+	}
+	if err := fields.check(ast.NativeRep()); err != nil {
 		return nil, err
 	}
 	if kind := ast.OutputType(); !kind.IsExactType(celgo.BoolType) && !kind.IsExactType(celgo.DynType) {

@@ -6,6 +6,7 @@ package policy
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -144,6 +145,9 @@ func (f Finding) Result() Result {
 	}
 	return Invalid
 }
+
+// FindingFields returns the names of the fields that [Finding.Facts] always has.
+func FindingFields() []string { return slices.Sorted(maps.Keys(Finding{}.Facts())) }
 
 // Facts returns f as CEL expressions see it: verifier, type, signer, digest,
 // artifactType, and facts. The checker's facts describe the signer: keyFingerprint,

@@ -168,6 +168,10 @@ func TestAttestationOptionsThatMeanNothingAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "without keys")
 	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256))})
 	require.ErrorContains(t, err, "predicate type")
+	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance, Expression: `signer.sbject == "x"`})
+	require.ErrorContains(t, err, "did you mean subject?")
+	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance, Expression: `signer.claims.sourceRepositoryUrl == "x"`})
+	require.ErrorContains(t, err, "did you mean sourceRepositoryURI?")
 	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance, Expression: "predicate."})
 	require.ErrorContains(t, err, "expression")
 }

@@ -153,7 +153,8 @@ func NewAttestation(options AttestationOptions) (*Attestation, error) {
 	var err error
 	if options.Expression != "" {
 		made.expression, err = cel.Compile(options.Expression, cel.Variables{
-			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any})
+			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any},
+			cel.Fields{"signer": {"keyFingerprint", "issuer", "subject", "claims"}, "signer.claims": claimNames()})
 		if err != nil {
 			return nil, &FieldError{Field: "expression", Err: err}
 		}

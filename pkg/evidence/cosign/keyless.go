@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 
 // CompileKeyless compiles the expression of [Keyless]: its variables are issuer and subject, texts, and claims.
 func CompileKeyless(expression string) (*cel.Expression, error) {
-	return cel.Compile(expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
+	return cel.Compile(expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any}, cel.Fields{"claims": claimNames()})
 }
 
 // verify verifies a bundle against an artifact and returns its signer. Its errors are the
@@ -147,6 +148,16 @@ func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact
 		return nil
 	})
 	return by, err
+}
+
+// claimNames are the names of all claims.
+func claimNames() (names []string) {
+	for field := range reflect.TypeFor[certificate.Extensions]().Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // claimsOf returns the extensions of a certificate by their names in Fulcio's

@@ -160,7 +160,7 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []string{"claims.", "unknown == 1", "1 + 1", "predicate.a"} {
+	for _, wrong := range []string{"claims.", "unknown == 1", "1 + 1", "predicate.a", `claims.sourceRepositoryUrl == "x"`, "!has(claims.sourceRepositoryUrl)"} {
 		_, err := cosign.New(keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = wrong }))
 		require.ErrorContains(t, err, "expression")
 	}

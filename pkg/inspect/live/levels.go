@@ -139,7 +139,10 @@ func (r *ruled) describe(n *NamespaceStatus) {
 	}
 	n.Levels = append(n.Levels, r.level(n, resolve.LevelCluster, verify.Cluster))
 	for _, c := range r.snapshot.For(n.Namespace).Contacts() {
-		if c.Policy != (policy.ObjectRef{}) { // the built-in rule has the Tenant's, which is the first
+		switch {
+		case c.Policy == (policy.ObjectRef{}), c.Policy.Kind == v1beta1.KindTenant: // the built-in rule, or what a broken Tenant denies: it is the first
+		case c.Policy.Name == resource.HiddenName: // nobody knows whether there is such a policy
+		default:
 			n.Contacts = append(n.Contacts, Contact{c.Policy, c.Text})
 		}
 	}

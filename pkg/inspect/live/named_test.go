@@ -2,9 +2,12 @@ package live
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1beta1"
@@ -90,6 +93,29 @@ func TestNoTagIsLookedUpForAnImageThatNothingRuns(t *testing.T) {
 	const allowed = "allowed without verification: "
 	require.Equal(t, map[string]string{"r.example.com/app": allowed + "verified r.example.com/app", "r.example.com/tool": allowed + "unproven r.example.com/tool",
 		"r.example.com/other@" + ones: allowed + "verified r.example.com/other"}, said)
+}
+
+// A developer may read neither the Tenant's home namespace nor the cluster's rules.
+func TestAStatusNamesNoPolicyThatNobodyKnowsOf(t *testing.T) {
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "gone", Namespaces: []string{"team"}, Contact: "#iris"}}
+	hidden := func(kind, namespace string) resource.Hidden {
+		return resource.Hidden{Source: policy.ObjectRef{Kind: kind, Namespace: namespace}, Why: "you cannot list them"}
+	}
+	for name, objects := range map[string]resource.Objects{
+		"the home is not there":    {Resources: []v1beta1.Object{tenant}},
+		"own policies are hidden":  {Resources: []v1beta1.Object{tenant}, Hidden: []resource.Hidden{hidden(v1beta1.KindVerificationPolicy, "team")}},
+		"the cluster's are hidden": {Resources: []v1beta1.Object{tenant}, Hidden: []resource.Hidden{hidden(v1beta1.KindClusterVerificationPolicy, "")}},
+		"the home's are hidden":    {Resources: []v1beta1.Object{tenant}, Hidden: []resource.Hidden{hidden(v1beta1.KindVerificationPolicy, "gone")}},
+	} {
+		objects.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}
+		if name != "the home is not there" {
+			objects.Namespaces = append(objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gone"}})
+		}
+		s := StatusOf(objects, nil, time.Now())
+		at := slices.IndexFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Namespace == "team" })
+		require.GreaterOrEqual(t, at, 0, name)
+		require.Equal(t, []Contact{{policy.ObjectRef{Kind: "Tenant", Name: "iris"}, "#iris"}}, s.Namespaces[at].Contacts, name)
+	}
 }
 
 func TestAStatusSaysWhomToAskAndWhatToRun(t *testing.T) {

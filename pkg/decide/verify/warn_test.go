@@ -9,6 +9,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/decide/policy"
 )
 
+func TestADenialThatNoPolicyCausedSaysWhomToAsk(t *testing.T) {
+	tasks := []task{{layer: &Layer{Contact: "#iris", Contacts: []Contact{{Text: "security@example.com"}}}}}
+	said := failed(tasks, PermanentWith(policy.ReasonInvalid, errors.New("cannot look up registry.example.com"), "ask a cluster admin to list it in a ClusterStore"))
+	require.Equal(t, policy.Denied, said.Outcome())
+	require.Equal(t, "cannot look up registry.example.com. Ask: #iris. To fix: ask a cluster admin to list it in a ClusterStore", said.Text())
+	require.Empty(t, failed(tasks, errors.New("it is down")).Contact, "it may be allowed later")
+}
+
 func TestAWarningThatNeedsNoEvidenceIsSaidAlthoughTheRegistryIsDown(t *testing.T) {
 	named := func(name string) policy.ObjectRef {
 		return policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: name}

@@ -314,6 +314,35 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 	}
 }
 
+func TestAVerifierThatAPolicyMisspellsIsMendedInThePolicy(t *testing.T) {
+	for name, row := range map[string]struct {
+		policyNamespace, names, others, want string
+	}{
+		"nearly this one":      {"team-a", "relaese-signature", "", "kubectl edit verificationpolicy.landwaiter.dev release --namespace=team-a"},
+		"in another namespace": {"team-b", "relaese-signature", "", "kubectl edit verifier.landwaiter.dev release-signature --namespace=team-a"},
+		"another one":          {"team-a", "scan", "scan", "kubectl delete verifier.landwaiter.dev release-signature --namespace=team-a"},
+		"far off":              {"team-a", "scan", "", "kubectl edit verifier.landwaiter.dev release-signature --namespace=team-a"},
+	} {
+		i := sound(t)
+		idle := &v1beta1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named("team-a", "release-signature")}
+		idle.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionEffective, Status: metav1.ConditionFalse, Reason: "Unused", Message: "no policy that applies asks for it"}}
+		i.Resources = []v1beta1.Object{idle, &v1beta1.VerificationPolicy{TypeMeta: metav1.TypeMeta{Kind: "VerificationPolicy"}, ObjectMeta: named(row.policyNamespace, "release"),
+			Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{"**"}, Require: []v1beta1.Requirement{{AnyOf: []string{row.names}}}}}}}}
+		if row.others != "" {
+			i.Resources = append(i.Resources, &v1beta1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named("team-a", row.others)})
+		}
+		for _, f := range check.Examine(i, schema.Embedded()).Findings {
+			if f.ID == check.ResourceUnused {
+				require.Equal(t, row.want, f.Command, name)
+				if name == "nearly this one" {
+					require.Equal(t, "if the policy means release-signature, correct the name in VerificationPolicy team-a/release", f.Fix)
+					require.Equal(t, "spec.rules[0].require[0] of VerificationPolicy team-a/release names Verifier relaese-signature, which the namespace does not have", f.Why)
+				}
+			}
+		}
+	}
+}
+
 // A binding may name an account by its user name.
 func TestAnAccountUnderItsUserNameIsNotTrusted(t *testing.T) {
 	i := sound(t)

@@ -119,7 +119,10 @@ func notEffective(v *view, add func(resource.Finding)) {
 				continue // the next namespace may need it
 			}
 			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, resource.Note, "it has no effect, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
-			if why := v.needed(o); why != "" {
+			if names, field, by := v.misspelt(o); by != nil {
+				f.Why = fmt.Sprintf("%s of %s names Verifier %s, which the namespace does not have", field, resource.RefOf(by), names)
+				f.Fix, f.Command = fmt.Sprintf("if the policy means %s, correct the name in %s", o.GetName(), resource.RefOf(by)), targetOf(by).edit()
+			} else if why := v.needed(o); why != "" {
 				f.Why, f.Command = "it has no effect, which its author may not know; but "+why, targetOf(o).edit()
 			}
 		case policy.ReasonMandatoryHolds:
@@ -182,6 +185,32 @@ func unreviewed(reason policy.Reason) string {
 func takesPart(o v1beta1.Object) bool {
 	c := resource.Lacks(o, v1beta1.ConditionEffective)
 	return c == nil || c.Reason == string(policy.ReasonDenies)
+}
+
+// misspelt returns the name, field and policy of a Verifier's namespace that most likely mean the Verifier: no Verifier
+// of the namespace has the name, and this one's is the nearest.
+func (v *view) misspelt(o v1beta1.Object) (name, field string, by v1beta1.Object) {
+	if _, ok := o.(*v1beta1.Verifier); !ok {
+		return "", "", nil
+	}
+	var names []string
+	for _, other := range v.Resources {
+		if _, ok := other.(*v1beta1.Verifier); ok && other.GetNamespace() == o.GetNamespace() {
+			names = append(names, other.GetName())
+		}
+	}
+	for _, other := range v.Resources {
+		judges, ok := other.(*v1beta1.VerificationPolicy)
+		if !ok || other.GetNamespace() != o.GetNamespace() {
+			continue
+		}
+		for _, f := range resource.FieldsOfPolicy(judges.Spec) {
+			if near, ok := policy.Nearest(f.Name, names); ok && near == o.GetName() && !slices.Contains(names, f.Name) {
+				return f.Name, f.Path, other
+			}
+		}
+	}
+	return "", "", nil
 }
 
 // needed says what deleting a resource of a namespace that decides nothing may change, "" if

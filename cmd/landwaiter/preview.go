@@ -284,6 +284,9 @@ func (f *previewFlags) change(ctx context.Context, stdin io.Reader, stderr io.Wr
 		if err != nil {
 			return live.Change{}, err
 		}
+		if len(f.deleted) == 0 && others == 0 && empty(objects) {
+			return live.Change{}, fmt.Errorf("the input is empty: %s has no object; if it is the output of another command, that command may have failed", strings.Join(f.service.files, ", "))
+		}
 		if len(f.deleted) == 0 && empty(objects) {
 			return live.Change{}, fmt.Errorf("no object is of a kind that verdicts depend on (objects of other kinds: %d); to verify manifests, use landwaiter verify -f FILE", others)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -37,6 +38,18 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 			(&look{stderr: &said, words: flagWords(), change: c.change, looked: c.scope.Namespaces}).warn(c.scope)
 			require.Equal(t, c.says, said.String())
 		})
+	}
+}
+
+func TestAPreviewOfEmptyInputSaysThatItIsEmpty(t *testing.T) {
+	flags := &previewFlags{}
+	flags.service.files = []string{"-"}
+	for input, want := range map[string]string{
+		"": "the input is empty: - has no object", "---\n# nothing\n": "the input is empty: - has no object",
+		"{apiVersion: v1, kind: Service, metadata: {name: x}}": "(objects of other kinds: 1)",
+	} {
+		_, err := flags.change(t.Context(), strings.NewReader(input), io.Discard, "team-a")
+		require.ErrorContains(t, err, want, input)
 	}
 }
 

@@ -320,6 +320,8 @@ func (c *checker) has(kind, namespace string) bool {
 // noteFix says what to do about a problem that the files alone do not decide.
 func (c *checker) noteFix(p resource.Problem) string {
 	switch {
+	case p.Reason == policy.ReasonNotFound && p.Source.Kind == v1beta1.KindTenant:
+		return "landwaiter tenant add creates it; if you apply the file instead, create the namespace first"
 	case isMissing(p.Reason), p.Reason == policy.ReasonUnsatisfiable && !c.hasVerifiers(p.Source):
 		return "the cluster must have it; landwaiter preview looks there"
 	case p.Reason == policy.ReasonReferenceNotReady, p.Reason == policy.ReasonUnsatisfiable:

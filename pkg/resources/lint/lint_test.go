@@ -124,16 +124,16 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"an expression without its root":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"), []string{"4 error spec.cosign.keyless.expression Invalid"}},
 		"keys whose log's root the server fetches": {object("Verifier", "\n  type: Cosign\n  cosign:\n    keys:\n      inline: "+strings.ReplaceAll(inline, "\n      ", "\n        ")) +
 			object("VerificationPolicy", notSigned), []string{}},
-		"an identity for everyone":             {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*'}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
-		"an identity for everyone, on purpose": {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*', insecureAllowAnySubject: true}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] IdentityForAnyone"}},
-		"an identity for a repository":         {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: 'https://github.com/acme/app/.*'}]}}}"), []string{"4 warning spec.cosign.keyless.identities[0] IdentityTooBroad"}},
-		"an identity that cannot be read":      {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '('}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
-		"text without quotes":                  {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
-		"an object twice":                      {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
-		"a document that is none":              {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
-		"a Verifier that the files do not have": {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"14 note  Unused", "22 note spec.rules[0].require[0] NotFound"}},
+		"an identity for everyone":               {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*'}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
+		"an identity for everyone, on purpose":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '.*', insecureAllowAnySubject: true}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] IdentityForAnyone"}},
+		"an identity for a repository":           {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: 'https://github.com/acme/app/.*'}]}}}"), []string{"4 warning spec.cosign.keyless.identities[0] IdentityTooBroad"}},
+		"an identity that cannot be read":        {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '('}]}}}"), []string{"4 error spec.cosign.keyless.identities[0] Invalid"}},
+		"text without quotes":                    {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
+		"an object twice":                        {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
+		"a document that is none":                {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
+		"a Verifier that the files do not have":  {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"14 note  Unused", "22 note spec.rules[0].require[0] NotFound"}},
 		"a name that is nearly one in the files": {strings.ReplaceAll(object("TrustStore", keysSpec)+object("Verifier", fromKeys), "name: x", "name: release") + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[relaese]", 1)), []string{"14 note  Unused", "22 warning spec.rules[0].require[0] NotFound"}},
-		"more signers than there are":          {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
+		"more signers than there are":            {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
 	}
@@ -310,6 +310,12 @@ func TestSuggestsTheNameThatWasMeant(t *testing.T) {
 	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) + object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
 	_, found := findingsOf(t, text)
 	require.Contains(t, found, "did you mean team-keys?")
+}
+
+func TestATenantAloneSaysWhoCreatesItsHomeNamespace(t *testing.T) {
+	_, found := findingsOf(t, tenant("{homeNamespace: iris, namespacePrefix: iris-}"))
+	require.Contains(t, found, "landwaiter tenant add creates it; ")
+	require.NotContains(t, found, "the cluster must have it")
 }
 
 // errorsOf counts what is wrong whatever a cluster has.

@@ -16,7 +16,8 @@ import (
 // A registry is to blame for what it did not answer, and for nothing else.
 func TestOnlyWhatARegistryCausedIsItsFault(t *testing.T) {
 	fails := errors.New("503")
-	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	busy := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	hangs := func(ctx context.Context) error { defer Awaiting(ctx, "r.example.com")(); return busy(ctx) }
 	within := func(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
 		return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 	}
@@ -25,9 +26,14 @@ func TestOnlyWhatARegistryCausedIsItsFault(t *testing.T) {
 		work func(context.Context) error
 		want policy.Reason
 	}{
-		"it fails":                       {within(time.Minute), func(context.Context) error { return fails }, policy.ReasonUnreachable},
-		"it hangs longer than a request": {within(2 * time.Second), hangs, policy.ReasonUnreachable},
-		"it hangs longer than the work":  {within(time.Minute), hangs, policy.ReasonUnreachable},
+		"it fails":                          {within(time.Minute), func(context.Context) error { return fails }, policy.ReasonUnreachable},
+		"it hangs longer than a request":    {within(2 * time.Second), hangs, policy.ReasonUnreachable},
+		"it hangs longer than the work":     {within(time.Minute), hangs, policy.ReasonUnreachable},
+		"the request ends in our own queue": {within(2 * time.Second), busy, policy.ReasonUnfinished},
+		"the registry answered, and Landwaiter is busy": {within(2 * time.Second), func(ctx context.Context) error {
+			Awaiting(ctx, "r.example.com")()
+			return busy(ctx)
+		}, policy.ReasonUnfinished},
 		"the client leaves": {func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
@@ -45,7 +51,7 @@ func TestOnlyWhatARegistryCausedIsItsFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := NewEngine(none{}, time.Now, Options{WorkTimeout: 5 * time.Second})
-				ctx, cancel := row.asks(t.Context())
+				ctx, cancel := row.asks((&trace{now: time.Now}).in(t.Context()))
 				defer cancel()
 				_, err := e.once(ctx, &Config{Namespace: "team-a"}, Key{Image: "app"}, mode{}, func(ctx context.Context) (Entry, time.Duration, error) {
 					return Entry{}, 0, row.work(ctx)
@@ -57,4 +63,48 @@ func TestOnlyWhatARegistryCausedIsItsFault(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever waits is told what for, also if another caller began the work.
+func TestARequestWhoseTimeIsOverNamesTheRegistryThatItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := NewEngine(none{}, time.Now, Options{WorkTimeout: 5 * time.Second})
+		ask := func(hosts ...string) error {
+			ctx, cancel := context.WithTimeout((&trace{now: time.Now}).in(t.Context()), time.Second)
+			defer cancel()
+			_, err := e.once(ctx, &Config{Namespace: "team-a"}, Key{Image: "r.example.com/app:v1"}, mode{}, func(ctx context.Context) (Entry, time.Duration, error) {
+				for _, host := range hosts {
+					defer Awaiting(ctx, host)()
+				}
+				<-ctx.Done()
+				return Entry{}, 0, ctx.Err()
+			})
+			return err
+		}
+		const says = "r.example.com/app:v1 was not finished in time: r.example.com and mirror.example.com did not answer in time; try again"
+		require.EqualError(t, ask("r.example.com", "mirror.example.com", "r.example.com"), says)
+		require.EqualError(t, ask(), says, "it joined the work")
+		time.Sleep(time.Minute) // the work ends
+		require.EqualError(t, ask(), "r.example.com/app:v1 was not finished in time: it waited for Landwaiter, not for a registry; try again")
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestWhoeverJoinsLearnsThatARegistryAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := NewEngine(none{}, time.Now, Options{})
+		traces := [2]*trace{{now: time.Now}, {now: time.Now}}
+		for _, own := range traces {
+			go func() {
+				_, _ = e.once(own.in(t.Context()), &Config{Namespace: "team-a"}, Key{Image: "app"}, mode{}, func(ctx context.Context) (Entry, time.Duration, error) {
+					time.Sleep(time.Second)
+					traceOf(ctx).answerNow()
+					return Entry{}, 0, nil
+				})
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		require.NotZero(t, traces[0].answered())
+		require.Equal(t, traces[0].answered(), traces[1].answered())
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"runtime"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -61,6 +63,7 @@ type Engine struct {
 	now     func() time.Time
 	options Options
 	flights singleflight.Group // by Key.String: concurrent callers share the work on an image
+	traces  sync.Map           // of string to *trace: of the flights, for callers whose time is over
 	limit   *fair.Gate[Account]
 	memory  *fair.Gate[Account]
 	// imageBytes bounds all blobs that are fetched for one image.
@@ -162,7 +165,7 @@ func (e *Engine) verify(ctx context.Context, config part, ref image.Reference, t
 			result.Overloaded = errors.Is(err, errOverloaded)
 		}
 	}
-	result.Stages, result.Looked = trace.stages(), trace.locations()
+	result.Stages, result.Looked, result.Answered = trace.stages(), trace.locations(), trace.answered()
 	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict.WithWarning(doubt), entry.Findings
 	return result, tasks
 }
@@ -321,28 +324,47 @@ func (e *Engine) once(ctx context.Context, config *Config, key Key, how mode, wo
 func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
 		if err := e.begin(config, how); err != nil {
-			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
+			return landed{}, fmt.Errorf("%s: %w", key.Image, err)
 		}
 		defer e.limit.Return(config.account(), 1)
+		own := traceOf(ctx)
+		e.traces.Store(key.String(), own)
+		defer e.traces.Delete(key.String())
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
 		defer cancel()
 		entry, err := e.run(ctx, key, work)
 		if open := err != nil && !IsPermanent(err) || err == nil && entry.Verdict.Outcome() == policy.Undecided; open && StoodStill(ctx) {
-			return Entry{}, Unfinished(fmt.Errorf("%s was not finished, because Landwaiter stood still; try again", key.Image))
+			return landed{}, Unfinished(fmt.Errorf("%s was not finished, because Landwaiter stood still; try again", key.Image))
 		}
-		return entry, err
+		return landed{entry, own.answered()}, err
 	})
 	select {
 	case done := <-flight:
-		entry, _ := done.Val.(Entry) // the zero Entry denies
-		return entry, done.Err
+		end, _ := done.Val.(landed) // the zero Entry denies
+		traceOf(ctx).answer(end.answered)
+		return end.entry, done.Err
 	case <-ctx.Done():
-		err := fmt.Errorf("%s was not finished in time: %w; try again", key.Image, ctx.Err())
-		if StoodStill(ctx) {
-			err = Unfinished(err)
-		}
-		return Entry{}, err
+		running, _ := e.traces.Load(key.String())
+		work, _ := running.(*trace)
+		return Entry{}, late(ctx, key.Image, work.waitsFor())
 	}
+}
+
+// landed is the result of a flight, for all who wait for it.
+type landed struct {
+	entry    Entry
+	answered time.Time // as in [Result]
+}
+
+// late returns the error of a caller whose time is over, while the work on an image waits for the registries on hosts.
+func late(ctx context.Context, image string, hosts []string) error {
+	switch {
+	case StoodStill(ctx) || errors.Is(ctx.Err(), context.Canceled):
+		return Unfinished(fmt.Errorf("%s was not finished in time: %w; try again", image, ctx.Err()))
+	case len(hosts) > 0:
+		return fmt.Errorf("%s was not finished in time: %s did not answer in time; try again", image, strings.Join(hosts, " and "))
+	}
+	return Unfinished(fmt.Errorf("%s was not finished in time: it waited for Landwaiter, not for a registry; try again", image))
 }
 
 // run does the work and caches its result. A panic below becomes an error: it must

@@ -62,10 +62,13 @@ func TestAChangeOfRulesAsksTheRegistryNothing(t *testing.T) {
 	result, took := k.judge(t, "g1", "nobody")
 	require.Equal(t, policy.Denied, result.Verdict.Outcome())
 	require.Equal(t, map[string]int{"resolve": 1, "list": 1, "fetch": 3}, took)
+	require.Equal(t, k.now, result.Answered)
 	k.now = k.now.Add(30 * time.Minute)
 	result, took = k.judge(t, "g2", "alice")
 	require.Equal(t, policy.Allowed, result.Verdict.Outcome())
 	require.Empty(t, took)
+	require.NotEmpty(t, result.Looked)
+	require.Zero(t, result.Answered, "the registry may be down")
 }
 
 // A verdict from a list that was kept must not outlive one that was made when the list was read.

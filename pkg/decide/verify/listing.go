@@ -130,7 +130,11 @@ func (s *search) listAt(ctx context.Context, location Location) (found []ocispec
 			err = fmt.Errorf("internal error: %v", r)
 		}
 	}()
-	return location.Referrers(ctx, s.subject.Reference)
+	found, err = location.Referrers(ctx, s.subject.Reference)
+	if err == nil {
+		s.trace.answerNow()
+	}
+	return found, err
 }
 
 // joined returns the manifests that are read, by location and all, and tells what keeps them from

@@ -174,6 +174,7 @@ func resolveAt(ctx context.Context, location Location, ref image.Reference) (oci
 	case ref.Digest != "" && descriptor.Digest != ref.Digest:
 		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: %s answered for %s", ref, location.Name, descriptor.Digest))
 	}
+	traceOf(ctx).answerNow()
 	return descriptor, nil
 }
 
@@ -329,6 +330,7 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 	entry, cached := e.known(ctx, key, mode{})
 	if !cached {
 		var err error
+		ctx = (&trace{now: e.now}).in(ctx)
 		entry, err = e.once(ctx, config, key, mode{}, func(ctx context.Context) (Entry, time.Duration, error) {
 			descriptor, err := locationsOf(registry, ref).Resolve(ctx, ref)
 			return Entry{Descriptor: descriptor}, e.options.TagTTL, err

@@ -64,29 +64,30 @@ func (r *Reporter) answered(k *provider.KeyObservation) {
 // looked notes that a registry was asked for evidence and answered. The replica that leads knows what the
 // others could not decide.
 func (r *Reporter) looked(namespace verify.Namespace, ref image.Reference, result *verify.Result) {
-	if !result.Decided() || len(result.Looked) == 0 { // without a look at the registry nothing is known of it
+	if !result.Decided() || result.Answered.IsZero() { // what is decided from kept evidence says nothing of the registry
 		return
 	}
 	if r.registries.total.Load() > 0 {
-		r.registries.answer(namespace, ref, r.now())
+		r.registries.answer(namespace, ref, result.Answered)
 	}
 	if t := r.leading.Load(); t != nil {
-		t.answer(namespace, ref, r.now())
+		t.answer(namespace, ref, result.Answered)
 	}
 }
 
-// answer notes the same of what reports say.
-func (t *term) answer(namespace verify.Namespace, ref image.Reference, now time.Time) {
+// answer notes the same of what reports say. An answer from before the last refusal says nothing.
+func (t *term) answer(namespace verify.Namespace, ref image.Reference, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.spaces[namespace]
 	if s == nil {
 		return
 	}
+	at = at.UTC().Truncate(time.Second)
 	for _, registry := range []string{ref.Host, v1beta1.RegistriesNone} {
 		d := s.registries[registry]
-		if d != nil && d.answered.Before(d.last) && (registry == ref.Host || d.image == ref.String()) {
-			d.answered = now.UTC().Truncate(time.Second)
+		if d != nil && d.answered.Before(d.last) && !at.Before(d.last) && (registry == ref.Host || d.image == ref.String()) {
+			d.answered = at
 			t.mark(namespace, soon)
 		}
 	}
@@ -94,13 +95,13 @@ func (t *term) answer(namespace verify.Namespace, ref image.Reference, now time.
 
 // answer notes that an image is decided: its registry answers again, and so does whatever else kept the
 // same image from that.
-func (n *notes) answer(namespace verify.Namespace, ref image.Reference, now time.Time) {
+func (n *notes) answer(namespace verify.Namespace, ref image.Reference, at time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, registry := range []string{ref.Host, v1beta1.RegistriesNone} {
 		p := n.of[namespace][registry]
-		if p != nil && p.Answered.IsZero() && (registry == ref.Host || p.Image == ref.String()) {
-			p.Answered = now
+		if p != nil && p.Answered.IsZero() && !at.Before(p.Last) && (registry == ref.Host || p.Image == ref.String()) {
+			p.Answered = at
 		}
 	}
 }

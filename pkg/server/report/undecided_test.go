@@ -28,11 +28,11 @@ func unknownKey(t *testing.T, namespace verify.Namespace, name string) provider.
 	return k
 }
 
-// decided is an image of which evidence was looked for.
+// knownKey is an image about which a registry answered.
 func knownKey(t *testing.T, namespace verify.Namespace, name string) provider.KeyObservation {
 	t.Helper()
 	k, result := key(t, namespace, name), allowed
-	result.Looked = []verify.Looked{{Repository: "app"}}
+	result.Looked, result.Answered = []verify.Looked{{Repository: "app"}}, time.Now()
 	k.Answer, k.Result = verify.AnswerAllowed, &result
 	return k
 }
@@ -120,9 +120,16 @@ func TestARegistryThatIsBackIsSaid(t *testing.T) {
 		w.write(t.Context(), time.Now())
 		time.Sleep(time.Second)
 		known := knownKey(t, "team-a", imageOne)
-		known.Result = &allowed // of a cache, or by a rule: the registry was not asked
-		r.Observe(t.Context(), admission("t", known))
-		require.Zero(t, r.registries.of["team-a"]["r.example.com"].Answered)
+		for _, result := range []verify.Result{
+			allowed, // of a cache, or by a rule: the registry was not asked
+			{Verdict: allowed.Verdict, Looked: []verify.Looked{{Repository: "app"}}},                                             // new rules for evidence that is kept
+			{Verdict: allowed.Verdict, Looked: []verify.Looked{{Repository: "app"}}, Answered: time.Now().Add(-2 * time.Second)}, // before the outage
+		} {
+			known.Result = &result
+			r.Observe(t.Context(), admission("t", known))
+			r.Verified("team-a", imageOne, result)
+			require.Zero(t, r.registries.of["team-a"]["r.example.com"].Answered)
+		}
 		r.Observe(t.Context(), admission("t", knownKey(t, "team-a", imageTwo)))
 		r.Observe(t.Context(), admission("t", knownKey(t, "team-a", "other.example.com/app:1")))
 		time.Sleep(registryEvery)
@@ -268,6 +275,10 @@ func TestALeaderReportsARegistryWithinSeconds(t *testing.T) {
 		pass(time.Second)
 		again := allowed
 		again.Reference, again.Looked = key(t, "team-a", imageTwo).Reference, []verify.Looked{{Repository: "app"}}
+		r.Verified("team-a", imageTwo, again) // new rules for evidence that is kept
+		pass(later)
+		require.Empty(t, outage(t, server.stored()["team-a/landwaiter-denied"])[v1beta1.PropertyAnswered])
+		again.Answered = time.Now()
 		r.registries.forget("team-a") // another replica counted it
 		r.Verified("team-b", imageTwo, again)
 		pass(later)

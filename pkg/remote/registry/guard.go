@@ -83,9 +83,11 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if err := pace.requests.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
 	}
+	awaited := verify.Awaiting(req.Context(), g.origin) // for a free connection, too: those that are taken wait for the host
 	turns, leaveTurns := client.turns(host)
 	defer leaveTurns()
 	if err := g.turn(req.Context(), host, turns, shared); err != nil {
+		awaited()
 		return nil, err
 	}
 	times.sent = time.Now()
@@ -96,12 +98,13 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	// wait for itself.
 	turns.release(account)
 	if resp, err = egress.RefuseUpgrade(resp, err); err != nil {
+		awaited()
 		return nil, err
 	}
 	if resp.ProtoMajor == 1 {
 		resp.Body = readBody{resp.Body}
 	}
-	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes}
+	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes, closed: awaited}
 	asked := askedFor(req)
 	if !strings.Contains(asked, "/blobs/") { // the caller of Fetch has memory for those
 		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()} // describe keeps it, and its reader

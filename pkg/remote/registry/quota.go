@@ -60,6 +60,14 @@ type pacedBody struct {
 	io.ReadCloser
 	ctx   context.Context //nolint:containedctx // of the request whose answer this is
 	bytes *rate.Limiter
+	// closed is called when nobody waits for the body any more.
+	closed func()
+}
+
+// Close implements [io.Closer].
+func (b *pacedBody) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
 }
 
 // Read implements [io.Reader].
